@@ -1,0 +1,69 @@
+"""dprelease: differentially private releases whose every number is valid. Registers `df.dp`.
+
+Importing this module imports pandas (for the accessor) and nothing else that is heavy: the rest is
+loaded when it is first used (PEP 562). It changes no warning filter and patches nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dprelease import accessor, errors
+from dprelease.errors import UnledgeredWarning
+
+if TYPE_CHECKING:
+    from dprelease import mechanisms
+    from dprelease.facade import Release, plan, release, run
+    from dprelease.plan.model import ReleasePlan
+    from dprelease.schema.domain import Box, Domain
+    from dprelease.schema.table import TableSchema as Schema
+    from dprelease.verify import verify
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Box",
+    "Domain",
+    "Release",
+    "ReleasePlan",
+    "Schema",
+    "UnledgeredWarning",
+    "__version__",
+    "accessor",
+    "errors",
+    "mechanisms",
+    "plan",
+    "release",
+    "run",
+    "verify",
+]
+
+_LAZY = {
+    "Box": "dprelease.schema.domain:Box",
+    "Domain": "dprelease.schema.domain:Domain",
+    "Release": "dprelease.facade:Release",
+    "ReleasePlan": "dprelease.plan.model:ReleasePlan",
+    "Schema": "dprelease.schema.table:TableSchema",
+    "mechanisms": "dprelease.mechanisms:",
+    "plan": "dprelease.facade:plan",
+    "release": "dprelease.facade:release",
+    "run": "dprelease.facade:run",
+    "verify": "dprelease.verify:verify",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use; any other name is an ordinary AttributeError."""
+    target = _LAZY.get(name)
+    if target is None:
+        raise AttributeError(f"module 'dprelease' has no attribute {name!r}")
+    module, _, attribute = target.partition(":")
+    loaded = import_module(module)
+    value = getattr(loaded, attribute) if attribute else loaded
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

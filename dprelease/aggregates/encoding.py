@@ -1,0 +1,172 @@
+"""How a statistic is measured: integer cells per group, and what one row can do to them.
+
+An aggregate offers one or more `Encoding`s. A block releases one encoding; statistics whose
+encodings have equal `key`s share a block and its budget (mean and variance of one column).
+
+Families
+    scalar          one integer; the statistic is offset + pitch * cell. Noise acts on it directly.
+    two_sums        S(code), S(K - code): non-negative, one row adds exactly K in total.
+    bernstein2      S((K-code)^2), S(2 code (K-code)), S(code^2): one row adds exactly K^2.
+    bins            one count per histogram bin: one row adds 1 to at most one of them.
+    truncated_mean  S(1), S(code): first the count is released, then a truncated mean (4.2).
+    constant        a public number: nothing is drawn, nothing is charged.
+
+Units: cells are integers in steps, so nothing is rounded before noise (semantics 2.3). `per_row`
+and `per_swap` are L1 norms in the same steps: the most that adding one row, or replacing one
+row's whole contribution, can move all cells of one group together.
+
+Sources: semantics 3.1, 3.2, 4.1, 4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from dprelease.query.bounded import Code
+from dprelease.query.expression import Expression
+from dprelease.schema.column import Column
+from dprelease.schema.domain import Domain
+from dprelease.schema.table import StatisticSpec
+
+__all__ = ["Context", "Encoding", "Family", "Measure"]
+
+Family = Literal["scalar", "two_sums", "bernstein2", "bins", "truncated_mean", "constant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One primitive before the query numbers its codes (see `query.bounded.Primitive`)."""
+
+    kind: str
+    code: Code | None = None
+    power: int = 0
+    low: int = 0
+    high: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """Integer cells of one block.
+
+    Attributes:
+        cells: labels; weights: cells = weights @ measures, exact integers; `quadratic` adds
+            the one non-linear form, public-n scatter: cell = n * S(code^2) - S(code)^2.
+        per_unit: one unit contributes once, however many rows it keeps (persons).
+        lower, upper: public bounds of a scalar's cell.
+        scale: K, the code range of the column.
+        offset, pitch: value = offset + pitch * (cell for scalars, code otherwise).
+        public_rows: n, if it is public; then `per_swap` is the whole sensitivity.
+    """
+
+    family: Family
+    key: tuple[str, ...]
+    cells: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    weights: tuple[tuple[int, ...], ...]
+    per_row: int
+    per_swap: int
+    lower: int = 0
+    upper: int | None = None
+    scale: int = 1
+    offset: Fraction = Fraction(0)
+    pitch: Fraction = Fraction(1)
+    per_unit: bool = False
+    quadratic: bool = False
+    public_rows: int | None = None
+    value: Fraction = Fraction(0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what post-processing and re-checking need; public numbers only."""
+        return {
+            "family": self.family,
+            "key": list(self.key),
+            "cells": list(self.cells),
+            "per_row": str(self.per_row),
+            "per_swap": str(self.per_swap),
+            "lower": str(self.lower),
+            "upper": None if self.upper is None else str(self.upper),
+            "scale": str(self.scale),
+            "offset": str(self.offset),
+            "pitch": str(self.pitch),
+            "per_unit": self.per_unit,
+            "quadratic": self.quadratic,
+            "public_rows": self.public_rows,
+            "value": str(self.value),
+            "weights": [[str(w) for w in row] for row in self.weights],
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Encoding:
+        """Return the encoding without its measures: enough for post-processing."""
+        return cls(
+            family=value["family"],
+            key=tuple(value["key"]),
+            cells=tuple(value["cells"]),
+            measures=(),
+            weights=tuple(tuple(int(w) for w in row) for row in value["weights"]),
+            per_row=int(value["per_row"]),
+            per_swap=int(value["per_swap"]),
+            lower=int(value["lower"]),
+            upper=None if value["upper"] is None else int(value["upper"]),
+            scale=int(value["scale"]),
+            offset=Fraction(value["offset"]),
+            pitch=Fraction(value["pitch"]),
+            per_unit=value["per_unit"],
+            quadratic=value["quadratic"],
+            public_rows=value["public_rows"],
+            value=Fraction(value["value"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A resolved statistic, as its aggregate sees it.
+
+    Attributes:
+        column: the argument column, if the statistic has one; condition: the parsed condition.
+        code: the fixed-point code of the column or condition, if there is one.
+        edges: histogram edges, exact.
+        public_rows: n when the number of rows entering this statistic is public (semantics 1.2).
+        cap: N, the public cap of rows per group, if declared.
+    """
+
+    spec: StatisticSpec
+    column: Column | None = None
+    condition: Expression | None = None
+    code: Code | None = None
+    edges: tuple[Fraction, ...] = ()
+    public_rows: int | None = None
+    cap: int | None = None
+
+    @property
+    def hull(self) -> Domain:
+        """The hull of one row's value, in the column's unit; [0, 1] for a condition."""
+        if self.column is None or self.column.domain is None:
+            return Domain(0, 1)
+        return Domain(self.column.domain.lower, self.column.domain.upper)
+
+    @property
+    def step(self) -> Fraction:
+        """The fixed-point step of the code."""
+        return Fraction(1) if self.column is None or self.column.step is None else self.column.step
+
+    @property
+    def scale(self) -> int:
+        """K: codes lie in 0..K."""
+        return 1 if self.column is None or self.column.domain is None else self.column.grid.hull_steps
+
+    @property
+    def lowest(self) -> Fraction:
+        """The value of code 0."""
+        if self.column is None or self.column.domain is None:
+            return Fraction(0)
+        return self.column.grid.lower * self.step
+
+    @property
+    def subject(self) -> str:
+        """Identifies what is measured, for sharing blocks."""
+        if self.condition is not None:
+            return f"({self.condition.canonical})"
+        return self.column.name if self.column is not None else "*"

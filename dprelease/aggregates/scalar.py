@@ -1,0 +1,124 @@
+"""Encodings that several aggregates share: rows counted, codes summed, moments of one column.
+
+Each function returns an `Encoding`; the sensitivities in its docstring are per row and in steps.
+Sources: semantics 3.1 (scalars), 3.2 (two sums, Bernstein-2), 4.2 (truncated mean), all verified
+there by exhaustive enumeration and here by the contract tests.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dprelease.aggregates.encoding import Context, Encoding, Measure
+from dprelease.errors import PlanError
+
+__all__ = ["bernstein2", "public_mean", "public_scatter", "require_cap", "truncated_mean", "two_sums"]
+
+
+def require_cap(context: Context) -> int:
+    """Return the public cap N of a count's domain.
+
+    Raises:
+        PlanError: neither `rows.max` nor a finite upper end of the domain is declared (DPR203).
+    """
+    if context.public_rows is not None:
+        return context.public_rows
+    if context.cap is not None:
+        return context.cap
+    raise PlanError(
+        f"cannot bound {context.spec.text}: no public cap on the number of rows",
+        where=context.spec.origin,
+        why="the number of rows is private, so its domain needs a declared upper end",
+        fix="declare `rows: {max: ...}` in the schema, or a domain for this statistic",
+        code="DPR203",
+    )
+
+
+def two_sums(context: Context) -> Encoding:
+    """S(code), S(K - code): a row adds (k, K - k), total K; a replaced row moves 2K."""
+    k = context.scale
+    return Encoding(
+        family="two_sums",
+        key=("two_sums", context.subject),
+        cells=(f"sum of {context.subject} above its lower end", "the same below its upper end"),
+        measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
+        weights=((0, 1), (k, -1)),
+        per_row=k,
+        per_swap=2 * k,
+        scale=k,
+        offset=context.lowest,
+        pitch=context.step,
+    )
+
+
+def bernstein2(context: Context) -> Encoding:
+    """Cells of a quadratic partition of unity: a row adds K^2 in total; a replaced row 2 K^2."""
+    k = context.scale
+    return Encoding(
+        family="bernstein2",
+        key=("bernstein2", context.subject),
+        cells=tuple(f"Bernstein cell {i} of {context.subject}" for i in range(3)),
+        measures=tuple(Measure("power", context.code, p) for p in range(3)),
+        weights=((k * k, -2 * k, 1), (0, 2 * k, -2), (0, 0, 1)),
+        per_row=k * k,
+        per_swap=2 * k * k,
+        scale=k,
+        offset=context.lowest,
+        pitch=context.step,
+    )
+
+
+def truncated_mean(context: Context) -> Encoding:
+    """S(1) is released first; then the mean, centred, divided by that *released* size."""
+    return Encoding(
+        family="truncated_mean",
+        key=("truncated_mean", context.subject, context.spec.name),
+        cells=(f"rows with {context.subject}", f"mean of {context.subject}"),
+        measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
+        weights=((1, 0), (0, 1)),
+        per_row=1,
+        per_swap=1,
+        scale=context.scale,
+        offset=context.lowest,
+        pitch=context.step,
+    )
+
+
+def public_mean(context: Context) -> Encoding:
+    """Public n: cell = S(code) in 0..nK; a replaced row moves it by K, the mean by w/n."""
+    n, k = context.public_rows, context.scale
+    assert n is not None
+    return Encoding(
+        family="scalar",
+        key=("public_mean", context.subject),
+        cells=(f"sum of {context.subject}",),
+        measures=(Measure("power", context.code, 1),),
+        weights=((1,),),
+        per_row=k,
+        per_swap=k,
+        upper=n * k,
+        scale=k,
+        offset=context.lowest,
+        pitch=context.step / n,
+        public_rows=n,
+    )
+
+
+def public_scatter(context: Context) -> Encoding:
+    """Public n: cell = n S(code^2) - S(code)^2 = n^2 var / step^2; one row moves it by K^2 (n-1)."""
+    n, k = context.public_rows, context.scale
+    assert n is not None
+    return Encoding(
+        family="scalar",
+        key=("public_scatter", context.subject),
+        cells=(f"scatter of {context.subject}",),
+        measures=(Measure("power", context.code, 1), Measure("power", context.code, 2)),
+        weights=((1, 0), (0, 1)),
+        per_row=k * k * (n - 1),
+        per_swap=k * k * (n - 1),
+        upper=k * k * (n * n // 4),
+        scale=k,
+        pitch=context.step**2 / Fraction(n * n),
+        quadratic=True,
+        public_rows=n,
+    )

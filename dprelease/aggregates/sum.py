@@ -1,0 +1,60 @@
+"""Sum of a clamped column.
+
+A row lies in [l, u]. Adding or removing one moves the sum by at most M = max(|l|, |u|); replacing
+the data of a unit by none, or by any other, moves it by at most w0 = max(u, 0) - min(l, 0) per row.
+With public n a replaced row moves it by w = u - l. Domain [N min(l, 0), N max(u, 0)], or [nl, nu]
+with public n (semantics 2.5, 3.1, 3.2).
+"""
+
+from __future__ import annotations
+
+from dprelease.aggregates.base import Floats
+from dprelease.aggregates.encoding import Context, Encoding, Measure
+from dprelease.aggregates.scalar import require_cap
+from dprelease.schema.domain import Domain
+
+__all__ = ["Sum", "aggregate"]
+
+
+class Sum:
+    name = "sum"
+
+    def domain(self, context: Context) -> Domain:
+        cap, hull = require_cap(context), context.hull
+        if context.public_rows is not None:
+            return Domain(cap * hull.lower, cap * hull.upper)
+        return Domain(cap * min(hull.lower, 0), cap * max(hull.upper, 0))
+
+    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+        low, cap = int(context.lowest / context.step), require_cap(context)
+        high = low + context.scale
+        n = context.public_rows
+        public = n is not None
+        return (
+            Encoding(
+                family="scalar",
+                key=("scalar", "sum", context.subject, context.spec.name),
+                cells=(f"sum of {context.subject}",),
+                measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
+                weights=((low, 1),),
+                per_row=max(abs(low), abs(high)),
+                per_swap=high - low if public else max(high, 0) - min(low, 0),
+                lower=cap * (low if public else min(low, 0)),
+                upper=cap * (high if public else max(high, 0)),
+                scale=context.scale,
+                pitch=context.step,
+                public_rows=n,
+            ),
+        )
+
+    def columns(self, context: Context) -> tuple[str, ...]:
+        return (context.spec.name,)
+
+    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
+        return cells
+
+    def box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        return low, high
+
+
+aggregate = Sum()

@@ -1,0 +1,245 @@
+"""The hash chain: one append-only sequence of everything the ledger ever recorded.
+
+    hash_i = SHA-256(hash_{i-1} || canonical_json(body_i)),    hash_0 = 64 zeros
+
+Event 1 names the ledger, so two ledgers never share a head. Every body has a random nonce, so
+neither do two histories of one ledger: after a restored backup the same debit, charged again,
+would otherwise give the head that an earlier manifest cites. The later kinds:
+
+    dataset   name, adjacency, unit, sha256 of the salt      budget   dataset, increase
+    debit     the whole entry and its cost in integers        payload  entry, size, sha256
+    files     entry, sha256 of each file                      state    entry, published | failed
+
+The tables beside the chain are projections. `problems` folds the chain again and compares every
+row of every table, so an edit of either is found; the stored bytes hang on hashes in the chain.
+A chain alone does not stop a writer who rewrites all of it, nor a restored backup: the anchors
+in published manifests do (citation.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import sqlite3
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+
+from dprelease.budget.accountant import Cost
+from dprelease.budget.record import Anchor, Entry, canonical
+from dprelease.budget.storage import APPLICATION_ID, DDL, SCHEMA_VERSION
+from dprelease.errors import DpreleaseError
+
+__all__ = ["append", "digest", "head", "ledger_id", "problems"]
+
+_GENESIS = "0" * 64
+
+# DpreleaseError: an entry that could never have been charged.
+_UNPARSABLE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    DpreleaseError,
+)
+
+
+def digest(data: bytes) -> str:
+    """Return SHA-256 as hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def append(db: sqlite3.Connection, kind: str, body: dict[str, object]) -> int:
+    """Append one event inside the caller's write transaction and return its seq."""
+    text = canonical({"kind": kind, "nonce": secrets.token_hex(16), **body})
+    row = db.execute("SELECT seq, hash FROM chain ORDER BY seq DESC LIMIT 1").fetchone()
+    seq, previous = (int(row[0]), str(row[1])) if row else (0, _GENESIS)
+    db.execute(
+        "INSERT INTO chain (seq, body, prev_hash, hash) VALUES (?, ?, ?, ?)",
+        (seq + 1, text, previous, digest((previous + text).encode())),
+    )
+    return seq + 1
+
+
+def ledger_id(db: sqlite3.Connection) -> str:
+    """Return the random name event 1 gave this ledger."""
+    (body,) = db.execute("SELECT body FROM chain WHERE seq = 1").fetchone()
+    return str(json.loads(body)["ledger_id"])
+
+
+def head(db: sqlite3.Connection, seq: int | None = None) -> Anchor:
+    """Return the chain's head, or what it was right after event `seq`."""
+    where = "ORDER BY seq DESC LIMIT 1" if seq is None else "WHERE seq = ?"
+    row = db.execute(f"SELECT seq, hash FROM chain {where}", () if seq is None else (seq,))
+    number, value = row.fetchone()
+    return Anchor(ledger_id(db), int(number), str(value))
+
+
+@dataclass(slots=True)
+class _Fold:
+    """What the tables must hold, rebuilt from the chain alone."""
+
+    dataset: list[tuple[object, ...]] = field(default_factory=list)
+    budget: list[tuple[object, ...]] = field(default_factory=list)
+    entry: list[tuple[object, ...]] = field(default_factory=list)
+    payload: list[tuple[object, ...]] = field(default_factory=list)
+    file: list[tuple[object, ...]] = field(default_factory=list)
+    state: list[tuple[object, ...]] = field(default_factory=list)
+    left: dict[str, Cost] = field(default_factory=dict)
+    payloads: dict[object, str] = field(default_factory=dict)
+    files: dict[tuple[object, object], str] = field(default_factory=dict)
+    salts: dict[object, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+# Each projection with the query that must give the same rows as the fold.
+_QUERIES = {
+    "dataset": "SELECT seq, name FROM dataset",
+    "budget": "SELECT seq, dataset, nano_epsilon, atto_delta FROM budget",
+    "entry": "SELECT seq, dataset, pipeline, period, plan_hash, nano_epsilon, atto_delta"
+    " FROM entry",
+    "payload": "SELECT entry, seq, length(bytes) FROM payload",
+    "file": "SELECT entry, seq, name FROM file",
+    "state": "SELECT entry, seq, state, code FROM state",
+}
+
+
+def problems(db: sqlite3.Connection, *, deep: bool) -> list[str]:
+    """Return everything that is wrong with the ledger, as public one-line findings.
+
+    Args:
+        deep: also `integrity_check` instead of `quick_check`, and the hash of all stored bytes.
+    """
+    try:
+        found = _storage_problems(db, deep=deep)
+        if found:
+            return found
+        fold = _Fold()
+        found = _links(db, fold)
+        if not found:
+            found = fold.problems + _projections(db, fold)
+        if deep and not found:
+            found = _bytes(db, fold)
+    except (sqlite3.Error, *_UNPARSABLE):
+        return ["the ledger does not parse"]
+    return found
+
+
+def _storage_problems(db: sqlite3.Connection, *, deep: bool) -> list[str]:
+    if db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+        return ["the file is not a dprelease ledger"]
+    if db.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
+        return ["the ledger has a schema version this dprelease does not know"]
+    check = "integrity_check" if deep else "quick_check"
+    if db.execute(f"PRAGMA {check}(1)").fetchone() != ("ok",):
+        return ["SQLite finds the file corrupt"]
+    if db.execute("PRAGMA foreign_key_check").fetchone() is not None:
+        return ["a table refers to a row that does not exist"]
+    written = {
+        str(name): str(text)
+        for name, text in db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    }
+    return [] if written == DDL else ["the tables or their append-only triggers were changed"]
+
+
+def _links(db: sqlite3.Connection, fold: _Fold) -> list[str]:
+    previous, expected = _GENESIS, 1
+    for seq, text, prev_hash, value in db.execute(
+        "SELECT seq, body, prev_hash, hash FROM chain ORDER BY seq"
+    ):
+        if seq != expected:
+            return [f"event {expected} of the chain is missing"]
+        if prev_hash != previous or value != digest((previous + text).encode()):
+            return [f"event {seq} of the chain was changed"]
+        body = json.loads(text)
+        if (body["kind"] == "ledger") != (seq == 1):
+            return [f"event {seq} of the chain is out of place"]
+        _apply(fold, seq, body)
+        previous, expected = value, expected + 1
+    return [] if expected > 1 else ["the chain is empty"]
+
+
+def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
+    match body["kind"]:
+        case "ledger":
+            pass
+        case "dataset":
+            fold.dataset.append((seq, body["name"]))
+            fold.salts[body["name"]] = str(body["salt_sha256"])
+            fold.left[str(body["name"])] = Cost(0)
+        case "budget":
+            row = (seq, body["dataset"], body["nano_epsilon"], body["atto_delta"])
+            fold.budget.append(row)
+            _spend(fold, seq, body, sign=1)
+        case "debit":
+            entry = Entry.from_json(_mapping(body["entry"]))
+            cost = Cost(_integer(body["nano_epsilon"]), _integer(body["atto_delta"]))
+            if cost != entry.cost:
+                fold.problems.append(f"debit {seq} costs less or more than its loss")
+            key = entry.key
+            fold.entry.append(
+                (seq, *asdict(key).values(), entry.plan_hash, cost.nano_epsilon, cost.atto_delta)
+            )
+            _spend(fold, seq, {**body, "dataset": key.dataset}, sign=-1)
+        case "payload":
+            fold.payload.append((body["entry"], seq, body["size"]))
+            fold.payloads[body["entry"]] = str(body["sha256"])
+        case "files":
+            for name, value in _mapping(body["files"]).items():
+                fold.file.append((body["entry"], seq, name))
+                fold.files[body["entry"], name] = str(value)
+        case "state":
+            fold.state.append((body["entry"], seq, body["state"], body["code"]))
+        case _:
+            fold.problems.append(f"event {seq} of the chain has an unknown kind")
+
+
+def _spend(fold: _Fold, seq: int, body: dict[str, object], *, sign: int) -> None:
+    name = str(body["dataset"])
+    left = fold.left[name] + Cost(
+        sign * _integer(body["nano_epsilon"]), sign * _integer(body["atto_delta"])
+    )
+    fold.left[name] = left
+    if left.nano_epsilon < 0 or left.atto_delta < 0:
+        fold.problems.append(f"debit {seq} exceeds the budget it was charged to")
+
+
+def _projections(db: sqlite3.Connection, fold: _Fold) -> list[str]:
+    return [
+        f"table {table} does not match the chain"
+        for table, query in _QUERIES.items()
+        if Counter(db.execute(query).fetchall()) != Counter(getattr(fold, table))
+    ]
+
+
+def _bytes(db: sqlite3.Connection, fold: _Fold) -> list[str]:
+    found = [
+        f"the payload of debit {entry} was changed"
+        for entry, data in db.execute("SELECT entry, bytes FROM payload")
+        if digest(data) != fold.payloads[entry]
+    ]
+    found += [
+        f"a file of debit {entry} was changed"
+        for entry, name, data in db.execute("SELECT entry, name, bytes FROM file")
+        if digest(data) != fold.files[entry, name]
+    ]
+    found += [
+        "the salt of a dataset was changed"
+        for name, salt in db.execute("SELECT name, salt FROM dataset")
+        if digest(salt) != fold.salts[name]
+    ]
+    return found
+
+
+def _mapping(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError("mapping")
+    return value
+
+
+def _integer(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError("integer")
+    return value

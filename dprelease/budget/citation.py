@@ -1,0 +1,130 @@
+"""What a published manifest says about the ledger, and how a ledger is held to it.
+
+Every manifest (`release.json`) names its key, plan hash and guarantee, and under "ledger" the
+head right after its debit. A ledger is older or foreign if it cannot account for such a citation:
+
+    same ledger, and the head at that seq differs or does not exist yet      rolled back, rewritten
+    same ledger and head, but the release's bytes are not committed here     rolled back between
+                                            the debit and the publication: it would draw again
+    another ledger, for a dataset this one budgets                           new, empty or swapped
+
+unless `reconcile` recorded that very citation. In doubt a manifest that does not parse counts as
+evidence, not as absence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dprelease.budget.record import Anchor, Entry, Key, canonical
+from dprelease.errors import DpreleaseError, LedgerError
+from dprelease.numeric import fraction_from_json
+
+__all__ = ["MANIFEST", "Citation", "read_citations"]
+
+MANIFEST = "release.json"
+
+_LARGEST = 64 * 2**20
+_UNPARSABLE = (LookupError, TypeError, ValueError, ArithmeticError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One manifest's account of its debit.
+
+    The entry's one mechanism descriptor is the SHA-256 of the manifest, which holds the others.
+    """
+
+    entry: Entry
+    anchor: Anchor
+
+    @classmethod
+    def from_manifest(cls, data: bytes) -> Citation:
+        """Return what the bytes of a `release.json` cite.
+
+        Raises:
+            LedgerError: it does not parse, or cites no debit (DPR406).
+        """
+        try:
+            manifest = json.loads(data)
+            anchor, guarantee = manifest["ledger"], manifest["guarantee"]
+            if not isinstance(anchor["seq"], int) or isinstance(anchor["seq"], bool):
+                raise TypeError("seq")
+            entry = Entry(
+                key=Key(manifest["dataset"], manifest["pipeline"], manifest["period"]),
+                plan_hash=manifest["plan_hash"],
+                adjacency=guarantee["adjacency"],
+                unit=canonical(guarantee["unit"]),
+                mechanisms=({"manifest_sha256": hashlib.sha256(data).hexdigest()},),
+                epsilon=fraction_from_json(guarantee["epsilon"]),
+                delta=fraction_from_json(guarantee["delta"]),
+            )
+            return cls(
+                entry, Anchor(str(anchor["ledger_id"]), anchor["seq"], str(anchor["head_hash"]))
+            )
+        except (*_UNPARSABLE, DpreleaseError):
+            raise _unreadable(None) from None
+
+
+def read_citations(places: Iterable[Path]) -> list[Citation]:
+    """Return the citations of all manifests, ordered by seq.
+
+    Args:
+        places: public folders (searched as `*/*/release.json`, links and hidden folders left
+            out) or manifests. A folder that does not exist holds none.
+
+    Raises:
+        LedgerError: a manifest cannot be read (DPR406).
+    """
+    citations = [_read(path) for place in places for path in _manifests(Path(place))]
+    return sorted(citations, key=lambda c: (c.anchor.ledger_id, c.anchor.seq, str(c.entry.key)))
+
+
+def _manifests(place: Path) -> list[Path]:
+    if place.is_file():
+        return [place]
+    try:
+        folders = [inner for outer in _folders(place) for inner in _folders(outer)]
+    except OSError:
+        raise _unreadable(place) from None
+    return [path for folder in folders if os.path.lexists(path := folder / MANIFEST)]
+
+
+def _folders(place: Path) -> list[Path]:
+    if not place.exists():
+        return []
+    return [
+        Path(found.path)
+        for found in sorted(os.scandir(place), key=lambda found: found.name)
+        if found.is_dir(follow_symlinks=False) and not found.name.startswith(".")
+    ]
+
+
+def _read(path: Path) -> Citation:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError("not a regular file")
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise OSError("too large")
+        return Citation.from_manifest(data)
+    except (OSError, LedgerError):
+        raise _unreadable(path) from None
+
+
+def _unreadable(path: Path | None) -> LedgerError:
+    return LedgerError(
+        "a published manifest does not say which debit it rests on",
+        where=str(path) if path else None,
+        why="without it a ledger that lost debits could not be told from a good one",
+        fix="restore the folder from the ledger's committed bytes, or move it out of the way",
+        code="DPR406",
+    )

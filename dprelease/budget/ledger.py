@@ -1,0 +1,449 @@
+"""The durable budget: debit before draw, one draw per key, bytes before publication.
+
+Promises (each has a test and a broken twin)
+    a debit is committed and fsynced before the first random bit is read; after any crash the sum
+    of debits is within the budget; a key (dataset, pipeline, period) is debited once and drawn
+    once, and a repeat returns the same bytes for nothing; all files are committed before one is
+    published; a missing, corrupt, older or foreign ledger ends the run; an edit, deletion,
+    reordering or rollback is found by `verify`, given one later manifest.
+
+Protocol
+    charge        T1  entry for the key? same plan: use it, other plan: refuse. Else check, insert.
+    draw_once     T2  payload? take it. Else draw *inside* the write transaction and insert.
+    commit_files  T3  the files, deterministic functions of the payload; then publish them.
+
+Why the draw is inside T2. A crash before T2 commits may be followed by a second draw under the
+same debit. That costs nothing only because whether T2 commits does not depend on the drawn
+values: the payload has a fixed width and everything that depends on values comes later. Two
+parallel drawers of which the first wins would cost up to twice epsilon, so T2 holds the write
+lock. For the same reason an exception inside the draw, or a payload of the wrong width, makes the
+entry FAILED for good instead of rolling back: a retry that depends on values is paid for.
+No seed is stored: whoever later read a backup could subtract the noise.
+
+Who may read the file. It is for its operator and an auditor: plans, costs, released numbers, and
+one secret per dataset, the salt that picks a unit's rows when contributions are bounded. The salt
+appears in no listing, message, manifest or hash except as its SHA-256.
+
+Limits   two ledgers for the same data; an operator who reads the data; disks that lie; timing.
+         Files at 0600; a folder made for the ledger at 0700, one that existed is left as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from dprelease.budget import chain, location, refusals, rows, storage
+from dprelease.budget.accountant import Cost, spent
+from dprelease.budget.citation import read_citations
+from dprelease.budget.record import (
+    Anchor,
+    Budget,
+    Entry,
+    EntryRow,
+    Key,
+    LedgerReport,
+    Receipt,
+    check_identifier,
+    declaration_text,
+    protected_unit,
+)
+from dprelease.errors import LedgerError
+from dprelease.numeric import positive
+
+__all__ = ["Anchor", "Budget", "Entry", "EntryRow", "Key", "Ledger", "LedgerReport", "Receipt"]
+
+
+class Ledger:
+    """One ledger file. Safe across processes, threads and forks: it holds no connection."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        """Name a ledger without looking at it; use `open` or `create`."""
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r})"
+
+    # -- opening ---------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        path: Path | str,
+        *,
+        dataset: str,
+        epsilon: object,
+        delta: object = 0,
+        adjacency: str,
+        unit: str,
+        anchors: Iterable[Path] = (),
+    ) -> Ledger:
+        """Create the ledger if needed and the dataset's budget in it; a no-op if both exist.
+
+        Args:
+            epsilon, delta: the dataset's whole budget (rounded down to 1e-9 and 1e-18).
+            unit: JSON; limits named `max_*` are not compared (see `protected_unit`).
+            anchors: public folders whose manifests this ledger must account for.
+
+        Raises:
+            LedgerError: the dataset has another budget, adjacency or unit here (DPR414, DPR411);
+                a manifest of the dataset names another, or an older, ledger (DPR404, DPR405);
+                or as `open`.
+            ConfigError, ArgumentError: a malformed name, number or unit (DPR150, DPR650, DPR651).
+        """
+        check_identifier(dataset, "dataset")
+        unit = declaration_text(adjacency, unit)
+        budget = _budget(epsilon, delta)
+        # Manifests first, ledger second: what is published by now is committed by then.
+        citations = [c for c in read_citations(anchors) if c.entry.key.dataset == dataset]
+        ledger = cls(location.absolute(Path(path)))
+        location.place_new(ledger.path, _name, allowed=not citations)
+        ledger._check()
+        with ledger._write() as db:
+            declared = rows.declaration(db, dataset)
+            if declared is None:
+                if citations:
+                    raise refusals.foreign(ledger.path, citations[-1].entry.key)
+                rows.insert_dataset(db, dataset, budget, adjacency, unit)
+                return ledger
+            if declared != (adjacency, protected_unit(unit)):
+                raise refusals.other_declaration(ledger.path, dataset)
+            # The declared budget, or what raises have made of it: the pipeline file may say either.
+            if budget not in (rows.budgets(db, dataset)[0], rows.total(db, dataset)):
+                raise refusals.other_budget(ledger.path, dataset, rows.total(db, dataset))
+            rows.must_account(db, citations, ledger.path)
+        return ledger
+
+    @classmethod
+    def open(cls, path: Path | str, *, public: Path | None = None) -> Ledger:
+        """Open an existing ledger, checked in full; never create one.
+
+        Args:
+            public: the public folder; the ledger must account for every manifest in it.
+
+        Raises:
+            LedgerError: missing (DPR401), unreadable (DPR402), corrupt or not a ledger (DPR403),
+                older than a manifest (DPR404), foreign (DPR405), a manifest that does not parse
+                (DPR406), on a network file system (DPR408), or a setting not taken (DPR409).
+        """
+        ledger = cls(location.absolute(Path(path)))
+        # Manifests first, ledger second: what is published by now is committed by then.
+        citations = read_citations([public]) if public is not None else []
+        ledger._check()
+        with ledger._read() as db:
+            rows.must_account(db, citations, ledger.path)
+        return ledger
+
+    def _check(self) -> None:
+        if not os.path.lexists(self.path):
+            raise refusals.missing(self.path, None)
+        if self.path.is_symlink() or not self.path.is_file():
+            raise refusals.corrupt(self.path, "it is not a regular file")
+        location.refuse_network(self.path.parent)
+        with self._read() as db:
+            found = chain.problems(db, deep=False)
+        if found:
+            raise refusals.corrupt(self.path, "; ".join(found))
+
+    def _read(self) -> AbstractContextManager[sqlite3.Connection]:
+        return storage.transaction(self.path, write=False)
+
+    def _write(self, *, charged: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+        return storage.transaction(self.path, write=True, charged=charged)
+
+    # -- budgets ---------------------------------------------------------------------------
+
+    def add_budget(self, dataset: str, epsilon: object, delta: object = 0) -> Budget:
+        """Raise a dataset's budget *by* epsilon (and delta), on the record.
+
+        Raises:
+            LedgerError: the dataset has no budget here (DPR407), or as `charge`.
+            ArgumentError: epsilon is not positive (DPR606, DPR650).
+        """
+        more = _budget(epsilon, delta)
+        with self._write() as db:
+            rows.declared(db, dataset, self.path)
+            raised = rows.total(db, dataset) + more
+            Cost.budget(raised.epsilon, raised.delta)  # the sum, too, must fit 64-bit integers
+            rows.insert_budget(db, dataset, more)
+        return self.budget(dataset)
+
+    def datasets(self) -> tuple[str, ...]:
+        """Return the names of the datasets that have a budget here, in order."""
+        with self._read() as db:
+            found = db.execute("SELECT name FROM dataset ORDER BY name").fetchall()
+        return tuple(str(row[0]) for row in found)
+
+    def budget(self, dataset: str) -> Budget:
+        """Return what the dataset may spend, has spent and has left.
+
+        Raises:
+            LedgerError: the dataset has no budget here (DPR407).
+        """
+        with self._read() as db:
+            rows.declared(db, dataset, self.path)
+            total, costs = rows.total(db, dataset), rows.costs(db, dataset)
+        nano, delta = spent(costs)
+        used = Cost(nano).epsilon
+        return Budget(
+            epsilon=total.epsilon,
+            delta=total.delta,
+            spent=used,
+            left=total.epsilon - used,
+            spent_delta=delta,
+            left_delta=total.delta - delta,
+        )
+
+    def salt(self, dataset: str) -> bytes:
+        """Return the dataset's 32 secret bytes for contribution bounding; never publish them.
+
+        Raises:
+            LedgerError: the dataset has no budget here (DPR407), or the salt was changed (DPR403).
+        """
+        with self._read() as db:
+            rows.declared(db, dataset, self.path)
+            return rows.stored_salt(db, dataset, self.path)
+
+    # -- the protocol ----------------------------------------------------------------------
+
+    def charge(self, entry: Entry) -> Receipt:
+        """T1: debit `entry` durably, once per key.
+
+        Raises:
+            BudgetError: it does not fit what is left (DPR301 epsilon, DPR302 delta).
+            LedgerError: the key exists with another plan (DPR410), the dataset has another
+                adjacency or unit (DPR411) or no budget here (DPR407), or the storage failed
+                (DPR402).
+            InternalError: the commit failed; the debit may be recorded (DPR900).
+        """
+        key = entry.key
+        with self._write() as db:
+            rows.declared(db, key.dataset, self.path)
+            seq = rows.find(db, key)
+            fresh = seq is None
+            if seq is None:
+                seq = rows.insert_entry(db, entry, self.path, origin=None)
+            else:
+                rows.must_be_same_plan(db, seq, entry, self.path)
+            anchor = chain.head(db, seq)
+            nano, _ = spent(rows.costs(db, key.dataset))
+            total = rows.total(db, key.dataset)
+        return Receipt(
+            key=key,
+            plan_hash=entry.plan_hash,
+            epsilon=entry.epsilon,
+            delta=entry.delta,
+            anchor=anchor,
+            spent=Cost(nano).epsilon,
+            budget=total.epsilon,
+            fresh=fresh,
+        )
+
+    def draw_once(self, key: Key, draw: Callable[[], bytes], *, width: int | None) -> bytes:
+        """T2: return the key's payload, drawing it inside the write transaction if there is none.
+
+        Args:
+            draw: reads the random bits and returns the payload; called at most once per key,
+                unless the process dies in between. It must not use this ledger.
+            width: the payload's length in bytes, known before the draw; None only where the
+                caller's encoding has a fixed width by construction.
+
+        Raises:
+            LedgerError: the key is not charged (DPR412), or was published from another copy of
+                this ledger (DPR416).
+            WithheldError: the entry has failed before (DPR710), the draw raised or gave the
+                wrong width, which is terminal (DPR711), or the storage failed (DPR712).
+        """
+        with self._write(charged=True) as db:
+            seq = self._live(db, key)
+            data = rows.stored_payload(db, seq, self.path)
+            if data is None:
+                if rows.state(db, seq)[0] == "published":
+                    raise refusals.published_elsewhere(self.path, key)
+                data = _drawn(draw, width)
+                if data is None:
+                    rows.insert_state(db, seq, "failed", "DPR711")
+                else:
+                    rows.insert_payload(db, seq, data)
+        if data is None:
+            raise refusals.failed_draw(self.path, key)
+        return data
+
+    def commit_files(self, key: Key, files: Mapping[str, bytes]) -> None:
+        """T3: commit the bytes of all files; the first writer wins, a repeat must be identical.
+
+        Raises:
+            LedgerError: nothing is charged or drawn for the key (DPR412), or other bytes are
+                committed already (DPR413).
+            WithheldError: the entry has failed (DPR710) or the storage failed (DPR712).
+        """
+        given = {name: bytes(data) for name, data in sorted(files.items())}
+        with self._write(charged=True) as db:
+            seq = self._live(db, key)
+            known = rows.stored_files(db, seq, self.path)
+            if known and known != given:
+                raise refusals.other_files(self.path, key)
+            if not known:
+                if rows.state(db, seq)[0] != "drawn" or not given:
+                    why = "there is nothing drawn to make files of"
+                    raise refusals.wrong_stage(self.path, key, why)
+                rows.insert_files(db, seq, given)
+
+    def mark_published(self, key: Key) -> None:
+        """Record that the committed files are in place; idempotent.
+
+        Raises:
+            LedgerError: no files are committed for the key (DPR412).
+            WithheldError: the entry has failed (DPR710) or the storage failed (DPR712).
+        """
+        with self._write(charged=True) as db:
+            seq = self._live(db, key)
+            state, _ = rows.state(db, seq)
+            if state == "ready":
+                rows.insert_state(db, seq, "published", None)
+            elif state != "published":
+                raise refusals.wrong_stage(self.path, key, "its files are not committed")
+
+    def fail(self, key: Key, code: str) -> None:
+        """Withhold the key for good: the budget stays spent and it is never drawn again.
+
+        Only before its files are committed: they are built after validation, and another process
+        may be publishing them.
+
+        Raises:
+            LedgerError: the key is not charged, or its files are committed (DPR412).
+            WithheldError: the storage failed (DPR712).
+        """
+        check_identifier(code, "error code")
+        with self._write(charged=True) as db:
+            seq = rows.charged(db, key, self.path)
+            state, _ = rows.state(db, seq)
+            if state in ("ready", "published"):
+                raise refusals.wrong_stage(self.path, key, "its files are committed")
+            if state != "failed":
+                rows.insert_state(db, seq, "failed", code)
+
+    # -- looking ---------------------------------------------------------------------------
+
+    def payload(self, key: Key) -> bytes | None:
+        """Return the drawn bytes, checked against the chain, or None.
+
+        Raises:
+            LedgerError: the key is not charged (DPR412), or the bytes were changed (DPR403).
+        """
+        with self._read() as db:
+            return rows.stored_payload(db, rows.charged(db, key, self.path), self.path)
+
+    def files(self, key: Key) -> dict[str, bytes] | None:
+        """Return the committed files by name, checked against the chain, or None.
+
+        Raises:
+            LedgerError: the key is not charged (DPR412), or the bytes were changed (DPR403).
+        """
+        with self._read() as db:
+            return rows.stored_files(db, rows.charged(db, key, self.path), self.path) or None
+
+    def state(self, key: Key) -> str:
+        """Return charged, drawn, ready, published or failed.
+
+        Raises:
+            LedgerError: the key is not charged (DPR412).
+        """
+        with self._read() as db:
+            return rows.state(db, rows.charged(db, key, self.path))[0]
+
+    def has(self, key: Key) -> bool:
+        """Return whether the key is debited."""
+        with self._read() as db:
+            return rows.find(db, key) is not None
+
+    def entries(self, dataset: str | None = None) -> list[EntryRow]:
+        """Return all debits in order, or those of one dataset."""
+        where, values = ("WHERE dataset = ? ", (dataset,)) if dataset else ("", ())
+        with self._read() as db:
+            numbers = db.execute(f"SELECT seq FROM entry {where}ORDER BY seq", values).fetchall()
+            return [rows.entry_row(db, int(seq)) for (seq,) in numbers]
+
+    def head(self) -> Anchor:
+        """Return the chain's head, for an export or a second location."""
+        with self._read() as db:
+            return chain.head(db)
+
+    def anchor_ok(self, anchor: Anchor) -> bool:
+        """Return whether this ledger's chain has `anchor`, or `reconcile` recorded it."""
+        with self._read() as db:
+            row = db.execute("SELECT hash FROM chain WHERE seq = ?", (anchor.seq,)).fetchone()
+            own = row == (anchor.head_hash,) and anchor.ledger_id == chain.ledger_id(db)
+            return own or anchor in rows.origins(db)
+
+    def verify(self) -> LedgerReport:
+        """Check the whole file: SQLite integrity, chain, tables, sums, every stored byte."""
+        try:
+            with self._read() as db:
+                found = chain.problems(db, deep=True)
+                if found:
+                    return LedgerReport(False, tuple(found), 0)
+                (count,) = db.execute("SELECT COUNT(*) FROM entry").fetchone()
+                return LedgerReport(True, (), int(count), chain.head(db))
+        except LedgerError as error:
+            return LedgerReport(False, (error.what,), 0)
+
+    def reconcile(self, manifests: Iterable[Path]) -> int:
+        """Debit everything that manifests cite and this ledger lacks; return how many.
+
+        After a restore from a backup. A release that is debited here but whose bytes are not is
+        marked published, so that it is never drawn again. All or nothing.
+
+        Args:
+            manifests: public folders or `release.json` files.
+
+        Raises:
+            BudgetError: they do not fit the budget (DPR301, DPR302): raise it first, on record.
+            LedgerError: a key is here with another plan (DPR410), a dataset has no budget here
+                (DPR407) or another unit (DPR411), or a manifest does not parse (DPR406).
+        """
+        citations = read_citations(manifests)
+        with self._write() as db:
+            missing = [
+                citation
+                for citation in citations
+                if rows.relevant(db, citation) and not rows.accounted(db, citation)
+            ]
+            for citation in missing:
+                rows.adopt(db, citation, self.path)
+        return len(missing)
+
+    def _live(self, db: sqlite3.Connection, key: Key) -> int:
+        seq = rows.charged(db, key, self.path)
+        state, code = rows.state(db, seq)
+        if state == "failed":
+            raise refusals.failed_before(self.path, key, code)
+        return seq
+
+
+def _budget(epsilon: object, delta: object) -> Cost:
+    return Cost.budget(positive(epsilon, "epsilon"), positive(delta, "delta", allow_zero=True))
+
+
+def _name(db: sqlite3.Connection) -> int:
+    return chain.append(db, "ledger", {"ledger_id": secrets.token_hex(16)})
+
+
+def _drawn(draw: Callable[[], bytes], width: int | None) -> bytes | None:
+    """Return what `draw` gave, or None if it raised or broke its width.
+
+    The exception is dropped, not chained: its text and its frames may hold an exact answer.
+    """
+    try:
+        data = draw()
+    except Exception:  # noqa: BLE001 (whatever it was, it must not lead to a second draw)
+        return None
+    if not isinstance(data, bytes) or (width is not None and len(data) != width):
+        return None
+    return data

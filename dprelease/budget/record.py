@@ -1,0 +1,286 @@
+"""The frozen values that enter and leave the ledger, and their one canonical text.
+
+Everything that is hashed goes through `canonical`: sorted keys, no spaces, ASCII, no floats that
+JSON cannot hold. Exact numbers are "p/q" strings; a float epsilon is refused by construction.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dprelease.budget.accountant import BASIC, Cost
+from dprelease.errors import ArgumentError, ConfigError
+from dprelease.numeric import fraction_from_json, fraction_to_json
+
+__all__ = [
+    "STATES",
+    "Anchor",
+    "Budget",
+    "Entry",
+    "EntryRow",
+    "Key",
+    "LedgerReport",
+    "Receipt",
+    "canonical",
+    "check_identifier",
+    "declaration_text",
+    "protected_unit",
+]
+
+STATES = ("charged", "drawn", "ready", "published", "failed")
+"""An entry's states, in order; `published` and `failed` are terminal."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_HASH = re.compile(r"[A-Za-z0-9:_-]{8,128}", re.ASCII)
+
+
+def canonical(value: object) -> str:
+    """Return the canonical JSON text of `value`.
+
+    Raises:
+        ArgumentError: `value` holds something JSON cannot say exactly (DPR651).
+    """
+    try:
+        return json.dumps(
+            value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+        )
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            "a ledger record must be plain JSON",
+            why="a Fraction, NaN or an object has no canonical text",
+            fix='write exact numbers as "p/q" strings',
+            code="DPR651",
+        ) from None
+
+
+def check_identifier(value: str, name: str) -> str:
+    """Return `value` if it may become a file name and a ledger key.
+
+    Raises:
+        ConfigError: it is not 1 to 64 of A-Z a-z 0-9 _ - (DPR150).
+    """
+    if not isinstance(value, str) or not _IDENTIFIER.fullmatch(value):
+        raise ConfigError(
+            f"the {name} name is not usable",
+            why="it becomes a folder name and a ledger key",
+            fix="use 1 to 64 of the characters A-Z a-z 0-9 _ -",
+            code="DPR150",
+        )
+    return value
+
+
+def protected_unit(unit: str) -> str:
+    """Return the part of a unit's JSON that says who is protected.
+
+    Contribution limits (`max_groups`, ...) bound what one release uses of a unit; they do not
+    change whom its epsilon speaks about, so pipelines that differ in them share one budget.
+    """
+    value = json.loads(unit)
+    if isinstance(value, dict):
+        value = {name: part for name, part in value.items() if not name.startswith("max_")}
+        # One level down as well: {"user": {"column": ..., "max_groups": ...}}.
+        for name, part in value.items():
+            if isinstance(part, dict):
+                value[name] = {k: v for k, v in part.items() if not k.startswith("max_")}
+    return canonical(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The idempotency key: one entry and one payload per (dataset, pipeline, period).
+
+    Raises:
+        ConfigError: a part is not 1 to 64 of A-Z a-z 0-9 _ - (DPR150).
+    """
+
+    dataset: str
+    pipeline: str
+    period: str
+
+    def __post_init__(self) -> None:
+        for name in ("dataset", "pipeline", "period"):
+            check_identifier(getattr(self, name), name)
+
+    def __str__(self) -> str:
+        return f"{self.dataset}/{self.pipeline}/{self.period}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is to be debited, before any row is read: public by construction.
+
+    Attributes:
+        unit: JSON of the privacy unit, kept in its canonical text.
+        mechanisms: one descriptor per draw, plain JSON, exact losses as "p/q" strings, so that
+            a better accountant can re-evaluate the past.
+        epsilon, delta: the whole release's guarantee, exact.
+        accountant: the version whose sum enforces the budget ("basic/1").
+
+    Raises:
+        ArgumentError: a field is malformed (DPR650, DPR651).
+    """
+
+    key: Key
+    plan_hash: str
+    adjacency: str
+    unit: str
+    mechanisms: Sequence[Mapping[str, object]]
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    accountant: str = BASIC
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unit", declaration_text(self.adjacency, self.unit))
+        if not isinstance(self.plan_hash, str) or not _HASH.fullmatch(self.plan_hash):
+            raise ArgumentError(
+                "the plan hash is malformed", fix="pass its hex digest", code="DPR650"
+            )
+        if self.accountant != BASIC:
+            raise ArgumentError(
+                "the entry names an accountant this version does not have",
+                fix=f"use {BASIC!r}",
+                code="DPR650",
+            )
+        if not isinstance(self.epsilon, Fraction) or not isinstance(self.delta, Fraction):
+            raise ArgumentError(
+                "epsilon and delta must be exact",
+                fix="pass Fractions; floats round both ways",
+                code="DPR650",
+            )
+        Cost.of(self.epsilon, self.delta)
+        canonical([dict(mechanism) for mechanism in self.mechanisms])
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.of(self.epsilon, self.delta)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the entry as plain JSON, exact; `from_json` is the inverse."""
+        return {
+            "dataset": self.key.dataset,
+            "pipeline": self.key.pipeline,
+            "period": self.key.period,
+            "plan_hash": self.plan_hash,
+            "adjacency": self.adjacency,
+            "unit": self.unit,
+            "mechanisms": [dict(mechanism) for mechanism in self.mechanisms],
+            "epsilon": fraction_to_json(self.epsilon),
+            "delta": fraction_to_json(self.delta),
+            "accountant": self.accountant,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> Entry:
+        """Return the entry that `to_json` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError, DpreleaseError: it did not write this. Callers that
+                read files turn these into one LedgerError.
+        """
+        mechanisms = value["mechanisms"]
+        if not isinstance(mechanisms, list) or not all(isinstance(m, dict) for m in mechanisms):
+            raise TypeError("mechanisms")
+        text = {name: value[name] for name in value if name != "mechanisms"}
+        if not all(isinstance(part, str) for part in text.values()):
+            raise TypeError("text")
+        return cls(
+            key=Key(str(text["dataset"]), str(text["pipeline"]), str(text["period"])),
+            plan_hash=str(text["plan_hash"]),
+            adjacency=str(text["adjacency"]),
+            unit=str(text["unit"]),
+            mechanisms=tuple(mechanisms),
+            epsilon=fraction_from_json(str(text["epsilon"])),
+            delta=fraction_from_json(str(text["delta"])),
+            accountant=str(text["accountant"]),
+        )
+
+
+def declaration_text(adjacency: str, unit: str) -> str:
+    """Check the two words without which an epsilon says nothing; return the unit's one text.
+
+    Raises:
+        ArgumentError: unknown adjacency, or a unit that is not JSON (DPR650, DPR651).
+    """
+    if adjacency not in ("add_remove", "substitution"):
+        raise ArgumentError(
+            "unknown adjacency", fix="use add_remove or substitution", code="DPR650"
+        )
+    try:
+        return canonical(json.loads(unit))
+    except (TypeError, ValueError, RecursionError):
+        raise ArgumentError(
+            "the unit is not JSON", fix='write it as JSON text, e.g. "row" in quotes', code="DPR651"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The ledger's head right after a debit: what a manifest cites to expose a rollback."""
+
+    ledger_id: str
+    seq: int
+    head_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A durable debit.
+
+    Attributes:
+        anchor: the head right after the debit, the same on every later request of this key.
+        spent, budget: epsilon of the whole dataset, this debit included.
+        fresh: whether this call paid; False means the key existed already and cost 0 now.
+    """
+
+    key: Key
+    plan_hash: str
+    epsilon: Fraction
+    delta: Fraction
+    anchor: Anchor
+    spent: Fraction
+    budget: Fraction
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A dataset's declared budget and what is left; left is never negative."""
+
+    epsilon: Fraction
+    delta: Fraction
+    spent: Fraction
+    left: Fraction
+    spent_delta: Fraction
+    left_delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """One debit as `ledger show` prints it. Salts and payloads are never part of it.
+
+    Attributes:
+        anchor: the head right after the debit.
+        state: charged, drawn, ready, published or failed.
+        code: why it failed (an error code), or None.
+        origin: for a debit made by `reconcile`, the anchor its manifest cited; else None.
+    """
+
+    entry: Entry
+    anchor: Anchor
+    state: str
+    code: str | None = None
+    origin: Anchor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerReport:
+    """What `verify` found; `problems` is empty exactly if `ok`."""
+
+    ok: bool
+    problems: tuple[str, ...]
+    entries: int
+    head: Anchor | None = field(default=None)

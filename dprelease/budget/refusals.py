@@ -1,0 +1,238 @@
+"""The ledger's errors in one place: what an operator reads when a run must not go on.
+
+| code   | meaning                                     | code   | meaning                         |
+|--------|---------------------------------------------|--------|---------------------------------|
+| DPR301 | epsilon does not fit what is left           | DPR409 | a storage setting was not taken |
+| DPR302 | delta does not fit what is left             | DPR410 | the key exists, another plan    |
+| DPR401 | no ledger, and a run never creates one      | DPR411 | another adjacency or unit       |
+| DPR402 | the storage failed                          | DPR412 | out of order in the protocol    |
+| DPR403 | corrupt, changed, or not a ledger           | DPR413 | other files already committed   |
+| DPR404 | older than a manifest                       | DPR414 | another budget already declared |
+| DPR405 | a manifest rests on another ledger          | DPR416 | published from another copy     |
+| DPR406 | a manifest does not parse                   | DPR417 | drawn here and elsewhere        |
+| DPR407 | the dataset has no budget here              | DPR71x | charged, and withheld           |
+| DPR408 | network file system                         | DPR900 | the commit of a debit failed    |
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from fractions import Fraction
+from pathlib import Path
+
+from dprelease.budget.accountant import Cost
+from dprelease.budget.record import Key
+from dprelease.errors import BudgetError, LedgerError, WithheldError
+from dprelease.numeric import plain
+
+__all__ = [
+    "cannot_create",
+    "corrupt",
+    "drawn_elsewhere",
+    "failed_before",
+    "failed_draw",
+    "foreign",
+    "missing",
+    "network",
+    "older",
+    "other_budget",
+    "other_declaration",
+    "other_files",
+    "other_plan",
+    "over_budget",
+    "published_elsewhere",
+    "unknown_dataset",
+    "wrong_stage",
+]
+
+_RECOVER = "restore a copy of this ledger, then `dprelease ledger reconcile`"
+
+
+def missing(path: Path, why: str | None) -> LedgerError:
+    return LedgerError(
+        "there is no ledger" + (f", {why}" if why else ""),
+        where=str(path),
+        why="a run that created one would start from a full budget",
+        fix=_RECOVER if why else "`dprelease ledger init`, once; or restore the lost one",
+        code="DPR401",
+    )
+
+
+def cannot_create(path: Path, error: OSError | sqlite3.Error) -> LedgerError:
+    if isinstance(error, OSError):
+        why = error.strerror or "the system refused"
+    else:
+        why = f"SQLite reported {getattr(error, 'sqlite_errorname', 'an error')}"
+    return LedgerError(
+        "the ledger cannot be created",
+        where=str(path),
+        why=why,
+        fix="choose a folder on a local disk that this user may write to",
+        code="DPR402",
+    )
+
+
+def corrupt(path: Path, why: str) -> LedgerError:
+    return LedgerError(
+        "the ledger cannot be trusted", where=str(path), why=why, fix=_RECOVER, code="DPR403"
+    )
+
+
+def older(path: Path, key: Key) -> LedgerError:
+    return LedgerError(
+        f"the ledger is older than the published release {key}, or was rewritten",
+        where=str(path),
+        why="going on would spend again what was spent since",
+        fix="put the newest copy back, or `dprelease ledger reconcile`",
+        code="DPR404",
+    )
+
+
+def foreign(path: Path, key: Key) -> LedgerError:
+    return LedgerError(
+        f"the published release {key} rests on another ledger",
+        where=str(path),
+        why="this one does not know what that one spent on the same dataset",
+        fix="use that ledger, or `dprelease ledger reconcile` to debit its releases here",
+        code="DPR405",
+    )
+
+
+def unknown_dataset(path: Path, dataset: str) -> LedgerError:
+    return LedgerError(
+        f"dataset {dataset} has no budget in this ledger",
+        where=str(path),
+        fix="`dprelease ledger init`",
+        code="DPR407",
+    )
+
+
+def network(path: Path, kind: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger's folder is on a {kind} file system",
+        where=str(path),
+        why="write-ahead logging needs shared memory on one host",
+        fix="put the ledger on a local disk",
+        code="DPR408",
+    )
+
+
+def other_plan(path: Path, key: Key, recorded: str, asked: str) -> LedgerError:
+    return LedgerError(
+        f"{key} is already charged for another plan",
+        where=str(path),
+        why=f"recorded {recorded}, asked {asked}"
+        + (" (the same hash at another price)" if recorded == asked else ""),
+        fix="restore that plan to get its release again, or release another period",
+        code="DPR410",
+    )
+
+
+def other_declaration(path: Path, dataset: str) -> LedgerError:
+    return LedgerError(
+        f"dataset {dataset} is budgeted under another adjacency or unit",
+        where=str(path),
+        why="an epsilon says nothing without both, and such epsilons do not add up",
+        fix="use the declared adjacency and unit, or a dataset name and budget of their own",
+        code="DPR411",
+    )
+
+
+def wrong_stage(path: Path, key: Key, why: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger refuses this step for {key}",
+        where=str(path),
+        why=why,
+        fix="follow charge, draw, commit, publish; `dprelease run` does",
+        code="DPR412",
+    )
+
+
+def other_files(path: Path, key: Key) -> LedgerError:
+    return LedgerError(
+        f"other files are already committed for {key}",
+        where=str(path),
+        why="files must be a deterministic function of the drawn numbers",
+        fix="publish the committed files; they are the release",
+        code="DPR413",
+    )
+
+
+def other_budget(path: Path, dataset: str, recorded: Cost) -> LedgerError:
+    return LedgerError(
+        f"dataset {dataset} already has another budget",
+        where=str(path),
+        why=f"it is {_decimal(recorded.epsilon)}, delta {float(recorded.delta):.3g}, and a budget"
+        " is raised on the record, never replaced",
+        fix="`dprelease ledger add`, or declare the recorded budget",
+        code="DPR414",
+    )
+
+
+def published_elsewhere(path: Path, key: Key) -> LedgerError:
+    return LedgerError(
+        f"{key} was published from another copy of this ledger",
+        where=str(path),
+        why="drawing it again would spend its epsilon twice",
+        fix="keep the published folder: it is the only record of that draw",
+        code="DPR416",
+    )
+
+
+def drawn_elsewhere(path: Path, key: Key) -> LedgerError:
+    return LedgerError(
+        f"{key} was drawn here and, differently, in another copy of this ledger",
+        where=str(path),
+        why="both draws are spent, and one key holds one debit",
+        fix="withdraw one of the two releases, and lower what you still publish by its epsilon",
+        code="DPR417",
+    )
+
+
+def over_budget(path: Path, dataset: str, asked: Cost, used: Cost, total: Cost) -> BudgetError:
+    fix = "ask for less, or raise the budget on the record: `dprelease ledger add`"
+    if used.nano_epsilon + asked.nano_epsilon > total.nano_epsilon:
+        left = total.epsilon - used.epsilon
+        return BudgetError(
+            f"the budget of dataset {dataset} does not cover this release:"
+            f" spent {_decimal(used.epsilon)} of {_decimal(total.epsilon)},"
+            f" asked {_decimal(asked.epsilon)}, left {_decimal(left)}",
+            where=str(path),
+            fix=fix,
+            code="DPR301",
+        )
+    left = total.delta - used.delta
+    return BudgetError(
+        f"the delta of dataset {dataset} does not cover this release:"
+        f" spent {float(used.delta):.3g} of {float(total.delta):.3g},"
+        f" asked {float(asked.delta):.3g}, left {float(left):.3g}",
+        where=str(path),
+        fix=fix,
+        code="DPR302",
+    )
+
+
+def failed_before(path: Path, key: Key, code: str | None) -> WithheldError:
+    return WithheldError(
+        f"{key} is withheld for good",
+        where=str(path),
+        why=f"it failed before ({code}), and drawing until a result passes would not be the"
+        " mechanism that was priced",
+        fix="nothing to do for this period; its budget stays spent",
+        code="DPR710",
+    )
+
+
+def failed_draw(path: Path, key: Key) -> WithheldError:
+    return WithheldError(
+        f"the draw for {key} did not complete",
+        where=str(path),
+        why="it raised, or gave a record of the wrong width; a second draw that depends on the"
+        " first would cost epsilon again",
+        fix="report it; other periods are not affected",
+        code="DPR711",
+    )
+
+
+def _decimal(value: Fraction) -> str:
+    return str(plain(value))

@@ -1,0 +1,329 @@
+"""Reading and appending single ledger rows, always inside the caller's transaction.
+
+Every append writes its event to the chain first and then its row. The caller's transaction makes
+the two one; nothing here commits.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from dprelease.budget import chain, refusals
+from dprelease.budget.accountant import Cost, fits
+from dprelease.budget.citation import Citation
+from dprelease.budget.record import Anchor, Entry, EntryRow, Key, protected_unit
+
+__all__ = [
+    "accounted",
+    "adopt",
+    "budgets",
+    "charged",
+    "costs",
+    "declaration",
+    "declared",
+    "entry_row",
+    "find",
+    "insert_budget",
+    "insert_dataset",
+    "insert_entry",
+    "insert_files",
+    "insert_payload",
+    "insert_state",
+    "must_account",
+    "must_be_same_plan",
+    "origins",
+    "relevant",
+    "state",
+    "stored_files",
+    "stored_payload",
+    "stored_salt",
+    "total",
+]
+
+_NOTHING = Cost(0)
+
+
+# -- datasets and budgets ------------------------------------------------------------------
+
+
+def declaration(db: sqlite3.Connection, dataset: str) -> tuple[str, str] | None:
+    """Return the dataset's (adjacency, protected unit), or None if it has no budget here."""
+    row = db.execute(
+        "SELECT body FROM chain JOIN dataset USING (seq) WHERE name = ?", (dataset,)
+    ).fetchone()
+    if row is None:
+        return None
+    body = json.loads(row[0])
+    return str(body["adjacency"]), protected_unit(str(body["unit"]))
+
+
+def declared(db: sqlite3.Connection, dataset: str, path: Path) -> tuple[str, str]:
+    """Return `declaration`, or raise DPR407."""
+    found = declaration(db, dataset)
+    if found is None:
+        raise refusals.unknown_dataset(path, dataset)
+    return found
+
+
+def stored_salt(db: sqlite3.Connection, dataset: str, path: Path) -> bytes:
+    """Return the dataset's salt if its hash is the chain's, else raise DPR403."""
+    salt, text = db.execute(
+        "SELECT salt, body FROM dataset JOIN chain USING (seq) WHERE name = ?", (dataset,)
+    ).fetchone()
+    if chain.digest(salt) != json.loads(text)["salt_sha256"]:
+        raise refusals.corrupt(path, "the salt of a dataset was changed")
+    return bytes(salt)
+
+
+def budgets(db: sqlite3.Connection, dataset: str) -> list[Cost]:
+    """Return the declared budget and every raise of it, in order."""
+    return [
+        Cost(int(nano), int(atto))
+        for nano, atto in db.execute(
+            "SELECT nano_epsilon, atto_delta FROM budget WHERE dataset = ? ORDER BY seq",
+            (dataset,),
+        )
+    ]
+
+
+def total(db: sqlite3.Connection, dataset: str) -> Cost:
+    return sum(budgets(db, dataset), _NOTHING)
+
+
+def costs(db: sqlite3.Connection, dataset: str) -> list[Cost]:
+    """Return the cost of every debit of the dataset."""
+    return [
+        Cost(int(nano), int(atto))
+        for nano, atto in db.execute(
+            "SELECT nano_epsilon, atto_delta FROM entry WHERE dataset = ?", (dataset,)
+        )
+    ]
+
+
+def insert_dataset(
+    db: sqlite3.Connection, dataset: str, budget: Cost, adjacency: str, unit: str
+) -> None:
+    salt = secrets.token_bytes(32)
+    body = {"adjacency": adjacency, "unit": unit, "salt_sha256": chain.digest(salt)}
+    seq = chain.append(db, "dataset", {"name": dataset, **body})
+    db.execute("INSERT INTO dataset (seq, name, salt) VALUES (?, ?, ?)", (seq, dataset, salt))
+    insert_budget(db, dataset, budget)
+
+
+def insert_budget(db: sqlite3.Connection, dataset: str, more: Cost) -> None:
+    values = (dataset, more.nano_epsilon, more.atto_delta)
+    body = dict(zip(("dataset", "nano_epsilon", "atto_delta"), values, strict=True))
+    seq = chain.append(db, "budget", body)
+    db.execute("INSERT INTO budget VALUES (?, ?, ?, ?)", (seq, *values))
+
+
+# -- entries -------------------------------------------------------------------------------
+
+
+def find(db: sqlite3.Connection, key: Key) -> int | None:
+    """Return the seq of the key's debit, or None."""
+    row = db.execute(
+        "SELECT seq FROM entry WHERE dataset = ? AND pipeline = ? AND period = ?",
+        (key.dataset, key.pipeline, key.period),
+    ).fetchone()
+    return int(row[0]) if row else None
+
+
+def charged(db: sqlite3.Connection, key: Key, path: Path) -> int:
+    """Return the seq of the key's debit, or raise DPR412."""
+    seq = find(db, key)
+    if seq is None:
+        raise refusals.wrong_stage(path, key, "it is not charged")
+    return seq
+
+
+def entry_row(db: sqlite3.Connection, seq: int) -> EntryRow:
+    (text,) = db.execute("SELECT body FROM chain WHERE seq = ?", (seq,)).fetchone()
+    body = json.loads(text)
+    origin = body["origin"]
+    name, code = state(db, seq)
+    return EntryRow(
+        entry=Entry.from_json(body["entry"]),
+        anchor=chain.head(db, seq),
+        state=name,
+        code=code,
+        origin=Anchor(**origin) if origin else None,
+    )
+
+
+def must_be_same_plan(db: sqlite3.Connection, seq: int, asked: Entry, path: Path) -> None:
+    """Raise DPR410 unless the recorded entry has the asked plan at the asked price."""
+    recorded = entry_row(db, seq).entry
+    same = (
+        recorded.plan_hash == asked.plan_hash
+        and (recorded.epsilon, recorded.delta) == (asked.epsilon, asked.delta)
+        and (recorded.adjacency, recorded.unit) == (asked.adjacency, asked.unit)
+    )
+    if not same:
+        raise refusals.other_plan(path, asked.key, recorded.plan_hash, asked.plan_hash)
+
+
+def insert_entry(db: sqlite3.Connection, entry: Entry, path: Path, *, origin: Anchor | None) -> int:
+    """Debit `entry` if it fits and speaks of the declared unit; return its seq."""
+    key, cost = entry.key, entry.cost
+    if declared(db, key.dataset, path) != (entry.adjacency, protected_unit(entry.unit)):
+        raise refusals.other_declaration(path, key.dataset)
+    before, budget = costs(db, key.dataset), total(db, key.dataset)
+    if not fits(before, cost, budget):
+        raise refusals.over_budget(path, key.dataset, cost, sum(before, _NOTHING), budget)
+    seq = chain.append(
+        db,
+        "debit",
+        {
+            "entry": entry.to_json(),
+            "nano_epsilon": cost.nano_epsilon,
+            "atto_delta": cost.atto_delta,
+            "origin": _anchor_json(origin),
+        },
+    )
+    db.execute(
+        "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (seq, *asdict(key).values(), entry.plan_hash, cost.nano_epsilon, cost.atto_delta),
+    )
+    return seq
+
+
+# -- payload, files, state -----------------------------------------------------------------
+
+
+def insert_payload(db: sqlite3.Connection, seq: int, data: bytes) -> None:
+    body = {"entry": seq, "size": len(data), "sha256": chain.digest(data)}
+    at = chain.append(db, "payload", body)
+    db.execute("INSERT INTO payload VALUES (?, ?, ?)", (seq, at, data))
+
+
+def insert_files(db: sqlite3.Connection, seq: int, files: Mapping[str, bytes]) -> None:
+    hashes = {name: chain.digest(data) for name, data in files.items()}
+    at = chain.append(db, "files", {"entry": seq, "files": hashes})
+    db.executemany(
+        "INSERT INTO file VALUES (?, ?, ?, ?)",
+        [(seq, at, name, data) for name, data in files.items()],
+    )
+
+
+def insert_state(
+    db: sqlite3.Connection,
+    seq: int,
+    name: str,
+    code: str | None,
+    *,
+    origin: Anchor | None = None,
+) -> None:
+    body = {"entry": seq, "state": name, "code": code, "origin": _anchor_json(origin)}
+    at = chain.append(db, "state", body)
+    db.execute("INSERT INTO state VALUES (?, ?, ?, ?)", (seq, at, name, code))
+
+
+def stored_payload(db: sqlite3.Connection, seq: int, path: Path) -> bytes | None:
+    """Return the payload if its hash is the chain's, None if there is none, else raise DPR403."""
+    row = db.execute(
+        "SELECT bytes, body FROM payload JOIN chain USING (seq) WHERE entry = ?", (seq,)
+    ).fetchone()
+    if row is None:
+        return None
+    if chain.digest(row[0]) != json.loads(row[1])["sha256"]:
+        raise refusals.corrupt(path, f"the payload of debit {seq} was changed")
+    return bytes(row[0])
+
+
+def stored_files(db: sqlite3.Connection, seq: int, path: Path) -> dict[str, bytes]:
+    """Return the files if their hashes are the chain's, {} if none, else raise DPR403."""
+    found = {
+        str(name): bytes(data)
+        for name, data in db.execute(
+            "SELECT name, bytes FROM file WHERE entry = ? ORDER BY name", (seq,)
+        )
+    }
+    if not found:
+        return {}
+    (text,) = db.execute(
+        "SELECT body FROM chain WHERE seq = (SELECT MAX(seq) FROM file WHERE entry = ?)", (seq,)
+    ).fetchone()
+    if {name: chain.digest(data) for name, data in found.items()} != json.loads(text)["files"]:
+        raise refusals.corrupt(path, f"the files of debit {seq} were changed")
+    return found
+
+
+def state(db: sqlite3.Connection, seq: int) -> tuple[str, str | None]:
+    """Return the entry's state and, for `failed`, its code."""
+    row = db.execute("SELECT state, code FROM state WHERE entry = ?", (seq,)).fetchone()
+    if row is not None:
+        return str(row[0]), row[1]
+    for table, name in (("file", "ready"), ("payload", "drawn")):
+        if db.execute(f"SELECT 1 FROM {table} WHERE entry = ? LIMIT 1", (seq,)).fetchone():
+            return name, None
+    return "charged", None
+
+
+# -- citations -----------------------------------------------------------------------------
+
+
+def origins(db: sqlite3.Connection) -> set[Anchor]:
+    """Return the anchors that `reconcile` recorded."""
+    found = db.execute("""SELECT body FROM chain WHERE body LIKE '%"origin":{%'""").fetchall()
+    values = [json.loads(text).get("origin") for (text,) in found]
+    return {Anchor(**value) for value in values if value}
+
+
+def relevant(db: sqlite3.Connection, citation: Citation) -> bool:
+    """Return whether the citation concerns this ledger: its own, or of a dataset it budgets.
+
+    Other ledgers may publish other datasets into the same public folder.
+    """
+    return (
+        citation.anchor.ledger_id == chain.ledger_id(db)
+        or declaration(db, citation.entry.key.dataset) is not None
+    )
+
+
+def accounted(db: sqlite3.Connection, citation: Citation) -> bool:
+    """Return whether the ledger holds the cited debit and knows that it was published."""
+    seq = find(db, citation.entry.key)
+    if seq is None:
+        return False
+    recorded = entry_row(db, seq)
+    if recorded.entry.plan_hash != citation.entry.plan_hash:
+        return False
+    if recorded.state not in ("ready", "published"):
+        return False
+    return recorded.anchor == citation.anchor or citation.anchor in origins(db)
+
+
+def must_account(db: sqlite3.Connection, citations: list[Citation], path: Path) -> None:
+    """Raise DPR404 or DPR405 unless every relevant citation is accounted for."""
+    for citation in citations:
+        if relevant(db, citation) and not accounted(db, citation):
+            own = citation.anchor.ledger_id == chain.ledger_id(db)
+            raise (refusals.older if own else refusals.foreign)(path, citation.entry.key)
+
+
+def adopt(db: sqlite3.Connection, citation: Citation, path: Path) -> None:
+    """Record an unaccounted citation: debit it if it is not, and mark it published."""
+    key, origin = citation.entry.key, citation.anchor
+    seq = find(db, key)
+    if seq is None:
+        seq = insert_entry(db, citation.entry, path, origin=origin)
+    else:
+        recorded = entry_row(db, seq).entry.plan_hash
+        if recorded != citation.entry.plan_hash:
+            raise refusals.other_plan(path, key, recorded, citation.entry.plan_hash)
+        name, _ = state(db, seq)
+        # A payload under the cited debit is the one that was published; under another debit of
+        # the same key it is a second draw.
+        if name != "charged" and not (name == "drawn" and chain.head(db, seq) == origin):
+            raise refusals.drawn_elsewhere(path, key)
+    insert_state(db, seq, "published", None, origin=origin)
+
+
+def _anchor_json(anchor: Anchor | None) -> dict[str, object] | None:
+    return None if anchor is None else asdict(anchor)

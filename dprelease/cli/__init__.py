@@ -1,0 +1,49 @@
+"""The command line: one file per command, each parse -> call -> print.
+
+Heavy imports stand inside the commands, so that `--help` stays quick.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from dprelease import __version__
+from dprelease.cli import init, kinds, ledger, plan, report, run, schema, verify
+from dprelease.cli.terminal import guarded
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="dprelease",
+    help="Publish statistics of private tables: every number valid, proven private, and as "
+    "accurate as mathematics allows.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+) -> None:
+    if version:
+        typer.echo(f"dprelease {__version__}")
+        raise typer.Exit
+
+
+app.command("init")(guarded(init.init))
+app.add_typer(schema.app, name="schema")
+app.command("plan")(guarded(plan.plan))
+app.command("run")(guarded(run.run))
+app.command("verify")(guarded(verify.verify))
+app.add_typer(ledger.app, name="ledger")
+app.command("report")(guarded(report.report))
+app.command("kinds")(guarded(kinds.kinds))
+
+
+def main() -> None:
+    """Entry point of the `dprelease` script."""
+    app()

@@ -1,0 +1,33 @@
+"""`dprelease init`: a starter project that runs at once, on synthetic data it generates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dprelease.cli.terminal import console
+
+
+def init(
+    directory: Annotated[Path, typer.Argument(help="Where; created if missing.")] = Path(),
+) -> None:
+    """Make a runnable starter project with synthetic data. Overwrites nothing.
+
+    Example: dprelease init my-release
+    """
+    from dprelease.pipeline.starter import create_starter
+
+    made = create_starter(directory)
+    out = console()
+    for path in made:
+        out.print(f"wrote {path}", markup=False)
+    where = "" if directory == Path() else f"cd {directory}\n  "
+    out.print(
+        f"\nnext:\n  {where}dprelease plan pipelines/clinic_weekly.yaml\n"
+        "  dprelease ledger init pipelines/clinic_weekly.yaml\n"
+        "  dprelease run pipelines/clinic_weekly.yaml --period 2026-W46\n"
+        "  dprelease verify public/clinic_weekly/2026-W46",
+        markup=False,
+    )

@@ -1,0 +1,187 @@
+"""`dprelease ledger`: the durable budget."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dprelease.cli.terminal import AsJson, console, guarded, print_json
+
+if TYPE_CHECKING:
+    from dprelease.budget.ledger import Ledger
+    from dprelease.pipeline.config import PipelineConfig
+
+app = typer.Typer(help="The durable privacy budget.", no_args_is_help=True)
+
+Pipeline = Annotated[Path | None, typer.Argument(help="A pipeline file.", show_default=False)]
+File = Annotated[Path | None, typer.Option("--ledger", help="A ledger file, instead of a pipeline.")]
+
+
+def _config(pipeline: Path | None) -> PipelineConfig:
+    from dprelease.errors import ConfigError
+    from dprelease.pipeline.config import load_pipeline
+
+    if pipeline is None:
+        raise ConfigError("name a pipeline file", fix="dprelease ledger init PIPELINE", code="DPR100")
+    return load_pipeline(pipeline)
+
+
+def _open(pipeline: Path | None, file: Path | None) -> Ledger:
+    from dprelease.budget.ledger import Ledger
+
+    if file is not None:
+        return Ledger.open(file)
+    config = _config(pipeline)
+    return Ledger.open(config.budget.ledger, public=config.publish.to)
+
+
+def _shown(value: Fraction) -> str:
+    return f"{float(value):.9g}"
+
+
+@app.command("init")
+@guarded
+def init(pipeline: Pipeline = None) -> None:
+    """Create the ledger and the dataset budget that PIPELINE names; a no-op if both exist.
+
+    Example: dprelease ledger init pipelines/flights_weekly.yaml
+    """
+    from dprelease.pipeline.run import init_ledger
+
+    config = _config(pipeline)
+    book = init_ledger(config)
+    budget = book.budget(config.budget.dataset)
+    console().print(
+        f"{book.path}: {config.budget.dataset} has epsilon {_shown(budget.epsilon)}, "
+        f"{_shown(budget.spent)} spent",
+        markup=False,
+    )
+
+
+@app.command("show")
+@guarded
+def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False) -> None:
+    """Show every debit and what is left. Holds nothing private.
+
+    Example: dprelease ledger show pipelines/flights_weekly.yaml
+    """
+    book = _open(pipeline, ledger)
+    entries = book.entries()
+    budgets = {name: book.budget(name) for name in book.datasets()}
+    if as_json:
+        print_json(_as_json(book, entries, budgets))
+        return
+    from rich.table import Table
+
+    out = console()
+    for name, budget in budgets.items():
+        out.print(
+            f"{name}: spent {_shown(budget.spent)} of {_shown(budget.epsilon)}, "
+            f"left {_shown(budget.left)}",
+            style="bold",
+            markup=False,
+        )
+        table = Table(header_style="bold")
+        for header in ("entry", "pipeline", "period", "ε", "state", "plan"):
+            table.add_column(header)
+        for row in entries:
+            key = row.entry.key
+            if key.dataset == name:
+                state = row.state if row.code is None else f"{row.state} ({row.code})"
+                table.add_row(
+                    str(row.anchor.seq),
+                    key.pipeline,
+                    key.period,
+                    _shown(row.entry.epsilon),
+                    state,
+                    row.entry.plan_hash[:12],
+                )
+        out.print(table)
+
+
+def _as_json(book: Ledger, entries: Any, budgets: Any) -> dict[str, Any]:
+    return {
+        "ledger": str(book.path),
+        "datasets": {
+            name: {"epsilon": str(b.epsilon), "spent": str(b.spent), "left": str(b.left)}
+            for name, b in budgets.items()
+        },
+        "entries": [
+            {
+                "seq": row.anchor.seq,
+                "dataset": row.entry.key.dataset,
+                "pipeline": row.entry.key.pipeline,
+                "period": row.entry.key.period,
+                "epsilon": str(row.entry.epsilon),
+                "state": row.state,
+                "code": row.code,
+                "plan_hash": row.entry.plan_hash,
+                "head_hash": row.anchor.head_hash,
+            }
+            for row in entries
+        ],
+    }
+
+
+@app.command("verify")
+@guarded
+def verify(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False) -> None:
+    """Check the whole hash chain, the sums, and the file itself.
+
+    Example: dprelease ledger verify --ledger .dprelease/ledger.db
+    """
+    report = _open(pipeline, ledger).verify()
+    if as_json:
+        head = report.head
+        print_json(
+            {
+                "ok": report.ok,
+                "entries": report.entries,
+                "problems": list(report.problems),
+                "head": None if head is None else {"seq": head.seq, "hash": head.head_hash},
+            }
+        )
+    else:
+        out = console()
+        for problem in report.problems:
+            out.print(f"FAIL  {problem}", style="red", markup=False)
+        out.print(f"{'intact' if report.ok else 'NOT intact'}: {report.entries} entries", style="bold")
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+@app.command("add")
+@guarded
+def add(
+    pipeline: Pipeline = None,
+    epsilon: Annotated[str, typer.Option(help="How much epsilon to add.", show_default=False)] = "",
+) -> None:
+    """Raise the budget of PIPELINE's dataset; recorded in the ledger for good.
+
+    Example: dprelease ledger add pipelines/flights_weekly.yaml --epsilon 2
+    """
+    config = _config(pipeline)
+    book = _open(pipeline, None)
+    budget = book.add_budget(config.budget.dataset, epsilon)
+    console().print(
+        f"{config.budget.dataset} has epsilon {_shown(budget.epsilon)} now, {_shown(budget.left)} left",
+        markup=False,
+    )
+
+
+@app.command("reconcile")
+@guarded
+def reconcile(pipeline: Pipeline = None) -> None:
+    """Debit every published release that a restored ledger does not know.
+
+    Example: dprelease ledger reconcile pipelines/flights_weekly.yaml
+    """
+    from dprelease.budget.ledger import Ledger
+
+    config = _config(pipeline)
+    book = Ledger.open(config.budget.ledger)
+    count = book.reconcile([config.publish.to])
+    console().print(f"{count} releases debited that the ledger did not know", markup=False)

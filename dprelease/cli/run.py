@@ -1,0 +1,54 @@
+"""`dprelease run`: preflight, plan, charge, draw, validate, publish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dprelease.cli.terminal import AsJson, console, print_json
+
+
+def run(
+    pipeline: Annotated[Path, typer.Argument(help="A pipeline file.", show_default=False)],
+    period: Annotated[
+        str | None,
+        typer.Option(help="Which period, e.g. 2013-W05; the name of the run where there is none."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the receipt only.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Release one period: charge the ledger, draw once, validate, publish.
+
+    The same period again returns the same bytes and costs nothing.
+
+    Example: dprelease run pipelines/flights_weekly.yaml --period 2013-W05
+
+    Exit status: 0 done; 1 refused, nothing spent; 2 usage or a faulty file; 3 spent, withheld.
+    """
+    from rich.text import Text
+
+    from dprelease.pipeline.config import load_pipeline
+    from dprelease.pipeline.run import plan_pipeline
+    from dprelease.pipeline.run import run as run_pipeline
+
+    config = load_pipeline(pipeline)
+    out = console(stderr=as_json)
+    if not quiet and not as_json:
+        from dprelease.plan.explain import renderable
+
+        out.print(renderable(plan_pipeline(config, period if config.period else None)))
+
+    def tell(stage: str, detail: str) -> None:
+        if not quiet:
+            out.print(Text.assemble((f"{stage:<9} ", "bold"), detail), soft_wrap=True)
+
+    result = run_pipeline(config, period=period, progress=tell)
+    if as_json:
+        print_json(result.to_json())
+        return
+    out.print(Text(str(result.receipt)), soft_wrap=True)
+    out.print(Text.assemble("published ", (str(result.folder), "bold")), soft_wrap=True)
+    if "report.html" in result.files:
+        out.print(Text(f"open      {result.folder / 'report.html'}"), soft_wrap=True)

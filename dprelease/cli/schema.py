@@ -1,0 +1,65 @@
+"""`dprelease schema`: check a schema file, or print the JSON Schema for editors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dprelease.cli.terminal import AsJson, console, guarded, print_json
+
+app = typer.Typer(help="Check schema files.", no_args_is_help=True)
+
+
+@app.command("check")
+@guarded
+def check(
+    file: Annotated[Path, typer.Argument(help="A schema file.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Check a schema file and, if it has a default release, that it can be planned.
+
+    Example: dprelease schema check schemas/flights.yaml
+    """
+    from dprelease.pipeline.stages import plan_release
+    from dprelease.schema.table import TableSchema
+    from dprelease.schema.unit import describe
+
+    schema = TableSchema.load(file)
+    planned = plan_release(schema, origin=str(file)) if schema.release else None
+    found = {
+        "schema": schema.name,
+        "protects": describe(schema.adjacency, schema.unit),
+        "columns": {c.name: c.kind.value for c in schema.columns.values()},
+        "statistics": [s.name for s in planned.statistics] if planned else [],
+    }
+    if as_json:
+        print_json(found)
+        return
+    out = console()
+    out.print(f"{file}: valid", style="green", markup=False)
+    out.print(f"protects  {found['protects']}", markup=False)
+    for column in schema.columns.values():
+        domain = f" {column.domain}" if column.domain is not None else ""
+        step = f" step {column.step}" if column.step not in (None, 1) else ""
+        out.print(f"  {column.name:<18} {column.kind.value:<10}{domain}{step}", markup=False)
+    if planned:
+        out.print(f"default release: {len(planned.statistics)} statistics, {planned.guarantee}", markup=False)
+
+
+@app.command("json-schema")
+@guarded
+def json_schema(
+    which: Annotated[str, typer.Argument(help="`schema` or `pipeline`.")] = "schema",
+) -> None:
+    """Print the JSON Schema of schema files (or pipeline files), for editor completion.
+
+    Example: dprelease schema json-schema pipeline > pipeline.schema.json
+    """
+    from dprelease.errors import ArgumentError
+    from dprelease.schema.json_schema import json_schema as build
+
+    if which not in ("schema", "pipeline"):
+        raise ArgumentError(f"no JSON Schema called `{which}`", fix="say `schema` or `pipeline`", code="DPR633")
+    print_json(build(which))

@@ -1,0 +1,126 @@
+"""Codes and summands of a bounded query as SQL over one stage's columns.
+
+A code is made in two steps, so that each is one expression over a named column:
+
+    s = floor(clip(x) * den / num + 1/2)      doubles, clipped before and after, then BIGINT
+    v = nearest point of the grid to s, ties to the lower, minus the grid's lower end
+
+Nothing here can raise: s lies within the grid's hull, |s| <= 2**53, before the only cast, and
+`request.check_query` bounds every sum. Nulls are tested first everywhere: LEAST and GREATEST skip
+nulls, so a null that reached them would become the lower end.
+
+Units: s in steps of the column from zero, v in steps from the grid's lower end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from sqlglot import exp
+
+from dprelease.engines.request import rounding, row_cap
+from dprelease.engines.typed_sql import case, number, try_cast
+from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
+
+__all__ = ["code_of_steps", "column", "is_null", "not_null", "steps", "summand"]
+
+Bind = Callable[[object, str], exp.Expression]
+"""Binds a value as a parameter of the given SQL type."""
+
+
+def column(name: str, table: str | None = None) -> exp.Expression:
+    """Return a quoted column, of `table` when given."""
+    owner = None if table is None else exp.to_identifier(table)
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=owner)
+
+
+def is_null(this: exp.Expression) -> exp.Expression:
+    """Return `this IS NULL`."""
+    return exp.Is(this=this, expression=exp.Null())
+
+
+def not_null(this: exp.Expression) -> exp.Expression:
+    """Return `NOT this IS NULL`."""
+    return exp.Not(this=is_null(this))
+
+
+def steps(
+    code: Fixed, make: Callable[[], exp.Expression], bind: Bind
+) -> exp.Expression:
+    """Return s as BIGINT, null for null; `make` gives x as DOUBLE, NaN already null."""
+    doubles = rounding(code)
+    inside = _clip(make(), bind(doubles.low, "DOUBLE"), bind(doubles.high, "DOUBLE"))
+    scaled = exp.Mul(this=inside, expression=bind(doubles.den, "DOUBLE"))
+    divided = exp.Div(this=scaled, expression=bind(doubles.num, "DOUBLE"))
+    # floor(x + 1/2), not ROUND: its ties would not follow the reference
+    floor = exp.Floor(this=exp.Add(this=divided, expression=bind(0.5, "DOUBLE")))
+    low, high = float(code.grid.lower), float(code.grid.upper)
+    # again: the rounding of doubles may step over an end
+    whole = _clip(floor, bind(low, "DOUBLE"), bind(high, "DOUBLE"))
+    return case((is_null(make()), exp.Null()), default=try_cast(whole, "BIGINT"))
+
+
+def _clip(
+    value: exp.Expression, low: exp.Expression, high: exp.Expression
+) -> exp.Expression:
+    raised = exp.Greatest(this=value, expressions=[low], ignore_nulls=True)
+    return exp.Least(this=raised, expressions=[high], ignore_nulls=True)
+
+
+def code_of_steps(code: Fixed, name: str) -> exp.Expression:
+    """Return v as BIGINT from the column `name` that holds s; the default for null."""
+    gaps = []
+    for (_, left), (right, _) in pairwise(code.grid.runs):
+        inside = exp.And(
+            this=exp.GT(this=column(name), expression=number(left)),
+            expression=exp.LT(this=column(name), expression=number(right)),
+        )
+        nearer_left = exp.LTE(
+            this=exp.Mul(this=number(2), expression=column(name)),
+            expression=number(left + right),
+        )
+        gaps.append((inside, case((nearer_left, number(left)), default=number(right))))
+    nearest = case(*gaps, default=column(name)) if gaps else column(name)
+    default = exp.Null() if code.default is None else number(code.default)
+    offset = exp.Sub(this=nearest, expression=number(code.grid.lower))
+    return try_cast(case((is_null(column(name)), default), default=offset), "BIGINT")
+
+
+def summand(
+    query: BoundedQuery, primitive: Primitive, most_rows: int
+) -> exp.Expression:
+    """Return what one kept row adds to `primitive`; rows numbered above `most_rows` are gone."""
+    conditions: list[exp.Expression] = []
+    value = number(1)
+    cap = row_cap(query, primitive)
+    if query.user is not None and cap < most_rows:
+        conditions.append(exp.LTE(this=column("n"), expression=number(cap)))
+    if primitive.kind in ("power", "between"):
+        assert primitive.code is not None
+        name = f"v{primitive.code}"
+        conditions.append(not_null(column(name)))
+        if primitive.kind == "between":
+            low, high = number(primitive.low), number(primitive.high)
+            conditions.append(exp.Between(this=column(name), low=low, high=high))
+        elif primitive.power:
+            value = _power(query, primitive, name)
+    if not conditions:
+        return value
+    first, *rest = conditions
+    for condition in rest:
+        first = exp.And(this=first, expression=condition)
+    return case((first, value), default=number(0))
+
+
+def _power(query: BoundedQuery, primitive: Primitive, name: str) -> exp.Expression:
+    assert primitive.code is not None
+    code = query.codes[primitive.code]
+    widest = (
+        max(code.grid.hull_steps, code.default or 0) if isinstance(code, Fixed) else 1
+    )
+    wide = widest**primitive.power >= 2**63  # a BIGINT product would raise
+    value = try_cast(column(name), "HUGEINT") if wide else column(name)
+    for _ in range(primitive.power - 1):
+        value = exp.Mul(this=value, expression=column(name))
+    return value

@@ -1,0 +1,141 @@
+"""How a column is stored, and whether that can hold what the schema declares.
+
+Only public metadata is used: names and types. Values that do not convert become null later, row
+by row; a type that can never convert (a list where a number is declared) is refused here, before
+anything is charged.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from dprelease.errors import SourceError
+from dprelease.schema.column import Column, Kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Physical", "check_columns", "of_arrow", "of_duckdb"]
+
+
+class Physical(StrEnum):
+    """Storage classes that convert alike."""
+
+    exact = "an exact number"
+    float = "a floating-point number"
+    boolean = "a boolean"
+    text = "text"
+    date = "a date"
+    timestamp = "a timestamp without time zone"
+    instant = "a timestamp with time zone"
+    other = "a nested or unsupported type"
+
+
+_NUMBERS = frozenset({Physical.exact, Physical.float, Physical.boolean, Physical.text})
+_TIMES = frozenset({Physical.date, Physical.timestamp, Physical.instant, Physical.text})
+_FITS: dict[Kind, frozenset[Physical]] = {
+    Kind.integer: _NUMBERS,
+    Kind.number: _NUMBERS,
+    Kind.boolean: _NUMBERS,
+    Kind.date: _TIMES,
+    Kind.timestamp: _TIMES,
+    Kind.identifier: _NUMBERS | _TIMES,
+    Kind.category: _NUMBERS | _TIMES,
+    Kind.node: _NUMBERS | _TIMES,
+}
+
+
+def of_arrow(kind: pa.DataType) -> Physical:
+    """Return the storage class of an Arrow type (plain, see `in_memory.plain_array`)."""
+    import pyarrow.types as t
+
+    if t.is_integer(kind) or t.is_decimal(kind):
+        return Physical.exact
+    if t.is_floating(kind):
+        return Physical.float
+    if t.is_boolean(kind):
+        return Physical.boolean
+    if (
+        t.is_string(kind)
+        or t.is_large_string(kind)
+        or t.is_string_view(kind)
+        or t.is_null(kind)
+    ):
+        return Physical.text
+    if t.is_date(kind):
+        return Physical.date
+    if t.is_timestamp(kind):
+        return Physical.timestamp if kind.tz is None else Physical.instant
+    return Physical.other
+
+
+def of_duckdb(name: str) -> Physical:
+    """Return the storage class of a DuckDB type name such as `DECIMAL(18,3)`."""
+    if name.endswith("]"):
+        return Physical.other
+    head = name.partition("(")[0].strip(' "').upper()
+    if head in ("FLOAT", "DOUBLE"):
+        return Physical.float
+    if head.endswith("INT") or head in ("INTEGER", "UINTEGER", "DECIMAL"):
+        return Physical.exact
+    if head in ("VARCHAR", "ENUM", "UUID", "BLOB", "NULL"):
+        return Physical.text
+    if head == "BOOLEAN":
+        return Physical.boolean
+    if head == "DATE":
+        return Physical.date
+    if head == "TIMESTAMP WITH TIME ZONE":
+        return Physical.instant
+    return Physical.timestamp if head.startswith("TIMESTAMP") else Physical.other
+
+
+def check_columns(
+    source: str,
+    columns: Iterable[Column],
+    stored: Mapping[str, Physical],
+    repeated: Iterable[str],
+) -> None:
+    """Refuse a source that lacks a column or stores it as a type that does not fit.
+
+    Args:
+        source: its public name.
+        columns: the declared columns that will be read.
+        stored: what the source has.
+        repeated: names that the source has more than once.
+
+    Raises:
+        SourceError: a column is missing (DPR503), of an unfit type (DPR504), or there twice
+            (DPR505).
+    """
+    twice = frozenset(repeated)
+    for column in columns:
+        name = column.name
+        where = f"{source}, column {name!r}"
+        if name in twice:
+            raise SourceError(
+                f"the source has more than one column {name!r}",
+                where=where,
+                fix="rename one of them",
+                code="DPR505",
+            )
+        if name not in stored:
+            near = difflib.get_close_matches(name, list(stored), n=1)
+            raise SourceError(
+                f"the source has no column {name!r}",
+                where=source,
+                why=f"declared at {column.origin}" if column.origin else None,
+                fix=f"did you mean {near[0]!r}?"
+                if near
+                else "check the schema's column names",
+                code="DPR503",
+            )
+        if stored[name] not in _FITS[column.kind]:
+            raise SourceError(
+                f"column {name!r} is declared {column.kind.value} but stored as {stored[name]}",
+                where=where,
+                fix="declare another kind, or convert the column in the source",
+                code="DPR504",
+            )

@@ -1,0 +1,127 @@
+"""Name a private table without looking into it.
+
+A `Source` says where rows are and of which make, nothing else: building one opens no file and
+touches no row. Its payload has no repr, so a source may appear in a log line or a traceback.
+A unit's rows are found by equality of the text form of its id, whatever the make.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from dprelease.errors import SourceError
+
+__all__ = ["Make", "Source", "as_source", "duckdb_table", "file_source"]
+
+Make = Literal[
+    "parquet", "csv", "arrow", "pandas", "polars", "duckdb_relation", "duckdb_table"
+]
+
+_SUFFIXES: dict[str, Literal["parquet", "csv"]] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".csv.gz": "csv",
+    ".tsv.gz": "csv",
+}
+
+_CLASSES: dict[tuple[str, str], tuple[Make, str]] = {
+    ("pandas", "DataFrame"): ("pandas", "pandas frame"),
+    ("polars", "DataFrame"): ("polars", "polars frame"),
+    ("polars", "LazyFrame"): ("polars", "polars frame"),
+    ("pyarrow", "Table"): ("arrow", "arrow table"),
+    ("pyarrow", "RecordBatch"): ("arrow", "arrow table"),
+    ("duckdb", "DuckDBPyRelation"): ("duckdb_relation", "DuckDB relation"),
+    ("_duckdb", "DuckDBPyRelation"): ("duckdb_relation", "DuckDB relation"),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """Where the rows are.
+
+    Attributes:
+        kind: the make of the table.
+        payload: files: a sorted tuple of `Path`; `duckdb_table`: `(database, table)`; else the
+            in-memory object itself. Never shown.
+        name: how errors and plans call it; public.
+    """
+
+    kind: Make
+    payload: object = field(repr=False)
+    name: str
+
+
+def as_source(data: object) -> Source:
+    """Return the source that `data` is.
+
+    `data` is a pandas or polars frame, a pyarrow table or record batch, a DuckDB relation, a path
+    (or glob) of Parquet or CSV files, or already a `Source`.
+
+    Raises:
+        SourceError: none of these (DPR500), or no such file (DPR501).
+    """
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        text = os.fspath(data)
+        kind = next(
+            (k for s, k in _SUFFIXES.items() if str(text).lower().endswith(s)), None
+        )
+        if kind is None or not isinstance(text, str):
+            raise SourceError(
+                f"cannot tell what {str(text)!r} holds",
+                why="its name ends in none of " + ", ".join(_SUFFIXES),
+                fix="name a Parquet or CSV file, or a glob such as visits/*.parquet",
+                code="DPR500",
+            )
+        return file_source(kind, text)
+    # Classes are recognised by name and home, so no library is imported that the caller lacks.
+    for base in type(data).__mro__:
+        kind_and_name = _CLASSES.get((base.__module__.partition(".")[0], base.__name__))
+        if kind_and_name is not None:
+            return Source(kind_and_name[0], data, kind_and_name[1])
+    raise SourceError(
+        f"cannot read rows from an object of type {type(data).__qualname__}",
+        why="tables are pandas, polars, pyarrow, DuckDB relations, or Parquet and CSV files",
+        fix="pass one of these, or a path",
+        code="DPR500",
+    )
+
+
+def file_source(kind: Literal["parquet", "csv"], pattern: str | Path) -> Source:
+    """Return the source made of the files that match `pattern` (a path or a glob), in name order.
+
+    Raises:
+        SourceError: no file matches (DPR501).
+    """
+    text = os.fspath(pattern)
+    plain = Path(text)
+    found = [text] if plain.is_file() else glob.glob(text, recursive=True)
+    paths = tuple(sorted(Path(p).resolve() for p in found if Path(p).is_file()))
+    if not paths:
+        raise SourceError(
+            f"no {kind} file matches {text!r}",
+            fix="check the path; relative paths start at the naming file or the working folder",
+            code="DPR501",
+        )
+    return Source(kind, paths, text)
+
+
+def duckdb_table(database: str | Path, table: str) -> Source:
+    """Return the source that is `table` (or `schema.table`) of a DuckDB database file.
+
+    Raises:
+        SourceError: there is no such file (DPR501).
+    """
+    path = Path(database)
+    if not path.is_file():
+        raise SourceError(
+            f"there is no DuckDB database {str(database)!r}", code="DPR501"
+        )
+    return Source("duckdb_table", (path.resolve(), table), f"{database}:{table}")

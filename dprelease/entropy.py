@@ -1,0 +1,109 @@
+"""Random bits: the system's for releases, a repeatable stream for tests only.
+
+Samplers take `bits: RandomBits` as an argument and never a seed. `execute` refuses any source
+whose `system` attribute is false. `ReplayBits` is a counter-mode SHA-256 stream: good enough
+statistically for tests and documentation, never used for a release.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.errors import InternalError
+
+__all__ = ["ROUND_LIMIT", "RandomBits", "ReplayBits", "SystemBits", "stuck", "uniform_below"]
+
+ROUND_LIMIT = 1024
+"""Rejection rounds before a source counts as stuck: a sound one gets there with probability
+below 2**-600 per value, whatever the data."""
+
+
+def stuck() -> InternalError:
+    """Return the error of a source whose bits repeat: refusing beats releasing without noise."""
+    return InternalError(
+        "the random source repeats itself",
+        why=f"{ROUND_LIMIT} rejection rounds in a row brought no value",
+        fix="check the operating system's random generator; nothing was published",
+        code="DPR901",
+    )
+
+
+class RandomBits(Protocol):
+    """A source of independent uniform bytes."""
+
+    @property
+    def system(self) -> bool:
+        """Whether the bytes come from the operating system's generator."""
+
+    def read(self, count: int) -> bytes:
+        """Return `count` fresh uniform bytes."""
+
+
+class SystemBits:
+    """The operating system's cryptographic generator (`os.urandom`), forks included."""
+
+    __slots__ = ()
+
+    @property
+    def system(self) -> bool:
+        return True
+
+    def read(self, count: int) -> bytes:
+        return os.urandom(count)
+
+
+class ReplayBits:
+    """A repeatable stream for tests and documentation; `execute` refuses it."""
+
+    __slots__ = ("_counter", "_key", "_rest")
+
+    def __init__(self, label: str) -> None:
+        self._key = hashlib.sha256(label.encode()).digest()
+        self._counter = 0
+        self._rest = b""
+
+    @property
+    def system(self) -> bool:
+        return False
+
+    def read(self, count: int) -> bytes:
+        if len(self._rest) < count:
+            blocks = [self._rest]
+            for _ in range((count - len(self._rest) + 31) // 32):
+                blocks.append(hashlib.sha256(self._key + self._counter.to_bytes(16, "big")).digest())
+                self._counter += 1
+            self._rest = b"".join(blocks)
+        out, self._rest = self._rest[:count], self._rest[count:]
+        return out
+
+
+def uniform_below(bound: int, count: int, bits: RandomBits) -> npt.NDArray[np.int64]:
+    """Return `count` independent exact uniform integers in `[0, bound)`, shape `(count,)`.
+
+    `bound` is at most 2**63. Rejection from the next power of two: exact, no modulo bias.
+
+    Raises:
+        InternalError: the source is stuck (DPR901).
+    """
+    if not 1 <= bound <= 2**63:
+        raise AssertionError("uniform_below needs 1 <= bound <= 2**63")
+    out = np.zeros(count, dtype=np.int64)
+    width = (bound - 1).bit_length()
+    if width == 0:
+        return out
+    shift = np.uint64(64 - width)
+    todo = np.arange(count)
+    for _ in range(ROUND_LIMIT):
+        if not todo.size:
+            return out
+        raw = np.frombuffer(bits.read(8 * todo.size), dtype=np.uint64) >> shift
+        value = raw.astype(np.int64)
+        good = value < bound if bound < 2**63 else np.ones(todo.size, dtype=bool)
+        out[todo[good]] = value[good]
+        todo = todo[~good]
+    raise stuck()

@@ -1,0 +1,174 @@
+"""Every error dprelease raises, in one tree.
+
+An error says what, where, why, fix and code, and its class says what was already spent.
+Messages hold public facts only (names, declared bounds, file positions), never a value
+derived from private rows. Codes never change their meaning; a new meaning gets a new code.
+
+| codes  | class                | spent    | exit status |
+|--------|----------------------|----------|-------------|
+| DPR1xx | ConfigError          | nothing  | 2           |
+| DPR2xx | PlanError            | nothing  | 1           |
+| DPR3xx | BudgetError          | nothing  | 1           |
+| DPR4xx | LedgerError          | nothing  | 1           |
+| DPR5xx | SourceError          | nothing  | 1           |
+| DPR6xx | ArgumentError        | nothing  | 2           |
+| DPR7xx | WithheldError        | charged  | 3           |
+| DPR8xx | VerificationError    | nothing  | 1           |
+| DPR900 | InternalError        | unknown  | 3           |
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "ArgumentError",
+    "BudgetError",
+    "ConfigError",
+    "DpreleaseError",
+    "InternalError",
+    "LedgerError",
+    "PlanError",
+    "SourceError",
+    "UnledgeredWarning",
+    "VerificationError",
+    "WithheldError",
+]
+
+
+class DpreleaseError(Exception):
+    """Base of the tree.
+
+    Attributes:
+        what: one line, what went wrong.
+        where: `file:line` or the argument, if known.
+        why: the reason, in one sentence.
+        fix: what to do about it.
+        code: stable, `DPR###`.
+        spent: "nothing", "charged" or "unknown": the state of the privacy budget.
+        exit_status: the command line's exit status for this error.
+    """
+
+    default_code: ClassVar[str] = "DPR900"
+    spent: ClassVar[str] = "unknown"
+    exit_status: ClassVar[int] = 3
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        why: str | None = None,
+        fix: str | None = None,
+        code: str | None = None,
+    ) -> None:
+        self.what = what
+        self.where = where
+        self.why = why
+        self.fix = fix
+        self.code = code or self.default_code
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        rows = [("where", self.where), ("why", self.why), ("fix", self.fix), ("code", self.code)]
+        lines = [self.what] + [f"  {label:<6} {text}" for label, text in rows if text]
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.what, self.where, self.why, self.fix, self.code)
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Return the five parts and `spent`, for `--json`."""
+        return {
+            "error": self.what,
+            "where": self.where,
+            "why": self.why,
+            "fix": self.fix,
+            "code": self.code,
+            "spent": self.spent,
+        }
+
+
+def _rebuild(
+    cls: type[DpreleaseError],
+    what: str,
+    where: str | None,
+    why: str | None,
+    fix: str | None,
+    code: str,
+) -> DpreleaseError:
+    return cls(what, where=where, why=why, fix=fix, code=code)
+
+
+class ConfigError(DpreleaseError):
+    """A file or a declaration is faulty (schema, pipeline, expression)."""
+
+    default_code = "DPR100"
+    spent = "nothing"
+    exit_status = 2
+
+
+class PlanError(DpreleaseError):
+    """The request is well-formed but no proved, useful plan exists for it."""
+
+    default_code = "DPR200"
+    spent = "nothing"
+    exit_status = 1
+
+
+class BudgetError(DpreleaseError):
+    """The release would exceed the declared budget."""
+
+    default_code = "DPR300"
+    spent = "nothing"
+    exit_status = 1
+
+
+class LedgerError(DpreleaseError):
+    """The ledger is missing, unreadable, foreign, older than a manifest, or corrupt."""
+
+    default_code = "DPR400"
+    spent = "nothing"
+    exit_status = 1
+
+
+class SourceError(DpreleaseError):
+    """The source does not open or its public metadata does not fit the schema."""
+
+    default_code = "DPR500"
+    spent = "nothing"
+    exit_status = 1
+
+
+class ArgumentError(DpreleaseError):
+    """An argument of a public function is invalid."""
+
+    default_code = "DPR600"
+    spent = "nothing"
+    exit_status = 2
+
+
+class WithheldError(DpreleaseError):
+    """The budget was charged but nothing is published (validation failed, or disk full)."""
+
+    default_code = "DPR700"
+    spent = "charged"
+    exit_status = 3
+
+
+class VerificationError(DpreleaseError):
+    """A published folder or a ledger does not verify."""
+
+    default_code = "DPR800"
+    spent = "nothing"
+    exit_status = 1
+
+
+class InternalError(DpreleaseError):
+    """A failure inside dprelease; details go to the restricted log, values stripped."""
+
+    default_code = "DPR900"
+
+
+class UnledgeredWarning(UserWarning):
+    """A release was drawn without a ledger: nothing records what it spent."""

@@ -1,0 +1,239 @@
+"""What users hold: `plan`, `release`, and the `Release` they return.
+
+The facade may import every stage; what it passes around is plain frozen data.
+"""
+
+from __future__ import annotations
+
+import html as escaping
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dprelease.budget.ledger import Key, Ledger
+from dprelease.engines.source import as_source
+from dprelease.errors import ArgumentError, UnledgeredWarning
+from dprelease.pipeline import stages
+from dprelease.pipeline.run import RunResult
+from dprelease.pipeline.run import run as run_pipeline
+from dprelease.plan.model import ReleasePlan
+from dprelease.publish import publish_files
+from dprelease.release import Noised, Receipt
+from dprelease.schema.table import TableSchema
+from dprelease.validate.verdict import Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+__all__ = ["Release", "plan", "release", "run"]
+
+SchemaLike = TableSchema | str | Path | Mapping[str, object]
+
+
+def _schema(schema: SchemaLike) -> TableSchema:
+    if isinstance(schema, TableSchema):
+        return schema
+    if isinstance(schema, Mapping):
+        return TableSchema.from_dict(schema)
+    if isinstance(schema, (str, Path)):
+        return TableSchema.load(schema)
+    raise ArgumentError(
+        f"cannot read a schema from an object of type {type(schema).__name__}",
+        fix="pass dp.Schema.load(...), a path to a schema file, or a mapping of the same shape",
+        code="DPR630",
+    )
+
+
+def _overrides(given: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def plan(
+    schema: SchemaLike,
+    *,
+    epsilon: object = None,
+    delta: object = None,
+    statistics: object = None,
+    by: object = None,
+    where: object = None,
+) -> ReleasePlan:
+    """Return what a release would draw and cost. Reads no row and spends nothing.
+
+    Args:
+        schema: a schema, a path to its file, or a mapping of the same shape.
+        epsilon, delta, statistics, by, where: override the schema's `release` block.
+
+    Raises:
+        ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
+    """
+    given = {"epsilon": epsilon, "delta": delta, "statistics": statistics, "by": by, "where": where}
+    return stages.plan_release(_schema(schema), _overrides(given))
+
+
+class Release:
+    """A drawn release: values, intervals, plan and receipt. All of it may be published.
+
+    Attributes:
+        table: tidy pyarrow table, one row per (group, published column).
+        plan: the plan that was followed; receipt: what it cost.
+    """
+
+    def __init__(self, noised: Noised, request: stages.Request | None) -> None:
+        self._noised = noised
+        self._request = request
+
+    @property
+    def table(self) -> pa.Table:
+        return self._noised.table
+
+    @property
+    def plan(self) -> ReleasePlan:
+        return self._noised.plan
+
+    @property
+    def receipt(self) -> Receipt:
+        return self._noised.receipt
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest as `release.json` will hold it, file hashes left out."""
+        from dprelease.formats.json_ import build_manifest
+
+        verdict = stages.validated(self._noised, great_expectations=False)
+        return build_manifest(self._noised, verdict, {}, software=stages.software())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the wide table: one row per group, keys first, one column per statistic."""
+        from dprelease.formats.wide import wide_table
+
+        return wide_table(self._noised).to_pandas()
+
+    def validate(self) -> Verdict:
+        """Check every value with the Great Expectations suite made from the plan."""
+        return stages.validated(self._noised, great_expectations=True)
+
+    def publish(self, folder: str | Path) -> Path:
+        """Publish to `<folder>/<pipeline>/<period>/` and return that path; repeatable.
+
+        Raises:
+            ArgumentError: the release has no ledger (DPR631).
+            WithheldError: a value failed validation (DPR701), or the folder holds other bytes.
+        """
+        request = self._request
+        if request is None:
+            raise ArgumentError(
+                "an unledgered release cannot be published",
+                why="nothing durable records what it spent",
+                fix='release with `ledger="ledger.db", dataset=..., period=...`',
+                code="DPR631",
+            )
+        ledger, key = request.ledger, request.key
+        files = ledger.files(key)
+        if files is None:
+            verdict = stages.validated(self._noised, great_expectations=True)
+            if not verdict.ok:
+                raise stages.withhold(request, verdict)
+            budget = stages.spent_at(ledger, key, self.receipt.seq or 0)
+            ledger.commit_files(key, stages.bundle(self._noised, verdict, budget=budget))
+            files = ledger.files(key) or {}
+        out = publish_files(Path(folder), key.pipeline, key.period, files)
+        ledger.mark_published(key)
+        return out
+
+    def __repr__(self) -> str:
+        groups = f"{len(self.plan.keys):,} groups" if self.plan.by else "one group"
+        return f"<Release of {len(self.plan.statistics)} statistics over {groups}; {self.receipt}>"
+
+    def _repr_html_(self) -> str:
+        frame: Any = self.to_pandas()
+        note = escaping.escape(f"{self.plan.guarantee}. {self.receipt}")
+        shown = frame.to_html(index=False, max_rows=40, escape=True, border=0)
+        return f"{shown}<p>{note}</p>"
+
+
+def release(
+    data: object,
+    schema: SchemaLike,
+    *,
+    epsilon: object = None,
+    delta: object = None,
+    statistics: object = None,
+    by: object = None,
+    where: object = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    period: str | None = None,
+) -> Release:
+    """Plan, charge, draw and check a release of `data`.
+
+    Args:
+        data: pandas or polars frame, pyarrow table, DuckDB relation, or a path to Parquet or CSV.
+        schema: a schema, a path to its file, or a mapping of the same shape.
+        epsilon, delta, statistics, by, where: override the schema's `release` block.
+        ledger, dataset, period: charge durably under the key (dataset, schema name, period); the
+            same key again returns the same values and costs nothing. Without them nothing records
+            the spending: one `UnledgeredWarning`, and `publish` refuses.
+
+    Raises:
+        ConfigError, PlanError, SourceError, BudgetError, LedgerError: nothing was spent.
+        WithheldError, InternalError: the budget may have been charged.
+    """
+    table = _schema(schema)
+    given = {"epsilon": epsilon, "delta": delta, "statistics": statistics, "by": by, "where": where}
+    chosen = stages.plan_release(table, _overrides(given))
+    source = as_source(data)
+    engine = stages.engine_named("duckdb")
+    request = _request(table, ledger, dataset, period)
+    if request is None:
+        engine.preflight(source, chosen.query)
+        warnings.warn(
+            "released without a ledger: nothing records the epsilon spent; pass ledger=, dataset= "
+            "and period= for a durable, publishable release",
+            UnledgeredWarning,
+            stacklevel=_caller_level(),
+        )
+        noised = stages.draw(chosen, source, engine, request=None)
+    else:
+        engine.preflight(source, chosen.query)
+        receipt = stages.charge(chosen, request)
+        noised = stages.draw(chosen, source, engine, request=request, receipt=receipt)
+    verdict = stages.validated(noised, great_expectations=False)
+    if not verdict.ok and request is not None:
+        raise stages.withhold(request, verdict)
+    return Release(noised, request)
+
+
+def _caller_level() -> int:
+    """Return the stack level of the first caller outside this package, for the warning."""
+    import sys
+
+    level = 1
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("dprelease"):
+        level += 1
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return level
+
+
+def _request(
+    schema: TableSchema, ledger: str | Path | None, dataset: str | None, period: str | None
+) -> stages.Request | None:
+    if ledger is None:
+        if dataset is not None or period is not None:
+            raise ArgumentError(
+                "`dataset` and `period` name a ledger entry, but no ledger is given",
+                fix='add `ledger="ledger.db"`',
+                code="DPR632",
+            )
+        return None
+    key = Key(dataset or schema.name, schema.name, period or "once")
+    return stages.Request(Ledger.open(ledger), key)
+
+
+def run(pipeline: str | Path, *, period: str | None = None) -> RunResult:
+    """Run one period of a pipeline file and publish it (see `pipeline.run.run`)."""
+    return run_pipeline(pipeline, period=period)

@@ -1,0 +1,167 @@
+"""`datapackage.json`: a Frictionless Data Package v2 descriptor of the data files.
+
+Field constraints carry the domains, so any Frictionless tool can check the files: `minimum` and
+`maximum` are the hull, `enum` the declared labels. Constraints cannot say a gap, so a field with
+one says it in `description` and, for programs, in `dprelease:domain` (exact) and `dprelease:step`.
+
+Source  datapackage.org/standard (version 2.0). Hashes are in `release.json`, not here, because
+this file is hashed too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from dprelease.formats import csv_, parquet
+from dprelease.formats.csv_ import guarded
+from dprelease.formats.json_ import manifest_bytes
+from dprelease.formats.wide import is_whole
+from dprelease.numeric import Exact, plain
+from dprelease.plan.model import PlannedStatistic, ReleasePlan
+from dprelease.release import TIDY, Noised
+
+__all__ = ["FILE", "descriptor", "write"]
+
+FILE = "datapackage.json"
+SCHEMA = "https://datapackage.org/profiles/2.0/datapackage.json"
+DESCRIPTIONS = {
+    "statistic": "published column",
+    "value": "released value",
+    "lower": "lower end of the 95 % interval for the statistic of the bounded, clamped data",
+    "upper": "upper end of the 95 % interval",
+    "expected_error": "expected error, empty where the plan cannot know it",
+    "mechanism": "family of the noise",
+    "block": "statistics of one block share one draw and its epsilon",
+    "epsilon": "epsilon of the block",
+    "status": "ok, at_bound, uninformative (the interval is the whole domain) or empty_signal",
+}
+STATUSES = ["ok", "at_bound", "uninformative", "empty_signal"]
+
+Field = dict[str, Any]
+
+
+def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return `{"datapackage.json": bytes}`."""
+    return {FILE: manifest_bytes(descriptor(noised.plan, manifest))}
+
+
+def descriptor(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the descriptor as JSON data."""
+    title = " · ".join(t for t in (manifest.get("pipeline"), manifest.get("period")) if t)
+    tidy = {
+        "fields": _tidy_fields(plan, guard=True),
+        "primaryKey": [*map(guarded, plan.by), "statistic"],
+    }
+    wide: dict[str, Any] = {"fields": _wide_fields(plan)}
+    if plan.by:
+        wide["primaryKey"] = [guarded(name) for name in plan.by]
+    text = {"format": "csv", "mediatype": "text/csv", "encoding": "utf-8"}
+    return {
+        "$schema": SCHEMA,
+        "name": _slug(
+            f"{manifest.get('pipeline') or plan.schema}-{manifest.get('period') or 'release'}"
+        ),
+        "title": title or plan.schema,
+        "description": f"Noised statistics, {plan.guarantee}. In the CSV files a text cell that "
+        "starts with = + - @, a tab or a line break has a leading apostrophe.",
+        "dprelease:guarantee": dict(manifest["guarantee"]),
+        "dprelease:plan_hash": manifest["plan_hash"],
+        "resources": [
+            {"name": "data-csv", "path": csv_.TIDY_FILE, **text, "schema": tidy},
+            {"name": "wide-csv", "path": csv_.WIDE_FILE, **text, "schema": wide},
+            {
+                "name": "data-parquet",
+                "path": parquet.FILE,
+                "format": "parquet",
+                "mediatype": "application/vnd.apache.parquet",
+                "schema": {
+                    "fields": _tidy_fields(plan, guard=False),
+                    "primaryKey": [*plan.by, "statistic"],
+                },
+            },
+        ],
+    }
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-") or "release"
+
+
+def _key_fields(plan: ReleasePlan, *, guard: bool) -> list[Field]:
+    fields = []
+    for i, name in enumerate(plan.by):
+        labels = list(dict.fromkeys(key[i] for key in plan.keys))
+        fields.append(
+            {
+                "name": guarded(name) if guard else name,
+                "type": "string",
+                "constraints": {"enum": [guarded(t) for t in labels] if guard else labels},
+            }
+        )
+    return fields
+
+
+def _tidy_fields(plan: ReleasePlan, *, guard: bool) -> list[Field]:
+    published = [c for s in plan.statistics for c in s.columns]
+    fields = _key_fields(plan, guard=guard)
+    for name in TIDY.names:
+        field: Field = {
+            "name": name,
+            "type": "number"
+            if name in {"value", "lower", "upper", "expected_error", "epsilon"}
+            else "string",
+            "description": DESCRIPTIONS[name],
+        }
+        if name == "statistic":
+            field["constraints"] = {
+                "required": True,
+                "enum": [guarded(t) for t in published] if guard else published,
+            }
+        elif name == "status":
+            field["constraints"] = {"required": True, "enum": STATUSES}
+        elif name == "value":
+            hulls = [s.domain for s in plan.statistics]
+            field["constraints"] = {
+                "required": True,
+                "minimum": _number(min(d.lower for d in hulls)),
+                "maximum": _number(max(d.upper for d in hulls)),
+            }
+        fields.append(field)
+    return fields
+
+
+def _wide_fields(plan: ReleasePlan) -> list[Field]:
+    return [
+        *_key_fields(plan, guard=True),
+        *(_value_field(s, name) for s in plan.statistics for name in s.columns),
+    ]
+
+
+def _value_field(statistic: PlannedStatistic, name: str) -> Field:
+    domain = statistic.domain
+    unit = f" ({statistic.measure})" if statistic.measure else ""
+    gaps = "; ".join(f"({plain(a)}, {plain(b)})" for a, b in domain.exact_gaps)
+    return {
+        "name": guarded(name),
+        "type": "integer" if is_whole(statistic) else "number",
+        "title": statistic.text,
+        "description": f"{statistic.text}{unit}, {statistic.error_text}"
+        + (f"; never inside {gaps}" if gaps else ""),
+        "constraints": {
+            "required": True,
+            "minimum": _number(domain.lower),
+            "maximum": _number(domain.upper),
+        },
+        "dprelease:domain": domain.to_json(),
+        "dprelease:step": str(statistic.step),
+    }
+
+
+def _number(value: Exact) -> int | float:
+    """Return the end as files hold it: the nearest double, or an integer."""
+    return (
+        value.numerator if isinstance(value, Fraction) and value.denominator == 1 else float(value)
+    )

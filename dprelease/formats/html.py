@@ -1,0 +1,328 @@
+"""`report.html`: one self-contained page that explains a release to people.
+
+It is a function of the manifest and the tidy table alone, so it can be rebuilt from a published
+folder, byte for byte. No script, no font, no picture is loaded: the style is inline and pinned by
+its hash in a Content-Security-Policy, the plots are inline SVG. Every text reaches the page through
+Jinja2 with autoescaping on; no markup is built in Python.
+
+Limits  Pictures show the first 60 groups and tables the first 250; the data files hold all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib import resources
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from dprelease.formats.numbers import decimals_of, reading_decimals, reading_text
+from dprelease.formats.plots import Bars, DotPlot, Point, bars, dot_plot
+from dprelease.formats.words import (
+    heading,
+    loss_text,
+    mechanism_words,
+    name_words,
+    odds,
+    period_words,
+    short,
+)
+from dprelease.numeric import Exact
+from dprelease.plan.model import PlannedBlock, PlannedStatistic
+from dprelease.release import TIDY, Noised
+
+__all__ = ["FILE", "report_from_manifest", "write"]
+
+FILE = "report.html"
+PLOT_LIMIT = 60
+TABLE_LIMIT = 250
+WEAK = {"uninformative": "uninformative", "empty_signal": "no signal"}
+
+
+def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return `{"report.html": bytes}`."""
+    return {FILE: report_from_manifest(manifest, noised.table)}
+
+
+def report_from_manifest(manifest: Mapping[str, Any], table: pa.Table) -> bytes:
+    """Return the page for a manifest (`files` is not looked at) and its tidy table, UTF-8."""
+    page = _template().render(page=_page(manifest, table))
+    return page.encode("utf-8")
+
+
+@cache
+def _template() -> Template:
+    folder = resources.files("dprelease.formats")
+    style = folder.joinpath("report.css").read_text(encoding="utf-8")
+    pin = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    # The style sheet is ours and holds no data: the only text that skips escaping.
+    environment.globals.update(style=Markup(style), pin=pin)
+    return environment.from_string(folder.joinpath("report.html.j2").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One released value as text."""
+
+    value: str
+    lower: str
+    upper: str
+    status: str
+    weak: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """One row of the tidy table."""
+
+    value: float
+    lower: float
+    upper: float
+    status: str
+
+    @property
+    def weak(self) -> bool:
+        return self.status in WEAK
+
+    @property
+    def point(self) -> Point:
+        return Point(self.value, self.lower, self.upper, self.weak)
+
+
+Columns = Mapping[tuple[tuple[str, ...], str], Released]
+
+
+def _released(table: pa.Table, keys: int) -> Columns:
+    at = {name: keys + TIDY.get_field_index(name) for name in TIDY.names}
+    labels = [table.column(i).to_pylist() for i in range(keys)]
+    groups = zip(*labels, strict=True) if keys else [()] * table.num_rows
+    parts = [
+        table.column(at[name]).to_pylist()
+        for name in ("statistic", "value", "lower", "upper", "status")
+    ]
+    return {
+        (tuple(group), name): Released(value, lower, upper, status)
+        for group, name, value, lower, upper, status in zip(groups, *parts, strict=True)
+    }
+
+
+def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
+    plan = manifest["plan"]
+    keys = [tuple(key) for key in plan["keys"]]
+    released = _released(table, len(plan["by"]))
+    statistics = [PlannedStatistic.from_json(s) for s in plan["statistics"]]
+    blocks = {b["name"]: PlannedBlock.from_json(b) for b in plan["blocks"]}
+    sections = [
+        _section(i, s, blocks[s.block], statistics, keys, released, plan["loss"])
+        for i, s in enumerate(statistics, start=1)
+    ]
+    epsilon, delta = (Fraction(manifest["guarantee"][name]) for name in ("epsilon", "delta"))
+    factor, certainty = odds(epsilon)
+    name = manifest["pipeline"] or plan["schema"]
+    when = period_words(manifest["period"] or "")
+    single = [s for s in sections if len(s["columns"]) == 1]
+    return {
+        "title": name_words(name),
+        "when": when,
+        "name": name,
+        "period": manifest["period"],
+        "window": plan["window"],
+        "where": plan["where"],
+        "statement": manifest["guarantee"]["statement"],
+        "protects": manifest["guarantee"]["protects"],
+        "promise": _promise(manifest["guarantee"]["unit"], manifest["guarantee"]["adjacency"]),
+        "epsilon": short(epsilon),
+        "delta": f"{float(delta):.3g}" if delta else "",
+        "factor": factor,
+        "certainty": certainty,
+        "by": plan["by"],
+        "groups": len(keys),
+        "listed": min(len(keys), TABLE_LIMIT),
+        "hidden": max(0, len(keys) - TABLE_LIMIT),
+        "single": single,
+        "summary": [
+            {"key": key, "cells": [s["rows"][i]["cells"][0] for s in single]}
+            for i, key in enumerate(keys[:TABLE_LIMIT])
+        ],
+        "weak": any(c.weak for s in single for row in s["rows"] for c in row["cells"]),
+        "at_bound": any(s["at_bound"] for s in single),
+        "sections": sections,
+        "several": [s for s in sections if len(s["columns"]) > 1],
+        "blocks": [_accounting(b, statistics) for b in blocks.values()],
+        "loss": loss_text(plan["loss"]),
+        "notes": plan["notes"],
+        "budget": _budget(manifest.get("budget"), epsilon),
+        "ledger": manifest["ledger"],
+        "dataset": manifest["dataset"],
+        "plan_hash": manifest["plan_hash"],
+        "validation": manifest["validation"],
+        "software": sorted(manifest["software"].items()),
+        "version": manifest["dprelease"],
+    }
+
+
+def _section(
+    number: int,
+    statistic: PlannedStatistic,
+    block: PlannedBlock,
+    statistics: Sequence[PlannedStatistic],
+    keys: Sequence[tuple[str, ...]],
+    released: Columns,
+    loss: str,
+) -> dict[str, Any]:
+    grid = [[released[key, column] for column in statistic.columns] for key in keys]
+    flat = [r for row in grid for r in row]
+    spread = [(r.upper - r.lower) / 4 for r in flat if not r.weak]
+    error = statistic.expected_error if loss == "absolute" else None
+    error = error or (median(spread) if spread else None)
+    decimals = reading_decimals(statistic.step, error)
+    domain = statistic.domain
+    ends = (_end(domain.lower, statistic.step), _end(domain.upper, statistic.step))
+    shared = [s.text for s in statistics if s.block == statistic.block and s != statistic]
+    rows = [
+        {"key": key, "cells": [_cell(r, decimals) for r in row]}
+        for key, row in zip(keys[:TABLE_LIMIT], grid, strict=False)
+    ]
+    many = len(statistic.columns) > 1
+    plot = None if many else _dots(grid, statistic, ends)
+    title = heading(statistic.text, statistic.function)
+    return {
+        "id": f"s{number}",
+        "title": title,
+        "name": statistic.name,
+        "text": statistic.text,
+        "measure": statistic.measure,
+        "columns": statistic.columns,
+        "labels": [c.removeprefix(statistic.name) or c for c in statistic.columns],
+        "rows": rows,
+        "shown": min(len(keys), PLOT_LIMIT),
+        "plot": plot,
+        "legend": number
+        == next((i for i, s in enumerate(statistics, start=1) if len(s.columns) == 1), 0),
+        "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak),
+        "bars": _histograms(grid, rows) if many else (),
+        "error_text": statistic.error_text,
+        "mechanism": mechanism_words(statistic.mechanism),
+        "sensitivity": statistic.sensitivity,
+        "step": _end(statistic.step, statistic.step),
+        "low": ends[0],
+        "high": ends[1],
+        "gaps": [(_end(a, statistic.step), _end(b, statistic.step)) for a, b in domain.exact_gaps],
+        "epsilon": short(block.epsilon),
+        "shared": shared,
+        "proved": _proved(block),
+        "options": [
+            {
+                "mechanism": mechanism_words(o.mechanism),
+                "expected": _figure(o.expected_error),
+                "worst": _figure(o.worst_error),
+                "note": o.note,
+            }
+            for o in statistic.chosen
+        ],
+        "spikes": statistic.spikes,
+        "notes": statistic.notes,
+        "weak": sum(r.weak for r in flat),
+        "at_bound": sum(r.status == "at_bound" for r in flat),
+    }
+
+
+def _promise(unit: object, adjacency: str) -> dict[str, str]:
+    """Return who is protected and which two worlds are compared, for the first paragraph."""
+    who, what = "any one participant", "their data"
+    if unit == "row":
+        who, what = "any one row", "that row"
+    elif isinstance(unit, Mapping) and "edge" in unit:
+        k = unit["edge"]["k"]
+        who = "any one connection" if k == 1 else f"any {k} connections"
+        what = "that connection" if k == 1 else "those connections"
+    other = "as without it" if not what.startswith("those") else "as without them"
+    if adjacency == "substitution":
+        other = (
+            "as with anything else in its place"
+            if not what.startswith("those")
+            else "as with others instead"
+        )
+    return {"who": who, "what": what, "other": other}
+
+
+def _dots(
+    grid: Sequence[Sequence[Released]], statistic: PlannedStatistic, ends: tuple[str, str]
+) -> DotPlot:
+    points = [row[0].point for row in grid[:PLOT_LIMIT]]
+    return dot_plot(points, statistic.domain.hull, statistic.domain.forbidden, ends)
+
+
+def _histograms(
+    grid: Sequence[Sequence[Released]], rows: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[tuple[str, ...], Bars, str], ...]:
+    """Return (key, picture, largest value) per group; each group has its own vertical scale."""
+    pictures = []
+    for row, texts in zip(grid[:PLOT_LIMIT], rows, strict=False):
+        top = max((max(r.value, r.upper) for r in row if not r.weak), default=0.0)
+        largest = max(range(len(row)), key=lambda i: row[i].value)
+        points = [r.point for r in row]
+        pictures.append((texts["key"], bars(points, top), texts["cells"][largest].value))
+    return tuple(pictures)
+
+
+def _cell(row: Released, decimals: int) -> Cell:
+    status = WEAK.get(row.status, "at bound" if row.status == "at_bound" else "")
+    value, lower, upper = (reading_text(x, decimals) for x in (row.value, row.lower, row.upper))
+    return Cell(value, lower, upper, status, row.weak)
+
+
+def _end(value: Exact, step: Fraction) -> str:
+    """Return a domain's end for readers: exact where it is a short decimal."""
+    if not isinstance(value, Fraction):
+        return "∞" if value > 0 else "\u2212∞"
+    decimals = decimals_of(value)
+    if decimals is None:
+        decimals = decimals_of(step)
+    return reading_text(float(value), 6 if decimals is None else decimals)
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _proved(block: PlannedBlock) -> str:
+    upper = block.certificate.get("epsilon_upper")
+    return "" if upper is None else short(Fraction(str(upper)))
+
+
+def _accounting(block: PlannedBlock, statistics: Sequence[PlannedStatistic]) -> dict[str, str]:
+    return {
+        "name": block.name,
+        "statistics": ", ".join(s.text for s in statistics if s.block == block.name),
+        "mechanism": mechanism_words(block.mechanism),
+        "epsilon": short(block.epsilon),
+        "proved": _proved(block),
+    }
+
+
+def _budget(budget: Mapping[str, str] | None, epsilon: Fraction) -> dict[str, Any] | None:
+    if budget is None:
+        return None
+    spent, total = Fraction(budget["spent"]), Fraction(budget["total"])
+    if total <= 0:
+        return None
+    before = max(spent - epsilon, Fraction(0))
+    return {
+        "spent": short(spent),
+        "total": short(total),
+        "left": short(max(total - spent, Fraction(0))),
+        "before_share": round(float(min(before / total, Fraction(1)) * 100), 3),
+        "this_share": round(float(min((spent - before) / total, Fraction(1)) * 100), 3),
+    }

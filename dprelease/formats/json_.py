@@ -1,0 +1,108 @@
+"""`release.json`: the manifest, everything a stranger needs to check a release.
+
+It holds the guarantee, the plan with its exact certificates, the noisy integers as drawn, the
+verdict, the ledger anchor, the software and the SHA-256 of every other file. Noisy integers and
+rationals are strings: JSON readers lose integers above 2**53.
+
+What a retry could change is left out: whether this run was the first one, the time, and the spent
+total at the moment of writing. `budget` may be given, but only as of this release's own ledger
+entry, so that the same release always gives the same bytes.
+
+Order of building: `build_manifest(..., files={})` is what the other formats see; then their bytes
+are hashed into the final one. So no file depends on its own hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from dprelease.plan.model import canonical_json
+from dprelease.release import Noised
+from dprelease.schema.unit import describe, unit_to_json
+
+__all__ = ["FILE", "VERSION", "JsonVerdict", "build_manifest", "manifest_bytes", "write"]
+
+FILE = "release.json"
+VERSION = "release/1"
+
+
+class JsonVerdict(Protocol):
+    """A verdict, as formats see it: they stand below validation and do not import it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return strict JSON data."""
+
+
+def build_manifest(
+    noised: Noised,
+    verdict: JsonVerdict,
+    files: Mapping[str, bytes],
+    *,
+    software: Mapping[str, str],
+    budget: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return the manifest as JSON data.
+
+    Args:
+        files: name -> bytes of every other file of the release; `{}` while they are being made.
+        software: name -> version.
+        budget: `{"spent": "p/q", "total": "p/q"}` in epsilon, as of this release's ledger entry.
+    """
+    plan, receipt = noised.plan, noised.receipt
+    anchored = receipt.ledger is not None
+    return {
+        "dprelease": VERSION,
+        "pipeline": receipt.pipeline,
+        "period": receipt.period,
+        "dataset": receipt.dataset,
+        "guarantee": {
+            "statement": plan.guarantee,
+            "epsilon": str(plan.epsilon),
+            "delta": str(plan.delta),
+            "adjacency": plan.adjacency.value,
+            "unit": unit_to_json(plan.unit),
+            "protects": describe(plan.adjacency, plan.unit),
+        },
+        "plan": plan.to_json(),
+        "plan_hash": plan.hash,
+        "cells": {
+            block: [[str(int(cell)) for cell in row] for row in rows]
+            for block, rows in noised.cells.items()
+        },
+        "validation": verdict.to_json(),
+        "receipt": {
+            "epsilon": receipt.epsilon,
+            "delta": receipt.delta,
+            "protects": receipt.protects,
+        },
+        "ledger": {
+            "ledger_id": receipt.ledger_id,
+            "seq": receipt.seq,
+            "head_hash": receipt.head_hash,
+        }
+        if anchored
+        else None,
+        "budget": dict(budget) if budget is not None else None,
+        "software": dict(software),
+        "files": {
+            name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+            for name, data in sorted(files.items())
+        },
+    }
+
+
+def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
+    """Return the manifest's one text: canonical JSON with a line per top-level entry.
+
+    Raises:
+        ValueError: a NaN or an infinity, which strict JSON cannot hold.
+    """
+    lines = [f"{canonical_json(key)}:{canonical_json(manifest[key])}" for key in sorted(manifest)]
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8")
+
+
+def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return `{"release.json": bytes}` for a finished manifest."""
+    return {FILE: manifest_bytes(manifest)}

@@ -1,0 +1,118 @@
+"""Plain words for the report: statistics, mechanisms, periods and privacy losses.
+
+Public texts only: everything here is a function of the plan.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+
+from dprelease.numeric import plain
+
+__all__ = ["heading", "loss_text", "mechanism_words", "name_words", "odds", "period_words", "short"]
+
+FUNCTIONS = {
+    "count": "Number of rows",
+    "sum": "Sum of {}",
+    "mean": "Mean of {}",
+    "variance": "Variance of {}",
+    "std": "Standard deviation of {}",
+    "proportion": "Share of rows with {}",
+    "histogram": "Distribution of {}",
+    "median": "Median of {}",
+    "quantile": "Quantile of {}",
+    "min": "Smallest {}",
+    "max": "Largest {}",
+    "count_distinct": "Number of distinct {}",
+    "covariance": "Covariance of {}",
+    "correlation": "Correlation of {}",
+    "eigenvalues": "Covariance spectrum of {}",
+    "degree": "Degree of node {}",
+    "algebraic_connectivity": "Algebraic connectivity",
+    "laplacian_eigenvalues": "Laplacian spectrum",
+}
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+
+
+def heading(text: str, function: str) -> str:
+    """Return a title for a statistic as it was asked for.
+
+    >>> heading("mean(age)", "mean"), heading("count(persons)", "count")
+    ('Mean of age', 'Number of units')
+    """
+    inside = text[len(function) :].strip()
+    inside = inside[1:-1].strip() if inside.startswith("(") and inside.endswith(")") else inside
+    if function == "count" and inside == "persons":
+        return "Number of units"
+    if function == "histogram":
+        inside = inside.split(",", 1)[0].strip()
+    if function in {"covariance", "correlation", "eigenvalues"}:
+        inside = " and ".join(part.strip() for part in inside.split(","))
+    if function == "quantile" and "," in inside:
+        column, p = (part.strip() for part in inside.rsplit(",", 1))
+        return f"Quantile {p} of {column}"
+    template = FUNCTIONS.get(function)
+    if template is None:
+        return text
+    return template.format(inside) if inside or "{}" not in template else text
+
+
+def mechanism_words(name: str) -> str:
+    """Return `discrete Laplace` for `discrete_laplace`."""
+    words = name.replace("_", " ")
+    for proper in ("laplace", "gaussian", "bernstein"):
+        words = words.replace(proper, proper.capitalize())
+    return words
+
+
+def name_words(name: str) -> str:
+    """Return a pipeline's name as a title: `clinic_weekly` is `Clinic weekly`."""
+    words = re.sub(r"[_\s]+", " ", name).strip()
+    return words[:1].upper() + words[1:] if words else name
+
+
+def period_words(period: str) -> str:
+    """Return `week 46 of 2026`, `November 2026`, `3 November 2026`, or the period itself."""
+    if match := re.fullmatch(r"(\d{4})-W(\d{2})", period):
+        return f"week {int(match[2])} of {match[1]}"
+    if match := re.fullmatch(r"(\d{4})-(0[1-9]|1[0-2])(?:-(\d{2}))?", period):
+        day = f"{int(match[3])} " if match[3] else ""
+        return f"{day}{MONTHS[int(match[2]) - 1]} {match[1]}"
+    return "" if period == "once" else period
+
+
+def short(value: Fraction) -> str:
+    """Return a loss for readers: exact if it is short, else six digits, rounded up."""
+    exact = str(plain(value))
+    if "/" not in exact and "e" not in exact and len(exact) <= 8:
+        return exact
+    if value <= 0:
+        return "0"
+    places = max(0, 5 - math.floor(math.log10(float(value))))
+    return f"{math.ceil(value * 10**places) / 10**places:.6g}"
+
+
+def odds(epsilon: Fraction) -> tuple[str, str]:
+    """Return e^epsilon and the highest certainty from even odds, as text, rounded up.
+
+    >>> odds(Fraction(1, 2))
+    ('1.65', '63')
+    """
+    if epsilon > 20:
+        return f"e^{short(epsilon)}", "100"
+    factor = math.exp(float(epsilon))
+    certainty = 100 * factor / (1 + factor)
+    top = math.ceil(certainty) if certainty < 99 else math.ceil(certainty * 100) / 100
+    return (
+        f"{math.ceil(factor * 100) / 100:,.2f}" if factor < 100 else f"{math.ceil(factor):,}",
+        f"{top:g}",
+    )
+
+
+def loss_text(loss: str) -> str:
+    return "expected squared error" if loss == "squared" else "expected error"

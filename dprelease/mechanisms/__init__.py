@@ -1,0 +1,36 @@
+"""Mechanisms: laws, exact calibration, certified grid laws, exact samplers.
+
+One mechanism is one file and one line in `dprelease.registry`. A class describes the continuous
+law (`calibrate`, `loss`, `pdf`, `cdf`, ...); its `on_grid(step)` is the certified integer law
+that is drawn. The planner talks to `law.grid_laws`. Importing this package needs numpy only.
+"""
+
+from __future__ import annotations
+
+from dprelease.mechanisms.bounded_laplace import BoundedLaplace
+from dprelease.mechanisms.bounded_laplace_loss import bounded_laplace_scale
+from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
+from dprelease.mechanisms.law import (
+    Certificate,
+    ExpectedError,
+    GridLaw,
+    GridRequest,
+    grid_laws,
+    law_from_json,
+)
+from dprelease.mechanisms.rectified_laplace import RectifiedLaplace
+from dprelease.mechanisms.staircase import Staircase
+
+__all__ = [
+    "BoundedLaplace",
+    "Certificate",
+    "DiscreteLaplace",
+    "ExpectedError",
+    "GridLaw",
+    "GridRequest",
+    "RectifiedLaplace",
+    "Staircase",
+    "bounded_laplace_scale",
+    "grid_laws",
+    "law_from_json",
+]

@@ -1,0 +1,81 @@
+"""Checks of what users hand to a mechanism, so that every message is ours.
+
+Units    domain's unit for scales, sensitivities and locations; nats for epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.errors import ArgumentError
+from dprelease.numeric import exact, positive
+from dprelease.schema.domain import Domain
+
+__all__ = [
+    "FloatArray",
+    "check_delta",
+    "check_domain",
+    "check_locations",
+    "float_scale",
+    "optional",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def check_domain(domain: object) -> Domain:
+    """Return `domain` if it is one.
+
+    Raises:
+        ArgumentError: otherwise (DPR629).
+    """
+    if not isinstance(domain, Domain):
+        raise ArgumentError(
+            "a mechanism needs a Domain",
+            fix="write dp.Domain(lower, upper, forbidden=[...])",
+            code="DPR629",
+        )
+    return domain
+
+
+def float_scale(scale: object) -> float:
+    """Return a finite scale above 0 as a float (DPR606 otherwise)."""
+    value = float(positive(scale, "scale"))
+    if not 0 < value < math.inf:
+        raise ArgumentError("scale is out of range", fix="use a moderate scale", code="DPR606")
+    return value
+
+
+def optional(value: object, name: str) -> Fraction | None:
+    """Return None, or a finite number above 0 as a Fraction (DPR606 otherwise)."""
+    return None if value is None else positive(value, name)
+
+
+def check_locations(domain: Domain, location: npt.ArrayLike) -> FloatArray:
+    """Return `location` as floats.
+
+    Raises:
+        ArgumentError: a location is NaN, infinite or outside the hull (DPR630).
+    """
+    q = np.asarray(location, dtype=np.float64)
+    low, high = domain.hull
+    if not (np.isfinite(q) & (q >= low) & (q <= high)).all():
+        raise ArgumentError(
+            "a location lies outside the hull of the domain",
+            why=f"answers are clamped to [{low:g}, {high:g}] before the draw",
+            fix="clamp the location first, e.g. numpy.clip(location, *domain.hull)",
+            code="DPR630",
+        )
+    return q
+
+
+def check_delta(delta: object) -> float:
+    """Return a delta in [0, 1) as a float (DPR631 otherwise)."""
+    value = exact(delta, "delta")
+    if not isinstance(value, Fraction) or not 0 <= value < 1:
+        raise ArgumentError("delta must lie in [0, 1)", fix="use a small delta or 0", code="DPR631")
+    return float(value)

@@ -1,0 +1,261 @@
+"""Bounded Laplace: Laplace noise conditioned on the allowed set, one interval or a union.
+
+    p(x | q) = e^(-|x - q| / b) / (2b C(q)) on D,   C(q) = integral over D of the same.
+
+Privacy. For |q - q'| = k the loss is k / b + |log C(q) - log C(q')| (proved, attained), growing
+along chains, so pairs at distance min(sensitivity, width) decide. Truncating at the scale
+sensitivity / epsilon is *not* private at epsilon; the scale is re-calibrated here.
+
+* one interval: d + log1p((1 - e^-d)(1 - e^-(k - d)) / (1 - e^-k)), d = sensitivity / b,
+  k = width / b, worst pair at an end; decreasing in b; b in [1, 2] sensitivity / epsilon;
+* a union, answers anywhere in the hull (default): maximised over all hull pairs;
+* a union, answers inside D only (opt-in: the two sides of a gap wider than the sensitivity are
+  then not protected from each other): a finite list of pairs.
+
+On a union the loss is not monotone in b, so a returned scale is always one that was verified.
+
+Rules    `exact`: the smallest verified scale. `holohan`: Theorem 3.5 of [BL], intervals only; its
+         delta > 0 form is pure privacy at epsilon - log(1 - delta). `croft`: the metric guarantee
+         of [TNL], loss <= epsilon |q - q'| / sensitivity for all pairs.
+Units    scale, sensitivity, locations: the domain's unit; epsilon in nats.
+Sources  [BL] Holohan, Antonatos, Braghin & Mac Aonghusa, "The Bounded Laplace Mechanism in
+         Differential Privacy". [TNL] Croft, Sack & Shi, truncated noise; its variable scale on a
+         half-line is false and not offered. Exact losses: `mechanisms.md` section 1 of the design.
+Limits   scales and curves are float64; what is drawn is `on_grid(step)`, certified exactly.
+         Isolated single points have no mass here; on a grid they do.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.errors import ArgumentError
+from dprelease.mechanisms import bounded_laplace_loss as losses
+from dprelease.mechanisms.arguments import (
+    FloatArray,
+    check_delta,
+    check_domain,
+    check_locations,
+    float_scale,
+    optional,
+)
+from dprelease.mechanisms.bounded_laplace_table import POINT_LIMIT, BoundedLaplaceLaw
+from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.truncation import segments
+from dprelease.mechanisms.unit_law import UnitLaw, on_grid
+from dprelease.numeric import positive
+from dprelease.schema.domain import Domain
+
+__all__ = ["BoundedLaplace"]
+
+Rule = Literal["exact", "holohan", "croft"]
+Answers = Literal["hull", "domain"]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class BoundedLaplace:
+    """Laplace noise of `scale` conditioned on landing in `domain`.
+
+    `sensitivity` and `epsilon` are remembered from `calibrate`, for `on_grid`.
+    """
+
+    domain: Domain
+    scale: float
+    answers: Answers
+    sensitivity: Fraction | None
+    epsilon: Fraction | None
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        scale: object,
+        answers: Answers = "hull",
+        sensitivity: object = None,
+        epsilon: object = None,
+    ) -> None:
+        """Build the mechanism from its scale.
+
+        Raises:
+            ArgumentError: not a Domain (DPR629), a domain of single points only (DPR632), a scale
+                that is not above 0 (DPR606), or unknown `answers` (DPR633).
+        """
+        check_domain(domain)
+        if all(a == b for a, b in domain.pieces):
+            raise ArgumentError(
+                "bounded Laplace needs an interval of positive width",
+                why="the domain consists of single points",
+                fix="use `staircase` or `bounded_laplace` on a grid of those points",
+                code="DPR632",
+            )
+        if answers not in ("hull", "domain"):
+            raise ArgumentError(
+                "`answers` is neither hull nor domain", fix='use answers="hull"', code="DPR633"
+            )
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "scale", float_scale(scale))
+        object.__setattr__(self, "answers", answers)
+        object.__setattr__(self, "sensitivity", optional(sensitivity, "sensitivity"))
+        object.__setattr__(self, "epsilon", optional(epsilon, "epsilon"))
+
+    @classmethod
+    def calibrate(
+        cls,
+        domain: Domain,
+        *,
+        sensitivity: object,
+        epsilon: object,
+        delta: object = 0.0,
+        rule: Rule = "exact",
+        answers: Answers = "hull",
+    ) -> BoundedLaplace:
+        """Return the mechanism whose loss for `sensitivity` is verified to be within the budget.
+
+        Raises:
+            ArgumentError: invalid numbers (DPR605, DPR606, DPR631), an unknown rule (DPR633), or
+                a rule without a proof for this domain or delta (DPR634).
+        """
+        shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        slack = check_delta(delta)
+        probe = cls(domain, scale=1, answers=answers)
+        if rule not in ("exact", "holohan", "croft"):
+            raise ArgumentError(
+                "there is no such calibration rule",
+                fix="use exact, holohan or croft",
+                code="DPR633",
+            )
+        if rule == "holohan" and len(domain.exact_pieces) > 1:
+            raise ArgumentError(
+                "rule holohan is proved for one interval only",
+                why="on a union its formula understates the loss",
+                fix='use rule="exact"',
+                code="DPR634",
+            )
+        if rule == "croft" and slack > 0:
+            raise ArgumentError(
+                "rule croft has no delta", fix='use rule="exact" or delta=0', code="DPR634"
+            )
+        view = losses.LossView(domain, answers)
+        if rule == "croft":
+            scale = view.croft_scale(float(shift), float(budget))
+        elif rule == "holohan":
+            scale = view.pure_scale(float(shift), float(budget) - math.log1p(-slack))
+        else:
+            scale = view.pure_scale(float(shift), float(budget))
+            if slack > 0:
+                scale = view.delta_scale(float(shift), float(budget), slack, scale)
+        return cls(
+            probe.domain,
+            scale=scale,
+            answers=answers,
+            sensitivity=shift,
+            epsilon=None if slack > 0 else budget,
+        )
+
+    def loss(self, *, sensitivity: object) -> float:
+        """Return the exact worst-case loss, in nats (float64 evaluation)."""
+        shift = float(positive(sensitivity, "sensitivity"))
+        return losses.LossView(self.domain, self.answers).loss(self.scale, shift)
+
+    def delta(self, *, epsilon: object, sensitivity: object) -> float:
+        """Return the exact hockey-stick divergence at `epsilon`, worst over hull pairs."""
+        budget = float(positive(epsilon, "epsilon", allow_zero=True))
+        shift = float(positive(sensitivity, "sensitivity"))
+        return losses.LossView(self.domain, self.answers).delta(self.scale, shift, budget)
+
+    def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
+        """Return the density, vectorised over `x` and `location` (broadcast); 0 outside D.
+
+        Raises:
+            ArgumentError: a location outside the hull (DPR630).
+        """
+        q = check_locations(self.domain, location)
+        points, q = np.broadcast_arrays(np.asarray(x, dtype=np.float64), q)
+        parts = segments(self.domain, q.ravel(), self.scale)
+        norm = (self.scale * parts.moments()[0].sum(axis=0)).reshape(q.shape)
+        near = parts.nearest.reshape(q.shape)
+        inside = self.domain.contains(points)
+        gap = np.where(inside, np.abs(points - q), np.inf)
+        return np.where(inside, np.exp(-(gap - near) / self.scale) / norm, 0.0)
+
+    def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
+        """Return P(Y <= x), vectorised over `x` and `location`."""
+        q = check_locations(self.domain, location)
+        points, q = np.broadcast_arrays(np.asarray(x, dtype=np.float64), q)
+        shape, flat, at = q.shape, q.ravel(), points.ravel()
+        near = segments(self.domain, flat, self.scale).nearest
+        total, below = np.zeros(flat.size), np.zeros(flat.size)
+        for a, c in self.domain.pieces:
+            total += losses.piece_mass(flat, near, a, np.full(flat.size, c), self.scale)
+            below += losses.piece_mass(flat, near, a, np.clip(at, a, c), self.scale)
+        out: FloatArray = np.clip(below / total, 0.0, 1.0).reshape(shape)
+        return out
+
+    def mass(self, location: npt.ArrayLike) -> FloatArray:
+        """Return C(location): the chance that plain Laplace noise lands in the domain."""
+        q = check_locations(self.domain, location)
+        out: FloatArray = np.exp(segments(self.domain, q.ravel(), self.scale).log_mass())
+        return out.reshape(q.shape)
+
+    def mean(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the mean of the released value per location."""
+        q = check_locations(self.domain, location)
+        return q + self._moments(q.ravel())[0].reshape(q.shape)
+
+    def variance(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the variance of the released value per location (unit squared)."""
+        q = check_locations(self.domain, location)
+        return self._moments(q.ravel())[1].reshape(q.shape)
+
+    def _moments(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        parts = segments(self.domain, q, self.scale)
+        m0, m1, m2 = parts.moments()
+        start = np.where(m0 > 0, parts.start, 0.0)
+        total = m0.sum(axis=0)
+        mean = (parts.sign * (start * m0 + m1)).sum(axis=0) / total
+        apart = parts.sign * start - mean  # moments around the mean: nothing cancels
+        square = apart**2 * m0 + 2 * apart * parts.sign * m1 + m2
+        return mean, square.sum(axis=0) / total
+
+    def on_grid(self, step: object, *, sensitivity: object = None) -> UnitLaw:
+        """Return the certified integer law on multiples of `step`, answers in the whole hull.
+
+        Raises:
+            ArgumentError: see `unit_law.on_grid`; and DPR634 after calibration with delta > 0,
+                because grid laws are purely private.
+        """
+        shift = optional(sensitivity, "sensitivity") or self.sensitivity
+        budget = self.epsilon
+        if shift is not None and (budget is None or sensitivity is not None):
+            if self.sensitivity is not None and self.epsilon is None:
+                raise ArgumentError(
+                    "a grid law is purely private",
+                    why="this mechanism was calibrated with delta above 0",
+                    fix="calibrate with delta=0",
+                    code="DPR634",
+                )
+            budget = Fraction(self.loss(sensitivity=shift))
+        return on_grid(self.domain, step, shift, budget, self.grid_laws)
+
+    @classmethod
+    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
+        """Return the certified table, or nothing where only a linear loss is admissible.
+
+        Raises:
+            ArgumentError: spikes are forbidden and the grid is too fine (DPR622).
+        """
+        # The loss is concave in the shift: splits over coordinates would add up to more.
+        if request.splits or (request.spikes and request.allowed.hull_steps >= POINT_LIMIT):
+            return []
+        return [BoundedLaplaceLaw.calibrate(request)]
+
+    @classmethod
+    def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
+        """Rebuild the table law."""
+        return BoundedLaplaceLaw.from_json(value)

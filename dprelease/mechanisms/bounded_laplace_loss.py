@@ -1,0 +1,363 @@
+"""Losses of bounded Laplace noise, and the scales that keep them within a budget.
+
+See `bounded_laplace.py` for the law and the argument. Here: the closed form and its Newton
+inverse for one interval (vectorised), the maximisation over hull pairs for unions, the finite
+pair list for answers inside D, the exact hockey-stick divergence, and Croft's fixed point.
+
+Newton runs in t = 1/b from t = epsilon / (2 sensitivity): the loss is increasing and concave in
+t, so the iterates rise towards the root and never pass it. The target is epsilon (1 - 2**-43);
+the result is then verified and widened while the evaluated loss exceeds epsilon.
+
+Units    the domain's unit; nats.
+Sources  `mechanisms.md` section 1 of the design (proved there); [BL], [TNL] as in the parent.
+Limits   float64. Hull pairs: piece ends and 65 nodes per smooth stretch, refined by golden
+         section; "worst pair at full distance" for delta is observed, not proved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.errors import ArgumentError
+from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.truncation import segments
+from dprelease.schema.domain import Domain
+
+__all__ = ["LossView", "bounded_laplace_scale", "interval_loss", "piece_mass"]
+
+_TARGET = 1 - 2.0**-43
+_NODES = 65
+
+
+def interval_loss(rate: FloatArray, shift: FloatArray, width: FloatArray) -> FloatArray:
+    """Return the exact loss for scale 1 / rate on one interval; arrays broadcast.
+
+    `shift` is at most `width`, which may be infinite.
+    """
+    a = -np.expm1(-rate * shift)
+    rest = np.where(np.isinf(width), np.inf, width - shift)
+    b, c = -np.expm1(-rate * rest), -np.expm1(-rate * width)
+    out: FloatArray = rate * shift + np.log1p(a * b / c)
+    return out
+
+
+def _slope(rate: FloatArray, shift: FloatArray, width: FloatArray) -> FloatArray:
+    """Return d loss / d rate."""
+    finite = np.where(np.isinf(width), 1e308, width)
+    rest = finite - shift
+    ea, eb, ec = np.exp(-rate * shift), np.exp(-rate * rest), np.exp(-rate * finite)
+    a, b, c = -np.expm1(-rate * shift), -np.expm1(-rate * rest), -np.expm1(-rate * finite)
+    h = a * b / c
+    change = (shift * ea * b + a * rest * eb) / c - h * finite * ec / c
+    out: FloatArray = shift + change / (1 + h)
+    return out
+
+
+def bounded_laplace_scale(
+    lower: npt.ArrayLike, upper: npt.ArrayLike, sensitivity: npt.ArrayLike, epsilon: npt.ArrayLike
+) -> FloatArray:
+    """Return the smallest verified scale per interval; arrays in (broadcast), array out.
+
+    Ends may be infinite. 10**5 intervals take well under a second.
+
+    Raises:
+        ArgumentError: NaN, lower >= upper, or a sensitivity or epsilon not above 0 (DPR635).
+    """
+    low, high, shift, budget = np.broadcast_arrays(
+        *(np.asarray(v, dtype=np.float64) for v in (lower, upper, sensitivity, epsilon))
+    )
+    valid = (low < high) & (shift > 0) & (budget > 0) & np.isfinite(shift) & np.isfinite(budget)
+    if not valid.all():
+        raise ArgumentError(
+            "an interval cannot be calibrated",
+            why="it needs lower < upper, and a finite sensitivity and epsilon above 0",
+            fix="check the arrays for NaN, swapped ends and zeros",
+            code="DPR635",
+        )
+    width = high - low
+    shift = np.minimum(shift, width)
+    free = np.isinf(low) & np.isinf(high)  # nothing is truncated: plain Laplace noise
+    goal = budget * _TARGET
+    rate = goal / (2 * shift)
+    for _ in range(60):
+        step = (goal - interval_loss(rate, shift, width)) / _slope(rate, shift, width)
+        moved = np.clip(rate + step, rate, goal / shift)
+        if np.all(moved - rate <= 1e-16 * rate):
+            break
+        rate = moved
+    scale = np.where(free, shift / goal, 1 / rate)
+    for k in range(40):
+        loss = np.where(free, shift / scale, interval_loss(1 / scale, shift, width))
+        if (loss <= budget).all():
+            break
+        scale = np.where(loss > budget, scale * (1 + 2.0 ** (k - 52)), scale)
+    out: FloatArray = scale
+    return out
+
+
+def piece_mass(
+    q: FloatArray, near: FloatArray, a: float, end: FloatArray, scale: float
+) -> FloatArray:
+    """Return the integral over [a, end] of e^(-(|x - q| - near) / b) / b, per location."""
+    out = np.zeros(q.size)
+    for start, length in (
+        (np.maximum(a - q, 0.0), end - np.maximum(a, q)),
+        (np.maximum(q - end, 0.0), np.minimum(end, q) - a),
+    ):
+        apart = np.where(length > 0, start - near, 0.0) / scale
+        out += np.where(length > 0, np.exp(-apart) * -np.expm1(-np.maximum(length, 0) / scale), 0.0)
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class LossView:
+    """Losses of one domain as functions of the scale."""
+
+    domain: Domain
+    answers: str
+
+    def _one_interval(self) -> bool:
+        return len(self.domain.exact_pieces) == 1
+
+    def _reach(self, shift: float) -> float:
+        low, high = self.domain.hull
+        return min(shift, high - low)
+
+    def loss(self, scale: float, shift: float) -> float:
+        """Return the worst loss for answers at most `shift` apart."""
+        low, high = self.domain.hull
+        reach = self._reach(shift)
+        if math.isinf(low) and math.isinf(high) and self._one_interval():
+            return shift / scale
+        if self._one_interval():
+            value = interval_loss(np.array(1 / scale), np.array(reach), np.array(high - low))
+            return float(value)
+        if self.answers == "domain":
+            first, second = self._pairs(shift)
+            apart = second - first
+            worst = float(np.max(apart / scale + np.abs(self._log_ratio(first, second, scale))))
+            return max(worst, shift / scale) if not self.domain.is_finite else worst
+        return reach / scale + _maximum(self._gap(reach, scale), self._starts(reach, scale))[0]
+
+    def _gap(self, reach: float, scale: float) -> Callable[[FloatArray], FloatArray]:
+        def gap(q: FloatArray) -> FloatArray:
+            return np.abs(self._log_ratio(q, q + reach, scale))
+
+        return gap
+
+    def _log_ratio(self, q: FloatArray, other: FloatArray, scale: float) -> FloatArray:
+        low, high = self.domain.hull
+        other = np.clip(other, low, high)
+        first = segments(self.domain, q, scale).log_mass()
+        return segments(self.domain, other, scale).log_mass() - first
+
+    def _starts(self, reach: float, scale: float) -> FloatArray:
+        """Return the ends of the smooth stretches of q -> (q, q + reach)."""
+        ends = [e for piece in self.domain.pieces for e in piece if math.isfinite(e)]
+        low, high = self.domain.hull
+        low = low if math.isfinite(low) else min(ends) - reach - 40 * scale
+        high = high if math.isfinite(high) else max(ends) + reach + 40 * scale
+        marks = {low, high - reach, *ends, *(e - reach for e in ends)}
+        return np.array(sorted(m for m in marks if low <= m <= high - reach))
+
+    def _pairs(self, shift: float) -> tuple[FloatArray, FloatArray]:
+        """Return the finite list of worst pairs for answers inside D, as explicit pairs."""
+        pieces = self.domain.pieces
+        pairs: list[tuple[float, float]] = []
+        for low, high in pieces:
+            if math.isfinite(low):
+                top = max(min(low + shift, c) for a, c in pieces if a <= low + shift)
+                pairs.append((low, top))
+                if any(a <= low - shift <= c for a, c in pieces):
+                    pairs.append((low - shift, low))
+            if math.isfinite(high):
+                bottom = min(max(high - shift, a) for a, c in pieces if c >= high - shift)
+                pairs.append((bottom, high))
+                if any(a <= high + shift <= c for a, c in pieces):
+                    pairs.append((high, high + shift))
+        first, second = np.array(pairs).T
+        return first, second
+
+    def pure_scale(self, shift: float, epsilon: float) -> float:
+        """Return the smallest verified scale with loss at most `epsilon`."""
+        low, high = self.domain.hull
+        if self._one_interval():
+            return float(bounded_laplace_scale(low, high, shift, epsilon))
+        reach = self._reach(shift)
+        if self.answers == "domain":
+            first, second = self._pairs(shift)
+            reach = shift if not self.domain.is_finite else float(np.max(second - first))
+        if reach == 0:
+            raise ArgumentError(
+                "no two answers are within the sensitivity of each other",
+                why="the domain consists of points further apart",
+                fix='use answers="hull"',
+                code="DPR634",
+            )
+        low, high = reach / epsilon, 2 * reach / epsilon
+        goal = epsilon * _TARGET
+        if self.answers == "domain":
+            return _first_valid(lambda b: self.loss(b, shift) <= goal, low, high)
+        # Search on fixed nodes; refine only the winner, and add its worst pair to the nodes.
+        nodes = _nodes(self._starts(reach, high))
+        for _ in range(6):
+
+            def holds(scale: float, at: FloatArray = nodes) -> bool:
+                return reach / scale + float(self._gap(reach, scale)(at).max()) <= goal
+
+            scale = _first_valid(holds, low, high)
+            worst, where = _maximum(self._gap(reach, scale), self._starts(reach, scale))
+            if reach / scale + worst <= epsilon:
+                return scale
+            nodes = np.append(nodes, where)
+        return _widen(lambda b: self.loss(b, shift) <= epsilon, scale)
+
+    def croft_scale(self, shift: float, epsilon: float) -> float:
+        """Return the scale of the metric guarantee, at most 2 shift / epsilon."""
+        low, high = self.domain.hull
+        full = math.nextafter(2 * shift / epsilon, math.inf)
+        if math.isfinite(low) or math.isfinite(high):
+            return full
+        ends = np.array([e for piece in self.domain.pieces for e in piece if math.isfinite(e)])
+        if not ends.size:
+            return math.nextafter(shift / epsilon, math.inf)
+
+        def holds(scale: float) -> bool:
+            parts = segments(self.domain, ends, scale)
+            mass = parts.moments()[0]
+            right = np.where(parts.sign > 0, mass, 0.0).sum(axis=0) / mass.sum(axis=0)
+            return scale >= full * float(np.max(np.maximum(right, 1 - right)))
+
+        return _first_valid(holds, full / 2, full)
+
+    def delta(self, scale: float, shift: float, epsilon: float) -> float:
+        """Return the worst hockey-stick divergence over pairs `shift` apart, both directions."""
+        reach = self._reach(shift)
+        if self.answers == "domain" and not self._one_interval():
+            first, second = self._pairs(shift)
+            both = self._hockey(first, second, scale, epsilon)
+            return float(np.max(both))
+        if self._one_interval() and self.domain.hull == (-math.inf, math.inf):
+            return max(0.0, -math.expm1((epsilon - shift / scale) / 2))
+        return _maximum(self._curve(reach, scale, epsilon), self._starts(reach, scale))[0]
+
+    def _curve(
+        self, reach: float, scale: float, epsilon: float
+    ) -> Callable[[FloatArray], FloatArray]:
+        top = self.domain.hull[1]
+
+        def curve(q: FloatArray) -> FloatArray:
+            return self._hockey(q, np.minimum(q + reach, top), scale, epsilon)
+
+        return curve
+
+    def _hockey(self, q: FloatArray, other: FloatArray, scale: float, epsilon: float) -> FloatArray:
+        """Return the divergence of each pair, the larger of its two directions; q <= other.
+
+        log p_q - log p_other falls in x from z/b + log(C'/C) to -z/b + log(C'/C), linearly
+        between the two locations, so the set where it exceeds epsilon is a half-line.
+        """
+        ratio = self._log_ratio(q, other, scale)
+        out = np.zeros(q.size)
+        for sign in (1.0, -1.0):
+            cut = epsilon - sign * ratio
+            edge = np.where(
+                np.abs(cut) * scale >= other - q,
+                np.where(cut > 0, q if sign > 0 else other, other if sign > 0 else q),
+                (q + other - sign * scale * cut) / 2,
+            )
+            inner = self._below(q, edge, scale), self._below(other, edge, scale)
+            mine, theirs = inner if sign > 0 else (1 - inner[1], 1 - inner[0])
+            gain = np.where(
+                cut * scale >= other - q, 0.0, mine - math.exp(min(epsilon, 700)) * theirs
+            )
+            out = np.maximum(out, gain)
+        return out
+
+    def _below(self, q: FloatArray, x: FloatArray, scale: float) -> FloatArray:
+        near = segments(self.domain, q, scale).nearest
+        total, below = np.zeros(q.size), np.zeros(q.size)
+        for a, c in self.domain.pieces:
+            total += piece_mass(q, near, a, np.full(q.size, c), scale)
+            below += piece_mass(q, near, a, np.clip(x, a, c), scale)
+        return below / total
+
+    def delta_scale(self, shift: float, epsilon: float, delta: float, pure: float) -> float:
+        """Return a verified scale below `pure` with divergence at most `delta`."""
+        reach, goal = self._reach(shift), delta * (1 - 1e-9)
+        nodes = _nodes(self._starts(reach, pure))
+        low, high = 0.0, pure
+        while high - low > 1e-10 * high:
+            middle = (low + high) / 2
+            if self.answers == "domain":
+                value = self.delta(middle, shift, epsilon)
+            else:
+                value = float(self._curve(reach, middle, epsilon)(nodes).max())
+            low, high = (low, middle) if value <= goal else (middle, high)
+        return min(pure, _widen(lambda b: self.delta(b, shift, epsilon) <= delta, high))
+
+
+def _widen(holds: Callable[[float], bool], scale: float) -> float:
+    """Return the first of scale, scale (1 + 2**-40), ... that holds."""
+    step = 2.0**-40
+    while not holds(scale):
+        scale, step = scale * (1 + step), 2 * step
+    return scale
+
+
+def _first_valid(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return about the smallest scale in [low, high] where `holds`, itself verified.
+
+    `holds` need not be monotone: the first valid point of a scan is bracketed and bisected.
+    """
+    if holds(low):
+        return low
+    scan = np.geomspace(low, high, 33)
+    last = low
+    for scale in scan[1:].tolist():
+        if holds(scale):
+            high = scale
+            break
+        last = scale
+    else:
+        return _widen(holds, high)
+    while high - last > 1e-13 * high:
+        middle = (last + high) / 2
+        if holds(middle):
+            high = middle
+        else:
+            last = middle
+    return high
+
+
+def _nodes(marks: FloatArray) -> FloatArray:
+    """Return nodes on every stretch between sorted marks."""
+    stretches = pairwise(marks)
+    return np.unique(np.concatenate([marks, *(np.linspace(a, b, _NODES) for a, b in stretches)]))
+
+
+def _maximum(f: Callable[[FloatArray], FloatArray], marks: FloatArray) -> tuple[float, float]:
+    """Return the maximum of f between sorted marks and where: nodes, then golden section."""
+    nodes = _nodes(marks)
+    values = f(nodes)
+    top = int(np.argmax(values))
+    best, where = float(values[top]), float(nodes[top])
+    tops = np.argsort(values)[-4:]
+    left, right = nodes[np.maximum(tops - 1, 0)], nodes[np.minimum(tops + 1, nodes.size - 1)]
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(30):
+        x, y = right - ratio * (right - left), left + ratio * (right - left)
+        both = np.concatenate([x, y])
+        found = f(both)
+        top = int(np.argmax(found))
+        if found[top] > best:
+            best, where = float(found[top]), float(both[top])
+        up = found[: x.size] > found[x.size :]
+        left, right = np.where(up, left, x), np.where(up, y, right)
+    return best, where

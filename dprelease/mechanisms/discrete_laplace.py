@@ -1,0 +1,176 @@
+"""Discrete Laplace (two-sided geometric) noise on a grid: for scalars with a remap, for cells bare.
+
+On multiples of `step`, P(d) is proportional to exp(-|d| step / scale), drawn exactly.
+
+* scalars: the noisy integer is mapped into the allowed set by a posterior median or mean
+  (`on_grid`); for counts this is the optimal geometric mechanism up to a permille;
+* cells: `for_cells(l1_shift, epsilon)` is bare noise for a vector with that L1 sensitivity.
+
+Privacy. The loss is sensitivity / scale, linear in the shift and exactly rational; remaps are
+post-processing. See `discrete_laplace_noise.py`.
+
+Units    scale, step, sensitivity: the domain's unit; `for_cells`: grid steps; epsilon in nats.
+Sources  Ghosh, Roughgarden & Sundararajan, "Universally utility-maximizing privacy mechanisms";
+         [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010 (sampler).
+Limits   `pmf`, `cdf`, `mean`, `variance` describe the nearest map, on at most 2**16 grid points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.mechanisms.additive import AdditiveLaw
+from dprelease.mechanisms.arguments import (
+    FloatArray,
+    check_domain,
+    check_locations,
+    float_scale,
+    optional,
+)
+from dprelease.mechanisms.discrete_laplace_noise import CellNoise, DiscreteLaplaceNoise
+from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.unit_law import UnitLaw, on_grid
+from dprelease.numeric import floor_half_up, positive
+from dprelease.schema.domain import Domain
+
+__all__ = ["DiscreteLaplace"]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class DiscreteLaplace:
+    """Discrete Laplace noise of `scale` on multiples of `step`, mapped to the nearest point."""
+
+    domain: Domain
+    scale: float
+    step: Fraction
+    sensitivity: Fraction | None
+    epsilon: Fraction | None
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        scale: object,
+        step: object = 1,
+        sensitivity: object = None,
+        epsilon: object = None,
+    ) -> None:
+        """Build the mechanism from its scale.
+
+        Raises:
+            ArgumentError: not a Domain (DPR629), or a scale or step not above 0 (DPR606).
+        """
+        object.__setattr__(self, "domain", check_domain(domain))
+        object.__setattr__(self, "scale", float_scale(scale))
+        object.__setattr__(self, "step", positive(step, "step"))
+        object.__setattr__(self, "sensitivity", optional(sensitivity, "sensitivity"))
+        object.__setattr__(self, "epsilon", optional(epsilon, "epsilon"))
+
+    @classmethod
+    def calibrate(
+        cls, domain: Domain, *, sensitivity: object, epsilon: object, step: object = 1
+    ) -> DiscreteLaplace:
+        """Return the mechanism with loss at most `epsilon`: the sensitivity counts whole steps.
+
+        Raises:
+            ArgumentError: invalid numbers (DPR605, DPR606) or not a Domain (DPR629).
+        """
+        check_domain(domain)
+        shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        size = positive(step, "step")
+        reach = -(-shift // size) * size
+        scale = float(reach / budget)
+        while Fraction(scale) * budget < reach:
+            scale = float(np.nextafter(scale, np.inf))
+        return cls(domain, scale=scale, step=size, sensitivity=shift, epsilon=budget)
+
+    @staticmethod
+    def for_cells(l1_shift: int, epsilon: Fraction) -> CellNoise:
+        """Return noise for a vector of integer cells with L1 sensitivity `l1_shift` steps.
+
+        Raises:
+            ArgumentError: l1_shift < 1 (DPR620) or epsilon <= 0 (DPR606).
+        """
+        return CellNoise.calibrate(l1_shift, epsilon)
+
+    def loss(self, *, sensitivity: object) -> float:
+        """Return ceil(sensitivity / step) * step / scale, in nats."""
+        shift = positive(sensitivity, "sensitivity")
+        return float(-(-shift // self.step) * self.step / Fraction(self.scale))
+
+    def _laws(self, location: npt.ArrayLike) -> list[dict[float, float]]:
+        allowed = self.domain.on_grid(self.step)
+        noise = DiscreteLaplaceNoise.calibrate(1, self.step / Fraction(self.scale))
+        request = GridRequest(allowed, 1, Fraction(1))
+        law = AdditiveLaw.build("discrete_laplace", request, noise, nearest=True)
+        out = []
+        for q in check_locations(self.domain, location).ravel().tolist():
+            pmf = law.pmf(floor_half_up(Fraction(q) / self.step))
+            out.append({float(k * self.step): float(p) for k, p in pmf.items()})
+        return out
+
+    def pmf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
+        """Return P(Y = x), vectorised over `x` and `location` (broadcast); 0 off the grid."""
+        points, at = np.broadcast_arrays(
+            np.asarray(x, dtype=float), np.asarray(location, dtype=float)
+        )
+        laws = self._laws(at)
+        values = [law.get(v, 0.0) for v, law in zip(points.ravel().tolist(), laws, strict=True)]
+        return np.array(values).reshape(points.shape)
+
+    def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
+        """Return P(Y <= x), vectorised over `x` and `location`."""
+        points, at = np.broadcast_arrays(
+            np.asarray(x, dtype=float), np.asarray(location, dtype=float)
+        )
+        laws = self._laws(at)
+        values = [
+            sum(p for y, p in law.items() if y <= v)
+            for v, law in zip(points.ravel().tolist(), laws, strict=True)
+        ]
+        return np.array(values).reshape(points.shape)
+
+    def mean(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the mean of the released value per location."""
+        means = [sum(y * p for y, p in law.items()) for law in self._laws(location)]
+        return np.array(means).reshape(np.shape(location))
+
+    def variance(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the variance of the released value per location (unit squared)."""
+        out = []
+        for law in self._laws(location):
+            centre = sum(y * p for y, p in law.items())
+            out.append(sum((y - centre) ** 2 * p for y, p in law.items()))
+        return np.array(out).reshape(np.shape(location))
+
+    def on_grid(
+        self, step: object = None, *, sensitivity: object = None, loss: str = "absolute"
+    ) -> UnitLaw:
+        """Return the certified law, with the posterior remap for `loss` (absolute or squared).
+
+        `step` defaults to the mechanism's own. See `unit_law.on_grid` for errors.
+        """
+        shift = optional(sensitivity, "sensitivity") or self.sensitivity
+        budget = self.epsilon
+        if shift is not None and (budget is None or sensitivity is not None):
+            budget = shift / Fraction(self.scale)
+        size = self.step if step is None else step
+        return on_grid(self.domain, size, shift, budget, self.grid_laws, loss=loss)
+
+    @classmethod
+    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
+        """Return the noise with the best remap, unless spikes are forbidden."""
+        if not request.spikes:
+            return []
+        noise = DiscreteLaplaceNoise.calibrate(request.reach, request.epsilon)
+        return [AdditiveLaw.build("discrete_laplace", request, noise)]
+
+    @classmethod
+    def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
+        """Rebuild the grid law."""
+        return AdditiveLaw.from_json(value, DiscreteLaplaceNoise.from_json(value["noise"]))

@@ -1,0 +1,279 @@
+"""The contract of a grid law: what is drawn, how it is certified, how it is priced.
+
+A *grid law* releases one integer per group, in steps of a public grid. The exact answer, an
+integer too, is clamped to the hull of the allowed set first (1-Lipschitz, so it costs nothing)
+and never snapped onto the allowed set (that map is not 1-Lipschitz across a gap).
+
+Privacy. A law's certificate bounds, in exact rationals, the largest likelihood ratio between
+answers at most `shift` steps apart, over *all* pairs of answers in the hull, gaps included, and
+compares it with a rational lower bound of e^epsilon. Everything after the raw draw (the remap
+into the allowed set, intervals) is a fixed function of the raw draw: post-processing.
+
+Units    answers, shift, outputs: grid steps. epsilon: nats. Errors: steps, or steps squared.
+Sources  `mechanisms.md` sections 5 and 6 of the design (certified grids).
+Limits   hulls must lie within +-2**60 steps.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease import registry
+from dprelease.entropy import RandomBits
+from dprelease.errors import ArgumentError, ConfigError
+from dprelease.numeric import exp_lower, fraction_to_json
+from dprelease.schema.domain import GridSet
+
+__all__ = [
+    "HULL_LIMIT",
+    "Certificate",
+    "ExpectedError",
+    "GridLaw",
+    "GridRequest",
+    "IntArray",
+    "Loss",
+    "certify_ratio",
+    "choose_answers",
+    "grid_laws",
+    "law_from_json",
+    "log_upper",
+]
+
+IntArray = npt.NDArray[np.int64]
+Loss = Literal["absolute", "squared"]
+
+HULL_LIMIT = 2**60
+"""Largest absolute grid point, in steps: answers plus saturated noise stay inside int64."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridRequest:
+    """One integer scalar to release per group.
+
+    Attributes:
+        allowed: allowed outputs, in steps; answers live anywhere in its hull, gaps included.
+        shift: sensitivity in steps, at least 1; each law caps it at the hull itself.
+        epsilon: the loss to spend, in nats, above 0.
+        loss: what "best" means.
+        spikes: False admits only laws without atoms at borders and gap edges.
+        splits: one unit may touch several coordinates with L1 total `shift`: only laws whose
+            loss is linear in the shift are admissible, and the hull caps nothing.
+    """
+
+    allowed: GridSet
+    shift: int
+    epsilon: Fraction
+    loss: Loss = "absolute"
+    spikes: bool = True
+    splits: bool = False
+
+    def __post_init__(self) -> None:
+        if self.shift < 1:
+            raise ArgumentError(
+                "the sensitivity must be at least one grid step",
+                why=f"it is {self.shift}; without sensitivity there is nothing to protect",
+                fix="give a sensitivity of at least one step",
+                code="DPR620",
+            )
+        if self.epsilon <= 0:
+            raise ArgumentError(
+                "epsilon must be above 0", fix="give a positive epsilon", code="DPR606"
+            )
+        if max(abs(self.allowed.lower), abs(self.allowed.upper)) > HULL_LIMIT:
+            raise ArgumentError(
+                "the grid is too fine for this domain",
+                why="its points, counted in steps, pass 2**60",
+                fix="use a coarser step",
+                code="DPR621",
+            )
+
+    @property
+    def reach(self) -> int:
+        """Steps that two neighbouring (clamped) answers can really be apart, at least 1."""
+        if self.splits:
+            return self.shift
+        return max(1, min(self.shift, self.allowed.hull_steps))
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedError:
+    """Expected error of a law, in steps (absolute) or steps squared (squared).
+
+    `average` is over answers uniform on the hull; `worst` is the largest over answers.
+    """
+
+    average: float
+    worst: float
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A proved loss.
+
+    Attributes:
+        family: the law's family.
+        epsilon_upper: the loss is at most this, in nats; exact.
+        ratio: exact upper bound of every likelihood ratio, at most e^epsilon_upper; None where
+            the loss itself is rational.
+        method: how it was proved, in words.
+        ingredients: the exact numbers of the proof, by name.
+    """
+
+    family: str
+    epsilon_upper: Fraction
+    ratio: Fraction | None
+    method: str
+    ingredients: tuple[tuple[str, str], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON; fractions are "p/q" strings."""
+        return {
+            "family": self.family,
+            "epsilon_upper": fraction_to_json(self.epsilon_upper),
+            "ratio": None if self.ratio is None else fraction_to_json(self.ratio),
+            "method": self.method,
+            "ingredients": dict(self.ingredients),
+        }
+
+
+class GridLaw(Protocol):
+    """What every grid law offers; all arrays are int64 of shape `(groups,)`, in steps."""
+
+    @property
+    def family(self) -> str:
+        """The registered mechanism name."""
+
+    @property
+    def allowed(self) -> GridSet:
+        """Allowed outputs."""
+
+    @property
+    def shift(self) -> int:
+        """The sensitivity asked for, not yet capped at the hull."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The loss asked for; `certificate.epsilon_upper` is at most this."""
+
+    @property
+    def certificate(self) -> Certificate:
+        """The proof; the same as `certify()`."""
+
+    def certify(self) -> Certificate:
+        """Recompute the proof from the law's integers alone."""
+
+    def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
+        """Clamp the answers to the hull and draw; additive laws may leave the hull."""
+
+    def finish(self, raw: IntArray) -> IntArray:
+        """Map raw draws into `allowed`; a fixed function."""
+
+    def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
+        """Return a confidence interval per clamped answer, inside the hull."""
+
+    def expected_error(self) -> ExpectedError:
+        """Return the price of this law, a function of public numbers only."""
+
+    def pmf(self, answer: int) -> dict[int, Any]:
+        """Return {output: probability} for one answer: Fractions for rational laws."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all integers of the law; `law_from_json` is the inverse."""
+
+    def describe(self) -> str:
+        """Return one line for a plan."""
+
+
+class _Family(Protocol):
+    @classmethod
+    def grid_laws(cls, request: GridRequest) -> list[GridLaw]: ...
+
+    @classmethod
+    def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw: ...
+
+
+def grid_laws(request: GridRequest) -> list[GridLaw]:
+    """Return the best law of every admissible built-in family, best average error first.
+
+    Raises:
+        ArgumentError: only truncated laws are admissible and the grid is too fine for them
+            (DPR622).
+    """
+    laws: list[GridLaw] = []
+    for name in registry.names("mechanisms"):
+        family = cast("_Family", registry.load("mechanisms", name))
+        laws.extend(family.grid_laws(request))
+    return sorted(laws, key=lambda law: law.expected_error().average)
+
+
+def law_from_json(value: dict[str, Any]) -> GridLaw:
+    """Rebuild a law from its `to_json`.
+
+    Raises:
+        ArgumentError: unknown family (DPR610).
+        ConfigError: a number is missing, malformed or inconsistent (DPR180).
+    """
+    family = cast("_Family", registry.load("mechanisms", str(value.get("family"))))
+    try:
+        return family.grid_law_from_json(value)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
+        raise ConfigError(
+            "a stored law does not parse",
+            why=f"{type(problem).__name__} in law `{value.get('family')}`",
+            fix="use the file as it was written",
+            code="DPR180",
+        ) from None
+
+
+def log_upper(ratio: Fraction) -> Fraction:
+    """Return a rational upper bound of log(ratio), ratio >= 1, within a relative 2**-38."""
+    if ratio <= 1:
+        return Fraction(0)
+    shift = max(0, ratio.numerator.bit_length() - ratio.denominator.bit_length() - 8)
+    guess = math.log(ratio / (1 << shift)) + shift * math.log(2)
+    bound = max(Fraction(guess), (ratio - 1) / ratio)
+    step = Fraction(1, 1 << 40)
+    while exp_lower(bound) < ratio:
+        bound, step = bound * (1 + step), 2 * step
+    return bound
+
+
+def certify_ratio(
+    family: str, ratio: Fraction, claim: Fraction, method: str, **ingredients: object
+) -> Certificate:
+    """Return the certificate of a law whose likelihood ratios are at most `ratio`.
+
+    `claim` is accepted only if ratio <= (rational lower bound of e^claim); otherwise the
+    certificate states the larger loss that does hold, so that a false claim shows.
+    """
+    proved = claim if ratio <= exp_lower(claim) else log_upper(ratio)
+    stated = tuple((name, str(value)) for name, value in ingredients.items())
+    return Certificate(family, proved, ratio, method, stated)
+
+
+def choose_answers(allowed: GridSet, most: int = 65) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    """Return at most about `most` hull answers and the share of the hull each stands for.
+
+    Ends, gap edges and gap middles are always among them: the worst answers live there.
+    Shapes `(answers,)`; the shares sum to 1.
+    """
+    low, high = allowed.lower, allowed.upper
+    if high - low < most:
+        answers = np.arange(low, high + 1, dtype=np.int64)
+        return answers, np.full(answers.size, 1.0 / answers.size)
+    marks = {low, high}
+    for (_, left), (right, _) in list(zip(allowed.runs, allowed.runs[1:], strict=False))[:8]:
+        marks |= {left, (left + right) // 2, right}
+    count = max(2, most - len(marks))
+    marks |= {low + (high - low) * i // (count - 1) for i in range(count)}
+    answers = np.array(sorted(marks), dtype=np.int64)
+    middles = (answers[1:] + answers[:-1]) / 2
+    edges = np.concatenate([[low - 0.5], middles, [high + 0.5]])
+    share = np.diff(edges)
+    return answers, share / share.sum()

@@ -1,0 +1,105 @@
+"""Exact vectorised coin flips and uniforms. No float decides anything here.
+
+A float uniform has finite resolution and a float threshold is wrong in its last bits, and either
+is enough to break pure privacy (Mironov 2012). Here every decision is an integer comparison.
+
+* `bernoulli`: probability num/den of any size. The first 64 binary digits of a uniform are
+  compared with those of num/den; the rare tie (2**-64) is settled with further digits.
+* `bernoulli_exp`: probability e^(-u/t), von Neumann's alternating series as in [CKS20].
+* `uniform_each`: uniform below a bound per element, by rejection from the next power of two.
+
+Units    none; counts and integers.
+Sources  [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010.
+Limits   running time depends on the bits drawn (rejection). A source that never brings a value
+         ends as InternalError after `ROUND_LIMIT` rounds instead of looping: a stuck source must
+         not release anything.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck, uniform_below
+from dprelease.mechanisms.law import IntArray
+
+__all__ = ["bernoulli", "bernoulli_exp", "geometric_e", "uniform_each", "words"]
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+def words(count: int, bits: RandomBits) -> npt.NDArray[np.uint64]:
+    """Return `count` uniform 64-bit words, shape `(count,)`."""
+    return np.frombuffer(bits.read(8 * count), dtype=np.uint64)
+
+
+def bernoulli(num: int, den: int, count: int, bits: RandomBits) -> BoolArray:
+    """Return `count` independent coins, each True with probability exactly num/den < 1."""
+    head, rest = divmod(num << 64, den)
+    word = words(count, bits)
+    out = word < np.uint64(head)
+    for i in np.flatnonzero(word == np.uint64(head)):
+        out[i] = _settle(rest, den, bits)
+    return out
+
+
+def _settle(rest: int, den: int, bits: RandomBits) -> bool:
+    for _ in range(ROUND_LIMIT):
+        head, rest = divmod(rest << 64, den)
+        word = int.from_bytes(bits.read(8), "little")
+        if word != head:
+            return word < head
+        if rest == 0:
+            return False
+    raise stuck()
+
+
+def bernoulli_exp(u: IntArray, t: int, bits: RandomBits) -> BoolArray:
+    """Return one coin per element, True with probability exactly e^(-u/t); 0 <= u <= t.
+
+    The k-th trial succeeds with probability u/(t k), drawn as two coins (u/t and 1/k) so that
+    no product leaves int64. The number of trials is odd with probability e^(-u/t).
+    """
+    out = np.zeros(u.size, dtype=bool)
+    active = np.arange(u.size)
+    for k in range(1, ROUND_LIMIT):
+        again = uniform_below(t, active.size, bits) < u[active]
+        if k > 1:
+            # `== k - 1`, not `== 0`: a source stuck at zero then ends, at the answer "no".
+            hits = np.flatnonzero(again)
+            again[hits] = uniform_below(k, hits.size, bits) == k - 1
+        if k % 2:
+            out[active[~again]] = True
+        active = active[again]
+        if not active.size:
+            return out
+    raise stuck()
+
+
+def geometric_e(count: int, bits: RandomBits) -> IntArray:
+    """Return `count` draws V with P(V >= v) = e^(-v), below `ROUND_LIMIT`; shape `(count,)`."""
+    out = np.zeros(count, dtype=np.int64)
+    active = np.arange(count)
+    for _ in range(ROUND_LIMIT):
+        active = active[bernoulli_exp(np.ones(active.size, dtype=np.int64), 1, bits)]
+        if not active.size:
+            return out
+        out[active] += 1
+    raise stuck()
+
+
+def uniform_each(bounds: IntArray, bits: RandomBits) -> IntArray:
+    """Return one exact uniform integer in `[0, bound)` per bound in `[1, 2**62)`."""
+    out = np.zeros(bounds.size, dtype=np.int64)
+    # frexp may round a large bound up to the next power of two: a wider draw, never a narrower.
+    width = np.maximum(np.frexp(bounds.astype(np.float64))[1], 1).astype(np.uint64)
+    drop = np.uint64(64) - width
+    todo = np.arange(bounds.size)
+    for _ in range(ROUND_LIMIT):
+        if not todo.size:
+            return out
+        value = (words(todo.size, bits) >> drop[todo]).astype(np.int64)
+        good = value < bounds[todo]
+        out[todo[good]] = value[good]
+        todo = todo[~good]
+    raise stuck()

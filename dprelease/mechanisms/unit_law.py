@@ -1,0 +1,113 @@
+"""A grid law in the domain's own unit: what `mechanism.on_grid(step)` returns.
+
+Answers are rounded to the grid before the draw, R(q) = floor(q / step + 1/2), in exact rationals
+(a float through its shortest decimal form): R is monotone, so it moves by at most
+ceil(sensitivity / step) steps. A float division here could move one step more.
+
+Units    the domain's unit outside, grid steps inside.
+Sources  `mechanisms.md` section 6 of the design.
+Limits   scalars only: rounding every cell of a vector can move more steps than its L1 bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.entropy import SystemBits
+from dprelease.errors import ArgumentError
+from dprelease.mechanisms.law import Certificate, GridLaw, GridRequest
+from dprelease.numeric import exact, floor_half_up, positive
+from dprelease.schema.domain import Domain
+
+__all__ = ["UnitLaw", "on_grid"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitLaw:
+    """A certified integer law and the size of one step, in the domain's unit."""
+
+    law: GridLaw
+    step: Fraction
+
+    @property
+    def certificate(self) -> Certificate:
+        """The exact proof; `epsilon_upper` is a Fraction, at most the requested epsilon."""
+        return self.law.certificate
+
+    def draw(self, answer: npt.ArrayLike) -> Any:
+        """Release one value or an array of values, with the operating system's randomness.
+
+        `answer`: a number or an array of any shape, in the domain's unit; infinities and values
+        outside the hull are clamped to it. Returns floats of the same shape.
+
+        Raises:
+            ArgumentError: an answer is NaN or not a number (DPR605); the message does not
+                show it.
+        """
+        array = np.asarray(answer)
+        steps = np.array([self._round(v) for v in array.ravel().tolist()], dtype=np.int64)
+        drawn = self.law.finish(self.law.draw_raw(steps, SystemBits()))
+        values = np.array([float(int(k) * self.step) for k in drawn]).reshape(array.shape)
+        return float(values) if array.ndim == 0 else values
+
+    def pmf(self, answer: object) -> dict[float, Any]:
+        """Return {output: probability} for one answer, in the domain's unit."""
+        return {float(k * self.step): p for k, p in self.law.pmf(self._round(answer)).items()}
+
+    def _round(self, value: object) -> int:
+        number = exact(value, "the answer")
+        allowed = self.law.allowed
+        if not isinstance(number, Fraction):
+            return allowed.upper if number > 0 else allowed.lower
+        return min(max(floor_half_up(number / self.step), allowed.lower), allowed.upper)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the law's integers and the step."""
+        return {"step": str(self.step), "law": self.law.to_json()}
+
+
+def on_grid(
+    domain: Domain,
+    step: object,
+    sensitivity: Fraction | None,
+    epsilon: Fraction | None,
+    build: Callable[[GridRequest], list[GridLaw]],
+    *,
+    loss: str = "absolute",
+) -> UnitLaw:
+    """Return the best law of `build` for `domain` on multiples of `step`.
+
+    Raises:
+        ArgumentError: no sensitivity or epsilon is known (DPR627), the domain is infinite
+            (DPR603), no grid point is allowed (DPR604), or no law is admissible (DPR628).
+    """
+    size = positive(step, "step")
+    if sensitivity is None or epsilon is None:
+        raise ArgumentError(
+            "a grid law needs a sensitivity and an epsilon",
+            why="this mechanism was built from its scale alone",
+            fix="use .calibrate(...), or pass on_grid(step=..., sensitivity=...)",
+            code="DPR627",
+        )
+    request = GridRequest(
+        domain.on_grid(size),
+        math.ceil(sensitivity / size),
+        epsilon,
+        "squared" if loss == "squared" else "absolute",
+    )
+    laws = build(request)
+    if not laws:
+        raise ArgumentError(
+            "this family has no law for the request",
+            why="epsilon is too small or the grid too fine for it",
+            fix="use discrete_laplace, or a coarser step",
+            code="DPR628",
+        )
+    return UnitLaw(laws[0], size)

@@ -1,0 +1,142 @@
+"""Exact numbers, and the one place where exactness is left.
+
+Declared numbers become `Fraction`s through their decimal form. Losses leave exactness only
+through the bounds below, which round against us: a lower bound of e^x, an upper bound of a
+loss, nano-units rounded up.
+
+Units: epsilon in nats; one nano-unit is 1e-9 of epsilon (or of rho).
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from dprelease.errors import ArgumentError
+
+__all__ = [
+    "NANO",
+    "Exact",
+    "exact",
+    "exp_lower",
+    "exp_upper",
+    "floor_half_up",
+    "fraction_from_json",
+    "fraction_to_json",
+    "nano_up",
+    "plain",
+    "positive",
+]
+
+Exact = Fraction | float
+"""A `Fraction`, or one of the two float infinities."""
+
+NANO = 10**9
+
+
+def exact(value: object, name: str = "value") -> Exact:
+    """Return `value` as a `Fraction` (floats through their shortest decimal form) or ±inf.
+
+    Raises:
+        ArgumentError: NaN, a boolean, or not a number (DPR605).
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool):
+        raise ArgumentError(f"{name} is {value}, not a number", code="DPR605")
+    if isinstance(value, int):
+        return Fraction(value)
+    try:
+        decimal = Decimal(str(value).strip())
+    except InvalidOperation:
+        if isinstance(value, str) and "/" in value:
+            try:
+                return Fraction(value)
+            except (ValueError, ZeroDivisionError):
+                pass
+        raise ArgumentError(f"{name} is not a number", fix="write a decimal", code="DPR605") from None
+    if decimal.is_nan():
+        raise ArgumentError(f"{name} is NaN", fix="write a number", code="DPR605")
+    if decimal.is_infinite():
+        return math.inf if decimal > 0 else -math.inf
+    if abs(decimal.adjusted()) > 400:
+        raise ArgumentError(f"{name} is out of range", why="its exponent exceeds 400", code="DPR605")
+    return Fraction(decimal)
+
+
+def positive(value: object, name: str, *, allow_zero: bool = False) -> Fraction:
+    """Return a finite number above 0 (or at least 0) as a `Fraction`.
+
+    Raises:
+        ArgumentError: otherwise (DPR605, DPR606).
+    """
+    number = exact(value, name)
+    if not isinstance(number, Fraction) or number < 0 or (number == 0 and not allow_zero):
+        raise ArgumentError(
+            f"{name} must be a finite number {'of at least' if allow_zero else 'above'} 0",
+            fix=f"give {name} a positive value",
+            code="DPR606",
+        )
+    return number
+
+
+def plain(value: Exact) -> int | float | str:
+    """Return the shortest faithful JSON form: int, float if it round-trips, else "p/q"."""
+    if not isinstance(value, Fraction):
+        return "inf" if value > 0 else "-inf"
+    if value.denominator == 1:
+        return int(value)
+    try:
+        as_float = float(value)
+        if Fraction(Decimal(repr(as_float))) == value:
+            return as_float
+    except OverflowError:
+        pass
+    return f"{value.numerator}/{value.denominator}"
+
+
+def fraction_to_json(value: Fraction) -> str:
+    """Return "p/q" (or "p"), exact."""
+    return str(value)
+
+
+def fraction_from_json(text: str) -> Fraction:
+    return Fraction(text)
+
+
+def floor_half_up(value: Fraction) -> int:
+    """Return floor(value + 1/2): the grid rounding R of semantics 2.3, monotone."""
+    return (2 * value.numerator + value.denominator) // (2 * value.denominator)
+
+
+def exp_lower(x: Fraction, bits: int = 128) -> Fraction:
+    """Return a rational lower bound of e^x, x >= 0, within a relative 2**-(bits - 4).
+
+    Truncated Taylor series of e^(x / 2**k), every term rounded down to `work` bits, then squared
+    k times, rounding down each time.
+    """
+    if x < 0:
+        raise AssertionError("exp_lower needs x >= 0")
+    halvings = max(0, math.ceil(x).bit_length() + 1)
+    work = bits + 2 * halvings + 16
+    one = 1 << work
+    y = (x.numerator << work) // (x.denominator << halvings)
+    total, term, n = one, one, 1
+    while term:
+        term = term * y // (n << work)
+        total += term
+        n += 1
+    for _ in range(halvings):
+        total = total * total >> work
+    return Fraction(total, one)
+
+
+def exp_upper(x: Fraction, bits: int = 128) -> Fraction:
+    """Return a rational upper bound of e^x, x >= 0: `exp_lower` plus its proven error."""
+    return exp_lower(x, bits + 8) * (1 + Fraction(1, 1 << (bits - 4)))
+
+
+def nano_up(value: Fraction) -> int:
+    """Return `value` in nano-units, rounded up (ledger arithmetic)."""
+    return math.ceil(value * NANO)

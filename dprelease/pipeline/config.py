@@ -1,0 +1,323 @@
+"""Pipeline files as a checked `PipelineConfig`.
+
+Paths are relative to the file that names them and stay inside its project. A connection string is
+a reference that is read when the source opens. The release block is merged over the schema's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import NoReturn
+
+from dprelease.errors import ArgumentError, ConfigError
+from dprelease.numeric import plain
+from dprelease.pipeline.models import PipelineModel, SourceModel
+from dprelease.pipeline.period import Every, zone
+from dprelease.pipeline.secret_reference import SecretReference
+from dprelease.query.merge import merge_release
+from dprelease.schema.column import Kind
+from dprelease.schema.faults import checked
+from dprelease.schema.load import load_schema
+from dprelease.schema.naming import nearest
+from dprelease.schema.paths import confined, confined_glob, project_root
+from dprelease.schema.table import ReleaseSpec, TableSchema
+from dprelease.schema.yaml_marks import Marks, load_yaml
+
+__all__ = [
+    "BudgetConfig",
+    "PeriodConfig",
+    "PipelineConfig",
+    "PublishConfig",
+    "ScheduleConfig",
+    "SourceConfig",
+    "load_pipeline",
+]
+
+_FORMATS = ("parquet", "csv", "html")
+_DELAY = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConfig:
+    """Where the rows are.
+
+    Attributes:
+        kind: parquet, csv, arrow, duckdb, postgres or spark.
+        path: absolute path or pattern (parquet, csv, arrow), or the DuckDB file.
+        table: table name (duckdb, postgres, spark).
+        dsn: reference to the connection string (postgres).
+    """
+
+    kind: str
+    path: str | None = None
+    table: str | None = None
+    dsn: SecretReference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodConfig:
+    """Which rows belong to a run; `delay` passes between a period's end and its run."""
+
+    column: str
+    every: Every
+    delay: timedelta = timedelta(0)
+    timezone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetConfig:
+    """The dataset's ledger and whole budget; epsilon in nats."""
+
+    ledger: Path
+    dataset: str
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishConfig:
+    """The public folder and the formats written to it."""
+
+    to: Path
+    formats: tuple[str, ...] = _FORMATS
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleConfig:
+    """When runs are due; at most `catch_up` missed periods are released after downtime."""
+
+    cron: str
+    timezone: str = "UTC"
+    catch_up: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineConfig:
+    """One checked pipeline file. `raw` is the file's data, references unresolved."""
+
+    name: str
+    origin: str
+    source: SourceConfig
+    schema: TableSchema
+    release: ReleaseSpec
+    budget: BudgetConfig
+    publish: PublishConfig
+    root: Path
+    engine: str = "duckdb"
+    period: PeriodConfig | None = None
+    schedule: ScheduleConfig | None = None
+    raw: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
+
+
+def load_pipeline(path: str | Path) -> PipelineConfig:
+    """Read and check one pipeline file and its schema; opens no source, reads no row.
+
+    Raises:
+        ConfigError: as `load_schema`, or source (DPR140), period (DPR141), secret (DPR142),
+            schedule (DPR143), budget (DPR145), format (DPR146); `where` is `file:line`.
+    """
+    document = load_yaml(path)
+    folder = Path(path).resolve().parent
+    reader = _Reader(document.marks, folder, project_root(folder))
+    reader.refuse_references(document.data)
+    model = checked(PipelineModel, document.data, document.marks)
+    schema_path = reader.path(model.table_schema, "schema")
+    schema = load_schema(_shown(schema_path))
+    raw = document.data.get("release")
+    block: dict[str, object] = dict(raw) if isinstance(raw, Mapping) else {}
+    if isinstance(block.get("keys_from"), str):
+        block["keys_from"] = reader.path(str(block["keys_from"]), "release", "keys_from")
+    lines = document.marks.below("release") if raw is not None else {}
+    release = merge_release(schema, block, document.marks.at("release"), lines)
+    return PipelineConfig(
+        name=model.name,
+        origin=document.marks.at(),
+        source=reader.source(model.source, model.engine),
+        schema=schema,
+        release=release,
+        budget=reader.budget(model),
+        publish=reader.publish(model),
+        root=reader.root,
+        engine=model.engine,
+        period=reader.period(model, schema),
+        schedule=reader.schedule(model),
+        raw=document.data,
+    )
+
+
+class _Reader:
+    """Turn checked models into frozen configuration, with a place for every error."""
+
+    def __init__(self, marks: Marks, folder: Path, root: Path) -> None:
+        self.marks = marks
+        self.folder = folder
+        self.root = root
+
+    def _fail(self, what: str, *place: str | int, fix: str, code: str) -> NoReturn:
+        raise ConfigError(what, where=self.marks.at(*place), fix=fix, code=code)
+
+    def path(self, text: str, *place: str) -> Path:
+        return confined(text, base=self.folder, root=self.root, origin=self.marks.at(*place))
+
+    def refuse_references(self, value: object, *place: str | int) -> None:
+        """Refuse `${…}` anywhere but in `source.postgres.dsn`."""
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                self.refuse_references(item, *place, key)
+        elif isinstance(value, list):
+            for i, item in enumerate(value):
+                self.refuse_references(item, *place, i)
+        elif isinstance(value, str) and "${" in value and place[-1:] != ("dsn",):
+            self._fail(
+                "`${…}` is read in connection strings only",
+                *place,
+                fix="write the value out",
+                code="DPR142",
+            )
+
+    def source(self, model: SourceModel, engine: str) -> SourceConfig:
+        given = [kind for kind in type(model).model_fields if getattr(model, kind) is not None]
+        if len(given) != 1:
+            self._fail(
+                f"a source has exactly one kind, not {len(given)}",
+                "source",
+                fix="e.g. `source: {parquet: ../data/visits.parquet}`",
+                code="DPR140",
+            )
+        kind = given[0]
+        if (kind == "spark") != (engine == "spark"):
+            self._fail(
+                f"the source `{kind}` does not fit the engine `{engine}`",
+                "engine" if engine == "spark" else "source",
+                fix="use `engine: spark` with `source: {spark: {table: …}}`",
+                code="DPR140",
+            )
+        where = self.marks.at("source", kind)
+        inside = {"base": self.folder, "root": self.root, "origin": where}
+        if model.duckdb is not None:
+            database = self.path(model.duckdb.database, "source", kind, "database")
+            return SourceConfig(kind, path=str(database), table=model.duckdb.table)
+        if model.postgres is not None:
+            dsn = SecretReference(
+                model.postgres.dsn,
+                base=self.folder,
+                root=self.root,
+                origin=self.marks.at("source", kind, "dsn"),
+            )
+            return SourceConfig(kind, table=model.postgres.table, dsn=dsn)
+        if model.spark is not None:
+            return SourceConfig(kind, table=model.spark.table)
+        text: str = getattr(model, kind)
+        return SourceConfig(kind, path=confined_glob(text, **inside))  # type: ignore[arg-type]
+
+    def period(self, model: PipelineModel, schema: TableSchema) -> PeriodConfig | None:
+        period = model.period
+        if period is None:
+            return None
+        column = schema.columns.get(period.column)
+        if column is None:
+            near = nearest(period.column, schema.columns)
+            self._fail(
+                f"the period names an unknown column `{period.column}`",
+                "period",
+                "column",
+                fix=f"did you mean `{near}`?" if near else "declare it in the schema",
+                code="DPR122",
+            )
+        if column.kind not in (Kind.date, Kind.timestamp):
+            self._fail(
+                f"`{period.column}` is of kind {column.kind} and cannot assign rows to periods",
+                "period",
+                "column",
+                fix="use a date or timestamp column",
+                code="DPR141",
+            )
+        self._zone(period.timezone, "DPR141", "period", "timezone")
+        found = re.fullmatch(r"(\d{1,6})([mhdw])", period.delay or "0m", re.ASCII)
+        if found is None:
+            self._fail(
+                "`delay` is a number and a unit",
+                "period",
+                "delay",
+                fix="e.g. 30m, 6h, 2d or 1w",
+                code="DPR141",
+            )
+        delay = timedelta(**{_DELAY[found[2]]: int(found[1])})
+        return PeriodConfig(period.column, period.every, delay, period.timezone)
+
+    def _zone(self, name: str, code: str, *place: str) -> None:
+        try:
+            zone(name)
+        except ArgumentError as error:
+            self._fail(error.what, *place, fix="e.g. UTC or Europe/Dublin", code=code)
+
+    def budget(self, model: PipelineModel) -> BudgetConfig:
+        budget = model.budget
+        if not isinstance(budget.epsilon, Fraction) or budget.epsilon <= 0:
+            self._fail(
+                f"the budget's epsilon is {plain(budget.epsilon)}",
+                "budget",
+                "epsilon",
+                fix="give a finite number above 0",
+                code="DPR145",
+            )
+        delta = Fraction(0) if budget.delta == 0 else budget.delta
+        if not isinstance(delta, Fraction) or not 0 <= delta < 1:
+            self._fail(
+                f"the budget's delta is {plain(delta)}",
+                "budget",
+                "delta",
+                fix="give a number from 0 to below 1",
+                code="DPR145",
+            )
+        ledger = self.path(budget.ledger, "budget", "ledger")
+        return BudgetConfig(ledger, budget.dataset, budget.epsilon, delta)
+
+    def publish(self, model: PipelineModel) -> PublishConfig:
+        publish = model.publish
+        for i, name in enumerate(publish.formats):
+            if name not in _FORMATS or name in publish.formats[:i]:
+                near = nearest(name, _FORMATS)
+                fix = f"did you mean `{near}`?" if near else f"known formats: {', '.join(_FORMATS)}"
+                what = "unknown format" if name not in _FORMATS else "repeated format"
+                self._fail(f"{what} `{name}`", "publish", "formats", i, fix=fix, code="DPR146")
+        return PublishConfig(self.path(publish.to, "publish", "to"), tuple(publish.formats))
+
+    def schedule(self, model: PipelineModel) -> ScheduleConfig | None:
+        schedule = model.schedule
+        if schedule is None:
+            return None
+        if model.period is None:
+            self._fail(
+                "a schedule needs a `period`",
+                "schedule",
+                fix="add e.g. `period: {column: visited_at, every: week}`",
+                code="DPR143",
+            )
+        self._zone(schedule.timezone, "DPR143", "schedule", "timezone")
+        from datetime import datetime
+
+        from cronsim import CronSim, CronSimError
+
+        try:
+            CronSim(schedule.cron, datetime(2000, 1, 1, tzinfo=zone(schedule.timezone)))
+        except (CronSimError, ValueError):
+            self._fail(
+                f"`{schedule.cron[:60]}` is not a cron line",
+                "schedule",
+                "cron",
+                fix='five fields: minute hour day month weekday, e.g. "0 6 * * MON"',
+                code="DPR143",
+            )
+        return ScheduleConfig(schedule.cron, schedule.timezone, schedule.catch_up)
+
+
+def _shown(path: Path) -> Path:
+    """Return `path` relative to the current folder where that is shorter, for messages."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -1,0 +1,124 @@
+"""Periods: `2013-W05`, `2013-02-01`, `2013-02`, `2013` to half-open windows of time, and back.
+
+A period's text is the idempotency key of a run, so it never comes from the clock alone: it is
+given, or derived from a scheduled instant. Weeks are ISO weeks, Monday to Sunday. A window runs
+from local midnight to local midnight in the pipeline's time zone, expressed in UTC; consecutive
+windows meet exactly, across clock changes too.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal, get_args
+from zoneinfo import ZoneInfo
+
+from dprelease.errors import ArgumentError
+
+__all__ = ["Every", "check_period_name", "following_period", "parse_period", "period_id", "zone"]
+
+Every = Literal["day", "week", "month", "year"]
+_FORMS = {
+    "day": (r"(\d{4})-(\d\d)-(\d\d)", "2013-02-01"),
+    "week": (r"(\d{4})-W(\d\d)", "2013-W05"),
+    "month": (r"(\d{4})-(\d\d)", "2013-02"),
+    "year": (r"(\d{4})", "2013"),
+}
+
+
+def zone(name: str) -> ZoneInfo:
+    """Return the time zone `name`, e.g. Europe/Dublin; ArgumentError DPR641 if there is none."""
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError):
+        raise ArgumentError(
+            f"unknown time zone `{name[:60]}`", fix="e.g. UTC or Europe/Dublin", code="DPR641"
+        ) from None
+
+
+def check_period_name(text: str) -> str:
+    """Return `text` if it may key a run: 1 to 64 of A-Z a-z 0-9 _ -; else ArgumentError DPR640."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
+        raise ArgumentError(
+            "the period is not a valid name", fix="use 1 to 64 of A-Z a-z 0-9 _ -", code="DPR640"
+        )
+    return text
+
+
+def parse_period(text: str, every: Every, timezone: str = "UTC") -> tuple[datetime, datetime]:
+    """Return the period's start and end (excluded), aware, in UTC.
+
+    Raises:
+        ArgumentError: not a period of this length (DPR640), unknown time zone (DPR641).
+    """
+    check_period_name(text)
+    first = _first_day(text, every)
+    try:
+        return _midnight(first, timezone), _midnight(_next_first(first, every), timezone)
+    except OverflowError:
+        raise _no_period(text, every) from None
+
+
+def period_id(moment: datetime, every: Every, timezone: str = "UTC") -> str:
+    """Return the name of the period that holds the aware `moment`."""
+    if moment.tzinfo is None:
+        raise ArgumentError("the instant has no time zone", fix="use UTC", code="DPR641")
+    return _name(moment.astimezone(zone(timezone)).date(), every)
+
+
+def following_period(text: str, every: Every) -> str:
+    """Return the name of the period after `text`; ArgumentError DPR640 as `parse_period`."""
+    try:
+        return _name(_next_first(_first_day(text, every), every), every)
+    except OverflowError:
+        raise _no_period(text, every) from None
+
+
+def _first_day(text: str, every: Every) -> date:
+    if every not in get_args(Every):
+        raise ArgumentError(
+            f"unknown period length `{every}`", fix="day, week, month or year", code="DPR640"
+        )
+    found = re.fullmatch(_FORMS[every][0], text, re.ASCII)
+    if found is None:
+        raise _no_period(text, every)
+    numbers = [int(part) for part in found.groups()]
+    try:
+        if every == "week":
+            return date.fromisocalendar(numbers[0], numbers[1], 1)
+        return date(*[*numbers, 1, 1][:3])
+    except ValueError:
+        raise _no_period(text, every) from None
+
+
+def _no_period(text: str, every: Every) -> ArgumentError:
+    other = next((k for k, (form, _) in _FORMS.items() if re.fullmatch(form, text)), None)
+    return ArgumentError(
+        f"`{text[:64]}` is not a {every}",
+        why=f"it is written as a {other}" if other not in (None, every) else None,
+        fix=f"write e.g. {_FORMS[every][1]}",
+        code="DPR640",
+    )
+
+
+def _next_first(first: date, every: Every) -> date:
+    if every == "day":
+        return first + timedelta(days=1)
+    if every == "week":
+        return first + timedelta(days=7)
+    months = first.year * 12 + first.month - 1 + (1 if every == "month" else 12)
+    if months // 12 > 9999:
+        raise OverflowError
+    return date(months // 12, months % 12 + 1, 1)
+
+
+def _name(day: date, every: Every) -> str:
+    if every == "week":
+        year, week, _ = day.isocalendar()
+        return f"{year:04d}-W{week:02d}"
+    text = day.isoformat()
+    return {"day": text, "month": text[:7], "year": text[:4]}[every]
+
+
+def _midnight(day: date, timezone: str) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=zone(timezone)).astimezone(UTC)

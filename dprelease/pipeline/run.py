@@ -1,0 +1,235 @@
+"""One run of a pipeline: the seven stages in order. Read this first.
+
+    config -> preflight -> plan -> charge -> draw -> validate -> publish
+
+A run is keyed by (dataset, pipeline, period). The first run of a key pays and draws; every later
+one copies the committed bytes, reads no row and costs nothing. Up to the charge, an error has
+spent nothing; after it, nothing that depends on the data can fail.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dprelease.budget.ledger import Key, Ledger
+from dprelease.engines.source import Source, as_source, duckdb_table, file_source
+from dprelease.errors import BudgetError, ConfigError, LedgerError, SourceError
+from dprelease.numeric import plain
+from dprelease.pipeline import stages
+from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
+from dprelease.pipeline.period import check_period_name, parse_period
+from dprelease.pipeline.stages import Progress, Request
+from dprelease.plan.model import ReleasePlan
+from dprelease.publish import folder_for, publish_files
+from dprelease.release import Receipt
+from dprelease.schema.unit import unit_to_json
+
+__all__ = ["RunResult", "init_ledger", "open_source", "plan_pipeline", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run did.
+
+    Attributes:
+        folder: where the period is published.
+        files: name -> size in bytes.
+        receipt: what it cost; `fresh` is False when the period existed already.
+        plan: the plan that was followed.
+    """
+
+    folder: Path
+    files: Mapping[str, int]
+    receipt: Receipt
+    plan: ReleasePlan
+
+    def to_json(self) -> dict[str, Any]:
+        r = self.receipt
+        return {
+            "folder": str(self.folder),
+            "files": dict(self.files),
+            "pipeline": r.pipeline,
+            "period": r.period,
+            "dataset": r.dataset,
+            "fresh": r.fresh,
+            "charged": r.epsilon if r.fresh else "0",
+            "epsilon": r.epsilon,
+            "spent": r.spent,
+            "budget": r.budget,
+            "ledger": {"ledger_id": r.ledger_id, "seq": r.seq, "head_hash": r.head_hash},
+            "plan_hash": self.plan.hash,
+        }
+
+
+def _quiet(stage: str, detail: str) -> None:
+    """Report nothing."""
+
+
+def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleasePlan:
+    """Return the plan of one run; without `period`, of any run (its window left open)."""
+    window = None
+    if config.period is not None:
+        name = period or "2000-01-01"
+        every = config.period.every
+        start, end = (
+            parse_period(name, every, config.period.timezone)
+            if period
+            else parse_period(_any_period(every), every, config.period.timezone)
+        )
+        window = (config.period.column, start, end)
+    return stages.plan_release(config.schema, config.release, window=window, origin=config.origin)
+
+
+def _any_period(every: str) -> str:
+    return {"day": "2000-01-01", "week": "2000-W01", "month": "2000-01", "year": "2000"}[every]
+
+
+def run(
+    pipeline: str | Path | PipelineConfig,
+    *,
+    period: str | None = None,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Run one period of a pipeline and publish it.
+
+    Args:
+        pipeline: a pipeline file, or its loaded configuration.
+        period: the period's name, `2013-W05`; needed if the pipeline has a `period` block, else
+            a name of your choice (default `once`).
+        progress: called with (stage, public detail).
+
+    Raises:
+        DpreleaseError: its class says what was already spent.
+    """
+    config = pipeline if isinstance(pipeline, PipelineConfig) else load_pipeline(pipeline)
+    tell = progress or _quiet
+    name = _period_name(config, period)
+    folder_for(config.publish.to, config.name, name)
+    plan = plan_pipeline(config, name if config.period else None)
+    tell("plan", plan.guarantee)
+    request = Request(_open_ledger(config), Key(config.budget.dataset, config.name, name))
+    ready = request.ledger.has(request.key) and request.ledger.files(request.key) is not None
+    engine = stages.engine_named(config.engine)
+    if not ready:
+        source = open_source(config.source)
+        engine.preflight(source, plan.query)
+        tell("preflight", f"{source.name} opens and fits the schema")
+    receipt = _charge(plan, request, config)
+    tell("charge", str(receipt))
+    if not ready:
+        tell("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
+        noised = stages.draw(plan, source, engine, request=request, receipt=receipt)
+        tell("validate", "every value against its domain")
+        verdict = stages.validated(noised, great_expectations=True)
+        if not verdict.ok:
+            raise stages.withhold(request, verdict)
+        tell("validate", str(verdict))
+        budget = stages.spent_at(request.ledger, request.key, receipt.seq or 0)
+        made = stages.bundle(noised, verdict, config.publish.formats, budget=budget)
+        _commit(request, made)
+    files = request.ledger.files(request.key) or {}
+    folder = publish_files(config.publish.to, config.name, name, files)
+    request.ledger.mark_published(request.key)
+    tell("publish", str(folder))
+    return RunResult(folder, {n: len(b) for n, b in sorted(files.items())}, receipt, plan)
+
+
+def _commit(request: Request, files: Mapping[str, bytes]) -> None:
+    """Commit the files; if another process was first, its bytes stand."""
+    try:
+        request.ledger.commit_files(request.key, files)
+    except LedgerError:
+        if request.ledger.files(request.key) is None:
+            raise
+
+
+def _period_name(config: PipelineConfig, period: str | None) -> str:
+    if config.period is not None and period is None:
+        raise ConfigError(
+            f"which {config.period.every}?",
+            where=config.origin,
+            why="this pipeline releases one period per run, and the period is its budget key",
+            fix="say it, e.g. `--period " + {"day": "2013-02-01", "week": "2013-W05"}.get(
+                config.period.every, "2013-02" if config.period.every == "month" else "2013"
+            ) + "`, or use `dprelease schedule`",
+            code="DPR144",
+        )
+    return check_period_name(period or "once")
+
+
+def _open_ledger(config: PipelineConfig) -> Ledger:
+    return Ledger.open(config.budget.ledger, public=config.publish.to)
+
+
+def init_ledger(config: PipelineConfig) -> Ledger:
+    """Create the ledger and the dataset budget that the pipeline names; a no-op if both exist."""
+    budget = config.budget
+    return Ledger.create(
+        budget.ledger,
+        dataset=budget.dataset,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        adjacency=config.schema.adjacency.value,
+        unit=json.dumps(unit_to_json(config.schema.unit)),
+        anchors=[config.publish.to],
+    )
+
+
+def _charge(plan: ReleasePlan, request: Request, config: PipelineConfig) -> Receipt:
+    try:
+        return stages.charge(plan, request)
+    except BudgetError as refused:
+        left = request.ledger.budget(request.key.dataset)
+        ask = plan.epsilon - left.left
+        raise BudgetError(
+            refused.what,
+            where=config.origin,
+            why=refused.why,
+            fix=f"`dprelease ledger add {config.origin.partition(':')[0]} --epsilon "
+            f"{plain(max(ask, Fraction(0)))}` raises the budget, on the record",
+            code=refused.code,
+        ) from None
+
+
+def open_source(source: SourceConfig) -> Source:
+    """Return the engine's source for a pipeline's `source` block.
+
+    Raises:
+        SourceError: it does not exist (DPR501), or this installation cannot read it (DPR507).
+    """
+    if source.kind in ("parquet", "csv"):
+        assert source.path is not None
+        return file_source(source.kind, source.path)  # type: ignore[arg-type]
+    if source.kind == "arrow":
+        return as_source(_arrow(str(source.path)))
+    if source.kind == "duckdb":
+        return duckdb_table(str(source.path), str(source.table))
+    raise SourceError(
+        f"this version does not read from `{source.kind}`",
+        fix="export the table to Parquet, or name a DuckDB file",
+        code="DPR507",
+    )
+
+
+def _arrow(path: str) -> Any:
+    """Return a memory-mapped Arrow IPC file (or stream) as a table."""
+    import pyarrow as pa
+
+    try:
+        with pa.memory_map(path) as mapped:
+            try:
+                return pa.ipc.open_file(mapped).read_all()
+            except pa.ArrowInvalid:
+                return pa.ipc.open_stream(mapped).read_all()
+    except (OSError, pa.ArrowException):
+        pass
+    raise SourceError(
+        f"{path} does not open as an Arrow IPC file",
+        fix="write it with pyarrow.ipc or pyarrow.feather",
+        code="DPR502",
+    )

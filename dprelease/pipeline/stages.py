@@ -1,0 +1,244 @@
+"""The stages of a release, in order, shared by `dp.release` and pipeline runs.
+
+    plan        schema + request -> ReleasePlan          reads no row, spends nothing
+    preflight   source -> nothing, or a SourceError      public metadata only
+    charge      plan -> Receipt                          durable, before any random bit
+    draw        exact integers -> noisy integers         behind the wall, in the ledger's transaction
+    assemble    noisy integers -> tidy table             post-processing
+    validate    table -> Verdict                         a failure withholds, never redraws
+    bundle      table -> bytes of every file             deterministic, committed, then published
+
+Data flows one way; a stage is a function of the values before it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from importlib import metadata
+from typing import Any
+
+from dprelease import execute, registry
+from dprelease.budget.ledger import Entry, Key, Ledger
+from dprelease.engines.source import Source
+from dprelease.errors import ConfigError, WithheldError
+from dprelease.numeric import plain
+from dprelease.plan.make import make_plan
+from dprelease.plan.model import ReleasePlan
+from dprelease.query.merge import merge_release
+from dprelease.query.spec import resolve
+from dprelease.release import Noised, Receipt, assemble
+from dprelease.schema.table import ReleaseSpec, TableSchema
+from dprelease.schema.unit import describe, unit_to_json
+from dprelease.validate.rules import check
+from dprelease.validate.verdict import Verdict
+
+__all__ = [
+    "FORMATS",
+    "Progress",
+    "Request",
+    "bundle",
+    "charge",
+    "draw",
+    "engine_named",
+    "plan_release",
+    "software",
+    "validated",
+]
+
+Progress = Callable[[str, str], None]
+"""Called as (stage, detail) with public text."""
+
+FORMATS = ("parquet", "csv", "html")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Where a charged release is written down: the ledger and its idempotency key."""
+
+    ledger: Ledger
+    key: Key
+
+
+def plan_release(
+    schema: TableSchema,
+    overrides: Mapping[str, object] | ReleaseSpec | None = None,
+    *,
+    window: tuple[str, datetime, datetime] | None = None,
+    origin: str = "release(...)",
+) -> ReleasePlan:
+    """Return the plan of the schema's default release with `overrides` merged over it.
+
+    Raises:
+        ConfigError, PlanError: the request is faulty, or no proved plan exists.
+    """
+    if isinstance(overrides, ReleaseSpec):
+        spec = overrides
+    else:
+        spec = merge_release(schema, overrides, origin)
+    return make_plan(resolve(schema, spec, window=window))
+
+
+def engine_named(name: str) -> Any:
+    """Return a new engine of the registered kind `name`."""
+    return registry.load("engines", name)()  # type: ignore[operator]
+
+
+def charge(plan: ReleasePlan, request: Request) -> Receipt:
+    """Check the plan's price again, then debit it durably (T1).
+
+    Raises:
+        BudgetError: it does not fit; InternalError: the plan claims too little.
+    """
+    execute.check(plan)
+    ledger, key = request.ledger, request.key
+    got = ledger.charge(
+        Entry(
+            key=key,
+            plan_hash=plan.hash,
+            adjacency=plan.adjacency.value,
+            unit=json.dumps(unit_to_json(plan.unit)),
+            mechanisms=tuple(
+                {
+                    "block": b.name,
+                    "mechanism": b.mechanism,
+                    "epsilon": str(b.epsilon),
+                    "epsilon_upper": b.certificate["epsilon_upper"],
+                }
+                for b in plan.blocks
+            ),
+            epsilon=plan.epsilon,
+            delta=plan.delta,
+        )
+    )
+    return Receipt(
+        epsilon=_text(plan.epsilon),
+        delta=_text(plan.delta),
+        protects=describe(plan.adjacency, plan.unit),
+        ledger=str(ledger.path),
+        ledger_id=got.anchor.ledger_id,
+        seq=got.anchor.seq,
+        head_hash=got.anchor.head_hash,
+        dataset=key.dataset,
+        pipeline=key.pipeline,
+        period=key.period,
+        spent=_text(got.spent),
+        budget=_text(got.budget),
+        fresh=got.fresh,
+    )
+
+
+def draw(
+    plan: ReleasePlan,
+    source: Source,
+    engine: Any,
+    *,
+    request: Request | None,
+    receipt: Receipt | None = None,
+) -> Noised:
+    """Compute, draw once, and assemble; a key that is drawn already reads no row.
+
+    Args:
+        request: None for an unledgered release, which draws at once under a fresh salt.
+    """
+    if request is None:
+        execute.check(plan)
+        exact = engine.compute(source, plan.query, os.urandom(32))
+        cells = execute.draw(plan, exact)
+        paid = Receipt(
+            _text(plan.epsilon), _text(plan.delta), describe(plan.adjacency, plan.unit)
+        )
+    else:
+        ledger, key = request.ledger, request.key
+        payload = ledger.payload(key)
+        if payload is None:
+            exact = engine.compute(source, plan.query, ledger.salt(key.dataset))
+            width = execute.width(plan)
+            cells = execute.draw(
+                plan, exact, once=lambda make: ledger.draw_once(key, make, width=width)
+            )
+        else:
+            cells = execute.decode(plan, payload)
+        assert receipt is not None
+        paid = receipt
+    table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
+    return Noised(plan=plan, table=table, cells=cells, receipt=paid)
+
+
+def validated(noised: Noised, *, great_expectations: bool) -> Verdict:
+    """Return the verdict of the built-in rules, then of the Great Expectations suite."""
+    verdict = check(noised)
+    if verdict.ok and great_expectations:
+        from dprelease.validate.gx import gx_validate  # imports Great Expectations: seconds
+
+        verdict = gx_validate(noised)
+    return verdict
+
+
+def withhold(request: Request, verdict: Verdict) -> WithheldError:
+    """Record the failure for good and return the error to raise; there is no redraw."""
+    request.ledger.fail(request.key, "DPR701")
+    broken = sorted({f"{r.name} of {r.statistic}" for r in verdict.failures})
+    return WithheldError(
+        "the release is withheld: a released value failed validation",
+        where=str(request.key),
+        why=f"broken: {', '.join(broken)}; redrawing until valid would change the law",
+        fix="report this as a bug; the budget stays spent, and the next period can be released",
+        code="DPR701",
+    )
+
+
+def bundle(
+    noised: Noised,
+    verdict: Verdict,
+    formats: Iterable[str] = FORMATS,
+    *,
+    budget: Mapping[str, str] | None = None,
+) -> dict[str, bytes]:
+    """Return every file of the publication folder, by name; deterministic.
+
+    Raises:
+        ConfigError: an unknown format (DPR140).
+    """
+    from dprelease.formats.json_ import build_manifest
+    from dprelease.formats.json_ import write as write_manifest
+
+    wanted = tuple(dict.fromkeys((*formats, "datapackage")))
+    known = registry.names("formats")
+    for name in wanted:
+        if name not in known:
+            raise ConfigError(
+                f"there is no format called `{name}`",
+                fix=f"known formats: {', '.join(known)}",
+                code="DPR140",
+            )
+    draft = build_manifest(noised, verdict, {}, software=software(), budget=budget)
+    files: dict[str, bytes] = {}
+    for name in wanted:
+        write: Any = registry.load("formats", name)
+        files.update(write(noised, draft))
+    manifest = build_manifest(noised, verdict, files, software=software(), budget=budget)
+    return {**files, **write_manifest(noised, manifest)}
+
+
+def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, str]:
+    """Return the dataset's spent and total epsilon as of entry `seq`, for the report."""
+    total = sum(
+        (e.entry.epsilon for e in ledger.entries(key.dataset) if e.anchor.seq <= seq), Fraction(0)
+    )
+    return {"spent": str(total), "total": str(ledger.budget(key.dataset).epsilon)}
+
+
+def software() -> dict[str, str]:
+    """Return the versions that made the release."""
+    names = ("dprelease", "duckdb", "numpy", "pandas", "pyarrow", "great-expectations")
+    return {"python": platform.python_version()} | {n: metadata.version(n) for n in names}
+
+
+def _text(value: Fraction) -> str:
+    return str(plain(value))

@@ -1,0 +1,105 @@
+"""The starter project that `dprelease init` writes: schema, pipeline, synthetic visits.
+
+The visits are drawn from a fixed pseudo-random stream: they are made up, so repeating them gives
+nothing away, and the same project looks the same everywhere.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from dprelease.errors import ConfigError
+
+__all__ = ["create_starter"]
+
+_SCHEMA = """\
+# What is public about the visits table, and who is protected.
+dprelease: schema/1
+name: clinic
+unit: {user: patient_id, max_groups: 1, max_rows_per_group: 2}   # a patient, at most 2 visits in 1 region
+adjacency: add_remove
+rows: {max: 5000, expected: 400}        # public cap; public guess per region, for pricing only
+columns:
+  patient_id: {kind: identifier}
+  region:     {kind: category, values: ["north", "south", "east", "west"], other: drop}
+  visited_at: {kind: timestamp}
+  age:        {kind: integer, measure: years, range: [0, 110]}
+  bmi:        {kind: number, measure: kg/m2, range: [10, 60], step: 0.1}
+release:
+  epsilon: 1
+  by: [region]
+  where: "age >= 18"
+  statistics:
+    - {statistic: "count", domain: {range: [0, 5000], forbidden: [[0, 10]]}}   # 0, or at least 10
+    - {statistic: "count(persons)", as: patients}
+    - mean(age)
+    - {statistic: "mean(bmi)", as: mean_bmi}
+    - {statistic: "variance(bmi)", as: bmi_variance}
+    - {statistic: "proportion(bmi >= 30)", as: obesity}
+"""
+
+_PIPELINE = """\
+# One week per run: dprelease run pipelines/clinic_weekly.yaml --period 2026-W46
+dprelease: pipeline/1
+name: clinic_weekly
+source: {csv: ../data/visits.csv}
+schema: ../schemas/clinic.yaml
+period: {column: visited_at, every: week, delay: 1d}
+budget: {ledger: ../.dprelease/ledger.db, dataset: clinic, epsilon: 12}
+publish: {to: ../public, formats: [parquet, csv, html]}
+schedule: {cron: "0 6 * * TUE", timezone: Europe/Dublin, catch_up: 4}
+"""
+
+_IGNORE = """\
+# The ledger is the record of what was spent: back it up, do not publish it with the code.
+.dprelease/
+data/
+"""
+
+
+def create_starter(directory: Path) -> tuple[Path, ...]:
+    """Write the starter below `directory` and return its files.
+
+    Raises:
+        ConfigError: one of the files exists already (DPR160); then nothing is written.
+    """
+    files = {
+        "schemas/clinic.yaml": _SCHEMA,
+        "pipelines/clinic_weekly.yaml": _PIPELINE,
+        "data/visits.csv": _visits(),
+        ".gitignore": _IGNORE,
+    }
+    for name in files:
+        if (directory / name).exists():
+            raise ConfigError(
+                f"{name} exists already",
+                where=str(directory / name),
+                why="a starter overwrites nothing",
+                fix="choose an empty folder: dprelease init my-release",
+                code="DPR160",
+            )
+    (directory / ".dprelease").mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tuple(directory / name for name in files)
+
+
+def _visits() -> str:
+    """Return four weeks of made-up visits as CSV, a few of them faulty on purpose."""
+    stream = random.Random("dprelease starter")  # noqa: S311 - made-up data, not noise
+    start = datetime(2026, 10, 26)
+    lines = ["patient_id,region,visited_at,age,bmi"]
+    for patient in range(2600):
+        region = stream.choices(("north", "south", "east", "west"), (9, 6, 4, 1))[0]
+        age = min(110, max(0, round(stream.gauss(52, 19))))
+        bmi = min(75.0, max(12.0, stream.gauss(26.5, 4.8)))
+        for _ in range(stream.choice((1, 1, 1, 2, 2, 3, 7))):
+            moment = start + timedelta(minutes=stream.randrange(28 * 24 * 60))
+            shown = "" if stream.random() < 0.02 else f"{bmi + stream.gauss(0, 0.3):.1f}"
+            lines.append(f"p{patient:05d},{region},{moment:%Y-%m-%d %H:%M},{age},{shown}")
+    lines.append("p00007,north,not a date,unknown,n/a")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,89 @@
+"""How the budget is split: fixed shares first, the rest by the closed form.
+
+With absolute error c / epsilon_j per block, sum w_j c_j / epsilon_j is least at epsilon_j
+proportional to sqrt(w_j c_j); with squared error, at (w_j c_j^2)^(1/3) (semantics 5.6). c_j is the
+block's expected error relative to the width of its domain at an equal split, a public number, so
+that minutes and counts can be compared. Results are whole nano-units rounded down: their sum never
+exceeds the request.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Literal
+
+from dprelease.errors import PlanError
+from dprelease.numeric import NANO, plain
+from dprelease.plan.layout import BlockLayout
+
+__all__ = ["allocate"]
+
+
+def allocate(
+    blocks: Sequence[BlockLayout],
+    epsilon: Fraction,
+    loss: Literal["absolute", "squared"],
+    relative_error: Callable[[BlockLayout, Fraction], float],
+) -> tuple[Fraction, ...]:
+    """Return each block's epsilon, in block order; public constants get 0.
+
+    Args:
+        relative_error: prices one block at one epsilon, as a share of its domain's width.
+
+    Raises:
+        PlanError: fixed shares exceed 1 or leave nothing for the others (DPR220).
+    """
+    shares = [_share(b) for b in blocks]
+    fixed = sum((s for s in shares if s is not None), Fraction(0))
+    free = [
+        i for i, (b, s) in enumerate(zip(blocks, shares, strict=True)) if s is None and not _constant(b)
+    ]
+    if fixed > 1 or (fixed == 1 and free):
+        without = ", ".join(blocks[i].name for i in free) or "the statistics"
+        raise PlanError(
+            f"the declared shares add up to {plain(fixed)} of the budget",
+            where=blocks[free[0]].members[0].statistic.spec.origin if free else None,
+            why=f"nothing is left for {without}" if free else "a budget has only one whole",
+            fix="lower a `share`, or leave one out so that the rest is divided automatically",
+            code="DPR220",
+        )
+    out = [Fraction(0) if s is None else s * epsilon for s in shares]
+    rest = (1 - fixed) * epsilon
+    if len(free) == 1:
+        out[free[0]] = rest
+    elif free:
+        even = _whole(rest / len(free))
+        parts = []
+        for i in free:
+            weight = float(sum(m.statistic.spec.weight for m in blocks[i].members))
+            c = min(max(relative_error(blocks[i], even), 1e-12), 1.0)
+            parts.append(math.sqrt(weight * c) if loss == "absolute" else math.cbrt(weight * c))
+        total = sum(parts)
+        for i, part in zip(free, parts, strict=True):
+            out[i] = rest * Fraction(part / total)
+    result = tuple(_whole(e) for e in out)
+    for block, e in zip(blocks, result, strict=True):
+        if e <= 0 and not _constant(block):
+            raise PlanError(
+                f"{block.name} would get less than one nano-unit of epsilon",
+                where=block.members[0].statistic.spec.origin,
+                fix="raise epsilon, its share or its weight, or drop the statistic",
+                code="DPR221",
+            )
+    return result
+
+
+def _whole(epsilon: Fraction) -> Fraction:
+    return Fraction(math.floor(epsilon * NANO), NANO)
+
+
+def _constant(block: BlockLayout) -> bool:
+    return block.options[0].family == "constant"
+
+
+def _share(block: BlockLayout) -> Fraction | None:
+    """A block's share is the sum of its members' shares; members without one ride along."""
+    shares = [m.statistic.spec.share for m in block.members if m.statistic.spec.share is not None]
+    return sum(shares, Fraction(0)) if shares else None

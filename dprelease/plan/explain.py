@@ -1,0 +1,92 @@
+"""A plan for people: as a text table, as HTML for a notebook, as rows for anything else.
+
+Everything shown is public. The text form is wrapped by the terminal's width where there is one.
+"""
+
+from __future__ import annotations
+
+import html as escaping
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dprelease.numeric import plain
+from dprelease.plan.model import Option, PlannedStatistic, ReleasePlan
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["HEADERS", "html", "renderable", "rows", "text"]
+
+HEADERS = ("statistic", "domain", "sensitivity", "mechanism", "runner-up", "ε", "expected error")
+
+
+def rows(plan: ReleasePlan) -> list[tuple[str, ...]]:
+    """Return one row of text per statistic, in `HEADERS` order."""
+    return [_row(plan, s) for s in plan.statistics]
+
+
+def _row(plan: ReleasePlan, statistic: PlannedStatistic) -> tuple[str, ...]:
+    block = plan.block(statistic.block)
+    shared = [s.name for s in plan.statistics if s.block == block.name]
+    epsilon = f"{float(block.epsilon):.4g}" + (" shared" if len(shared) > 1 else "")
+    label = statistic.text if statistic.name in statistic.text else statistic.name
+    step = f" step {plain(statistic.step)}" if statistic.step != 1 else ""
+    return (
+        label,
+        f"{statistic.domain}{step}",
+        statistic.sensitivity,
+        statistic.mechanism,
+        "; ".join(_option(o) for o in statistic.chosen[1:3]) or "–",
+        epsilon,
+        statistic.error_text,
+    )
+
+
+def _option(option: Option) -> str:
+    error = "" if option.expected_error is None else f" ±{option.expected_error:.3g}"
+    return f"{option.mechanism}{error}"
+
+
+def _summary(plan: ReleasePlan) -> Iterable[str]:
+    yield plan.guarantee
+    groups = f"{len(plan.keys):,} public groups by {', '.join(plan.by)}" if plan.by else "one group"
+    where = f", where {plan.where} (makes the number of rows private)" if plan.where else ""
+    yield f"{groups}{where}; no row was read; plan {plan.hash[:12]}"
+    yield from plan.notes
+
+
+def renderable(plan: ReleasePlan) -> RenderableType:
+    """Return the plan as a rich table with its summary, for the terminal."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_lines=False, header_style="bold", expand=False)
+    for header in HEADERS:
+        right = header in ("ε",)
+        table.add_column(header, justify="right" if right else "left", overflow="fold")
+    for row in rows(plan):
+        table.add_row(*(Text(cell) for cell in row))
+    return Group(table, *(Text(line) for line in _summary(plan)))
+
+
+def text(plan: ReleasePlan, width: int = 140) -> str:
+    """Return the plan as plain text, `width` columns at most."""
+    import io
+
+    from rich.console import Console
+
+    out = io.StringIO()
+    Console(file=out, width=width, no_color=True, legacy_windows=False).print(renderable(plan))
+    return out.getvalue().rstrip()
+
+
+def html(plan: ReleasePlan) -> str:
+    """Return the plan as an HTML table, every text escaped."""
+    head = "".join(f"<th style='text-align:left'>{escaping.escape(h)}</th>" for h in HEADERS)
+    body = "".join(
+        "<tr>" + "".join(f"<td style='text-align:left'>{escaping.escape(c)}</td>" for c in row) + "</tr>"
+        for row in rows(plan)
+    )
+    lines = "<br>".join(escaping.escape(line) for line in _summary(plan))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{lines}</p>"

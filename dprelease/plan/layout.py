@@ -1,0 +1,177 @@
+"""Which blocks are drawn: statistics that share cells share a block and its budget.
+
+The mean, variance and standard deviation of one column come from one set of Bernstein cells; a
+mean alone prefers two sums. Declared and induced output domains are intersected here, pins and
+`spikes: forbid` filter the encodings, and what has no proved form is refused with the nearest
+forms that have one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dprelease.aggregates.base import Aggregate, aggregate_named
+from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.errors import PlanError
+from dprelease.query.spec import Query, Statistic
+from dprelease.schema.domain import Domain
+
+__all__ = ["BlockLayout", "Member", "layout"]
+
+_CELLS = ("two_sums", "bernstein2", "bins")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One statistic with its final domain and admissible encodings, preferred first."""
+
+    statistic: Statistic
+    aggregate: Aggregate
+    context: Context
+    domain: Domain
+    options: tuple[Encoding, ...]
+
+    @property
+    def max_rows(self) -> int | None:
+        return self.statistic.spec.max_rows
+
+    @property
+    def measure(self) -> str:
+        """The unit of the published value, for labels."""
+        column, function = self.statistic.column, self.statistic.function
+        if column is None or column.measure is None or function == "histogram":
+            return {"count": "rows", "count_persons": "units", "histogram": "rows"}.get(function, "")
+        return f"{column.measure}²" if function == "variance" else column.measure
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLayout:
+    """One block: its members and the encodings every member can be computed from."""
+
+    members: tuple[Member, ...]
+    options: tuple[Encoding, ...]
+
+    @property
+    def name(self) -> str:
+        return "+".join(m.statistic.spec.name for m in self.members)
+
+    @property
+    def max_rows(self) -> int | None:
+        return self.members[0].max_rows
+
+
+def layout(query: Query) -> tuple[BlockLayout, ...]:
+    """Group the statistics of `query` into blocks, in order of first appearance.
+
+    Raises:
+        PlanError: an empty domain (DPR206), no encoding under the pins (DPR210, DPR211).
+    """
+    members = [_member(query, s) for s in query.statistics]
+    joint = {
+        _subject(m) for m in members if any(o.family == "bernstein2" for o in m.options[:1])
+    }
+    groups: dict[tuple[object, ...], list[Member]] = {}
+    chosen: dict[tuple[object, ...], tuple[Encoding, ...]] = {}
+    for member in members:
+        options = member.options
+        if _subject(member) in joint and any(o.family == "bernstein2" for o in options):
+            options = tuple(o for o in options if o.family == "bernstein2")
+        key = (*options[0].key, member.max_rows, member.statistic.spec.mechanism)
+        groups.setdefault(key, []).append(member)
+        kept = chosen.setdefault(key, options)
+        keys = {o.key for o in options}
+        chosen[key] = tuple(o for o in kept if o.key in keys)
+    return tuple(BlockLayout(tuple(groups[k]), chosen[k]) for k in groups)
+
+
+def _subject(member: Member) -> tuple[object, ...]:
+    return member.context.subject, member.max_rows, member.statistic.spec.mechanism
+
+
+def _member(query: Query, statistic: Statistic) -> Member:
+    spec = statistic.spec
+    aggregate = aggregate_named(statistic.function)
+    context = Context(
+        spec=spec,
+        column=statistic.column,
+        condition=statistic.condition,
+        code=statistic.code,
+        edges=statistic.edges,
+        public_rows=statistic.public_rows,
+        cap=query.schema.rows.maximum or (_declared_cap(spec.domain)),
+    )
+    domain = aggregate.domain(context)
+    if spec.domain is not None:
+        common = domain.intersect(spec.domain)
+        if common is None:
+            raise PlanError(
+                f"no value of {spec.text} can lie in its declared domain",
+                where=spec.origin,
+                why=f"the statistic lies in {domain}, the declared domain is {spec.domain}",
+                fix="declare a domain that overlaps the statistic's own",
+                code="DPR206",
+            )
+        domain = common
+    options = _admissible(statistic, aggregate.encodings(context))
+    return Member(statistic, aggregate, context, domain, options)
+
+
+def _declared_cap(domain: Domain | None) -> int | None:
+    """A finite declared domain caps a count as well as `rows.max` does."""
+    if domain is None or not domain.is_finite or domain.upper < 1:
+        return None
+    return int(domain.upper)
+
+
+def _admissible(statistic: Statistic, options: tuple[Encoding, ...]) -> tuple[Encoding, ...]:
+    spec = statistic.spec
+    kept = options
+    if not spec.spikes:
+        kept = tuple(o for o in kept if o.family not in _CELLS)
+        if not kept:
+            raise PlanError(
+                f"no proved form of {spec.text} without spikes",
+                where=spec.origin,
+                why="it is post-processed from noisy cells, which puts mass on the ends of its domain",
+                fix=_nearest_form(statistic),
+                code="DPR210",
+            )
+    elif spec.mechanism is None:
+        return kept
+    if spec.mechanism is not None:
+        kept = tuple(o for o in kept if _draws(o, spec.mechanism))
+        if not kept:
+            families = sorted({f for o in options for f in _families(o)})
+            raise PlanError(
+                f"`{spec.mechanism}` cannot draw {spec.text} here",
+                where=spec.origin,
+                why="the statistic is measured in a way this mechanism has no proof for",
+                fix=f"pin one of: {', '.join(families)}; or leave `mechanism` out",
+                code="DPR211",
+            )
+    return kept
+
+
+def _nearest_form(statistic: Statistic) -> str:
+    if statistic.function in ("variance", "std"):
+        return (
+            "allow spikes; or ask for mean(...) with `spikes: forbid`; or make n public "
+            "(substitution, rows: {exact: n}, unit: row, nulls: {default: x})"
+        )
+    return "allow spikes, or release each bin as a count with `spikes: forbid`"
+
+
+def _families(encoding: Encoding) -> tuple[str, ...]:
+    match encoding.family:
+        case "scalar":
+            return ("staircase", "discrete_laplace", "rectified_laplace", "bounded_laplace")
+        case "truncated_mean":
+            return ("bounded_laplace",)
+        case "constant":
+            return ()
+        case _:
+            return ("discrete_laplace", "rectified_laplace")
+
+
+def _draws(encoding: Encoding, mechanism: str) -> bool:
+    return encoding.family == "constant" or mechanism in _families(encoding)

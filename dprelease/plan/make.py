@@ -1,0 +1,294 @@
+"""Make a plan: lay out blocks, allocate the budget, choose laws, state errors. Reads no row.
+
+The passes run in this order, each a function of public metadata only:
+
+    layout      statistics -> blocks, encodings, domains
+    allocate    epsilon per block
+    choose      price every admissible law, keep the best, note the runner-ups
+    bound       the engine's task, from the encodings that were chosen
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dprelease.aggregates.encoding import Encoding
+from dprelease.errors import PlanError
+from dprelease.numeric import plain
+from dprelease.plan.allocate import allocate
+from dprelease.plan.choose import Candidate, best_step, candidates
+from dprelease.plan.draws import CellDraw, Draw, MeanDraw, ScalarDraw
+from dprelease.plan.layout import BlockLayout, Member, layout
+from dprelease.plan.model import Option, PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.plan.price import REFERENCE_SIZE
+from dprelease.query.bounded import BoundedQuery
+from dprelease.query.spec import Query
+from dprelease.schema.unit import UserUnit
+from dprelease.sensitivity import Sensitivity, bound, cell_rows, sensitivity, unit_bounds
+
+__all__ = ["make_plan"]
+
+
+def make_plan(query: Query) -> ReleasePlan:
+    """Return the plan for `query`.
+
+    Raises:
+        PlanError: no proved, useful plan exists (DPR2xx).
+    """
+    if not query.statistics:
+        raise PlanError(
+            "nothing to release: no statistics are asked for",
+            where=query.spec.origin,
+            fix="list at least one, e.g. `statistics: [count]`",
+            code="DPR201",
+        )
+    maker = _Maker(query)
+    blocks = layout(query)
+    epsilons = allocate(blocks, query.epsilon, query.loss, maker.relative_error)
+    priced = [maker.priced(b, e) for b, e in zip(blocks, epsilons, strict=True)]
+    task = bound(query, tuple((p.best.encoding, p.block.max_rows) for p in priced))
+    order = {s.spec.name: i for i, s in enumerate(query.statistics)}
+    statistics = sorted(
+        (s for p in priced for s in maker.statistics(p)), key=lambda s: order[s.name]
+    )
+    schema, window = query.schema, query.window
+    return ReleasePlan(
+        schema=schema.name,
+        adjacency=schema.adjacency,
+        unit=schema.unit,
+        epsilon=sum(epsilons, Fraction(0)),
+        delta=query.spec.delta,
+        loss=query.loss,
+        by=query.spec.by,
+        keys=query.groups.keys,
+        where=query.where.canonical if query.where else None,
+        statistics=tuple(statistics),
+        blocks=tuple(maker.block(p, task) for p in priced),
+        query=task,
+        window=None if window is None else (window.start, window.end),
+        notes=_notes(query, sum(epsilons, Fraction(0))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    block: BlockLayout
+    epsilon: Fraction
+    ranked: tuple[Candidate, ...]
+    sensitivity: Sensitivity
+
+    @property
+    def best(self) -> Candidate:
+        return self.ranked[0]
+
+
+class _Maker:
+    """Prices blocks for one query; holds nothing but the query."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        rows = query.schema.rows
+        self.guess = rows.expected
+        self.size = rows.expected or rows.exact or REFERENCE_SIZE
+
+    def _sensitivity(self, encoding: Encoding, max_rows: int | None) -> Sensitivity:
+        schema, groups = self.query.schema, len(self.query.groups.keys)
+        return sensitivity(encoding, unit_bounds(schema.unit, max_rows, groups), schema.adjacency, groups)
+
+    def _rows(self, block: BlockLayout) -> int:
+        groups = len(self.query.groups.keys)
+        return unit_bounds(self.query.schema.unit, block.max_rows, groups).rows
+
+    def _candidates(self, block: BlockLayout, epsilon: Fraction, size: int) -> list[Candidate]:
+        known = {o: self._sensitivity(o, block.max_rows) for o in block.options}
+        return candidates(block, epsilon, self.query.loss, size, known)
+
+    def relative_error(self, block: BlockLayout, epsilon: Fraction) -> float:
+        """Price `block` at `epsilon`, as a share of its first member's domain."""
+        best = self._candidates(block, epsilon, self.size)[0]
+        error = best.errors[0] if self.query.loss == "absolute" else math.sqrt(best.errors[0])
+        domain = block.members[0].domain
+        scale = float(domain.width)
+        if best.encoding.family in ("scalar", "bins") and block.members[0].statistic.column is None:
+            scale = min(scale, float(self.size))
+        return error / scale if scale > 0 else 0.0
+
+    def priced(self, block: BlockLayout, epsilon: Fraction) -> _Priced:
+        ranked = self._candidates(block, epsilon, self.size)
+        return _Priced(
+            block, epsilon, tuple(ranked), self._sensitivity(ranked[0].encoding, block.max_rows)
+        )
+
+    def block(self, priced: _Priced, task: BoundedQuery) -> PlannedBlock:
+        best = priced.best
+        s = priced.sensitivity
+        proved = best.draw.certify(s)
+        return PlannedBlock(
+            name=priced.block.name,
+            family=best.encoding.family,
+            cells=best.encoding.cells,
+            epsilon=priced.epsilon,
+            mechanism=best.draw.mechanism,
+            encoding={
+                **best.encoding.to_json(),
+                "max_rows": priced.block.max_rows,
+                "primitives": list(cell_rows(best.encoding, task, self._rows(priced.block))),
+                "sensitivity": {
+                    "in_group": str(s.in_group),
+                    "total": str(s.total),
+                    "touched": s.touched,
+                    "moves": s.moves,
+                },
+            },
+            law=best.draw.to_json(),
+            certificate={"epsilon_upper": str(proved), **_evidence(best.draw)},
+        )
+
+    def statistics(self, priced: _Priced) -> list[PlannedStatistic]:
+        return [self._statistic(priced, i, m) for i, m in enumerate(priced.block.members)]
+
+    def _statistic(self, priced: _Priced, index: int, member: Member) -> PlannedStatistic:
+        spec, best = member.statistic.spec, priced.best
+        error = best.errors[index]
+        depends = best.encoding.family in ("two_sums", "bernstein2", "truncated_mean")
+        root = error if self.query.loss == "absolute" else math.sqrt(error)
+        step = spec.step or _publish_step(best.draw, member, root)
+        text, known = self._error_text(root, depends, member.measure), error
+        return PlannedStatistic(
+            name=spec.name,
+            text=spec.text,
+            function=member.statistic.function,
+            block=priced.block.name,
+            columns=member.aggregate.columns(member.context),
+            domain=member.domain,
+            step=step,
+            measure=member.measure,
+            mechanism=best.draw.mechanism,
+            chosen=tuple(_distinct(c.option(index) for c in priced.ranked)),
+            expected_error=known if self.guess or not depends else None,
+            error_text=text,
+            sensitivity=self._sensitivity_text(priced, member),
+            spikes=spec.spikes,
+            notes=_statistic_notes(self.query, member),
+            group_errors=self._group_errors(priced, index) if depends else None,
+        )
+
+    def _group_errors(self, priced: _Priced, index: int) -> tuple[float, ...] | None:
+        """Errors at the public per-key guesses, in key order, where there are any."""
+        guesses = self.query.schema.rows.expected_by_key
+        if not guesses:
+            return None
+        fallback = self.size
+        cache: dict[int, float] = {}
+        out = []
+        for key in self.query.groups.keys:
+            size = guesses.get("/".join(key), fallback)
+            if size not in cache:
+                ranked = self._candidates(priced.block, priced.epsilon, size)
+                same = [c for c in ranked if type(c.draw) is type(priced.best.draw)]
+                cache[size] = same[0].errors[index]
+            out.append(cache[size])
+        return tuple(out)
+
+    def _error_text(self, error: float, depends: bool, measure: str) -> str:
+        unit = f" {measure}" if measure else ""
+        at = f" at n={self.size:,}" if depends else ""
+        return f"±{error:.3g}{unit}{at}" if error else "exact (public)"
+
+    def _sensitivity_text(self, priced: _Priced, member: Member) -> str:
+        s, best = priced.sensitivity, priced.best
+        if best.encoding.family == "constant":
+            return "0: a public number"
+        if isinstance(best.draw, ScalarDraw):
+            cells = s.total if best.draw.linear else s.in_group
+            unit = f" {member.measure}" if member.measure else ""
+            unit = unit[:-1] if cells == 1 and unit in (" rows", " units") else unit
+            where = f" in each of {s.touched} groups" if s.touched > 1 and not best.draw.linear else ""
+            return f"{_short(cells * best.encoding.pitch)}{unit}{where}"
+        rows = s.total // best.encoding.per_row
+        if isinstance(best.draw, MeanDraw):
+            return f"{_short(best.draw.reach)} {member.measure} / released size".replace("  ", " ")
+        if isinstance(best.draw, CellDraw) and best.encoding.family == "bins":
+            return f"{s.total} over all bins"
+        unit = f" {member.statistic.column.measure}" if member.statistic.column and member.statistic.column.measure else ""
+        return f"{rows} row{'s' if rows > 1 else ''} in {member.context.hull}{unit}"
+
+
+def _short(value: Fraction) -> str:
+    shown = plain(value)
+    return f"{float(value):.6g}" if isinstance(shown, str) else str(shown)
+
+
+def _evidence(draw: Draw) -> dict[str, Any]:
+    """What a stranger needs beside the law to follow the proof."""
+    if isinstance(draw, ScalarDraw):
+        return {"law": draw.law.certificate.to_json(), "groups_charged": 1 if draw.linear else draw.touched}
+    if isinstance(draw, CellDraw):
+        return {"law": draw.noise.certificate.to_json(), "groups_charged": 1}
+    if isinstance(draw, MeanDraw):
+        return {
+            "law": draw.size.law.certificate.to_json(),
+            "groups_charged": 1 if draw.size.linear else draw.size.touched,
+            "mean": {"epsilon_per_move": str(draw.epsilon), "moves": draw.moves},
+        }
+    return {"method": "a public constant"}
+
+
+def _distinct(options: Any) -> list[Option]:
+    seen: set[tuple[str, str]] = set()
+    out = []
+    for option in options:
+        if (option.mechanism, option.note) not in seen:
+            seen.add((option.mechanism, option.note))
+            out.append(option)
+    return out
+
+
+def _publish_step(draw: Draw, member: Member, error: float) -> Fraction:
+    """Return the output step when none is declared: fine against the error, decimal, exact."""
+    if isinstance(draw, MeanDraw):
+        return draw.step
+    if isinstance(draw, ScalarDraw):
+        if not member.statistic.spec.spikes and member.statistic.function != "std":
+            return draw.step
+        if draw.origin == 0 and member.statistic.function in ("count", "count_persons", "sum"):
+            return draw.step
+    if member.statistic.function in ("count", "count_persons", "histogram"):
+        return Fraction(1)
+    width = Fraction(member.domain.width)
+    if width == 0:
+        return Fraction(1)
+    target = width / 10_000
+    if error > 0:
+        target = min(target, Fraction(error / 10).limit_denominator(10**12) or target)
+    return best_step(target, member.domain)
+
+
+def _statistic_notes(query: Query, member: Member) -> tuple[str, ...]:
+    unit, notes = query.schema.unit, []
+    if isinstance(unit, UserUnit):
+        m = member.max_rows or unit.max_rows_per_group
+        notes.append(
+            f"over at most {m} row{'s' if m > 1 else ''} per {unit.column} and group, "
+            f"and at most {unit.max_groups} group{'s' if unit.max_groups > 1 else ''} per {unit.column}"
+        )
+    if member.statistic.column is not None and member.statistic.function not in ("histogram",):
+        notes.append(f"rows are clamped to {member.statistic.column.domain or '[0, 1]'} before use")
+    if member.statistic.function in ("variance", "std"):
+        notes.append("population form (divided by n)")
+    return tuple(notes)
+
+
+def _notes(query: Query, charged: Fraction) -> tuple[str, ...]:
+    notes = []
+    if charged < query.epsilon:
+        notes.append(
+            f"of the epsilon {plain(query.epsilon)} asked for, {plain(charged)} is used and charged"
+        )
+    if query.spec.delta > 0:
+        notes.append("every mechanism here is pure: the guarantee holds with delta 0 as well")
+    return tuple(notes)
+

@@ -1,0 +1,285 @@
+"""The plan: everything that will be drawn and what it costs, decided before any row is read.
+
+A plan is public metadata. It is a function of the schema and the request alone, so it may be
+printed, hashed, stored in the ledger and published. Its numbers are exact where privacy depends
+on them (`Fraction`s and integers) and floats where they only inform (expected errors).
+
+    statistic   what is published per group, with its domain, its step and its error
+    block       what is drawn: a law over integers, charged `epsilon` once
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from fractions import Fraction
+from typing import Any, Literal
+
+from dprelease.numeric import plain
+from dprelease.query.bounded import BoundedQuery
+from dprelease.query.task import task_from_json, task_to_json
+from dprelease.schema.domain import Domain
+from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, unit_to_json
+
+__all__ = ["Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "canonical_json", "plan_hash"]
+
+PLAN_VERSION = "plan/1"
+
+
+def canonical_json(value: object) -> str:
+    """Return the one JSON text of `value`: sorted keys, no spaces, strict numbers."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A mechanism that was priced.
+
+    Attributes:
+        mechanism: family name.
+        expected_error: expected |error| (or squared error) of the statistic, in its unit, averaged
+            over a public prior; None when it depends on an undeclared group size.
+        worst_error: the same at the worst answer, where the law gives it.
+        note: why it is not admissible, or what is special about it.
+    """
+
+    mechanism: str
+    expected_error: float | None
+    worst_error: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStatistic:
+    """One published statistic.
+
+    Attributes:
+        name: published name; text: as asked for (`mean(age)`); function: `mean`.
+        block: the block it is computed from; cells: indices into that block's cells.
+        columns: published column names: one, or one per histogram bin.
+        domain: allowed published values (induced and declared, intersected).
+        step: published values are multiples of it.
+        measure: unit of the value, for labels.
+        mechanism: family drawn from; chosen: priced options, best first (the chosen one is first).
+        expected_error: at the public guess of rows per group; None if there is none.
+        group_errors: the same per group, at the public guesses per key, if there are any.
+        error_text: what to print for the error ("±0.9" or "±12.3 at n=1,000").
+        spikes: whether atoms at borders and gap edges are allowed.
+        notes: sentences for the report: what is bounded, which bias is not in the interval.
+    """
+
+    name: str
+    text: str
+    function: str
+    block: str
+    columns: tuple[str, ...]
+    domain: Domain
+    step: Fraction
+    measure: str
+    mechanism: str
+    chosen: tuple[Option, ...]
+    expected_error: float | None
+    error_text: str
+    sensitivity: str
+    spikes: bool = True
+    notes: tuple[str, ...] = ()
+    group_errors: tuple[float, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "statistic": self.text,
+            "function": self.function,
+            "block": self.block,
+            "columns": list(self.columns),
+            "domain": self.domain.to_json(),
+            "step": str(self.step),
+            "measure": self.measure,
+            "mechanism": self.mechanism,
+            "sensitivity": self.sensitivity,
+            "expected_error": self.expected_error,
+            "error_text": self.error_text,
+            "group_errors": None if self.group_errors is None else list(self.group_errors),
+            "options": [
+                {
+                    "mechanism": o.mechanism,
+                    "expected_error": o.expected_error,
+                    "worst_error": o.worst_error,
+                    "note": o.note,
+                }
+                for o in self.chosen
+            ],
+            "spikes": "allow" if self.spikes else "forbid",
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PlannedStatistic:
+        return cls(
+            name=value["name"],
+            text=value["statistic"],
+            function=value["function"],
+            block=value["block"],
+            columns=tuple(value["columns"]),
+            domain=Domain.from_json(value["domain"]),
+            step=Fraction(value["step"]),
+            measure=value["measure"],
+            mechanism=value["mechanism"],
+            chosen=tuple(Option(**o) for o in value["options"]),
+            expected_error=value["expected_error"],
+            error_text=value["error_text"],
+            sensitivity=value["sensitivity"],
+            spikes=value["spikes"] == "allow",
+            notes=tuple(value["notes"]),
+            group_errors=None if value["group_errors"] is None else tuple(value["group_errors"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBlock:
+    """One draw per group, charged `epsilon` once for all groups together.
+
+    Attributes:
+        name: for people and the tidy table's `block` column.
+        family: encoding family ("scalar", "two_sums", "bernstein2", "bins", "truncated_mean",
+            "constant").
+        cells: labels of the released integers.
+        epsilon: nats charged (0 only for a public constant).
+        encoding: the family's exact parameters (`Encoding.to_json`).
+        law: the law's exact JSON (weights or their recurrence), enough to recompute `certificate`.
+        certificate: exact numbers; `epsilon_upper` is the proved loss, a "p/q" string.
+    """
+
+    name: str
+    family: str
+    cells: tuple[str, ...]
+    epsilon: Fraction
+    mechanism: str
+    encoding: Mapping[str, Any]
+    law: Mapping[str, Any]
+    certificate: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "family": self.family,
+            "cells": list(self.cells),
+            "epsilon": str(self.epsilon),
+            "mechanism": self.mechanism,
+            "encoding": dict(self.encoding),
+            "law": dict(self.law),
+            "certificate": dict(self.certificate),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PlannedBlock:
+        return cls(
+            name=value["name"],
+            family=value["family"],
+            cells=tuple(value["cells"]),
+            epsilon=Fraction(value["epsilon"]),
+            mechanism=value["mechanism"],
+            encoding=value["encoding"],
+            law=value["law"],
+            certificate=value["certificate"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePlan:
+    """What will be released. `query` is what the engine will be asked; all else is public text."""
+
+    schema: str
+    adjacency: Adjacency
+    unit: Unit
+    epsilon: Fraction
+    delta: Fraction
+    loss: Literal["absolute", "squared"]
+    by: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    where: str | None
+    statistics: tuple[PlannedStatistic, ...]
+    blocks: tuple[PlannedBlock, ...]
+    query: BoundedQuery = field(compare=False, repr=False)
+    window: tuple[datetime, datetime] | None = None
+    notes: tuple[str, ...] = ()
+
+    def block(self, name: str) -> PlannedBlock:
+        return next(b for b in self.blocks if b.name == name)
+
+    def __str__(self) -> str:
+        from dprelease.plan.explain import text  # explain renders this class
+
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        from dprelease.plan.explain import html
+
+        return html(self)
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in one sentence, with epsilon, delta, adjacency and unit."""
+        delta = f", delta={float(self.delta):.3g}" if self.delta else ""
+        return (
+            f"differentially private with epsilon={plain(self.epsilon)}{delta} "
+            f"for {describe(self.adjacency, self.unit)}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON data; equal plans give equal JSON."""
+        return {
+            "dprelease": PLAN_VERSION,
+            "schema": self.schema,
+            "adjacency": self.adjacency.value,
+            "unit": unit_to_json(self.unit),
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "loss": self.loss,
+            "by": list(self.by),
+            "keys": [list(k) for k in self.keys],
+            "where": self.where,
+            "window": None if self.window is None else [t.isoformat() for t in self.window],
+            "statistics": [s.to_json() for s in self.statistics],
+            "blocks": [b.to_json() for b in self.blocks],
+            "query": task_to_json(self.query),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ReleasePlan:
+        """Return the plan for re-checking a manifest; its query cannot be run."""
+        keys = tuple(tuple(k) for k in value["keys"])
+        query = task_from_json(value["query"], keys)
+        window = value["window"]
+        return cls(
+            schema=value["schema"],
+            adjacency=Adjacency(value["adjacency"]),
+            unit=unit_from_json(value["unit"]),
+            epsilon=Fraction(value["epsilon"]),
+            delta=Fraction(value["delta"]),
+            loss=value["loss"],
+            by=tuple(value["by"]),
+            keys=keys,
+            where=value["where"],
+            statistics=tuple(PlannedStatistic.from_json(s) for s in value["statistics"]),
+            blocks=tuple(PlannedBlock.from_json(b) for b in value["blocks"]),
+            query=query,
+            window=None
+            if window is None
+            else (datetime.fromisoformat(window[0]), datetime.fromisoformat(window[1])),
+            notes=tuple(value["notes"]),
+        )
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical JSON: the identity of the plan in ledger and manifest."""
+        return plan_hash(self.to_json())
+
+
+def plan_hash(value: Mapping[str, Any]) -> str:
+    """Return the hash of a plan's JSON, as it stands in a manifest."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()

@@ -1,0 +1,257 @@
+"""Publish the committed bytes: written aside, synced, then one atomic rename.
+
+    <to>/<pipeline>/<period>/    the files, 0644 in a folder 0755
+    <to>/<pipeline>/latest       a link to the greatest period, replaced atomically
+
+A reader sees a whole period or none. Publication only copies bytes that the ledger has already
+committed, so it may be repeated at any time: a folder with the same bytes is left alone, one with
+other bytes is never touched. Every step works on open folder descriptors and follows no link, so
+nothing that is swapped in meanwhile can send the files elsewhere. A lock on the pipeline's folder
+orders publishers, which is also why leftovers of a crash may be removed.
+
+Period order is natural: runs of digits compare as numbers, the rest as text, so `2013-W9` comes
+before `2013-W10`.
+
+Limits   folders above `to` are the operator's; `sync` is the disk's word.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from dprelease.budget.record import check_identifier
+from dprelease.errors import ArgumentError, ConfigError, VerificationError, WithheldError
+
+__all__ = ["folder_for", "hash_files", "publish_files", "read_folder"]
+
+_LATEST = "latest"
+_ASIDE = ".publishing-"
+_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def folder_for(to: Path, pipeline: str, period: str) -> Path:
+    """Return `<to>/<pipeline>/<period>`, checked before anything is spent.
+
+    Raises:
+        ConfigError: a name is not 1 to 64 of A-Z a-z 0-9 _ -, the period is called "latest"
+            (DPR150), or a folder on the way is a link or not a folder (DPR151).
+    """
+    check_identifier(pipeline, "pipeline")
+    check_identifier(period, "period")
+    if period == _LATEST:
+        raise ConfigError(
+            'a period cannot be called "latest"',
+            why="that name links to the greatest period",
+            fix="choose another period name",
+            code="DPR150",
+        )
+    folder = Path(to) / pipeline / period
+    for place in (Path(to), folder.parent, folder):
+        if place.is_symlink() or (place.exists() and not place.is_dir()):
+            raise ConfigError(
+                "a folder to publish into is a link, or not a folder",
+                where=str(place),
+                why="a link could lead the release outside the declared place",
+                fix="name the real folder",
+                code="DPR151",
+            )
+    return folder
+
+
+def publish_files(to: Path, pipeline: str, period: str, files: Mapping[str, bytes]) -> Path:
+    """Make `<to>/<pipeline>/<period>` hold exactly `files`, atomically and durably; idempotent.
+
+    Args:
+        files: name to bytes, as committed to the ledger.
+
+    Returns:
+        The period's folder.
+
+    Raises:
+        ConfigError: as `folder_for`.
+        ArgumentError: there is no file, or a name is not a plain file name (DPR652).
+        WithheldError: the folder exists with other bytes (DPR713), or the system refuses a step
+            (DPR714). The ledger keeps the release: the same call may be repeated.
+    """
+    folder = folder_for(to, pipeline, period)
+    if not files or not all(isinstance(n, str) and _FILE.fullmatch(n) for n in files):
+        raise ArgumentError(
+            "a release needs files with plain names",
+            why="a name with a slash or a leading dot could leave the folder or hide in it",
+            fix="use A-Z a-z 0-9 . _ -, not starting with a dot",
+            code="DPR652",
+        )
+    try:
+        with _pipeline_folder(Path(to), pipeline) as parent:
+            _remove_leftovers(parent)
+            if not _already_there(parent, period, folder, files):
+                _place(parent, period, files)
+            _point_latest(parent)
+            os.fsync(parent)
+    except OSError as error:
+        raise WithheldError(
+            "the release is drawn and stored, but could not be published",
+            where=str(folder),
+            why=error.strerror or "the system refused a step",
+            fix="make room or give access, then run again: the stored bytes are published for free",
+            code="DPR714",
+        ) from None
+    return folder
+
+
+def read_folder(path: Path) -> dict[str, bytes]:
+    """Return name to bytes of a published folder, following no link inside it.
+
+    Raises:
+        VerificationError: there is no such folder, or it holds something that is not a regular
+            file (DPR810).
+    """
+    try:
+        # `latest` is a link: the folder itself may be named by one, its content may not.
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _not_a_release(path, error.strerror) from None
+    try:
+        return _contents(descriptor)
+    except OSError:
+        why = "it holds something that is not a readable regular file"
+        raise _not_a_release(path, why) from None
+    finally:
+        os.close(descriptor)
+
+
+def hash_files(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return name to SHA-256, in hex, sorted by name."""
+    return {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)}
+
+
+@contextmanager
+def _pipeline_folder(to: Path, pipeline: str) -> Iterator[int]:
+    """Open, and if needed make, the pipeline's folder; hold its lock."""
+    to.mkdir(mode=0o755, parents=True, exist_ok=True)
+    outer = os.open(to, _FOLDER)
+    try:
+        try:
+            os.mkdir(pipeline, 0o755, dir_fd=outer)
+            os.fsync(outer)
+        except FileExistsError:
+            pass
+        inner = os.open(pipeline, _FOLDER, dir_fd=outer)
+        try:
+            fcntl.flock(inner, fcntl.LOCK_EX)
+            yield inner
+        finally:
+            os.close(inner)
+    finally:
+        os.close(outer)
+
+
+def _remove_leftovers(parent: int) -> None:
+    # We hold the lock, so whoever made these is dead.
+    for name in os.listdir(parent):
+        if name.startswith(_ASIDE):
+            if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+                shutil.rmtree(name, dir_fd=parent)
+            else:
+                os.unlink(name, dir_fd=parent)
+
+
+def _already_there(parent: int, period: str, folder: Path, files: Mapping[str, bytes]) -> bool:
+    try:
+        descriptor = os.open(period, _FOLDER, dir_fd=parent)
+    except FileNotFoundError:
+        return False
+    try:
+        same = _contents(descriptor) == dict(files)
+    except OSError:
+        same = False
+    finally:
+        os.close(descriptor)
+    if not same:
+        raise WithheldError(
+            "the period's folder exists and differs from the release in the ledger",
+            where=str(folder),
+            why="published bytes never change",
+            fix="move the folder away and run again: the stored bytes are published for free",
+            code="DPR713",
+        )
+    return True
+
+
+def _place(parent: int, period: str, files: Mapping[str, bytes]) -> None:
+    aside = f"{_ASIDE}{secrets.token_hex(8)}"
+    os.mkdir(aside, 0o700, dir_fd=parent)
+    descriptor = os.open(aside, _FOLDER, dir_fd=parent)
+    try:
+        for name in sorted(files):
+            _write(descriptor, name, files[name])
+        os.fchmod(descriptor, 0o755)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.rename(aside, period, src_dir_fd=parent, dst_dir_fd=parent)
+    os.fsync(parent)
+
+
+def _write(folder: int, name: str, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(name, flags, 0o644, dir_fd=folder), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fchmod(file.fileno(), 0o644)  # whatever the umask
+        os.fsync(file.fileno())
+
+
+def _point_latest(parent: int) -> None:
+    periods = [
+        name
+        for name in os.listdir(parent)
+        if not name.startswith(".")
+        and stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    ]
+    greatest = max(periods, key=_natural)
+    try:
+        if os.readlink(_LATEST, dir_fd=parent) == greatest:
+            return
+    except FileNotFoundError:
+        pass
+    aside = f"{_ASIDE}{secrets.token_hex(8)}"
+    os.symlink(greatest, aside, dir_fd=parent)
+    os.rename(aside, _LATEST, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def _natural(name: str) -> tuple[list[tuple[int, int, str]], str]:
+    parts = re.findall(r"\d+|\D+", name, re.ASCII)
+    return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in parts], name
+
+
+def _contents(folder: int) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for name in sorted(os.listdir(folder)):
+        # O_NONBLOCK: a named pipe must be recognised, not waited for.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(name, flags, dir_fd=folder), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError("not a regular file")
+            found[name] = file.read()
+    return found
+
+
+def _not_a_release(path: Path, why: str | None) -> VerificationError:
+    return VerificationError(
+        "this is not a published folder",
+        where=str(path),
+        why=why,
+        fix="name <to>/<pipeline>/<period> or its `latest`",
+        code="DPR810",
+    )

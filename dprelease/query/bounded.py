@@ -1,0 +1,116 @@
+"""What the engine is asked to compute: integers per group, and nothing else.
+
+A `BoundedQuery` makes every clamp and every contribution bound explicit. The sensitivity is a
+function of this value alone (invariant 5), and both engines implement exactly this:
+
+1. Keep the rows with `start <= period column < end` (if a window is given) whose filter is true,
+   whose unit id is not null and whose key columns map to a declared group.
+2. Per row, compute the vector of *codes*: group index, then one integer or null per `Code`.
+3. If the unit is a user, bound contributions: order a user's groups by
+   md5(salt | unit | group) and keep `max_groups`; within (unit, group) order rows by
+   md5(salt | unit | group | codes) and number them 1, 2, ...; a primitive counts the rows whose
+   number is at most its `max_rows`. Rows with equal code vectors are interchangeable, so ties do
+   not matter, and table order never does.
+4. Per group, sum the primitives: exact integers.
+
+Units: codes are in steps of their column, offset by `Fixed.low`, so they lie in 0..K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+
+from dprelease.query.expression import Expression
+from dprelease.schema.column import Column
+from dprelease.schema.domain import GridSet
+
+__all__ = [
+    "BoundedQuery",
+    "Code",
+    "Condition",
+    "Fixed",
+    "GroupKeys",
+    "Primitive",
+    "Window",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Column value -> integer code in `0..K` (steps above the lower end), or null.
+
+    x -> nearest run of `grid` to floor(clip(x, l, u) / step + 1/2), minus `grid.lower`;
+    null and NaN -> `default` (a code) or null. Booleans are 0/1.
+    """
+
+    column: str
+    grid: GridSet
+    step: Fraction
+    default: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Row -> 1 (true), 0 (false) or null (unknown)."""
+
+    expression: Expression
+
+
+Code = Fixed | Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A per-group sum over the kept rows numbered at most `max_rows`.
+
+    kind:
+        "rows": 1 per row. "persons": 1 per unit (its row number 1).
+        "power": code(`code`) ** `power`, null codes left out (power 0 counts them).
+        "between": 1 if `low` <= code <= `high`, null codes left out.
+    """
+
+    kind: str
+    code: int | None = None
+    power: int = 0
+    low: int = 0
+    high: int = 0
+    max_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKeys:
+    """The public groups. `keys[i]` is group i's labels, one per column of `columns`.
+
+    A value maps to its own label, else to the column's `other`, else the row is dropped; null maps
+    to `null_label`, else the row is dropped. No columns: one group with the empty key.
+    """
+
+    columns: tuple[Column, ...]
+    keys: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Rows of one period: start <= column < end, both in UTC; public."""
+
+    column: str
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedQuery:
+    """The engine's whole task. `user` is None for the row unit."""
+
+    columns: tuple[Column, ...]
+    groups: GroupKeys
+    codes: tuple[Code, ...]
+    primitives: tuple[Primitive, ...]
+    where: Expression | None = None
+    window: Window | None = None
+    user: str | None = None
+    max_groups: int = 1
+    max_rows: int = 1
+    max_rows_total: int | None = None

@@ -1,0 +1,106 @@
+"""The small typed expression language over one row: filters and conditions.
+
+Columns (plain or "double-quoted"), numbers, 'text', true/false/null, date '2013-01-31' (plain
+'2013-01-31' beside a date or timestamp column), = == != <> < <= > >=, and/or/not, in, between,
+is null, + - * / %, abs(), year() month() day() hour() weekday() (Monday is 1), timestamp(),
+case when … end, if(c, a, b), coalesce(). Null logic is SQL's. Types are checked when parsing.
+
+There are no subqueries, windows, aggregates, clocks or random numbers: the value depends on one
+row alone, which is what makes a filter's stability 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dprelease.errors import ConfigError
+from dprelease.query.evaluation import evaluate_node
+from dprelease.query.grammar import Parser
+from dprelease.query.nodes import Node, Type, Value, canonical_text
+from dprelease.query.sql import node_to_sql
+from dprelease.schema.column import Column
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+__all__ = ["Expression", "evaluate", "parse_condition", "parse_expression", "to_sql"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A parsed, typed expression.
+
+    Attributes:
+        source: the text as written.
+        tree: its nodes (`dprelease.query.nodes`).
+        columns: names of the columns it reads.
+        type: what it yields.
+    """
+
+    source: str
+    tree: Node
+    columns: frozenset[str]
+    type: Type
+
+    @property
+    def canonical(self) -> str:
+        """One fixed spelling, for hashes and labels; it parses back to the same tree."""
+        return canonical_text(self.tree)
+
+
+def parse_expression(text: str, columns: Mapping[str, Column], *, origin: str) -> Expression:
+    """Return the typed tree of `text` over `columns`.
+
+    Raises:
+        ConfigError: syntax (DPR120), size (DPR121), unknown column (DPR122), mismatched types
+            (DPR123), unknown function (DPR124), chained comparison (DPR125), faulty constant
+            (DPR126); `where` is `origin` plus the character.
+    """
+    parser = Parser(text, columns, origin)
+    tree, kind = parser.parse()
+    return Expression(text, tree, frozenset(parser.used), kind)
+
+
+def parse_condition(text: str, columns: Mapping[str, Column], *, origin: str) -> Expression:
+    """Return `text` as a condition (true, false or null per row).
+
+    Raises:
+        ConfigError: as `parse_expression`, or the text is not a condition (DPR127).
+    """
+    expression = parse_expression(text, columns, origin=origin)
+    if expression.type is not Type.boolean:
+        raise ConfigError(
+            f"`{text}` is not a condition",
+            where=origin,
+            why=f"it yields a {expression.type}",
+            fix="compare it with something, e.g. `age >= 18`",
+            code="DPR127",
+        )
+    return expression
+
+
+def evaluate(expression: Expression, row: Mapping[str, object]) -> Value:
+    """Return the expression's value on `row` (column name to value): reference semantics.
+
+    Numbers come as int or float, NaN is null; timestamps as naive UTC or aware datetimes.
+    """
+    return evaluate_node(expression.tree, row)
+
+
+def to_sql(
+    expression: Expression,
+    column_sql: Callable[[str], exp.Expression],
+    *,
+    prefix: str = "p",
+) -> tuple[exp.Expression, dict[str, object]]:
+    """Return a sqlglot expression and its bound parameters, `${prefix}0`, `${prefix}1`, …
+
+    Args:
+        expression: the parsed expression.
+        column_sql: column name to SQL of its typed value: DOUBLE (NaN already null), BOOLEAN,
+            VARCHAR, DATE or TIMESTAMP (UTC). Called once per use; return a fresh tree each time.
+        prefix: keeps parameters of several expressions in one statement apart.
+    """
+    return node_to_sql(expression.tree, column_sql, prefix)

@@ -1,0 +1,424 @@
+"""Parser and type checker of the expression language.
+
+    or_     := and_ ("or" and_)*
+    and_    := not_ ("and" not_)*
+    not_    := "not" not_ | test
+    test    := sum [compare sum | ["not"] "in" "(" constant ("," constant)* ")"
+                    | ["not"] "between" sum "and" sum | "is" ["not"] "null"]
+    sum     := product (("+" | "-") product)*
+    product := unary (("*" | "/" | "%") unary)*
+    unary   := "-" unary | atom
+    atom    := constant | column | "(" or_ ")" | function "(" or_ ("," or_)* ")"
+             | "case" ("when" or_ "then" or_)+ ["else" or_] "end"
+
+A hand-written recursive descent rather than an SQL parser with an allow-list: what is not in the
+grammar cannot be expressed, and every error can point at a character and name a fix.
+Limits: 4096 bytes of text, nesting 64, and a bound on the generated SQL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import cast
+
+from dprelease.query import nodes as n
+from dprelease.query.nodes import Node, Type
+from dprelease.query.tokens import MAX_DEPTH, Token, TokenReader
+from dprelease.query.typecheck import Part, TypeChecker, article, common
+from dprelease.schema.column import Column, Kind
+from dprelease.schema.naming import nearest
+
+__all__ = ["COLUMN_TYPES", "FUNCTIONS", "Parser"]
+
+MAX_SQL = 20_000
+
+COLUMN_TYPES: Mapping[Kind, Type] = {
+    Kind.identifier: Type.text,
+    Kind.category: Type.text,
+    Kind.node: Type.text,
+    Kind.boolean: Type.boolean,
+    Kind.integer: Type.number,
+    Kind.number: Type.number,
+    Kind.date: Type.date,
+    Kind.timestamp: Type.timestamp,
+}
+PARTS = ("year", "month", "day", "hour", "weekday")
+FUNCTIONS = ("abs", "coalesce", "if", "timestamp", *PARTS)
+_COMPARE = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+
+
+class Parser:
+    """Turn one text into a typed tree, or raise ConfigError at the faulty character."""
+
+    def __init__(self, text: str, columns: Mapping[str, Column], origin: str) -> None:
+        self.columns = columns
+        self.read = TokenReader(text, origin)
+        self.types = TypeChecker(self.read)
+        self.used: set[str] = set()
+        self.depth = 0
+
+    def parse(self) -> tuple[Node, Type]:
+        """Return the tree and its type.
+
+        Raises:
+            ConfigError: syntax (DPR120), size (DPR121), unknown column (DPR122), mismatched types
+                (DPR123), unknown or refused function (DPR124), chained comparison (DPR125), faulty
+                constant (DPR126).
+        """
+        part = self._or()
+        token = self.read.peek()
+        if token.kind != "end":
+            self.read.unexpected(token)
+        if part.type is Type.null:
+            self.read.fail("the expression is always null", part, code="DPR123")
+        if _depth(part.node) > MAX_DEPTH:
+            self.read.too_deep(part)
+        if n.sql_size(part.node) > MAX_SQL:
+            self.read.too_deep(part)
+        return part.node, part.type
+
+    # --- grammar
+
+    def _or(self) -> Part:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.read.too_deep(self.read.peek())
+        part = self._joined("or")
+        self.depth -= 1
+        return part
+
+    def _joined(self, op: str) -> Part:
+        step = self._not if op == "and" else lambda: self._joined("and")
+        parts = [step()]
+        while self.read.word(op):
+            self.read.next()
+            parts.append(step())
+        if len(parts) == 1:
+            return parts[0]
+        operands: list[Node] = []
+        for part in parts:
+            self.types.want(part, Type.boolean, f"`{op}` joins conditions")
+            same = isinstance(part.node, n.Logic) and part.node.op == op
+            operands.extend(part.node.operands if same else [part.node])  # type: ignore[union-attr]
+        node = n.Logic("and" if op == "and" else "or", tuple(operands))
+        return Part(node, Type.boolean, parts[0].start, parts[-1].end)
+
+    def _not(self) -> Part:
+        if not self.read.word("not"):
+            return self._test()
+        start = self.read.next().start
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.read.too_deep(self.read.peek())
+        part = self._not()
+        self.depth -= 1
+        self.types.want(part, Type.boolean, "`not` negates a condition")
+        return Part(n.Not(part.node), Type.boolean, start, part.end)
+
+    def _test(self) -> Part:
+        left = self._sum()
+        negated = self.read.word("not") and self.read.word(
+            "in", "between", "like", "ilike", ahead=1
+        )
+        if negated:
+            self.read.next()
+        if self.read.word("in"):
+            part = self._in(left)
+        elif self.read.word("between"):
+            part = self._between(left)
+        elif self.read.word("is"):
+            return self._is(left)
+        elif self.read.peek().text in _COMPARE and self.read.peek().kind == "op":
+            part = self._compare(left)
+        else:
+            if negated:
+                self.read.unexpected(self.read.peek())
+            return left
+        if negated:
+            part = Part(n.Not(part.node), Type.boolean, part.start, part.end)
+        self._refuse_chain()
+        return part
+
+    def _refuse_chain(self) -> None:
+        token = self.read.peek()
+        if token.kind == "op" and token.text in _COMPARE:
+            self.read.fail(
+                "comparisons cannot be chained",
+                token,
+                why="a < b < c would compare a condition with a number",
+                fix="write `a < b and b < c`, or `b between a and c`",
+                code="DPR125",
+            )
+
+    def _compare(self, left: Part) -> Part:
+        token = self.read.next()
+        right = self._sum()
+        op = _COMPARE[token.text]
+        a, b = self.types.unify([left, right], f"`{token.text}` compares values of one type")
+        if a.type is Type.boolean and op not in ("=", "!="):
+            self.read.fail(
+                f"`{token.text}` does not order conditions", token, fix="use = or !=", code="DPR123"
+            )
+        node = n.Compare(cast("n.CompareOp", op), a.node, b.node)
+        return Part(node, Type.boolean, left.start, right.end)
+
+    def _between(self, left: Part) -> Part:
+        self.read.next()
+        low = self._sum()
+        self.read.expect_word("and")
+        high = self._sum()
+        a, b, c = self.types.unify([left, low, high], "`between` compares values of one type")
+        if a.type is Type.boolean:
+            self.read.fail("`between` does not order conditions", left, code="DPR123")
+        return Part(n.Between(a.node, b.node, c.node), Type.boolean, left.start, high.end)
+
+    def _in(self, left: Part) -> Part:
+        self.read.next()
+        self.read.expect_op("(")
+        if self.read.op(")"):
+            self.read.fail("`in ()` has no values", self.read.peek(), fix="list at least one value")
+        options = [self._constant()]
+        while self.read.op(","):
+            self.read.next()
+            options.append(self._constant())
+        end = self.read.expect_op(")").end
+        first, *rest = self.types.unify([left, *options], "`in` compares values of one type")
+        # a column that is a date meets timestamps: _unify widened all of them or none
+        literals: list[n.Literal] = []
+        for part in rest:
+            assert isinstance(part.node, n.Literal)
+            if part.node not in literals:
+                literals.append(part.node)
+        return Part(n.In(first.node, tuple(literals)), Type.boolean, left.start, end)
+
+    def _is(self, left: Part) -> Part:
+        self.read.next()
+        negated = self.read.word("not")
+        if negated:
+            self.read.next()
+        if not self.read.word("null"):
+            self.read.fail(
+                "`is` is followed by null or not null",
+                self.read.peek(),
+                fix="write `is null`, `is not null`, or compare with =",
+            )
+        end = self.read.next().end
+        node: Node = n.IsNull(left.node)
+        self._refuse_chain()
+        return Part(n.Not(node) if negated else node, Type.boolean, left.start, end)
+
+    def _sum(self) -> Part:
+        return self._chain(self._product, "+", "-")
+
+    def _product(self) -> Part:
+        return self._chain(self._unary, "*", "/", "%")
+
+    def _chain(self, operand: object, *ops: str) -> Part:
+        assert callable(operand)
+        left: Part = operand()
+        while self.read.op(*ops):
+            token = self.read.next()
+            right: Part = operand()
+            for part in (left, right):
+                self.types.want(part, Type.number, f"`{token.text}` needs numbers")
+            op = cast("n.ArithmeticOp", token.text)
+            node = n.Arithmetic(op, left.node, right.node)
+            left = Part(node, Type.number, left.start, right.end)
+        return left
+
+    def _unary(self) -> Part:
+        if not self.read.op("-"):
+            return self._atom()
+        start = self.read.next().start
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.read.too_deep(self.read.peek())
+        part = self._unary()
+        self.depth -= 1
+        self.types.want(part, Type.number, "`-` needs a number")
+        if isinstance(part.node, n.Literal) and isinstance(part.node.value, float):
+            node: Node = n.Literal(0.0 - part.node.value, Type.number)
+        else:
+            node = n.Negate(part.node)
+        return Part(node, Type.number, start, part.end)
+
+    def _atom(self) -> Part:
+        token = self.read.peek()
+        if token.kind == "op" and token.text == "(":
+            self.read.next()
+            inner = self._or()
+            end = self.read.expect_op(")").end
+            return Part(inner.node, inner.type, token.start, end)
+        if token.kind in ("number", "text"):
+            return self._constant()
+        if token.kind == "quoted":
+            self.read.next()
+            return self._column(token, token.text[1:-1].replace('""', '"'))
+        if token.kind != "word":
+            self.read.unexpected(token, wanted="a value")
+        word = token.text.lower()
+        if word in ("true", "false", "null"):
+            return self._constant()
+        if word in ("date", "timestamp") and self.read.peek(1).kind == "text":
+            return self._constant()
+        if word == "case":
+            return self._case()
+        if self.read.op("(", ahead=1) and word not in n.KEYWORDS:
+            return self._call()
+        if word in n.KEYWORDS:
+            self.read.fail(
+                f"unexpected `{token.text}`",
+                token,
+                why="a value was expected here",
+                fix=f'a column of this name is written "{token.text}"',
+            )
+        self.read.next()
+        return self._column(token, token.text)
+
+    def _column(self, token: Token, name: str) -> Part:
+        column = self.columns.get(name)
+        if column is None:
+            near = nearest(name, self.columns)
+            if near is not None:
+                fix = f"did you mean `{near}`?"
+            elif token.kind == "quoted":
+                fix = f"double quotes name a column; text takes single quotes: '{name}'"
+            else:
+                fix = f"declared columns: {', '.join(sorted(self.columns)) or 'none'}"
+            self.read.fail(f"unknown column `{name}`", token, fix=fix, code="DPR122")
+        self.used.add(name)
+        kind = COLUMN_TYPES[column.kind]
+        return Part(n.ColumnRef(name, kind), kind, token.start, token.end)
+
+    def _constant(self) -> Part:
+        token = self.read.next()
+        if token.kind == "op" and token.text == "-" and self.read.peek().kind == "number":
+            part = self._constant()
+            assert isinstance(part.node, n.Literal)
+            assert isinstance(part.node.value, float)
+            node = n.Literal(0.0 - part.node.value, Type.number)
+            return Part(node, Type.number, token.start, part.end)
+        word = token.text.lower() if token.kind == "word" else ""
+        if token.kind == "number":
+            value = float(token.text)
+            if not math.isfinite(value):
+                self.read.fail(f"the number {token.text[:20]} is too large", token, code="DPR126")
+            return Part(n.Literal(value, Type.number), Type.number, token.start, token.end)
+        if token.kind == "text":
+            text = token.text[1:-1].replace("''", "'")
+            if "\0" in text or text.encode("utf-8", "ignore").decode() != text:
+                self.read.fail("text holds what UTF-8 cannot", token, code="DPR126")
+            return Part(n.Literal(text, Type.text), Type.text, token.start, token.end)
+        if word in ("true", "false"):
+            node = n.Literal(word == "true", Type.boolean)
+            return Part(node, Type.boolean, token.start, token.end)
+        if word == "null":
+            return Part(n.Literal(None, Type.null), Type.null, token.start, token.end)
+        if word in ("date", "timestamp") and self.read.peek().kind == "text":
+            part = self._constant()
+            whole = Part(part.node, part.type, token.start, part.end)
+            return self.types.read_time(whole, Type(word))
+        if token.kind == "quoted":
+            self.read.fail(
+                "a constant was expected here",
+                token,
+                why="double quotes name a column",
+                fix=f"text takes single quotes: '{token.text[1:-1]}'",
+            )
+        self.read.fail(
+            "a constant was expected here", token, fix="numbers, 'text', true, false or dates"
+        )
+
+    def _case(self) -> Part:
+        start = self.read.next().start
+        if not self.read.word("when"):
+            self.read.fail(
+                "`case` is followed by `when`",
+                self.read.peek(),
+                fix="write `case when column = 'x' then … else … end`",
+            )
+        conditions: list[Part] = []
+        values: list[Part] = []
+        while self.read.word("when"):
+            self.read.next()
+            conditions.append(self._or())
+            self.types.want(conditions[-1], Type.boolean, "`when` takes a condition")
+            self.read.expect_word("then")
+            values.append(self._or())
+        if self.read.word("else"):
+            self.read.next()
+            values.append(self._or())
+        else:
+            at = self.read.peek()
+            values.append(Part(n.Literal(None, Type.null), Type.null, at.start, at.end))
+        end = self.read.expect_word("end").end
+        return self._choice(conditions, values, start, end)
+
+    def _choice(self, conditions: list[Part], values: list[Part], start: int, end: int) -> Part:
+        unified = self.types.unify(values, "all branches yield one type", nulls=True)
+        branches = tuple((c.node, v.node) for c, v in zip(conditions, unified, strict=False))
+        kind = common(unified)
+        return Part(n.Case(branches, unified[-1].node), kind, start, end)
+
+    def _call(self) -> Part:
+        token = self.read.next()
+        name = token.text.lower()
+        if name not in FUNCTIONS:
+            near = nearest(name, FUNCTIONS)
+            self.read.fail(
+                f"unknown function `{token.text}`",
+                token,
+                why="a filter sees one row and a fixed list of functions",
+                fix=f"did you mean `{near}`?" if near else f"available: {', '.join(FUNCTIONS)}",
+                code="DPR124",
+            )
+        self.read.next()
+        arguments: list[Part] = []
+        if not self.read.op(")"):
+            arguments.append(self._or())
+            while self.read.op(","):
+                self.read.next()
+                arguments.append(self._or())
+        end = self.read.expect_op(")").end
+        wanted = {"if": 3}.get(name, 1)
+        if len(arguments) != wanted if name != "coalesce" else len(arguments) < 2:
+            count = "two or more arguments" if name == "coalesce" else f"{wanted} argument(s)"
+            self.read.fail(f"`{name}` takes {count}", token, code="DPR124")
+        if name == "if":
+            self.types.want(arguments[0], Type.boolean, "`if` starts with a condition")
+            return self._choice(arguments[:1], arguments[1:], token.start, end)
+        if name == "coalesce":
+            parts = self.types.unify(arguments, "`coalesce` takes values of one type", nulls=True)
+            node: Node = n.Coalesce(tuple(p.node for p in parts))
+            return Part(node, common(parts), token.start, end)
+        part = arguments[0]
+        if name == "abs":
+            self.types.want(part, Type.number, "`abs` takes a number")
+            return Part(n.Absolute(part.node), Type.number, token.start, end)
+        return self._time_call(name, part, token, end)
+
+    def _time_call(self, name: str, part: Part, token: Token, end: int) -> Part:
+        if part.type is Type.text and isinstance(part.node, n.Literal):
+            long = name in ("hour", "timestamp") or len(cast("str", part.node.value)) > 10
+            part = self.types.read_time(part, Type.timestamp if long else Type.date)
+        allowed = {Type.timestamp} if name == "hour" else {Type.date, Type.timestamp}
+        if part.type not in allowed:
+            names = "timestamp" if name == "hour" else "date or timestamp"
+            self.read.fail(
+                f"`{name}` takes a {names}, not {article(part.type)}", part, code="DPR123"
+            )
+        if name == "timestamp":
+            widened = self.types.widen(part)
+            return Part(widened.node, Type.timestamp, token.start, end)
+        kind = cast("n.PartName", name)
+        return Part(n.DatePart(kind, part.node), Type.number, token.start, end)
+
+
+def _depth(node: Node) -> int:
+    """Return the tree's height; iterative, because it runs before the height is known."""
+    height, level = 0, [node]
+    while level:
+        height += 1
+        level = [child for parent in level for child in n.children(parent)]
+    return height

@@ -1,0 +1,266 @@
+"""The release block: a schema's default, with a pipeline's or a caller's merged over it.
+
+Key by key; lists replace lists, and null removes a key. The result is checked against the schema's
+columns, so that a wrong name is found with its line before anything is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import NoReturn
+
+from dprelease.errors import ConfigError
+from dprelease.numeric import exact, plain
+from dprelease.query.expression import parse_condition
+from dprelease.query.statistic import parse_statistics
+from dprelease.schema.column import Column, Kind
+from dprelease.schema.naming import nearest
+from dprelease.schema.paths import confined, read_keys
+from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
+from dprelease.schema.unit import EdgeUnit
+
+__all__ = ["merge_release"]
+
+Lines = Mapping[tuple[str | int, ...], str]
+NUMERIC = frozenset({Kind.integer, Kind.number, Kind.boolean})
+GRAPH = ("algebraic_connectivity", "degree", "laplacian_eigenvalues")
+
+
+def merge_release(
+    schema: TableSchema,
+    override: Mapping[str, object] | None = None,
+    origin: str = "arguments",
+    lines: Lines | None = None,
+) -> ReleaseSpec:
+    """Return the schema's release block with `override` merged over it, checked.
+
+    Args:
+        schema: a loaded schema; its `release_raw` may be empty.
+        override: keys of a release block (epsilon, delta, by, keys_from, where, loss, statistics,
+            allow); a single text stands for a list of one. None as a value removes a key.
+        origin: where the override comes from, for messages.
+        lines: place in the override to `file:line`.
+
+    Raises:
+        ConfigError: an unknown key (DPR110), no epsilon or statistics (DPR111), wrong values
+            (DPR112, DPR113), epsilon, delta or shares out of range (DPR119), unknown column
+            (DPR122), faulty expression (DPR12x) or statistic (DPR13x), unusable key (DPR136).
+    """
+    return _Merge(schema, override or {}, origin, lines or {}).spec()
+
+
+class _Merge:
+    def __init__(
+        self, schema: TableSchema, override: Mapping[str, object], origin: str, lines: Lines
+    ) -> None:
+        self.schema = schema
+        self.origin = origin
+        self.own = frozenset(override)
+        kept = {k: v for k, v in schema.release_raw.items() if k not in override}
+        given = {k: [v] if k in _LISTS and isinstance(v, str) else v for k, v in override.items()}
+        merged = {**kept, **given}
+        self.raw = {k: v for k, v in merged.items() if v is not None}
+        self.lines = {
+            **{k: v for k, v in schema.release_lines.items() if k and k[0] not in override},
+            **lines,
+        }
+
+    def at(self, *place: str | int) -> str:
+        """Return `file:line` of the deepest known part of `place`."""
+        for size in range(len(place), 0, -1):
+            if place[:size] in self.lines:
+                return self.lines[place[:size]]
+        if (place and place[0] in self.own) or not self.schema.release_raw:
+            return f"{self.origin}: {place[0]}" if place else self.origin
+        return self.lines.get((), self.origin)
+
+    def _fail(self, what: str, *place: str | int, fix: str | None, code: str) -> NoReturn:
+        raise ConfigError(what, where=self.at(*place), fix=fix, code=code)
+
+    def spec(self) -> ReleaseSpec:
+        from dprelease.schema.faults import checked
+        from dprelease.schema.models import ReleaseModel
+
+        model = checked(ReleaseModel, self.raw, self)
+        epsilon = self._epsilon()
+        if not model.statistics:
+            self._fail(
+                "the release has no statistics",
+                "statistics",
+                fix="add e.g. `statistics: [count]`",
+                code="DPR111",
+            )
+        below = {k[1:]: v for k, v in self.lines.items() if k and k[0] == "statistics"}
+        origin = self.at("statistics")
+        statistics = parse_statistics(model.statistics, origin=origin, lines=below)
+        self._keys(model.by, statistics)
+        for statistic in statistics:
+            self._statistic(statistic)
+        self._shares(statistics)
+        if model.where is not None:
+            parse_condition(model.where, self.schema.columns, origin=self.at("where"))
+        return ReleaseSpec(
+            statistics=statistics,
+            epsilon=epsilon,
+            delta=self._delta(),
+            by=tuple(model.by),
+            keys_from=self._key_file(tuple(model.by)),
+            where=model.where,
+            loss=model.loss or "absolute",
+            allow=tuple(model.allow),
+            origin=self.at(),
+            where_origin=self.at("where") if model.where is not None else "",
+        )
+
+    def _epsilon(self) -> Fraction:
+        if "epsilon" not in self.raw:
+            self._fail(
+                "the release has no epsilon",
+                "epsilon",
+                fix="add e.g. `epsilon: 1.0`",
+                code="DPR111",
+            )
+        value = exact(self.raw["epsilon"])
+        if not isinstance(value, Fraction) or value <= 0:
+            self._fail(
+                f"epsilon is {plain(value)}",
+                "epsilon",
+                fix="give a finite number above 0, e.g. `epsilon: 1.0`",
+                code="DPR119",
+            )
+        return value
+
+    def _delta(self) -> Fraction:
+        value = exact(self.raw.get("delta", 0))
+        if not isinstance(value, Fraction) or not 0 <= value < 1:
+            self._fail(
+                f"delta is {plain(value)}",
+                "delta",
+                fix="give a number from 0 to below 1, e.g. `delta: 0.000001`",
+                code="DPR119",
+            )
+        return value
+
+    def _shares(self, statistics: tuple[StatisticSpec, ...]) -> None:
+        # Shares of exactly 1 may leave statistics without one: those of a shared block ride along
+        # (the planner knows which).
+        total = sum((s.share for s in statistics if s.share is not None), Fraction(0))
+        if total > 1:
+            self._fail(
+                f"the shares add up to {plain(total)}",
+                "statistics",
+                fix="lower a share: together they are parts of one epsilon",
+                code="DPR119",
+            )
+
+    # --- names
+
+    def column(self, name: str, where: str) -> Column:
+        column = self.schema.columns.get(name)
+        if column is None:
+            near = nearest(name, self.schema.columns)
+            raise ConfigError(
+                f"unknown column `{name}`",
+                where=where,
+                fix=f"did you mean `{near}`?"
+                if near
+                else f"declared columns: {', '.join(self.schema.columns)}",
+                code="DPR122",
+            )
+        return column
+
+    def _keys(self, by: list[str], statistics: tuple[StatisticSpec, ...]) -> None:
+        for i, name in enumerate(by):
+            column = self.column(name, self.at("by", i))
+            if column.kind not in (Kind.category, Kind.boolean):
+                self._fail(
+                    f"cannot group by `{name}`: it is of kind {column.kind}",
+                    "by",
+                    i,
+                    fix=f"declare `{name}` as a category with its public `values`",
+                    code="DPR136",
+                )
+            if name in by[:i]:
+                self._fail(f"`{name}` appears twice in `by`", "by", i, fix=None, code="DPR136")
+        for statistic in statistics:
+            if statistic.name in by:
+                raise ConfigError(
+                    f"`{statistic.name}` is published beside a grouping column of that name",
+                    where=statistic.origin,
+                    fix=f'{{statistic: "{statistic.text}", as: OTHER_NAME}}',
+                    code="DPR134",
+                )
+
+    def _statistic(self, spec: StatisticSpec) -> None:
+        graph = isinstance(self.schema.unit, EdgeUnit)
+        if (spec.function in GRAPH) != graph:
+            raise ConfigError(
+                f"`{spec.function}` needs {'an edge table' if not graph else 'a table of rows'}",
+                where=spec.origin,
+                fix=f"with the edge unit: {', '.join(GRAPH)}"
+                if graph
+                else "declare `unit: {edge: …}` for a table of edges",
+                code="DPR133",
+            )
+        if graph or spec.function == "count":
+            return
+        if spec.function == "proportion":
+            parse_condition(spec.arguments[0], self.schema.columns, origin=spec.origin)
+            return
+        names = spec.arguments
+        names = names[:1] if spec.function in ("histogram", "quantile") else names
+        for name in names:
+            column = self.column(name, spec.origin)
+            if spec.function != "count_distinct" and column.kind not in NUMERIC:
+                raise ConfigError(
+                    f"`{spec.text}` needs a number, `{name}` is of kind {column.kind}",
+                    where=spec.origin,
+                    fix=_instead(spec.function, column),
+                    code="DPR133",
+                )
+        if len(set(names)) < len(names):
+            raise ConfigError(
+                f"`{spec.text}` names a column twice",
+                where=spec.origin,
+                fix=f'for one column write "variance({names[0]})"',
+                code="DPR133",
+            )
+
+    def _key_file(self, by: tuple[str, ...]) -> tuple[tuple[str, ...], ...] | None:
+        value = self.raw.get("keys_from")
+        if value is None:
+            return None
+        origin = self.at("keys_from")
+        if not by:
+            self._fail("`keys_from` needs `by`", "keys_from", fix="add `by: […]`", code="DPR136")
+        if not isinstance(value, str | Path):
+            self._fail("`keys_from` is a path", "keys_from", fix="e.g. keys.csv", code="DPR112")
+        if isinstance(value, str):  # a caller's; files' paths were resolved when they were read
+            folder = self.schema.root or Path.cwd()
+            value = confined(value, base=folder, root=folder, origin=origin)
+        keys = read_keys(value, by, origin)
+        for i, name in enumerate(by):
+            known = frozenset(self.schema.columns[name].keys)
+            strange = next((key[i] for key in keys if key[i] not in known), None)
+            if strange is not None:
+                self._fail(
+                    f"the key file's `{strange}` is not a declared value of `{name}`",
+                    "keys_from",
+                    fix=f"add it to the values of `{name}`, or correct it",
+                    code="DPR117",
+                )
+        return keys
+
+
+_LISTS = ("by", "statistics", "allow")
+
+
+def _instead(function: str, column: Column) -> str:
+    if column.kind is Kind.category and function == "histogram":
+        return f"group by it: `by: [{column.name}]` with the statistic count"
+    if column.kind is Kind.category:
+        value = column.values[0] if column.values else "x"
+        return f"for a share of rows write \"proportion({column.name} = '{value}')\""
+    return f"declare `{column.name}` as integer or number with a range"

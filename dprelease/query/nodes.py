@@ -1,0 +1,304 @@
+"""The expression language's syntax tree: frozen nodes, their types, canonical text and size.
+
+Numbers are doubles; null is a value of every type. An arithmetic result that is not finite counts
+as null. `may_overflow` tells where a node's plain double arithmetic can hold such a result: sums,
+differences, products and dividends carry infinities and NaN along unchanged, so the guard that
+turns them into null is needed only where a node is consumed by anything else. Guarding every
+operation instead would double the SQL text per level.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Literal as Choice
+
+__all__ = [
+    "KEYWORDS",
+    "Absolute",
+    "Arithmetic",
+    "ArithmeticOp",
+    "AsTimestamp",
+    "Between",
+    "Case",
+    "Coalesce",
+    "ColumnRef",
+    "Compare",
+    "CompareOp",
+    "DatePart",
+    "In",
+    "IsNull",
+    "Literal",
+    "Logic",
+    "Negate",
+    "Node",
+    "Not",
+    "PartName",
+    "Type",
+    "Value",
+    "canonical_text",
+    "children",
+    "may_overflow",
+    "sql_size",
+]
+
+Value = None | bool | float | str | date | datetime
+ArithmeticOp = Choice["+", "-", "*", "/", "%"]
+CompareOp = Choice["=", "!=", "<", "<=", ">", ">="]
+PartName = Choice["year", "month", "day", "hour", "weekday"]
+KEYWORDS = frozenset(
+    "and or not in between is null true false case when then else end".split()  # noqa: SIM905
+)
+
+
+class Type(StrEnum):
+    """What an expression yields."""
+
+    number = "number"
+    text = "text"
+    boolean = "boolean"
+    date = "date"
+    timestamp = "timestamp"
+    null = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; numbers are finite floats, never -0.0."""
+
+    value: Value
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """The row's value in one column."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`left op right` in doubles; x / 0 and x % 0 are null; % takes the dividend's sign."""
+
+    op: ArithmeticOp
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    """`-operand`."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Absolute:
+    """`abs(operand)`."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class DatePart:
+    """`part(operand)` as a number; weekday is 1 (Monday) to 7 (Sunday)."""
+
+    part: PartName
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class AsTimestamp:
+    """A date read as its midnight, UTC."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left op right`, operands of one type."""
+
+    op: CompareOp
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """`low <= operand <= high`, three-valued."""
+
+    operand: Node
+    low: Node
+    high: Node
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """Whether the operand equals one of the non-null constants."""
+
+    operand: Node
+    options: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Whether the operand is null; never null itself."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Three-valued negation."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """Three-valued conjunction or disjunction of two or more operands."""
+
+    op: Choice["and", "or"]
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The value of the first branch whose condition is true, else `otherwise`."""
+
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesce:
+    """The first option that is not null."""
+
+    options: tuple[Node, ...]
+
+
+Node = (
+    Literal
+    | ColumnRef
+    | Arithmetic
+    | Negate
+    | Absolute
+    | DatePart
+    | AsTimestamp
+    | Compare
+    | Between
+    | In
+    | IsNull
+    | Not
+    | Logic
+    | Case
+    | Coalesce
+)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """Return the direct operands, in order."""
+    match node:
+        case Arithmetic() | Compare():
+            return node.left, node.right
+        case Between():
+            return node.operand, node.low, node.high
+        case In():
+            return node.operand, *node.options
+        case Logic():
+            return node.operands
+        case Case():
+            return *(part for branch in node.branches for part in branch), node.otherwise
+        case Coalesce():
+            return node.options
+        case Literal() | ColumnRef():
+            return ()
+        case _:
+            return (node.operand,)
+
+
+def may_overflow(node: Node) -> bool:
+    """Return whether the unguarded double may be an infinity or NaN that stands for null."""
+    match node:
+        case Arithmetic():
+            return True
+        case Negate() | Absolute():
+            return may_overflow(node.operand)
+        case _:
+            return False
+
+
+def sql_size(node: Node) -> int:
+    """Return the number of nodes of the guarded SQL form (guards repeat their operand)."""
+    size = 1
+    for i, child in enumerate(children(node)):
+        carried = isinstance(node, Negate | Absolute) or (
+            isinstance(node, Arithmetic) and not (node.op in "/%" and i == 1)
+        )
+        size += sql_size(child) * (2 if may_overflow(child) and not carried else 1)
+    return size
+
+
+def canonical_text(node: Node) -> str:
+    """Return one fixed spelling of `node`; it parses back to the same tree."""
+    match node:
+        case Literal():
+            return _literal(node)
+        case ColumnRef(name=name):
+            plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name.lower() not in KEYWORDS
+            return name if plain else '"' + name.replace('"', '""') + '"'
+        case Arithmetic(op=op, left=left, right=right) | Compare(op=op, left=left, right=right):
+            return f"{_operand(left)} {op} {_operand(right)}"
+        case Negate(operand=inner):
+            return f"-{_operand(inner)}"
+        case Absolute(operand=inner):
+            return f"abs({canonical_text(inner)})"
+        case DatePart(part=part, operand=inner):
+            return f"{part}({canonical_text(inner)})"
+        case AsTimestamp(operand=inner):
+            return f"timestamp({canonical_text(inner)})"
+        case Between(operand=inner, low=low, high=high):
+            return f"{_operand(inner)} between {_operand(low)} and {_operand(high)}"
+        case In(operand=inner, options=options):
+            return f"{_operand(inner)} in ({', '.join(map(_literal, options))})"
+        case IsNull(operand=inner):
+            return f"{_operand(inner)} is null"
+        case Not(operand=inner):
+            return f"not {_operand(inner)}"
+        case Logic(op=op, operands=operands):
+            return f" {op} ".join(map(_operand, operands))
+        case Case(branches=branches, otherwise=otherwise):
+            whens = " ".join(
+                f"when {canonical_text(c)} then {canonical_text(v)}" for c, v in branches
+            )
+            return f"case {whens} else {canonical_text(otherwise)} end"
+        case Coalesce(options=options):
+            return f"coalesce({', '.join(map(canonical_text, options))})"
+
+
+def _operand(node: Node) -> str:
+    text = canonical_text(node)
+    atomic = isinstance(
+        node, Literal | ColumnRef | Absolute | DatePart | AsTimestamp | Coalesce | Case
+    )
+    return text if atomic else f"({text})"
+
+
+def _literal(node: Literal) -> str:
+    match node.value:
+        case None:
+            return "null"
+        case bool(value):
+            return "true" if value else "false"
+        case float(value):
+            return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+        case str(value):
+            return "'" + value.replace("'", "''") + "'"
+        case datetime() as value:
+            return f"timestamp '{value.isoformat(sep=' ')}'"
+        case date() as value:
+            return f"date '{value.isoformat()}'"

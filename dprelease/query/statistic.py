@@ -1,0 +1,482 @@
+"""Statistics as text: `mean(age)`, `histogram(hour, [0, 6, 12, 18, 24])`, or a mapping of options.
+
+Only the form is checked here; `dprelease.query.release` checks names and kinds against a schema.
+Arguments are texts: a column's name (unquoted), a condition as written, a quantile's p, and one
+argument per histogram edge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import NoReturn
+
+from dprelease.errors import ArgumentError, ConfigError
+from dprelease.numeric import exact
+from dprelease.schema.domain import Domain
+from dprelease.schema.naming import nearest
+from dprelease.schema.table import StatisticSpec
+
+__all__ = [
+    "FORMS",
+    "Form",
+    "parse_edges",
+    "parse_statistic",
+    "parse_statistics",
+    "read_probability",
+    "split_arguments",
+    "unquoted",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a statistic is written: the number of its arguments and an example."""
+
+    least: int
+    most: int
+    example: str
+
+
+FORMS: Mapping[str, Form] = {
+    "count": Form(0, 1, "count"),
+    "sum": Form(1, 1, "sum(age)"),
+    "mean": Form(1, 1, "mean(age)"),
+    "variance": Form(1, 1, "variance(age)"),
+    "std": Form(1, 1, "std(age)"),
+    "proportion": Form(1, 1, "proportion(age > 65)"),
+    "histogram": Form(2, 2, "histogram(hour, [0, 6, 12, 18, 24])"),
+    "quantile": Form(2, 2, "quantile(age, 0.9)"),
+    "median": Form(1, 1, "median(age)"),
+    "min": Form(1, 1, "min(age)"),
+    "max": Form(1, 1, "max(age)"),
+    "count_distinct": Form(1, 1, "count_distinct(region)"),
+    "covariance": Form(2, 2, "covariance(age, bmi)"),
+    "correlation": Form(2, 2, "correlation(age, bmi)"),
+    "eigenvalues": Form(2, 64, "eigenvalues(age, bmi)"),
+    "algebraic_connectivity": Form(0, 0, "algebraic_connectivity"),
+    "degree": Form(1, 1, "degree(node)"),
+    "laplacian_eigenvalues": Form(0, 0, "laplacian_eigenvalues"),
+}
+OPTIONS = (
+    "statistic",
+    "as",
+    "domain",
+    "share",
+    "weight",
+    "spikes",
+    "mechanism",
+    "max_rows_per_group",
+)
+MAX_TEXT = 4096
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_SYMBOLS = {
+    ">=": " ge ",
+    "<=": " le ",
+    "!=": " ne ",
+    "<>": " ne ",
+    "==": " eq ",
+    ">": " gt ",
+    "<": " lt ",
+    "=": " eq ",
+    "+": " plus ",
+    "*": " times ",
+    "/": " over ",
+    "%": " mod ",
+}
+
+
+def parse_statistics(
+    items: Sequence[object],
+    *,
+    origin: str,
+    lines: Mapping[tuple[str | int, ...], str] | None = None,
+) -> tuple[StatisticSpec, ...]:
+    """Parse a list of statistics and refuse two with one published name.
+
+    Args:
+        items: texts or mappings.
+        origin: `file:line` of the list.
+        lines: place relative to the list, `(2, "as")`, to `file:line`.
+
+    Raises:
+        ConfigError: as `parse_statistic`, or a name is used twice (DPR134).
+    """
+    lines = lines or {}
+    specs: list[StatisticSpec] = []
+    for i, item in enumerate(items):
+        where = lines.get((i,), f"{origin}, item {i + 1}")
+        if isinstance(item, str) and _open_brackets(item) > 0:
+            _comma_split([str(x) for x in items[i:] if isinstance(x, str | int | float)], where)
+        below = {str(k[1]): v for k, v in lines.items() if len(k) == 2 and k[0] == i}
+        spec = parse_statistic(item, origin=where, lines=below)
+        taken = next((s for s in specs if s.name == spec.name), None)
+        if taken is not None:
+            raise ConfigError(
+                f"two statistics are published as `{spec.name}`",
+                where=spec.origin,
+                why=f"the other one stands at {taken.origin}",
+                fix=f'give one a name of its own: {{statistic: "{spec.text}", as: OTHER_NAME}}',
+                code="DPR134",
+            )
+        specs.append(spec)
+    return tuple(specs)
+
+
+def parse_statistic(
+    item: object, *, origin: str, lines: Mapping[str, str] | None = None
+) -> StatisticSpec:
+    """Parse one statistic, a text or a mapping with the key `statistic`.
+
+    Args:
+        item: `mean(age)`, or `{statistic: mean(age), as: …, domain: …, share: …, weight: …,
+            spikes: allow|forbid, mechanism: …, max_rows_per_group: …}`.
+        origin: `file:line`.
+        lines: option name to `file:line`.
+
+    Raises:
+        ConfigError: syntax (DPR130), unknown statistic (DPR131), a comma split by YAML (DPR132),
+            wrong arguments (DPR133), faulty option (DPR135), unknown option (DPR110).
+    """
+    if isinstance(item, str):
+        function, arguments = _call(item, origin)
+        name = _default_name(function, arguments)
+        return StatisticSpec(item.strip(), function, arguments, name, origin=origin)
+    if not isinstance(item, Mapping):
+        raise ConfigError(
+            "a statistic is a text or a mapping",
+            where=origin,
+            fix='write e.g. "mean(age)"',
+            code="DPR130",
+        )
+    return _from_mapping(item, origin, lines or {})
+
+
+def _from_mapping(
+    item: Mapping[object, object], origin: str, lines: Mapping[str, str]
+) -> StatisticSpec:
+    text = item.get("statistic")
+    for key in item:
+        if isinstance(text, str) and _open_brackets(text) > 0 and str(key).endswith(")"):
+            _comma_split([text, str(key)], lines.get("statistic", origin))
+        if key not in OPTIONS:
+            name = str(key)
+            if _open_brackets(name) > 0:
+                _comma_split([name, "…"], lines.get(name, origin))
+            near = nearest(name, OPTIONS)
+            raise ConfigError(
+                f"unknown key `{name}`",
+                where=lines.get(name, origin),
+                fix=f"did you mean `{near}`?" if near else f"known keys: {', '.join(OPTIONS)}",
+                code="DPR110",
+            )
+    if not isinstance(text, str):
+        raise ConfigError(
+            "a statistic's mapping needs the key `statistic` with a text",
+            where=lines.get("statistic", origin),
+            fix='write e.g. {statistic: "mean(age)", as: mean_age}',
+            code="DPR130",
+        )
+    function, arguments = _call(text, lines.get("statistic", origin))
+    options = _Options(item, origin, lines)
+    domain, step = options.domain()
+    return StatisticSpec(
+        text=text.strip(),
+        function=function,
+        arguments=arguments,
+        name=options.name() or _default_name(function, arguments),
+        domain=domain,
+        step=step,
+        share=options.share(),
+        weight=options.weight(),
+        spikes=options.choice("spikes", ("allow", "forbid"), "allow") == "allow",
+        mechanism=options.mechanism(),
+        max_rows=options.max_rows(),
+        origin=origin,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """Readers of one mapping's options; None counts as not given."""
+
+    item: Mapping[object, object]
+    origin: str
+    lines: Mapping[str, str]
+
+    def _fail(self, key: str, what: str, fix: str) -> NoReturn:
+        raise ConfigError(what, where=self.lines.get(key, self.origin), fix=fix, code="DPR135")
+
+    def _positive(self, key: str) -> Fraction | None:
+        value = self.item.get(key)
+        if value is None:
+            return None
+        try:
+            number = exact(value, key)
+        except ArgumentError:
+            number = Fraction(0)
+        if not isinstance(number, Fraction) or number <= 0:
+            self._fail(key, f"`{key}` must be a finite number above 0", f"e.g. `{key}: 0.5`")
+        return number
+
+    def name(self) -> str | None:
+        value = self.item.get("as")
+        if value is None:
+            return None
+        if not isinstance(value, str) or not _NAME.fullmatch(value):
+            self._fail(
+                "as",
+                "`as` must be a plain name",
+                "letters, digits and underscores, not starting with a digit, at most 63",
+            )
+        return value
+
+    def share(self) -> Fraction | None:
+        share = self._positive("share")
+        if share is not None and share > 1:
+            self._fail("share", "`share` is more than 1", "a share is a part of epsilon: 0 to 1")
+        return share
+
+    def weight(self) -> Fraction:
+        weight = self._positive("weight")
+        return Fraction(1) if weight is None else weight
+
+    def choice(self, key: str, allowed: tuple[str, ...], default: str) -> str:
+        value = self.item.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, str) or value not in allowed:
+            self._fail(key, f"`{key}` is one of {', '.join(allowed)}", f"`{key}: {allowed[0]}`")
+        return value
+
+    def mechanism(self) -> str | None:
+        value = self.item.get("mechanism")
+        if value is None:
+            return None
+        if not isinstance(value, str) or not _NAME.fullmatch(value):
+            self._fail("mechanism", "`mechanism` must be a name", "e.g. `mechanism: staircase`")
+        return value
+
+    def max_rows(self) -> int | None:
+        value = self.item.get("max_rows_per_group")
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            self._fail(
+                "max_rows_per_group",
+                "`max_rows_per_group` must be a whole number of at least 1",
+                "`max_rows_per_group: 1`",
+            )
+        return value
+
+    def domain(self) -> tuple[Domain | None, Fraction | None]:
+        value = self.item.get("domain")
+        if value is None:
+            return None, None
+        if not isinstance(value, Mapping):
+            self._fail("domain", "`domain` is a mapping", "`domain: {range: [0, 100]}`")
+        for key in value:
+            if key not in ("range", "forbidden", "step"):
+                near = nearest(str(key), ("range", "forbidden", "step"))
+                fix = f"did you mean `{near}`?" if near else "known keys: range, forbidden, step"
+                raise ConfigError(
+                    f"unknown key `{key}`",
+                    where=self.lines.get("domain", self.origin),
+                    fix=fix,
+                    code="DPR110",
+                )
+        step = _Options({"step": value.get("step")}, self.origin, {"step": self._at()})
+        return self._range(value), step._positive("step")
+
+    def _at(self) -> str:
+        return self.lines.get("domain", self.origin)
+
+    def _range(self, value: Mapping[object, object]) -> Domain | None:
+        ends, gaps = value.get("range"), value.get("forbidden")
+        if ends is None and not gaps:
+            return None
+        if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
+            self._fail("domain", "a domain needs `range` with two ends", "`range: [0, 100]`")
+        gaps = [] if gaps is None else gaps
+        if not isinstance(gaps, Sequence) or isinstance(gaps, str):
+            self._fail("domain", "`forbidden` is a list of pairs", "`forbidden: [[40, 60]]`")
+        for gap in gaps:
+            if not isinstance(gap, Sequence) or isinstance(gap, str) or len(gap) != 2:
+                self._fail("domain", "`forbidden` is a list of pairs", "`forbidden: [[40, 60]]`")
+        try:
+            domain = Domain(ends[0], ends[1], forbidden=gaps)
+        except ArgumentError as error:
+            raise ConfigError(
+                error.what, where=self._at(), why=error.why, fix=error.fix, code="DPR135"
+            ) from None
+        if not domain.is_finite:
+            self._fail("domain", "a statistic's domain is finite", "give both ends a number")
+        return domain
+
+
+def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
+    """Return the function and its arguments' texts."""
+    body = text.strip()
+    if len(text) > MAX_TEXT:
+        raise ConfigError("a statistic is too long", where=origin, code="DPR130")
+    if _open_brackets(body) > 0:
+        _comma_split([body, "…"], origin)
+    found = re.fullmatch(r"([A-Za-z_]\w*)\s*(?:\((.*)\))?", body, re.DOTALL)
+    if found is None:
+        raise ConfigError(
+            f"`{body[:60]}` is not a statistic",
+            where=origin,
+            fix='write a name and its arguments: "mean(age)"',
+            code="DPR130",
+        )
+    function, inside = found.group(1), found.group(2)
+    form = FORMS.get(function)
+    if form is None:
+        near = nearest(function, FORMS)
+        raise ConfigError(
+            f"unknown statistic `{function}`",
+            where=origin,
+            fix=f"did you mean `{near}`?" if near else f"available: {', '.join(FORMS)}",
+            code="DPR131",
+        )
+    arguments = () if inside is None else split_arguments(inside, origin)
+    if function == "count" and arguments == ("*",):
+        arguments = ()
+    if not form.least <= len(arguments) <= form.most:
+        raise ConfigError(
+            f"`{function}` takes {_arity(form)}, not {len(arguments)}",
+            where=origin,
+            fix=f'write e.g. "{form.example}"',
+            code="DPR133",
+        )
+    if function == "count" and arguments not in ((), ("persons",)):
+        raise ConfigError(
+            f"`count({arguments[0][:40]})` is not a statistic",
+            where=origin,
+            why="count is of rows, count(persons) of units",
+            fix=f'for a condition write "proportion({arguments[0][:40]})", or filter with `where`',
+            code="DPR133",
+        )
+    if function == "quantile":
+        read_probability(arguments[1], origin)
+    if function == "histogram":
+        edges = parse_edges(arguments[1], origin)
+        return function, (unquoted(arguments[0]), *map(str, edges))
+    if function != "proportion":
+        arguments = tuple(map(unquoted, arguments))
+    return function, arguments
+
+
+def _arity(form: Form) -> str:
+    if form.least == form.most:
+        return "no argument" if form.most == 0 else f"{form.most} argument(s)"
+    return f"{form.least} to {form.most} arguments"
+
+
+def split_arguments(text: str, origin: str) -> tuple[str, ...]:
+    """Split at commas outside brackets and quotes; no text gives no arguments."""
+    parts, depth, quote, current = [], 0, "", ""
+    for char in text:
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "([":
+            depth += 1
+        elif char in ")]":
+            depth -= 1
+        if char == "," and depth == 0 and not quote:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += char
+    parts.append(current.strip())
+    if parts == [""]:
+        return ()
+    if depth != 0 or quote or "" in parts:
+        raise ConfigError(
+            "a statistic's arguments are not well formed",
+            where=origin,
+            why="a bracket or quote is not closed, or an argument is empty",
+            fix='write e.g. "covariance(age, bmi)"',
+            code="DPR130",
+        )
+    return tuple(parts)
+
+
+def unquoted(argument: str) -> str:
+    """Return the column an argument names: plain, or in double quotes."""
+    if len(argument) >= 2 and argument[0] == argument[-1] == '"':
+        return argument[1:-1].replace('""', '"')
+    return argument
+
+
+def read_probability(text: str, origin: str) -> Fraction:
+    """Return a quantile's p, strictly between 0 and 1; else ConfigError DPR133."""
+    try:
+        p = exact(text, "p")
+    except ArgumentError:
+        p = Fraction(-1)
+    if not isinstance(p, Fraction) or not 0 < p < 1:
+        raise ConfigError(
+            "a quantile's p lies strictly between 0 and 1",
+            where=origin,
+            fix='write e.g. "quantile(age, 0.9)"; for 0 and 1 use min and max',
+            code="DPR133",
+        )
+    return p
+
+
+def parse_edges(text: str, origin: str) -> tuple[Fraction, ...]:
+    """Return a histogram's edges, at least two, increasing and finite; else ConfigError DPR133."""
+    edges: list[Fraction] = []
+    inner = text.strip()
+    try:
+        if inner[:1] == "[" and inner[-1:] == "]":
+            for part in inner[1:-1].split(","):
+                value = exact(part, "edge")
+                edges += [value] if isinstance(value, Fraction) else []
+    except ArgumentError:
+        edges = []
+    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+        raise ConfigError(
+            "a histogram's edges are two or more increasing numbers in brackets",
+            where=origin,
+            fix='write e.g. "histogram(hour, [0, 6, 12, 18, 24])"',
+            code="DPR133",
+        )
+    return tuple(edges)
+
+
+def _open_brackets(text: str) -> int:
+    bare = re.sub(r"'[^']*'|\"[^\"]*\"", "", text)
+    return bare.count("(") - bare.count(")")
+
+
+def _comma_split(pieces: list[str], where: str) -> NoReturn:
+    whole = pieces[0]
+    for piece in pieces[1:]:
+        whole += f", {piece}"
+        if _open_brackets(whole) <= 0:
+            break
+    if _open_brackets(whole) > 0:
+        whole = whole.removesuffix(", …") + ", …)"
+    raise ConfigError(
+        f"`{pieces[0]}` is not closed: YAML split it at a comma",
+        where=where,
+        why="inside [ ] and { } a comma ends an unquoted text",
+        fix=f'put quotes around it: "{whole}"',
+        code="DPR132",
+    )
+
+
+def _default_name(function: str, arguments: tuple[str, ...]) -> str:
+    """Return a safe identifier for the published column."""
+    kept = arguments[:1] if function == "histogram" else arguments
+    text = " ".join([function, *kept])
+    for symbol, word in _SYMBOLS.items():
+        text = text.replace(symbol, word)
+    return re.sub(r"[^A-Za-z0-9]+", "_", text.replace("_", " ")).strip("_")[:63].strip("_")

@@ -1,0 +1,101 @@
+"""The bounded query as public JSON, so that the plan's hash covers it and a stranger reads it.
+
+Written: every code (column, allowed runs, step, null default), every primitive, the filter, the
+window, the contribution bounds. Read back, a condition becomes what it is to the arithmetic, a
+0/1 code whose column is the condition's text; that is enough to recompute every sensitivity, and
+cannot be run against rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, GroupKeys, Primitive, Window
+from dprelease.schema.column import Column, Kind
+from dprelease.schema.domain import GridSet
+
+__all__ = ["task_from_json", "task_to_json"]
+
+
+def task_to_json(query: BoundedQuery) -> dict[str, Any]:
+    """Return `query` as JSON data; the group keys themselves are in the plan."""
+    window = query.window
+    return {
+        "codes": [_code(c) for c in query.codes],
+        "primitives": [
+            {
+                "kind": p.kind,
+                "code": p.code,
+                "power": p.power,
+                "low": str(p.low),
+                "high": str(p.high),
+                "max_rows": p.max_rows,
+            }
+            for p in query.primitives
+        ],
+        "groups": [
+            {"column": c.name, "other": c.other, "null": c.null_label} for c in query.groups.columns
+        ],
+        "where": query.where.canonical if query.where else None,
+        "window": None
+        if window is None
+        else [window.column, window.start.isoformat(), window.end.isoformat()],
+        "user": query.user,
+        "max_groups": query.max_groups,
+        "max_rows": query.max_rows,
+        "max_rows_total": query.max_rows_total,
+    }
+
+
+def _code(code: Code) -> dict[str, Any]:
+    if isinstance(code, Condition):
+        return {"condition": code.expression.canonical}
+    return {
+        "column": code.column,
+        "runs": [[str(a), str(b)] for a, b in code.grid.runs],
+        "step": str(code.step),
+        "default": None if code.default is None else str(code.default),
+    }
+
+
+def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> BoundedQuery:
+    """Return the query for re-checking (not for running)."""
+    codes: list[Code] = []
+    for code in value["codes"]:
+        if "condition" in code:
+            codes.append(Fixed(code["condition"], GridSet(((0, 1),)), Fraction(1)))
+        else:
+            runs = tuple((int(a), int(b)) for a, b in code["runs"])
+            default = None if code["default"] is None else int(code["default"])
+            codes.append(Fixed(code["column"], GridSet(runs), Fraction(code["step"]), default))
+    groups = tuple(
+        Column(g["column"], Kind.category, other=g["other"], null_label=g["null"])
+        for g in value["groups"]
+    )
+    window = value["window"]
+    return BoundedQuery(
+        columns=groups,
+        groups=GroupKeys(groups, tuple(tuple(k) for k in keys)),
+        codes=tuple(codes),
+        primitives=tuple(
+            Primitive(
+                kind=p["kind"],
+                code=p["code"],
+                power=p["power"],
+                low=int(p["low"]),
+                high=int(p["high"]),
+                max_rows=p["max_rows"],
+            )
+            for p in value["primitives"]
+        ),
+        window=None
+        if window is None
+        else Window(window[0], datetime.fromisoformat(window[1]), datetime.fromisoformat(window[2])),
+        user=value["user"],
+        max_groups=value["max_groups"],
+        max_rows=value["max_rows"],
+        max_rows_total=value["max_rows_total"],
+    )

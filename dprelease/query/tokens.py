@@ -1,0 +1,179 @@
+"""Tokens of the expression language, and errors that point at them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn, Protocol
+
+from dprelease.errors import ConfigError
+
+__all__ = ["MAX_DEPTH", "Span", "Token", "TokenReader"]
+
+MAX_BYTES = 4096
+MAX_DEPTH = 64
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+    |(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+    |(?P<text>'(?:[^']|'')*')
+    |(?P<quoted>"(?:[^"]|"")+")
+    |(?P<word>[^\W\d]\w*)
+    |(?P<op><=|>=|<>|!=|==|&&|\|\||[-=<>+*/%(),!;])""",
+    re.VERBOSE,
+)
+
+
+class Span(Protocol):
+    """A stretch of the text, for pointing at."""
+
+    @property
+    def start(self) -> int:
+        """First character, from 0."""
+
+    @property
+    def end(self) -> int:
+        """One past the last character."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token; `kind` is number, text, quoted, word, op or end."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+class TokenReader:
+    """The tokens of one text and the reading position."""
+
+    def __init__(self, text: str, origin: str) -> None:
+        self.text = text
+        self.origin = origin
+        self.at = 0
+        if len(text.encode("utf-8", "replace")) > MAX_BYTES:
+            raise ConfigError(
+                "an expression is too long",
+                where=origin,
+                why=f"the limit is {MAX_BYTES} bytes",
+                fix="split it, or prepare the column in the source",
+                code="DPR121",
+            )
+        self.tokens = self._lex()
+
+    def _lex(self) -> list[Token]:
+        tokens: list[Token] = []
+        at = 0
+        while at < len(self.text):
+            found = _TOKEN.match(self.text, at)
+            if found is None:
+                self._bad_character(at)
+            assert found.lastgroup is not None
+            if found.lastgroup != "space":
+                tokens.append(Token(found.lastgroup, found.group(), at, found.end()))
+            at = found.end()
+        tokens.append(Token("end", "", len(self.text), len(self.text)))
+        return tokens
+
+    def _bad_character(self, at: int) -> NoReturn:
+        char = self.text[at]
+        here = Token("op", char, at, at + 1)
+        if char in "'\"":
+            self.fail("a quote is not closed", here, fix=f"add the closing {char}")
+        if char.isdigit() or char == ".":
+            end = at
+            while end < len(self.text) and (self.text[end].isalnum() or self.text[end] in "._"):
+                end += 1
+            here = Token("op", self.text[at:end], at, end)
+            self.fail(
+                f"`{here.text}` is not a number",
+                here,
+                fix="write a decimal such as 12.5, or quote text with single quotes",
+                code="DPR126",
+            )
+        self.fail(f"unexpected character {char!r}", here, fix="remove it")
+
+    def peek(self, ahead: int = 0) -> Token:
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
+
+    def next(self) -> Token:
+        token = self.peek()
+        self.at += 1
+        return token
+
+    def word(self, *words: str, ahead: int = 0) -> bool:
+        token = self.peek(ahead)
+        return token.kind == "word" and token.text.lower() in words
+
+    def op(self, *ops: str, ahead: int = 0) -> bool:
+        token = self.peek(ahead)
+        return token.kind == "op" and token.text in ops
+
+    def expect_op(self, op: str) -> Token:
+        if not self.op(op):
+            self.unexpected(self.peek(), wanted=f"`{op}`")
+        return self.next()
+
+    def expect_word(self, word: str) -> Token:
+        if not self.word(word):
+            self.unexpected(self.peek(), wanted=f"`{word}`")
+        return self.next()
+
+    def fail(
+        self,
+        what: str,
+        at: Span,
+        *,
+        why: str | None = None,
+        fix: str | None = None,
+        code: str = "DPR120",
+    ) -> NoReturn:
+        flat = re.sub(r"\s", " ", self.text)
+        left = max(0, at.start - 40)
+        shown = flat[left : at.start + 40]
+        width = max(1, min(at.end, left + len(shown)) - at.start)
+        caret = f"{shown}\n         {' ' * (at.start - left)}{'^' * width}"
+        raise ConfigError(
+            what,
+            where=f"{self.origin}, character {at.start + 1}",
+            why=f"{why}\n         {caret}" if why else caret,
+            fix=fix,
+            code=code,
+        )
+
+    def unexpected(self, token: Token, wanted: str = "") -> NoReturn:
+        if token.kind == "end":
+            self.fail(
+                "the expression ends too early",
+                token,
+                why=f"{wanted or 'a value'} is missing",
+                fix="complete it, or check its parentheses",
+            )
+        swaps = {"&&": "and", "||": "or", "!": "not"}
+        if token.text in swaps:
+            self.fail(
+                f"`{token.text}` is not an operator here", token, fix=f"write `{swaps[token.text]}`"
+            )
+        if token.kind == "word" and token.text.lower() in {"like", "ilike", "similar", "glob"}:
+            self.fail(
+                f"`{token.text}` is not part of the expression language",
+                token,
+                fix="list the wanted values: column in ('a', 'b')",
+                code="DPR124",
+            )
+        self.fail(
+            f"unexpected `{token.text}`",
+            token,
+            why=f"{wanted} was expected here" if wanted else "nothing can follow here",
+            fix="join conditions with and / or, and quote text with single quotes",
+        )
+
+    def too_deep(self, at: Span) -> NoReturn:
+        self.fail(
+            "the expression is nested too deeply",
+            at,
+            why=f"the limit is {MAX_DEPTH} levels",
+            fix="split it, or prepare the column in the source",
+            code="DPR121",
+        )

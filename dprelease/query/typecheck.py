@@ -1,0 +1,142 @@
+"""Types of the expression language: what fits together, and what a text constant becomes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import NoReturn, cast
+
+from dprelease.query import nodes as n
+from dprelease.query.nodes import Node, Type
+from dprelease.query.tokens import TokenReader
+
+__all__ = ["Part", "TypeChecker", "article", "common"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A parsed piece of the text: its tree, type and place."""
+
+    node: Node
+    type: Type
+    start: int
+    end: int
+
+
+class TypeChecker:
+    """Checks parts of one text; errors point into it."""
+
+    def __init__(self, read: TokenReader) -> None:
+        self.read = read
+
+    def read_time(self, part: Part, kind: Type) -> Part:
+        """Turn a text constant into a date or timestamp constant."""
+        assert isinstance(part.node, n.Literal)
+        text = cast("str", part.node.value)
+        form = r"\d{4}-\d\d-\d\d"
+        try:
+            if kind is Type.date and re.fullmatch(form, text, re.ASCII):
+                node = n.Literal(date.fromisoformat(text), Type.date)
+                return Part(node, Type.date, part.start, part.end)
+            tail = r"([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?"
+            if kind is Type.timestamp and re.fullmatch(form + tail, text, re.ASCII):
+                moment = datetime.fromisoformat(text)
+                if moment.tzinfo is not None:
+                    moment = moment.astimezone(UTC).replace(tzinfo=None)
+                node = n.Literal(moment, Type.timestamp)
+                return Part(node, Type.timestamp, part.start, part.end)
+        except (ValueError, OverflowError):
+            pass
+        example = "2013-01-31" if kind is Type.date else "2013-01-31 08:30"
+        self.read.fail(
+            f"'{text[:30]}' is not a {kind}", part, fix=f"write '{example}'", code="DPR126"
+        )
+
+    def want(self, part: Part, kind: Type, why: str) -> None:
+        if part.type is kind:
+            return
+        fix = None
+        if kind is Type.boolean and part.type is Type.number:
+            fix = "compare it, e.g. `> 0`"
+        elif kind is Type.boolean and part.type is Type.text:
+            fix = "compare it, e.g. `= 'x'`"
+        elif kind is Type.number and part.type is Type.boolean:
+            fix = "use if(condition, 1, 0)"
+        elif kind is Type.number and isinstance(part.node, n.Literal):
+            fix = "write the number without quotes"
+        self.read.fail(
+            f"{article(kind)} is needed here, this is {article(part.type)}",
+            part,
+            why=why,
+            fix=fix,
+            code="DPR123",
+        )
+
+    def unify(self, parts: list[Part], why: str, *, nulls: bool = False) -> list[Part]:
+        """Return `parts` in one type: text constants become dates, dates become timestamps."""
+        for part in parts:
+            if part.type is Type.null and not nulls:
+                self.read.fail(
+                    "a comparison with null is never true",
+                    part,
+                    fix="write `is null` or `is not null`",
+                    code="DPR123",
+                )
+        known: set[Type] = {p.type for p in parts if p.type is not Type.null}
+        if not known:
+            self.read.fail("at least one value must not be null", parts[0], why=why, code="DPR123")
+        times: set[Type] = known & {Type.date, Type.timestamp}
+        if times:
+            parts = [self.as_time(p, times) for p in parts]
+            if any(p.type is Type.timestamp for p in parts):
+                parts = [self.widen(p) if p.type is Type.date else p for p in parts]
+        target = common(parts)
+        for part in parts:
+            if part.type not in (target, Type.null):
+                self.mismatch(parts[0], part, target, why)
+        return parts
+
+    def as_time(self, part: Part, times: set[Type]) -> Part:
+        if part.type is not Type.text or not isinstance(part.node, n.Literal):
+            return part
+        short = len(cast("str", part.node.value)) <= 10
+        return self.read_time(part, Type.date if short and Type.date in times else Type.timestamp)
+
+    def widen(self, part: Part) -> Part:
+        if part.type is Type.timestamp:
+            return part
+        node: Node = n.AsTimestamp(part.node)
+        if isinstance(part.node, n.Literal):
+            day = cast("date", part.node.value)
+            node = n.Literal(datetime(day.year, day.month, day.day), Type.timestamp)
+        return Part(node, Type.timestamp, part.start, part.end)
+
+    def mismatch(self, first: Part, part: Part, target: Type, why: str) -> NoReturn:
+        shown = self.read.text[part.start : part.end]
+        fix = None
+        if target is Type.text and isinstance(part.node, n.Literal):
+            fix = f"quote it: '{shown}'"
+        elif target is Type.number and part.type is Type.text:
+            fix = "write the number without quotes, or declare the column as a number"
+        elif target is Type.boolean:
+            fix = "compare with true or false"
+        other = self.read.text[first.start : first.end]
+        self.read.fail(
+            f"`{other[:40]}` is {article(target)}, `{shown[:40]}` is {article(part.type)}",
+            part,
+            why=why,
+            fix=fix,
+            code="DPR123",
+        )
+
+
+def article(kind: Type) -> str:
+    """Return the type in words, for messages."""
+    names = {Type.text: "text", Type.null: "null", Type.boolean: "a condition"}
+    return names.get(kind, f"a {kind}")
+
+
+def common(parts: list[Part]) -> Type:
+    """Return the type of the parts that are not null."""
+    return next((p.type for p in parts if p.type is not Type.null), Type.null)

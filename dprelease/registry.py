@@ -1,0 +1,90 @@
+"""Names of kinds: which class answers to `staircase`, `mean`, `duckdb` or `parquet`.
+
+Built-in kinds are one line each in `_BUILT_IN`, as "module:attribute", imported when first asked
+for. A kind of someone else's package is found through its entry point group
+(`dprelease.mechanisms`, `dprelease.aggregates`, `dprelease.engines`, `dprelease.formats`) and is
+loaded only when it is asked for *by name*: installing a package never changes what a plan does.
+A built-in name cannot be taken over.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from dprelease.errors import ArgumentError
+
+__all__ = ["KINDS", "load", "names", "third_party_names"]
+
+_BUILT_IN: dict[str, dict[str, str]] = {
+    "mechanisms": {
+        "bounded_laplace": "dprelease.mechanisms.bounded_laplace:BoundedLaplace",
+        "discrete_laplace": "dprelease.mechanisms.discrete_laplace:DiscreteLaplace",
+        "rectified_laplace": "dprelease.mechanisms.rectified_laplace:RectifiedLaplace",
+        "staircase": "dprelease.mechanisms.staircase:Staircase",
+    },
+    "aggregates": {
+        "count": "dprelease.aggregates.count:aggregate",
+        "count_persons": "dprelease.aggregates.count:persons",
+        "histogram": "dprelease.aggregates.histogram:aggregate",
+        "mean": "dprelease.aggregates.mean:aggregate",
+        "proportion": "dprelease.aggregates.mean:proportion",
+        "std": "dprelease.aggregates.variance:std",
+        "sum": "dprelease.aggregates.sum:aggregate",
+        "variance": "dprelease.aggregates.variance:aggregate",
+    },
+    "engines": {
+        "duckdb": "dprelease.engines.duckdb:DuckDBEngine",
+        "reference": "dprelease.engines.reference:ReferenceEngine",
+    },
+    "formats": {
+        "csv": "dprelease.formats.csv_:write",
+        "datapackage": "dprelease.formats.data_package:write",
+        "html": "dprelease.formats.html:write",
+        "parquet": "dprelease.formats.parquet:write",
+    },
+}
+
+KINDS: tuple[str, ...] = tuple(_BUILT_IN)
+"""The plurals: mechanisms, aggregates, engines, formats."""
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """Return the built-in names of `kind`, in alphabetical order; imports nothing."""
+    return tuple(sorted(_BUILT_IN[kind]))
+
+
+def third_party_names(kind: str) -> tuple[str, ...]:
+    """Return the names other installed packages offer for `kind`; loads none of them."""
+    found = {point.name for point in entry_points(group=f"dprelease.{kind}")}
+    return tuple(sorted(found - set(_BUILT_IN[kind])))
+
+
+def load(kind: str, name: str) -> object:
+    """Return what `name` stands for.
+
+    Raises:
+        ArgumentError: no built-in and no installed package offers that name (DPR610), or two
+            packages do (DPR611).
+    """
+    target = _BUILT_IN[kind].get(name)
+    if target is not None:
+        module, _, attribute = target.partition(":")
+        return getattr(import_module(module), attribute)
+    offers = list(entry_points(group=f"dprelease.{kind}", name=name))
+    if len(offers) > 1:
+        raise ArgumentError(
+            f"two installed packages offer {kind} `{name}`",
+            fix="uninstall one of them",
+            code="DPR611",
+        )
+    if offers:
+        loaded: object = offers[0].load()
+        return loaded
+    near = difflib.get_close_matches(name, names(kind), n=1)
+    raise ArgumentError(
+        f"there is no {kind[:-1]} called `{name}`",
+        fix=f"did you mean `{near[0]}`?" if near else f"known names: {', '.join(names(kind))}",
+        code="DPR610",
+    )

@@ -1,0 +1,196 @@
+"""What leaves the wall: noised integers and the tidy table made of them.
+
+Everything here is a deterministic function of the plan and of the committed noisy integers
+(post-processing), so anyone who holds the published manifest can make it again.
+
+The tidy table has one row per (group, published column):
+
+    <key columns>   utf8      labels of the group
+    statistic       utf8      published column, `mean_age` or `histogram_hour[5,9)`
+    value           float64   always finite and inside the statistic's domain
+    lower, upper    float64   95 % interval for the statistic of the bounded, clamped data
+    expected_error  float64   null where the plan cannot know it
+    mechanism       utf8
+    block           utf8
+    epsilon         float64   of the block
+    status          utf8      ok | at_bound | uninformative | empty_signal
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dprelease.aggregates.base import Floats, aggregate_named
+from dprelease.aggregates.encoding import Encoding
+from dprelease.plan.draws import Draw, draw_from_json
+from dprelease.plan.model import PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.schema.domain import Domain
+
+__all__ = ["LEVEL", "TIDY", "Noised", "Receipt", "assemble"]
+
+LEVEL = 0.95
+"""Confidence level of the published intervals."""
+
+TIDY = pa.schema(
+    [
+        ("statistic", pa.utf8()),
+        ("value", pa.float64()),
+        ("lower", pa.float64()),
+        ("upper", pa.float64()),
+        ("expected_error", pa.float64()),
+        ("mechanism", pa.utf8()),
+        ("block", pa.utf8()),
+        ("epsilon", pa.float64()),
+        ("status", pa.utf8()),
+    ]
+)
+"""The tidy table's columns after the key columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What the release cost and where that is written down.
+
+    `ledger` is None for an unledgered release; then nothing records the spending.
+    """
+
+    epsilon: str
+    delta: str
+    protects: str
+    ledger: str | None = None
+    ledger_id: str | None = None
+    seq: int | None = None
+    head_hash: str | None = None
+    dataset: str | None = None
+    pipeline: str | None = None
+    period: str | None = None
+    spent: str | None = None
+    budget: str | None = None
+    fresh: bool = True
+
+    def __str__(self) -> str:
+        if self.ledger is None:
+            return f"spent epsilon {self.epsilon} ({self.protects}) · ledger: none"
+        cost = f"spent epsilon {self.epsilon}" if self.fresh else "cost nothing (already released)"
+        return (
+            f"{cost} · {self.spent} of {self.budget} spent on {self.dataset} "
+            f"({self.protects}) · ledger entry {self.seq}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Noised:
+    """A drawn release.
+
+    Attributes:
+        table: the tidy table, `(groups x columns, keys + TIDY)`.
+        cells: per block, the noisy integers as drawn, `(groups, cells)`.
+    """
+
+    plan: ReleasePlan
+    table: pa.Table
+    cells: Mapping[str, tuple[tuple[int, ...], ...]] = field(repr=False)
+    receipt: Receipt = field(default_factory=lambda: Receipt("0", "0", ""))
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def assemble(
+    by: Sequence[str],
+    keys: Sequence[Sequence[str]],
+    statistics: Sequence[PlannedStatistic],
+    blocks: Sequence[PlannedBlock],
+    cells: Mapping[str, Sequence[Sequence[int]]],
+) -> pa.Table:
+    """Return the tidy table for noisy `cells`: post-processing, the same bytes everywhere.
+
+    Rows are ordered by group, then statistic, then bin. Works from a manifest alone (`verify`).
+    """
+    drawn = {b.name: _Drawn(b, cells[b.name]) for b in blocks}
+    count = len(keys)
+    parts: dict[str, list[Any]] = {name: [] for name in TIDY.names}
+    for statistic in statistics:
+        block = drawn[statistic.block]
+        values, lower, upper, status = block.values(statistic)
+        width = len(statistic.columns)
+        parts["value"].append(values)
+        parts["lower"].append(lower)
+        parts["upper"].append(upper)
+        parts["status"].append(status)
+        errors = np.full((count, width), np.nan)
+        if statistic.group_errors is not None:
+            errors[:] = np.asarray(statistic.group_errors)[:, None]
+        elif statistic.expected_error is not None:
+            errors[:] = statistic.expected_error
+        parts["expected_error"].append(errors)
+        parts["statistic"].append(np.tile(np.array(statistic.columns, dtype=object), (count, 1)))
+        for name, text in (("mechanism", statistic.mechanism), ("block", statistic.block)):
+            parts[name].append(np.full((count, width), text, dtype=object))
+        parts["epsilon"].append(np.full((count, width), float(block.block.epsilon)))
+    columns = {name: np.concatenate(parts[name], axis=1).ravel() for name in TIDY.names}
+    per_group = len(columns["value"]) // count if count else 0
+    arrays = {
+        name: pa.array(np.repeat(np.array([k[i] for k in keys], dtype=object), per_group), pa.utf8())
+        for i, name in enumerate(by)
+    }
+    for column in TIDY:
+        data = columns[column.name]
+        missing = np.isnan(data) if column.name == "expected_error" else None
+        arrays[column.name] = pa.array(data, column.type, mask=missing)
+    return pa.table(arrays)
+
+
+class _Drawn:
+    """One block's noisy integers, read back once for all its statistics."""
+
+    def __init__(self, block: PlannedBlock, cells: Sequence[Sequence[int]]) -> None:
+        self.block = block
+        self._draw: Draw = draw_from_json(block.law)
+        self._encoding = Encoding.from_json(dict(block.encoding))
+        raw = np.empty((len(cells), len(cells[0]) if cells else 0), dtype=object)
+        for i, row in enumerate(cells):
+            raw[i, :] = list(row)
+        self._cells = self._draw.cells(raw)
+        self._low, self._high = self._draw.box(raw, LEVEL)
+        self._empty = self._draw.empty(raw)
+
+    def values(
+        self, statistic: PlannedStatistic
+    ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.object_]]:
+        """Return (value, lower, upper, status), each `(groups, columns)`."""
+        aggregate = aggregate_named(statistic.function)
+        domain = statistic.domain
+        low_end, high_end = domain.hull
+        value = _publish(aggregate.finish(self._encoding, self._cells), statistic)
+        lower, upper = aggregate.box(self._encoding, self._low, self._high)
+        # Outward to the published step, so that rounding never makes an interval too short.
+        step = float(statistic.step)
+        lower = np.clip(np.floor(lower / step) * step, low_end, high_end)
+        upper = np.clip(np.ceil(upper / step) * step, low_end, high_end)
+        lower, upper = np.minimum(lower, value), np.maximum(upper, value)
+        status = np.full(value.shape, "ok", dtype=object)
+        status[(value <= low_end) | (value >= high_end)] = "at_bound"
+        whole = (lower <= low_end) & (upper >= high_end) & (low_end < high_end)
+        status[whole] = "uninformative"
+        status[self._empty] = "empty_signal"
+        if self.block.family == "constant":
+            status[:] = "ok"
+        return value, lower, upper, status
+
+
+def _publish(values: Floats, statistic: PlannedStatistic) -> Floats:
+    """Round to `step`, then map to the nearest allowed multiple of it: always in the domain.
+
+    Only noised values come here; an exact statistic is never snapped (semantics 2.4).
+    """
+    domain: Domain = statistic.domain
+    allowed = domain.on_grid(statistic.step)
+    num, den = statistic.step.as_integer_ratio()
+    clipped = np.clip(values, *domain.hull)
+    k = allowed.nearest(np.floor(clipped * den / num + 0.5).astype(np.int64))
+    return np.asarray(k.astype(np.float64) * num / den)

@@ -1,0 +1,73 @@
+"""One declared column: its kind, valid values, null policy and fixed-point grid.
+
+Everything here is public metadata. A row value is mapped to an integer number of steps by a total
+function (semantics 2.1, 2.2): not-a-number and null follow the null policy, infinities and
+out-of-range values clamp, values inside a forbidden interval go to its nearer edge, ties to the
+lower one. A single row may be snapped to the nearest allowed value, because any total map of rows
+keeps neighbouring tables neighbours; an exact *statistic* may not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Literal
+
+from dprelease.schema.domain import Domain, GridSet
+
+__all__ = ["Column", "Kind"]
+
+
+class Kind(StrEnum):
+    """What a column holds."""
+
+    identifier = "identifier"
+    category = "category"
+    boolean = "boolean"
+    integer = "integer"
+    number = "number"
+    date = "date"
+    timestamp = "timestamp"
+    node = "node"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A declared column.
+
+    Attributes:
+        domain: allowed values, in the column's unit; integer and number columns only.
+        step: the fixed-point step g_x; every finite edge of `domain` is a multiple of it.
+        measure: the unit's name, for labels ("minutes").
+        values: the public values of a category column, in declared order.
+        other: the key that undeclared values go to; None drops their rows from grouped results.
+        nulls: "drop" leaves the row out of statistics of this column; "default" replaces a null
+            by `null_default`; "as" makes a null the key `null_label`.
+        origin: `file:line` of the declaration.
+    """
+
+    name: str
+    kind: Kind
+    domain: Domain | None = None
+    step: Fraction | None = None
+    measure: str | None = None
+    values: tuple[str, ...] = ()
+    other: str | None = None
+    nulls: Literal["drop", "default", "as"] = "drop"
+    null_default: Fraction | None = None
+    null_label: str | None = None
+    origin: str = ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every public key of a category or boolean column: values, then other, then null."""
+        keys = ("false", "true") if self.kind is Kind.boolean else self.values
+        extra = [k for k in (self.other, self.null_label) if k is not None and k not in keys]
+        return (*keys, *extra)
+
+    @property
+    def grid(self) -> GridSet:
+        """Allowed values in steps; the column has a finite domain and a step."""
+        assert self.domain is not None and self.step is not None
+        return self.domain.on_grid(self.step)

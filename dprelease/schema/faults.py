@@ -1,0 +1,95 @@
+"""Model errors as `ConfigError`s: the first one in the file, with its line, then the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dprelease.errors import ConfigError
+from dprelease.schema.naming import nearest
+from dprelease.schema.yaml_marks import Part, Places
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    Model = TypeVar("Model", bound=BaseModel)
+
+__all__ = ["checked"]
+
+SHOWN = 5
+
+
+def checked(model: type[Model], data: Mapping[str, object], marks: Places, *place: Part) -> Model:
+    """Return `data` as a `model`; `place` is where `data` stands in the file.
+
+    Raises:
+        ConfigError: unknown key (DPR110), missing key (DPR111), wrong value (DPR112), text that
+            must be quoted (DPR108), not a number (DPR113), or the field's own code.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(dict(data))
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    faults = [_fault(detail, marks, place) for detail in details]
+    faults.sort(key=lambda f: _line(f.where or ""))
+    first, others = faults[0], faults[1:]
+    if others:
+        more = [f"also {f.where}: {f.what}" for f in others[:SHOWN]]
+        if len(others) > SHOWN:
+            more.append(f"and {len(others) - SHOWN} more")
+        why = "\n         ".join([*([first.why] if first.why else []), *more])
+        first = ConfigError(first.what, where=first.where, why=why, fix=first.fix, code=first.code)
+    raise first from None
+
+
+def _line(where: str) -> int:
+    tail = where.rpartition(":")[2]
+    return int(tail) if tail.isdigit() else 0
+
+
+def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
+    kind, loc, ctx = detail["type"], tuple(detail["loc"]), detail.get("ctx") or {}
+    name = ".".join(str(part) for part in loc if part not in _TAGS)
+    extra = tuple(ctx[k] for k in ("under", "key") if k in ctx)
+    where = marks.at(*place, *loc, *extra)
+    if kind.startswith("DPR"):
+        prefix = f"{name}: " if name and kind in ("DPR112", "DPR113", "DPR108") else ""
+        what = str(ctx.get("what") or detail["msg"])
+        return ConfigError(prefix + what, where=where, fix=ctx.get("fix") or None, code=kind)
+    if kind == "missing":
+        key = str(loc[-1])
+        return ConfigError(
+            f"the key `{key}` is missing",
+            where=where,
+            fix=_EXAMPLES.get(key, f"add `{key}: …`"),
+            code="DPR111",
+        )
+    if kind == "literal_error":
+        allowed = re.findall(r"'([^']*)'", str(ctx.get("expected", "")))
+        given = detail.get("input")
+        near = nearest(given, allowed) if isinstance(given, str) else None
+        return ConfigError(
+            f"{name}: not one of {', '.join(allowed)}",
+            where=where,
+            fix=f"did you mean `{near}`?" if near else f"write `{loc[-1]}: {allowed[0]}`",
+            code="DPR112",
+        )
+    return ConfigError(
+        f"{name}: {detail['msg'][:1].lower()}{detail['msg'][1:]}", where=where, code="DPR112"
+    )
+
+
+_TAGS = frozenset({"row", "word", "all", "keys"})
+_EXAMPLES = {
+    "dprelease": "start the file with `dprelease: schema/1` (or pipeline/1)",
+    "adjacency": "add `adjacency: add_remove` (the number of rows is private), or substitution",
+    "unit": "add `unit: row`, or `unit: {user: COLUMN, max_groups: 1, max_rows_per_group: 1}`",
+    "columns": "declare the columns: `columns: {age: {kind: integer, range: [0, 120]}}`",
+    "max_groups": "add `max_groups: 1`: groups kept per person",
+    "max_rows_per_group": "add `max_rows_per_group: 1`: rows kept per person and group",
+    "kind": "add e.g. `kind: number`",
+    "name": "add `name: my_table`",
+}

@@ -1,0 +1,117 @@
+"""A table's public declaration: columns, privacy unit, adjacency, size and default release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from dprelease.schema.column import Column
+from dprelease.schema.domain import Domain
+from dprelease.schema.unit import Adjacency, Unit
+
+__all__ = ["ReleaseSpec", "Rows", "StatisticSpec", "TableSchema"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Public sizes.
+
+    Attributes:
+        maximum: cap N of a count's domain; a declaration, exceeding it clamps.
+        expected: public guess of rows per group, for pricing only.
+        expected_by_key: guesses per group key (joined with "/"), for pricing only.
+        exact: the public number of rows, under substitution only.
+    """
+
+    maximum: int | None = None
+    expected: int | None = None
+    expected_by_key: Mapping[str, int] = field(default_factory=dict)
+    exact: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticSpec:
+    """One statistic as asked for, names not yet resolved.
+
+    Attributes:
+        text: as written, `mean(age)`.
+        function: `mean`; arguments: `("age",)`, conditions and edges as their source text.
+        name: the published name (`as`, else derived: `mean_age`).
+        domain: declared output domain, or None for the induced one.
+        step: declared output step.
+        share: fixed part of epsilon; weight: steers the rest.
+        spikes: False forbids atoms at borders and gap edges.
+        mechanism: a pinned family, or None.
+        max_rows: per-statistic override of the unit's max_rows_per_group.
+    """
+
+    text: str
+    function: str
+    arguments: tuple[str, ...]
+    name: str
+    domain: Domain | None = None
+    step: Fraction | None = None
+    share: Fraction | None = None
+    weight: Fraction = Fraction(1)
+    spikes: bool = True
+    mechanism: str | None = None
+    max_rows: int | None = None
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSpec:
+    """What to release and how much privacy to spend on it, names not yet resolved."""
+
+    statistics: tuple[StatisticSpec, ...]
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    by: tuple[str, ...] = ()
+    keys_from: tuple[tuple[str, ...], ...] | None = None
+    where: str | None = None
+    loss: Literal["absolute", "squared"] = "absolute"
+    allow: tuple[str, ...] = ()
+    origin: str = ""
+    where_origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """Everything public about one private table.
+
+    Attributes:
+        release: the default release, if the schema's block is complete.
+        release_raw: that block as written, for merging a pipeline's or a caller's over it;
+            `release_lines` is the `file:line` of each place in it.
+        root: the project's root; paths in files may not leave it.
+    """
+
+    name: str
+    unit: Unit
+    adjacency: Adjacency
+    columns: Mapping[str, Column]
+    rows: Rows = Rows()
+    release: ReleaseSpec | None = None
+    release_raw: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
+    release_lines: Mapping[tuple[str | int, ...], str] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    origin: str = ""
+    root: Path | None = field(default=None, compare=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> TableSchema:
+        """Read and check a schema file; ConfigError names file, line and fix."""
+        from dprelease.schema.load import load_schema
+
+        return load_schema(path)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object]) -> TableSchema:
+        """Check a mapping of the same shape as a schema file."""
+        from dprelease.schema.load import schema_from_dict
+
+        return schema_from_dict(data)

@@ -1,0 +1,112 @@
+"""Who is protected: the adjacency relation and the privacy unit (semantics 1).
+
+An epsilon without its adjacency and unit means nothing, so `describe` is printed with every one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+__all__ = [
+    "Adjacency",
+    "EdgeUnit",
+    "RowUnit",
+    "Unit",
+    "UserUnit",
+    "describe",
+    "unit_from_json",
+    "unit_to_json",
+]
+
+
+class Adjacency(StrEnum):
+    """Which tables are neighbours."""
+
+    add_remove = "add_remove"
+    substitution = "substitution"
+
+
+@dataclass(frozen=True, slots=True)
+class RowUnit:
+    """One row is protected."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserUnit:
+    """All rows that share a value of `column` are protected together.
+
+    At most `max_groups` groups per user and `max_rows_per_group` rows per (user, group) are kept;
+    `max_rows`, when given, also caps a user's rows over all groups.
+    """
+
+    column: str
+    max_groups: int
+    max_rows_per_group: int
+    max_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeUnit:
+    """`k` undirected edges of a simple graph over a public node set are protected."""
+
+    source: str
+    target: str
+    k: int
+    nodes: int
+
+
+Unit = RowUnit | UserUnit | EdgeUnit
+
+
+def describe(adjacency: Adjacency, unit: Unit) -> str:
+    """Return one English phrase, for receipts, plans and manifests."""
+    match unit:
+        case RowUnit():
+            who = "one row"
+        case UserUnit(column=c, max_groups=g, max_rows_per_group=m):
+            rows = "1 row" if m == 1 else f"{m} rows"
+            groups = "one group" if g == 1 else f"each of {g} groups"
+            who = f"one {c} (at most {rows} in {groups})"
+        case EdgeUnit(k=k):
+            who = "one edge" if k == 1 else f"{k} edges"
+    verb = "added or removed" if adjacency is Adjacency.add_remove else "replaced"
+    return f"{who}, {verb}"
+
+
+def unit_to_json(unit: Unit) -> object:
+    """Return the unit as it is written in a schema."""
+    match unit:
+        case RowUnit():
+            return "row"
+        case UserUnit():
+            out: dict[str, object] = {
+                "user": unit.column,
+                "max_groups": unit.max_groups,
+                "max_rows_per_group": unit.max_rows_per_group,
+            }
+            if unit.max_rows is not None:
+                out["max_rows"] = unit.max_rows
+            return out
+        case EdgeUnit():
+            return {
+                "edge": {
+                    "source": unit.source,
+                    "target": unit.target,
+                    "k": unit.k,
+                    "nodes": unit.nodes,
+                }
+            }
+
+
+def unit_from_json(value: Any) -> Unit:
+    """Return the unit that `unit_to_json` wrote; for manifests, not for schemas."""
+    if value == "row":
+        return RowUnit()
+    if isinstance(value, Mapping) and "edge" in value:
+        return EdgeUnit(**value["edge"])
+    return UserUnit(
+        value["user"], value["max_groups"], value["max_rows_per_group"], value.get("max_rows")
+    )

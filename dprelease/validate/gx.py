@@ -1,0 +1,207 @@
+"""The same rules as a Great Expectations 1.x suite, for houses that validate with it.
+
+The noised table becomes one long table (group, statistic, value, lower, upper, status and one
+partner column per joint rule), and the plan becomes a suite over it: no wide table, whose cost
+grows with its columns. Great Expectations runs in an ephemeral context without analytics, files,
+progress bars or data docs.
+
+It is imported inside functions only (seconds of start-up), and its side effects are undone: it
+redirects warnings into logging and emits deprecation warnings at import. Its results, which quote
+failing rows, are reduced to counts before they leave this module.
+
+Limits  Rules on steps and joint rules are in floats here, exact in `validate.rules`; a step whose
+        multiples exceed 2**53 is left to the exact rules.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dprelease.plan.model import ReleasePlan
+from dprelease.release import TIDY, Noised
+from dprelease.validate.joint import JointRule, joint_rules
+from dprelease.validate.rules import STATUSES, has_tidy_columns
+from dprelease.validate.verdict import RuleResult, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from great_expectations import ExpectationSuite
+
+__all__ = ["ENGINE", "expectation_suite", "gx_validate", "long_table"]
+
+ENGINE = "great_expectations"
+SUITE = "dprelease"
+COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Undo what Great Expectations does to the process: warnings, logging, environment."""
+    captured = getattr(warnings.showwarning, "__module__", "") == "logging"
+    before = os.environ.get("GX_ANALYTICS_ENABLED")
+    level = logging.getLogger("great_expectations").level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        os.environ["GX_ANALYTICS_ENABLED"] = "false"
+        # An expectation that cannot be evaluated logs its row; we report it as failed instead.
+        logging.getLogger("great_expectations").setLevel(logging.CRITICAL + 1)
+        try:
+            yield
+        finally:
+            logging.getLogger("great_expectations").setLevel(level)
+            if before is None:
+                os.environ.pop("GX_ANALYTICS_ENABLED", None)
+            else:
+                os.environ["GX_ANALYTICS_ENABLED"] = before
+            if not captured:
+                # Inside `catch_warnings`: otherwise logging would believe it still captures.
+                logging.captureWarnings(False)
+
+
+def expectation_suite(plan: ReleasePlan) -> ExpectationSuite:
+    """Return the suite of a plan, over the columns of `long_table`."""
+    with _undisturbed():
+        return _suite(plan)
+
+
+def gx_validate(noised: Noised) -> Verdict:
+    """Return the verdict of Great Expectations on a drawn release; never raises on its values."""
+    if not has_tidy_columns(noised.table, noised.plan):
+        rows = noised.table.num_rows
+        return Verdict.of((RuleResult("shape", "*", rows, max(rows, 1)),), ENGINE)
+    with _undisturbed():
+        return _validate(noised)
+
+
+def long_table(noised: Noised) -> pd.DataFrame:
+    """Return the long table: `(rows, 6 + joint rules)`; `group` is the key as JSON text."""
+    import pandas as pd
+
+    plan, keys = noised.plan, len(noised.plan.by)
+    table = noised.table
+    frame = pd.DataFrame(
+        {
+            name: table.column(keys + TIDY.get_field_index(name)).to_pandas()
+            for name in ("statistic", "value", "lower", "upper", "status")
+        }
+    )
+    labels = [table.column(i).to_pylist() for i in range(keys)]
+    frame.insert(0, "group", [_group(k) for k in zip(*labels, strict=True)] if keys else _group(()))
+    for i, rule in enumerate(joint_rules(plan)):
+        second = frame.loc[frame["statistic"] == rule.second.columns[0]]
+        partner = second.drop_duplicates("group").set_index("group")["value"]
+        mine = frame["statistic"] == rule.first.columns[0]
+        frame[f"joint_{i}"] = frame["group"].map(partner).astype(float).where(mine)
+    return frame
+
+
+def _group(key: tuple[str, ...]) -> str:
+    return json.dumps(list(key), ensure_ascii=False)
+
+
+def _suite(plan: ReleasePlan) -> ExpectationSuite:
+    from great_expectations import ExpectationSuite
+    from great_expectations.expectations.core.expect_compound_columns_to_be_unique import (
+        ExpectCompoundColumnsToBeUnique,
+    )
+    from great_expectations.expectations.core.expect_table_row_count_to_equal import (
+        ExpectTableRowCountToEqual,
+    )
+
+    from dprelease.validate.gx_expectations import ExpectReleasedRowsToObey
+
+    columns = {c: s for s in plan.statistics for c in s.columns}
+    small = {
+        c: [s.step.numerator, s.step.denominator]
+        for c, s in columns.items()
+        if max(map(abs, s.domain.hull)) * s.step.denominator < 2.0**53
+    }
+    domains = {c: [list(piece) for piece in s.domain.pieces] for c, s in columns.items()}
+    labels = {
+        "group": [_group(key) for key in plan.keys],
+        "statistic": list(columns),
+        "status": list(STATUSES),
+    }
+    value = ["statistic", "value"]
+
+    def obey(rule: str, on: list[str], name: str, parameters: Mapping[str, Any]) -> Any:
+        return ExpectReleasedRowsToObey(
+            column_list=on,
+            rule=rule,
+            parameters=json.dumps(parameters, allow_nan=True),
+            ignore_row_if="never",
+            meta={"rule": name},
+        )
+
+    expectations = [
+        ExpectTableRowCountToEqual(value=len(plan.keys) * len(columns), meta={"rule": "shape"}),
+        ExpectCompoundColumnsToBeUnique(
+            column_list=["group", "statistic"], ignore_row_if="never", meta={"rule": "groups"}
+        ),
+        *(
+            obey("among", [name, "value"], {"status": "status"}.get(name, "groups"), {name: known})
+            for name, known in labels.items()
+        ),
+        obey("finite", value, "finite", {}),
+        obey("domain", value, "domain", domains),
+        obey("interval", ["lower", "upper"], "interval", {}),
+        *(
+            obey("joint", [*value, f"joint_{i}"], rule.name, _joint(rule))
+            for i, rule in enumerate(joint_rules(plan))
+        ),
+    ]
+    if len(small) == len(columns):
+        expectations.append(obey("step", value, "step", small))
+    return ExpectationSuite(name=SUITE, expectations=expectations)
+
+
+def _joint(rule: JointRule) -> dict[str, Any]:
+    return {
+        "kind": rule.kind,
+        "first": rule.first.columns[0],
+        "low": float(rule.low),
+        "high": float(rule.high),
+        "s_first": float(rule.first.step),
+        "s_second": float(rule.second.step),
+    }
+
+
+def _validate(noised: Noised) -> Verdict:
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import (
+        DataContextConfig,
+        InMemoryStoreBackendDefaults,
+        ProgressBarsConfig,
+    )
+
+    config = DataContextConfig(
+        analytics_enabled=False,
+        progress_bars=ProgressBarsConfig(globally=False, metric_calculations=False),
+        store_backend_defaults=InMemoryStoreBackendDefaults(),
+    )
+    context = gx.get_context(mode="ephemeral", project_config=config)
+    frame = long_table(noised)
+    batch = (
+        context.data_sources.add_pandas(SUITE)
+        .add_dataframe_asset(SUITE)
+        .add_batch_definition_whole_dataframe(SUITE)
+        .get_batch({"dataframe": frame})
+    )
+    result = batch.validate(_suite(noised.plan), result_format=COUNTS)
+    rules = tuple(_reduced(r, len(frame)) for r in result.results)
+    return Verdict.of(rules, ENGINE)
+
+
+def _reduced(result: Any, rows: int) -> RuleResult:
+    """Return the counts of one expectation's result; nothing else of it is kept."""
+    name = str(result.expectation_config.meta["rule"])
+    if result.success:
+        return RuleResult(name, "*", rows, 0)
+    failed = result.result.get("unexpected_count", 0)
+    return RuleResult(name, "*", rows, max(int(failed or 0), 1))

@@ -1,0 +1,123 @@
+"""Constraints between statistics of one block, with the slack that rounding can introduce.
+
+Before rounding, the Bernstein cells of one column with hull [l, u], w = u - l, give a mean m* in
+[l, u] and a variance v* with (semantics 2.5 and 4.1, Bhatia and Davis)
+
+    0 <= v* <= f(m*),    f(m) = (u - m)(m - l).
+
+Each is then moved to the nearest allowed multiple of its step, s_m or s_v. Where the domain is the
+whole induced interval, that moves a value by at most half a step inside and by less than a whole
+step at an end that is no multiple of the step; so |m - m*| <= s_m and |v - v*| <= s_v always.
+f is a parabola: f(m + d) = f(m) + (u + l - 2 m) d - d^2 <= f(m) + |u + l - 2 m| s_m. Hence the
+published pair satisfies
+
+    v <= f(m) + |u + l - 2 m| s_m + s_v,
+
+and, with r the published root of v* and s_r its step, |r - sqrt(v*)| <= s_r, so
+
+    max(0, r - s_r)^2 <= v + s_v,    (r + s_r)^2 >= v - s_v,
+    max(0, r - s_r)^2 <= f(m) + |u + l - 2 m| s_m.
+
+These are theorems, so a failure is a bug; the slack is not a tuned tolerance. A statistic whose
+declared domain is narrower than the induced one, or has gaps, was moved further than a step: it
+takes part in no joint rule.
+
+Units: each statistic in its own; all arithmetic in `Fraction`s of multiples of the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dprelease.plan.model import PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.schema.domain import Domain
+
+__all__ = ["JointRule", "holds", "joint_rules"]
+
+FUNCTIONS = ("mean", "variance", "std")
+
+
+@dataclass(frozen=True, slots=True)
+class JointRule:
+    """A constraint between `first` and `second`, released from one block.
+
+    kind: "mean_variance", "mean_std" or "variance_std"; `low`, `high`: the column's hull.
+    """
+
+    kind: str
+    first: PlannedStatistic
+    second: PlannedStatistic
+    low: Fraction
+    high: Fraction
+
+    @property
+    def name(self) -> str:
+        return f"joint_{self.kind}"
+
+    @property
+    def names(self) -> str:
+        return f"{self.first.name}, {self.second.name}"
+
+
+def hull_of(block: PlannedBlock) -> tuple[Fraction, Fraction] | None:
+    """Return the column's hull [l, u] of a Bernstein block, else None."""
+    if block.family != "bernstein2":
+        return None
+    encoding = block.encoding
+    low = Fraction(encoding["offset"])
+    return low, low + int(encoding["scale"]) * Fraction(encoding["pitch"])
+
+
+def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
+    """Return every joint rule that is a theorem for this plan."""
+    found: list[JointRule] = []
+    for block in plan.blocks:
+        hull = hull_of(block)
+        if hull is None:
+            continue
+        low, high = hull
+        width = high - low
+        whole = {
+            "mean": Domain(low, high),
+            "variance": Domain(0, width**2 / 4),
+            "std": Domain(0, width / 2),
+        }
+        by_function: Mapping[str, list[PlannedStatistic]] = {
+            f: [
+                s
+                for s in plan.statistics
+                if s.block == block.name and s.function == f and s.domain == whole[f]
+            ]
+            for f in FUNCTIONS
+        }
+        for one, two in _pairs():
+            found += [
+                JointRule(f"{one}_{two}", a, b, low, high)
+                for a in by_function[one]
+                for b in by_function[two]
+            ]
+    return tuple(found)
+
+
+def _pairs() -> Iterator[tuple[str, str]]:
+    for i, one in enumerate(FUNCTIONS):
+        for two in FUNCTIONS[i + 1 :]:
+            yield one, two
+
+
+def holds(rule: JointRule, first: Fraction, second: Fraction) -> bool:
+    """Return whether the published values of one group satisfy `rule` up to rounding."""
+    s_first, s_second = rule.first.step, rule.second.step
+    if rule.kind == "variance_std":
+        root, s_root = second, s_second
+        return (
+            max(Fraction(0), root - s_root) ** 2 <= first + s_first
+            and (root + s_root) ** 2 >= first - s_first
+        )
+    low, high, m = rule.low, rule.high, first
+    ceiling = (high - m) * (m - low) + abs(high + low - 2 * m) * s_first
+    if rule.kind == "mean_variance":
+        return 0 <= second <= ceiling + s_second
+    return max(Fraction(0), second - s_second) ** 2 <= ceiling

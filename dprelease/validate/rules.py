@@ -1,0 +1,197 @@
+"""The built-in rules: a noised table holds every declared value once, each of them allowed.
+
+    shape      the tidy columns are there; no row has an undeclared group or statistic
+    groups     every declared group appears exactly once per published column
+    finite     the value is a number
+    domain     the value lies in its statistic's domain, gaps left out
+    step       the value is the double nearest to a multiple of its statistic's step
+    interval   lower and upper are numbers and lower <= upper
+    status     ok, at_bound, uninformative or empty_signal
+    joint_*    mean, variance and standard deviation of one block fit together (`validate.joint`)
+
+The check is total: a broken table yields a failing verdict, never an exception, because nothing
+after the charge may fail on a value. It repairs nothing and asks for no redraw: drawing until the
+rules hold would be rejection sampling, a different and uncalibrated mechanism (semantics 8).
+
+Vectorised over rows; the joint rules are exact rationals, one group at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dprelease.plan.model import PlannedStatistic, ReleasePlan
+from dprelease.release import TIDY, Noised
+from dprelease.validate.joint import holds, joint_rules
+from dprelease.validate.verdict import RuleResult, Verdict
+
+__all__ = ["ENGINE", "STATUSES", "check", "group_codes", "has_tidy_columns", "on_step"]
+
+ENGINE = "built-in"
+STATUSES = ("ok", "at_bound", "uninformative", "empty_signal")
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The tidy table as arrays, shape `(rows,)`; `slot` = group * columns + column, or -1."""
+
+    slot: Integers
+    value: Floats
+    lower: Floats
+    upper: Floats
+    legal_status: npt.NDArray[np.bool_]
+
+
+def check(noised: Noised) -> Verdict:
+    """Return the verdict of the built-in rules on a drawn release. Never raises on its values."""
+    plan = noised.plan
+    rows = noised.table.num_rows
+    if not has_tidy_columns(noised.table, plan):
+        return Verdict.of((RuleResult("shape", "*", rows, max(rows, 1)),), ENGINE)
+    table = _read(noised.table, plan)
+    stray = int((table.slot < 0).sum())
+    results = [RuleResult("shape", "*", rows, stray)]
+    start = 0
+    for statistic in plan.statistics:
+        results += _statistic_rules(plan, statistic, start, table)
+        start += len(statistic.columns)
+    results += _joint_rules(plan, table)
+    return Verdict.of(tuple(results), ENGINE)
+
+
+def has_tidy_columns(table: pa.Table, plan: ReleasePlan) -> bool:
+    """Return whether the table has the key columns and then exactly the tidy ones, with types."""
+    if table.column_names != [*plan.by, *TIDY.names]:
+        return False
+    return [field.type for field in table.schema][len(plan.by) :] == TIDY.types and all(
+        pa.types.is_string(f.type) for f in list(table.schema)[: len(plan.by)]
+    )
+
+
+def _read(table: pa.Table, plan: ReleasePlan) -> _Table:
+    keys = len(plan.by)
+    published = pa.array([c for s in plan.statistics for c in s.columns], pa.utf8())
+    column = _codes(table.column(keys), published)
+    group = group_codes(table, plan)
+    slot = np.where((column >= 0) & (group >= 0), group * len(published) + column, -1)
+    value, lower, upper = (
+        table.column(keys + i).to_numpy(zero_copy_only=False).astype(float) for i in (1, 2, 3)
+    )
+    status = pc.is_in(table.column(keys + len(TIDY) - 1), value_set=pa.array(STATUSES))
+    legal = status.to_numpy(zero_copy_only=False).astype(bool)
+    return _Table(slot, value, lower, upper, legal)
+
+
+def _codes(values: pa.ChunkedArray, labels: pa.Array) -> Integers:
+    """Return the position of each value in `labels`, -1 where it is not there."""
+    found = pc.fill_null(pc.index_in(values, value_set=labels), -1)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def group_codes(table: pa.Table, plan: ReleasePlan) -> Integers:
+    """Return each row's group, its position in `plan.keys`, or -1; shape `(rows,)`."""
+    if not plan.by:
+        return np.zeros(table.num_rows, dtype=np.int64)
+    declared = np.zeros(len(plan.keys), dtype=np.int64)
+    found = np.zeros(table.num_rows, dtype=np.int64)
+    stray = np.zeros(table.num_rows, dtype=bool)
+    for i in range(len(plan.by)):
+        column = pa.chunked_array([pa.array([key[i] for key in plan.keys], pa.utf8())])
+        labels = column.unique()
+        part = _codes(table.column(i), labels)
+        stray |= part < 0
+        # Compact after every column, so that the mixed-radix codes never overflow.
+        both = np.concatenate(
+            [declared * len(labels) + _codes(column, labels), found * len(labels) + part]
+        )
+        _, compact = np.unique(both, return_inverse=True)
+        declared, found = compact[: len(plan.keys)], compact[len(plan.keys) :]
+    position = np.full(int(max(declared.max(), found.max(initial=0))) + 1, -1, dtype=np.int64)
+    position[declared] = np.arange(len(plan.keys))
+    return np.where(stray, -1, position[found])
+
+
+def _statistic_rules(
+    plan: ReleasePlan, statistic: PlannedStatistic, start: int, table: _Table
+) -> list[RuleResult]:
+    width = sum(len(s.columns) for s in plan.statistics)
+    column = np.where(table.slot >= 0, table.slot % width, -1)
+    mine = (column >= start) & (column < start + len(statistic.columns))
+    group = table.slot[mine] // width
+    place = group * len(statistic.columns) + column[mine] - start
+    expected = len(plan.keys) * len(statistic.columns)
+    times = np.bincount(place, minlength=expected)
+    value, lower, upper = table.value[mine], table.lower[mine], table.upper[mine]
+    ordered = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)
+
+    def result(name: str, good: npt.NDArray[np.bool_]) -> RuleResult:
+        return RuleResult(name, statistic.name, int(good.size), int((~good).sum()))
+
+    return [
+        result("groups", times == 1),
+        result("finite", np.isfinite(value)),
+        result("domain", statistic.domain.contains(value)),
+        result("step", on_step(value, statistic.step)),
+        result("interval", ordered),
+        result("status", table.legal_status[mine]),
+    ]
+
+
+def on_step(values: Floats, step: Fraction) -> npt.NDArray[np.bool_]:
+    """Return, per value, whether it is the double nearest to some multiple of `step`.
+
+    k * p / q is one correctly rounded division while k * p and q are below 2**53; larger values
+    take the exact road, one by one. Comparing with a tolerance instead would pass values that
+    carry more digits than were drawn.
+    """
+    p, q = step.numerator, step.denominator
+    with np.errstate(all="ignore"):
+        k = np.rint(values * (q / p))
+        near = k * p / q == values
+        small = (np.abs(k) * p < 2.0**53) & (q < 2**53)
+    large = np.flatnonzero(np.isfinite(values) & ~small)
+    for i in large:
+        multiple = round(Fraction(float(values[i])) / step) * step
+        near[i] = float(multiple) == values[i]
+    return np.asarray(near & np.isfinite(values))
+
+
+def _joint_rules(plan: ReleasePlan, table: _Table) -> list[RuleResult]:
+    starts, width = {}, 0
+    for statistic in plan.statistics:
+        starts[statistic.name] = width
+        width += len(statistic.columns)
+    results = []
+    for rule in joint_rules(plan):
+        first = _by_group(plan, table, starts[rule.first.name], width)
+        second = _by_group(plan, table, starts[rule.second.name], width)
+        both = np.flatnonzero(np.isfinite(first) & np.isfinite(second))
+        failed = sum(
+            not holds(
+                rule, _multiple(first[i], rule.first.step), _multiple(second[i], rule.second.step)
+            )
+            for i in both
+        )
+        results.append(RuleResult(rule.name, rule.names, int(both.size), failed))
+    return results
+
+
+def _by_group(plan: ReleasePlan, table: _Table, column: int, width: int) -> Floats:
+    """Return one published column in group order, NaN where it is missing; `(groups,)`."""
+    out = np.full(len(plan.keys), np.nan)
+    mine = (table.slot >= 0) & (table.slot % width == column)
+    out[table.slot[mine] // width] = table.value[mine]
+    return out
+
+
+def _multiple(value: float, step: Fraction) -> Fraction:
+    return round(Fraction(float(value)) / step) * step

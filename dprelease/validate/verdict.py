@@ -1,0 +1,72 @@
+"""The outcome of validation: which rules were checked on how many values, and how many failed.
+
+A verdict is published, so it holds counts only. A value that failed is a bug in a mechanism, not
+something to show: it stays unpublished, and there is no redraw (semantics 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["RuleResult", "Verdict"]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """One rule on one statistic.
+
+    Attributes:
+        name: the rule, such as `domain`.
+        statistic: the statistic's name; two names joined by `, ` for a joint rule; `*` for all.
+        checked: values (or groups) looked at; failed: how many of them broke the rule.
+    """
+
+    name: str
+    statistic: str
+    checked: int
+    failed: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "rule": self.name,
+            "statistic": self.statistic,
+            "checked": self.checked,
+            "failed": self.failed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether every rule held. `engine` is `built-in` or `great_expectations`."""
+
+    ok: bool
+    rules: tuple[RuleResult, ...]
+    engine: str = "built-in"
+
+    @classmethod
+    def of(cls, rules: tuple[RuleResult, ...], engine: str) -> Verdict:
+        """Return the verdict of `rules`: no rule failed, and there was a rule to check."""
+        return cls(ok=bool(rules) and all(r.failed == 0 for r in rules), rules=rules, engine=engine)
+
+    @property
+    def failures(self) -> tuple[RuleResult, ...]:
+        return tuple(r for r in self.rules if r.failed)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ok": self.ok, "engine": self.engine, "rules": [r.to_json() for r in self.rules]}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Verdict:
+        """Return the verdict written by `to_json`."""
+        rules = tuple(
+            RuleResult(r["rule"], r["statistic"], r["checked"], r["failed"]) for r in value["rules"]
+        )
+        return cls(ok=value["ok"], rules=rules, engine=value["engine"])
+
+    def __str__(self) -> str:
+        if self.ok:
+            return f"valid: {len(self.rules)} rules held ({self.engine})"
+        broken = ", ".join(f"{r.name} of {r.statistic}" for r in self.failures)
+        return f"not valid: {broken} ({self.engine})"

@@ -1,0 +1,214 @@
+"""Re-check a publication folder: what a stranger does who holds nothing but the folder.
+
+    files         every file is listed in `release.json` with its SHA-256, and nothing else is there
+    plan          the plan's hash; the guarantee repeats the plan's epsilon, delta, unit, adjacency
+    certificates  every sensitivity from the query, every law's loss from its own integers, their
+                  sum against the guarantee, in exact arithmetic
+    values        the tidy table made again from the noisy integers equals the published one
+    domains       every value is finite, in its domain and on its step; joint constraints hold
+    ledger        with the ledger at hand: the anchor right after the debit, and the whole chain
+
+No data is needed, and no trust in the publisher's software: only in the arithmetic done here. What
+cannot be checked from outside: that the engine bounded and summed the rows as the plan says, and
+that the noise was drawn from the operating system's generator.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dprelease import execute
+from dprelease.budget.ledger import Anchor, Ledger
+from dprelease.errors import DpreleaseError, VerificationError
+from dprelease.formats.json_ import FILE, VERSION
+from dprelease.plan.model import ReleasePlan, plan_hash
+from dprelease.publish import hash_files, read_folder
+from dprelease.release import Noised, assemble
+from dprelease.schema.unit import unit_to_json
+from dprelease.validate.rules import check
+
+__all__ = ["Check", "Verification", "read_manifest", "table_of", "verify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at; `detail` says what was found, in public words."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """All checks of one folder; `ok` exactly if each of them is."""
+
+    folder: str
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(c.ok for c in self.checks)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "folder": self.folder,
+            "ok": self.ok,
+            "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in self.checks],
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{'ok  ' if c.ok else 'FAIL'} {c.name:<13} {c.detail}" for c in self.checks]
+        return "\n".join(lines)
+
+
+def read_manifest(files: Mapping[str, bytes], folder: Path) -> dict[str, Any]:
+    """Return the manifest of a folder's files.
+
+    Raises:
+        VerificationError: there is none, or it is not one of ours (DPR801).
+    """
+    try:
+        manifest = json.loads(files[FILE])
+        if manifest["dprelease"] == VERSION:
+            return dict(manifest)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        pass
+    raise VerificationError(
+        f"there is no readable {FILE}",
+        where=str(folder),
+        why=f"a publication folder holds a manifest of version {VERSION}",
+        fix="name the folder of one period, e.g. public/clinic_weekly/2026-W46",
+        code="DPR801",
+    )
+
+
+def verify(folder: str | Path, *, ledger: str | Path | None = None) -> Verification:
+    """Re-check one publication folder, with the ledger's anchor if `ledger` is given.
+
+    Raises:
+        VerificationError: the folder holds no release at all (DPR801, DPR810).
+    """
+    path = Path(folder)
+    files = read_folder(path)
+    manifest = read_manifest(files, path)
+    checks = [
+        _guarded("files", lambda: _files(files, manifest)),
+        _guarded("plan", lambda: _plan(manifest)),
+        _guarded("certificates", lambda: _certificates(manifest)),
+        _guarded("values", lambda: _values(files, manifest)),
+        _guarded("domains", lambda: _domains(manifest)),
+    ]
+    if ledger is not None:
+        checks.append(_guarded("ledger", lambda: _ledger(manifest, Path(ledger))))
+    return Verification(str(path), tuple(checks))
+
+
+def table_of(manifest: Mapping[str, Any]) -> pa.Table:
+    """Return the tidy table made again from a manifest's noisy integers."""
+    return _noised(manifest).table
+
+
+def _guarded(name: str, look: Callable[[], tuple[bool, str]]) -> Check:
+    """Run one check; a manifest that breaks it is a failed check, not a traceback."""
+    try:
+        ok, detail = look()
+    except DpreleaseError as problem:
+        ok, detail = False, f"{problem.what} ({problem.code})"
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError):
+        ok, detail = False, "the manifest does not hold what this check needs"
+    return Check(name, ok, detail)
+
+
+def _files(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> tuple[bool, str]:
+    listed: Mapping[str, Any] = manifest["files"]
+    found = hash_files({n: b for n, b in files.items() if n != FILE})
+    wrong = sorted(n for n in listed if found.get(n) != listed[n]["sha256"])
+    extra = sorted(set(found) - set(listed))
+    if wrong or extra:
+        parts = [f"changed or missing: {', '.join(wrong)}"] if wrong else []
+        parts += [f"not in the manifest: {', '.join(extra)}"] if extra else []
+        return False, "; ".join(parts)
+    return True, f"{len(listed)} files match their SHA-256"
+
+
+def _plan(manifest: Mapping[str, Any]) -> tuple[bool, str]:
+    plan, guarantee = ReleasePlan.from_json(manifest["plan"]), manifest["guarantee"]
+    if plan_hash(manifest["plan"]) != manifest["plan_hash"]:
+        return False, "the plan is not the one that was hashed"
+    same = (
+        Fraction(guarantee["epsilon"]) == plan.epsilon
+        and Fraction(guarantee["delta"]) == plan.delta
+        and guarantee["adjacency"] == plan.adjacency.value
+        and guarantee["unit"] == unit_to_json(plan.unit)
+        and guarantee["statement"] == plan.guarantee
+    )
+    return same, plan.guarantee if same else "the guarantee is not the plan's"
+
+
+def _certificates(manifest: Mapping[str, Any]) -> tuple[bool, str]:
+    plan = ReleasePlan.from_json(manifest["plan"])
+    total = execute.check(plan)
+    return True, f"{len(plan.blocks)} laws recomputed, proved epsilon {float(total):.6g} in total"
+
+
+def _noised(manifest: Mapping[str, Any]) -> Noised:
+    plan = ReleasePlan.from_json(manifest["plan"])
+    cells = {
+        block: tuple(tuple(int(v) for v in row) for row in rows)
+        for block, rows in manifest["cells"].items()
+    }
+    table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
+    return Noised(plan, table, cells)
+
+
+def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> tuple[bool, str]:
+    table = _noised(manifest).table
+    shown = []
+    if "data.parquet" in files:
+        try:
+            published = pq.read_table(io.BytesIO(files["data.parquet"]))
+        except (pa.ArrowException, OSError):
+            return False, "data.parquet does not open"
+        if not published.replace_schema_metadata(None).equals(table):
+            return False, "data.parquet does not hold the values of the noisy integers"
+        shown.append("data.parquet")
+    if "data.csv" in files:
+        from dprelease.formats.csv_ import write
+
+        if write(_noised(manifest), manifest)["data.csv"] != files["data.csv"]:
+            return False, "data.csv does not hold the values of the noisy integers"
+        shown.append("data.csv")
+    where = " and ".join(shown) or "no table is published"
+    return True, f"{table.num_rows:,} values made again from the noisy integers: {where}"
+
+
+def _domains(manifest: Mapping[str, Any]) -> tuple[bool, str]:
+    verdict = check(_noised(manifest))
+    return verdict.ok, str(verdict)
+
+
+def _ledger(manifest: Mapping[str, Any], path: Path) -> tuple[bool, str]:
+    book = Ledger.open(path)
+    cited = manifest["ledger"]
+    if cited is None:
+        return False, "the release cites no ledger"
+    anchor = Anchor(cited["ledger_id"], cited["seq"], cited["head_hash"])
+    if not book.anchor_ok(anchor):
+        return False, f"the ledger does not have the cited head at entry {anchor.seq}"
+    entry = next((e for e in book.entries() if e.anchor == anchor), None)
+    if entry is None or entry.entry.plan_hash != manifest["plan_hash"]:
+        return False, f"entry {anchor.seq} debits another plan"
+    report = book.verify()
+    if not report.ok:
+        return False, "; ".join(report.problems[:3])
+    return True, f"entry {anchor.seq} of {report.entries}, chain intact"

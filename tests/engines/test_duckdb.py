@@ -1,0 +1,522 @@
+"""The default engine's walls: lock-down, silence about cells, public preflight; its mutants."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import random
+import traceback
+from collections.abc import Callable
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sqlglot import exp
+
+from dprelease.engines import bounded_sql, code_sql, typed_sql
+from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.reference import ReferenceEngine
+from dprelease.engines.source import Source, as_source, duckdb_table
+from dprelease.errors import InternalError, SourceError
+from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive, Window
+from dprelease.query.expression import parse_condition
+from dprelease.schema.column import Column, Kind
+from dprelease.schema.domain import Domain
+
+CANARY = "CANARY-7f3a"
+SALT = b"salt"
+X = Column("x", Kind.number)
+USER = Column("user", Kind.identifier)
+REGION = Column(
+    "region", Kind.category, values=("a", "b"), nulls="as", null_label="none"
+)
+FIXED = Fixed("x", Domain(0, 10, [(4, 8)]).on_grid(Fraction(1)), Fraction(1))
+
+
+def query(**changes: Any) -> BoundedQuery:
+    base: dict[str, Any] = {
+        "columns": (X, USER, REGION),
+        "groups": GroupKeys((REGION,), (("a",), ("b",), ("none",))),
+        "codes": (FIXED,),
+        "primitives": (
+            Primitive("rows"),
+            Primitive("power", 0, 0),
+            Primitive("power", 0, 1),
+        ),
+    }
+    return BoundedQuery(**{**base, **changes})
+
+
+def total(source: Source, asked: BoundedQuery, engine: Any = None) -> list[list[int]]:
+    found = (
+        (engine or DuckDBEngine(threads=1))
+        .compute(source, asked, SALT)
+        .reveal_to_mechanism()
+    )
+    cells: list[list[int]] = found.tolist()
+    return cells
+
+
+COUNT_X = query(
+    columns=(X,),
+    groups=GroupKeys((), ((),)),
+    primitives=(Primitive("rows"), Primitive("power", 0, 0)),
+)
+TABLE = pa.table(
+    {
+        "x": [
+            1.0,
+            3.0,
+            4.5,
+            6.0,
+            float("nan"),
+            None,
+            float("inf"),
+            9.0,
+            2.0,
+            0.0,
+            5.0,
+            7.0,
+        ],
+        "user": ["u", "u", "u", None, "v", "v", "w", None, "u", "u", "u", "w"],
+        "region": ["a", "b", "a", "a", "b", "none", "a", None, "b", None, "a", "z"],
+    }
+)
+
+
+# -- lock-down ---------------------------------------------------------------------------------
+
+secret_frame = pd.DataFrame(
+    {"a": [1]}
+)  # a Python variable that SQL must not find by name
+
+
+def _attempts(folder: Path) -> list[str]:
+    (folder / "f.csv").write_text("a\n1\n")
+    return [
+        f"SELECT * FROM read_csv('{folder}/f.csv')",
+        f"SELECT * FROM read_text('{folder}/f.csv')",
+        f"SELECT * FROM glob('{folder}/*')",
+        f"COPY (SELECT 1) TO '{folder}/out.csv'",
+        f"ATTACH '{folder}/x.duckdb'",
+        f"EXPORT DATABASE '{folder}/dump'",
+        "SELECT * FROM secret_frame",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "SET python_enable_replacements = true",
+        "SET allowed_paths = ['/etc/hostname']",
+        "SET threads = 3",
+        "RESET lock_configuration",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["arrow", "parquet", "duckdb_table"])
+def test_after_set_up_nothing_else_can_be_reached(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = _attempts(tmp_path)
+    refused: list[str] = []
+    run = DuckDBEngine._run
+
+    def probing(self: Any, connection: Any, sql: str, parameters: Any = None) -> Any:
+        if sql.startswith("WITH"):
+            for attempt in attempts:
+                try:
+                    connection.execute(attempt)
+                except duckdb.Error:
+                    refused.append(attempt)
+        return run(self, connection, sql, parameters)
+
+    monkeypatch.setattr(DuckDBEngine, "_run", probing)
+    if kind == "parquet":
+        pq.write_table(TABLE, tmp_path / "t.parquet")
+        source = as_source(tmp_path / "t.parquet")
+    elif kind == "duckdb_table":
+        with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+            connection.register("v", TABLE)
+            connection.execute("CREATE TABLE t AS SELECT * FROM v")
+        source = duckdb_table(tmp_path / "t.duckdb", "t")
+    else:
+        source = as_source(TABLE)
+    assert total(source, query()) == total(source, query(), ReferenceEngine())
+    assert refused == attempts
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_without_the_lock_the_attempts_succeed(tmp_path: Path) -> None:
+    """Control: the attempts above are refused by the lock, not by being faulty."""
+    connection = duckdb.connect()
+    connection.execute("SELECT * FROM secret_frame")
+    for attempt in _attempts(tmp_path)[:5]:
+        connection.execute(attempt)
+    connection.close()
+
+
+def test_one_select_whose_text_depends_on_no_row() -> None:
+    asked = query(
+        user="user",
+        where=parse_condition("x > 1", {"x": X}, origin="t"),
+        columns=(X, USER, REGION, Column("at", Kind.timestamp)),
+        window=Window("at", datetime(2020, 1, 1), datetime(2020, 1, 2)),
+    )
+    texts = []
+    for cells in ([CANARY, None], ["2020-01-01", "2020-01-01"]):
+        at = pa.array(cells)
+        engine = DuckDBEngine()
+        table = TABLE.slice(0, 2).append_column("at", at)
+        total(as_source(table), asked, engine)
+        texts.append(engine.statements)
+    assert texts[0] == texts[1]
+    statement = texts[0][-1]
+    found = duckdb.extract_statements(statement)
+    assert [s.type for s in found] == [duckdb.StatementType.SELECT]
+    assert SALT.hex() not in statement
+    assert sum(text.startswith("WITH") for text in texts[0]) == 1
+
+
+def test_no_spill_folder_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spill").mkdir()
+    engine = DuckDBEngine(
+        memory_limit="200MB", threads=1, temp_directory=tmp_path / "spill"
+    )
+    total(as_source(TABLE), query(), engine)
+    assert os.listdir(tmp_path) == ["spill"]
+    assert os.listdir(tmp_path / "spill") == []
+
+
+# -- silence -----------------------------------------------------------------------------------
+
+
+def _silent(error: BaseException) -> bool:
+    shown = "".join(traceback.format_exception(error)) + repr(error) + str(error.args)
+    return CANARY not in shown and error.__cause__ is None and error.__context__ is None
+
+
+def test_a_failure_while_reading_says_nothing_about_cells(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    connection = duckdb.connect()
+    relation = connection.sql(
+        f"SELECT CAST(s AS INTEGER) AS x FROM (VALUES ('1'), ('{CANARY}')) t(s)"
+    )
+    source = as_source(relation)
+    DuckDBEngine().preflight(source, COUNT_X)  # types only: does not run the relation
+    for engine in (DuckDBEngine(), ReferenceEngine()):
+        with pytest.raises(InternalError) as caught:
+            engine.compute(source, COUNT_X, SALT)
+        assert caught.value.code == "DPR900"
+        assert _silent(caught.value)
+    assert CANARY not in "".join(capfd.readouterr())
+
+
+def test_the_dropped_message_did_hold_the_cell() -> None:
+    """Control: chaining, even with `from None`, would have kept the cell."""
+    with pytest.raises(InternalError) as caught:
+        try:
+            duckdb.connect().execute(f"SELECT CAST('{CANARY}' AS INTEGER)").fetchall()
+        except duckdb.Error:
+            raise InternalError("x") from None
+    assert not _silent(caught.value)
+
+
+def test_a_statement_that_raises_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raising(this: exp.Expression, kind: str) -> exp.Expression:
+        return exp.Cast(this=this, to=exp.DataType.build(kind, dialect="duckdb"))
+
+    source = as_source(pa.table({"x": [CANARY, "1"]}))
+    assert total(source, COUNT_X) == [[2, 1]]
+    monkeypatch.setattr(
+        typed_sql, "try_cast", raising
+    )  # mutant: CAST instead of TRY_CAST
+    with pytest.raises(InternalError) as caught:
+        total(source, COUNT_X)
+    assert _silent(caught.value)
+
+
+# -- preflight ---------------------------------------------------------------------------------
+
+
+def _codes(call: Callable[[], object]) -> tuple[str, str]:
+    with pytest.raises(SourceError) as caught:
+        call()
+    assert CANARY not in str(caught.value)
+    assert caught.value.__context__ is None
+    return str(caught.value.code), str(caught.value)
+
+
+@pytest.mark.parametrize("engine", [DuckDBEngine, ReferenceEngine])
+def test_missing_unfit_and_repeated_columns(engine: Callable[[], Any]) -> None:
+    def check(table: pa.Table) -> tuple[str, str]:
+        return _codes(lambda: engine().preflight(as_source(table), COUNT_X))
+
+    code, text = check(pa.table({"x ": [1]}))
+    assert code == "DPR503"
+    assert "did you mean 'x '?" in text
+    assert check(pa.table({"X": [1]}))[0] == "DPR503"
+    assert check(pa.table({"x": [[1]]}))[0] == "DPR504"
+    assert check(pa.table({"x": [datetime(2020, 1, 1)]}))[0] == "DPR504"
+    assert (
+        check(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"]))[0]
+        == "DPR505"
+    )
+
+
+def test_files_that_do_not_open(tmp_path: Path) -> None:
+    def check(name: str, content: bytes) -> str:
+        path = tmp_path / name
+        path.write_bytes(content)
+        return _codes(lambda: DuckDBEngine().preflight(as_source(path), COUNT_X))[0]
+
+    assert check("a.parquet", CANARY.encode()) == "DPR502"
+    assert check("a.csv", b"") == "DPR502"
+    assert check("b.csv", b"\xff\xfe\n") == "DPR502"
+    assert check("c.csv.gz", b"x\n1\n") == "DPR502"
+    assert check("d.csv", b"y\n1\n") == "DPR503"
+    assert check("e.csv", b"x,x\n1,2\n") == "DPR505"
+    (tmp_path / "f1.csv").write_text("x,y\n")
+    (tmp_path / "f2.csv").write_text("y,x\n")
+    several = as_source(str(tmp_path / "f?.csv"))
+    assert _codes(lambda: DuckDBEngine().preflight(several, COUNT_X))[0] == "DPR506"
+    (tmp_path / "g.duckdb").write_text(CANARY)
+    database = duckdb_table(tmp_path / "g.duckdb", "t")
+    assert _codes(lambda: DuckDBEngine().preflight(database, COUNT_X))[0] == "DPR502"
+
+
+class _Untouchable:
+    def __str__(self) -> str:
+        raise AssertionError("a cell was read")
+
+
+def test_preflight_reads_no_row(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": pd.Series([_Untouchable()], dtype=object)})
+    DuckDBEngine().preflight(as_source(frame), COUNT_X)
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": list(range(10_000))}), path, compression="none")
+    raw = bytearray(path.read_bytes())
+    raw[4:2000] = b"\0" * 1996  # the pages are destroyed, the footer is whole
+    path.write_bytes(raw)
+    DuckDBEngine().preflight(as_source(path), COUNT_X)
+    with pytest.raises(InternalError):
+        total(as_source(path), COUNT_X)
+
+
+# -- hostile tables ----------------------------------------------------------------------------
+
+
+def test_names_are_identifiers_only(tmp_path: Path) -> None:
+    name = 'x"; DROP TABLE t; --'
+    column = Column(name, Kind.number)
+    asked = query(
+        columns=(column,),
+        groups=GroupKeys((), ((),)),
+        codes=(Fixed(name, FIXED.grid, Fraction(1)),),
+        primitives=(Primitive("power", 0, 1),),
+    )
+    table = pa.table({name: [3], "X": [5], "x": [1]})
+    pq.write_table(table, tmp_path / "it's.parquet")
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([[name, "X", "x"], [3, 5, 1]])
+    for source in (
+        as_source(table),
+        as_source(table.to_pandas()),
+        as_source(tmp_path / "it's.parquet"),
+        as_source(tmp_path / "t.csv"),
+    ):
+        DuckDBEngine().preflight(source, asked)
+        assert total(source, asked) == [[3]]
+
+
+def test_names_that_differ_in_case_are_two_columns(tmp_path: Path) -> None:
+    table = pa.table({"X": [9.0], "x": [1.0]})
+    (tmp_path / "t.csv").write_text("X,x\n9,1\n")
+    asked = query(columns=(X,), groups=GroupKeys((), ((),)))
+    for source in (
+        as_source(table),
+        as_source(table.to_pandas()),
+        as_source(tmp_path / "t.csv"),
+    ):
+        assert total(source, asked) == [[1, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("body", "rows"),
+    [
+        (b"", 0),
+        (b"1\r\n2\r\n", 2),
+        (b"1\n2", 2),
+        (b"1,extra\n2\n", 2),
+        (b'"1"\n""\n', 2),
+        (b"\xff\xfe\n5\n", 1),
+        (b'1\n"open\n2\n', 2),
+        (b"\x00\n1\n", 2),
+    ],
+)
+def test_broken_csv_lines_never_raise(body: bytes, rows: int, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfx,y\n" + body)
+    source = as_source(tmp_path / "t.csv")
+    DuckDBEngine().preflight(source, COUNT_X)
+    assert total(source, COUNT_X)[0][0] == rows
+
+
+def test_random_bytes_as_csv_never_raise(tmp_path: Path) -> None:
+    for seed in range(30):
+        rng = random.Random(seed)
+        body = bytes(
+            rng.choice(b'1,"\n\r\x00\xff\xc3\xa9; ') for _ in range(rng.randrange(150))
+        )
+        (tmp_path / "t.csv").write_bytes(b"x,y\n" + body)
+        total(as_source(tmp_path / "t.csv"), COUNT_X)
+
+
+def _untrimmed(**parts: exp.Expression) -> exp.Expression:
+    return parts["this"]
+
+
+def test_a_cell_that_does_not_parse_keeps_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.csv").write_text("x,y\n1,2\nabc,2\n,2\n")
+    source = as_source(tmp_path / "t.csv")
+    assert total(source, COUNT_X) == [[3, 1]]
+    run = DuckDBEngine._run
+
+    def pushing(self: Any, connection: Any, sql: str, parameters: Any = None) -> Any:
+        if "disabled_optimizers" in sql:
+            sql = "SET disabled_optimizers = ''"
+        return run(self, connection, sql, parameters)
+
+    monkeypatch.setattr(DuckDBEngine, "_run", pushing)
+    assert total(source, COUNT_X) == [[3, 1]]  # the first of two guards
+    monkeypatch.setattr(typed_sql.exp, "Trim", _untrimmed)
+    assert total(source, COUNT_X) == [[2, 1]]  # both guards gone: a row vanishes
+    monkeypatch.setattr(DuckDBEngine, "_run", run)
+    assert total(source, COUNT_X) == [[3, 1]]  # the second guard alone
+
+
+def test_a_delimiter_comes_from_the_header_alone(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x;y\n" + "1,2,3;4\n" * 50 + "5;6\n")
+    assert total(as_source(tmp_path / "t.csv"), COUNT_X) == [[51, 1]]
+    with gzip.open(tmp_path / "t.tsv.gz", "wt") as file:
+        file.write("x\ty,z\n1\t2\n")
+    assert total(as_source(tmp_path / "t.tsv.gz"), COUNT_X) == [[1, 1]]
+
+
+def test_text_that_is_not_utf8_never_raises(tmp_path: Path) -> None:
+    offsets = pa.py_buffer(np.array([0, 2, 3], dtype=np.int32).tobytes())
+    text = pa.Array.from_buffers(
+        pa.string(), 2, [None, offsets, pa.py_buffer(b"\xff\xfe7")]
+    )
+    table = pa.table({"x": text, "user": text})
+    pq.write_table(table, tmp_path / "t.parquet")
+    asked = query(
+        columns=(X, USER),
+        groups=GroupKeys((), ((),)),
+        user="user",
+        primitives=COUNT_X.primitives,
+    )
+    for source in (as_source(table), as_source(tmp_path / "t.parquet")):
+        assert total(source, asked) == [[2, 1]]
+
+
+def test_counting_reads_no_column(tmp_path: Path) -> None:
+    asked = query(
+        columns=(),
+        groups=GroupKeys((), ((),)),
+        codes=(),
+        primitives=(Primitive("rows"),),
+    )
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    frame = TABLE.to_pandas()
+    relation = duckdb.connect().from_arrow(TABLE)
+    for data in (TABLE, frame, tmp_path / "t.parquet", relation):
+        for engine in (DuckDBEngine(), ReferenceEngine()):
+            assert total(as_source(data), asked, engine) == [[12]]
+
+
+# -- mutants: each breaks one guard, and the comparison with the reference must notice ----------
+
+
+def _agree(asked: BoundedQuery, table: pa.Table = TABLE) -> bool:
+    source = as_source(table)
+    return total(source, asked) == total(source, asked, ReferenceEngine())
+
+
+def _never(*_: object) -> exp.Expression:
+    return exp.false()
+
+
+def _always(*_: object) -> exp.Expression:
+    return exp.true()
+
+
+def _upper_tie(code: Fixed, name: str) -> exp.Expression:
+    (_, left), (right, _) = code.grid.runs
+    middle = (
+        f'CASE WHEN "{name}" > {left} AND 2 * "{name}" < {left + right} THEN {left} '
+    )
+    middle += (
+        f'WHEN "{name}" BETWEEN {left + 1} AND {right} THEN {right} ELSE "{name}" END'
+    )
+    return bounded_sql.exp.maybe_parse(middle, dialect="duckdb")
+
+
+SPLIT = query(user="user", max_groups=1, max_rows=2)
+MUTANTS: dict[str, tuple[object, str, object, BoundedQuery]] = {
+    "NaN passes the clamp": (typed_sql, "_is_nan", _never, query()),
+    "null passes the clamp": (code_sql, "is_null", _never, query()),
+    "a null unit is a unit": (bounded_sql, "not_null", _always, SPLIT),
+    "ties go up": (bounded_sql, "code_of_steps", _upper_tie, query()),
+    "groups are not capped": (
+        bounded_sql._Builder, "_drops_groups", property(lambda _: False), SPLIT,
+    ),
+    "an undeclared key is the null key": (
+        bounded_sql, "declared_labels", lambda *_: ("a", "b", "none"), query(),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutants_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, attribute, broken, asked = MUTANTS[name]
+    assert _agree(asked)
+    monkeypatch.setattr(owner, attribute, broken)
+    assert not _agree(asked)
+
+
+def test_choosing_rows_by_table_order_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count = 400
+    table = pa.table(
+        {
+            "x": [i % 5 for i in range(count)],
+            "user": ["u"] * count,
+            "region": ["a"] * count,
+        }
+    )
+    backwards = table.take(list(range(count))[::-1])
+    asked = query(user="user", max_rows=3, primitives=(Primitive("power", 0, 1),))
+
+    def answers() -> list[list[list[int]]]:
+        return [total(as_source(t), asked) for t in (table, backwards.slice(0, 397))]
+
+    table = table.slice(3)  # the same rows, written forwards and backwards
+    same = answers()
+    assert same[0] == same[1]
+    monkeypatch.setattr(
+        bounded_sql._Builder, "_hash", lambda *_: exp.Literal.string("")
+    )
+    mutant = answers()
+    assert mutant[0] != mutant[1]

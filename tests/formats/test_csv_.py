@@ -1,0 +1,97 @@
+"""Round trips, fixed decimals, and the formula corpus."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from dprelease.formats.csv_ import guarded, write
+from dprelease.formats.wide import wide_table
+from dprelease.schema.domain import Domain
+from tests.formats import releases
+
+GOOD = releases.clinic()
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    '=HYPERLINK("http://x","y")',
+    "-",
+]
+
+
+def rows(data: bytes) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(data.decode("utf-8"), newline="")))
+
+
+def test_the_tidy_file_reads_back_as_the_table():
+    header, *lines = rows(write(GOOD, {})["data.csv"])
+    assert header == GOOD.table.column_names
+    for i, name in enumerate(header):
+        cells = GOOD.table.column(i).to_pylist()
+        texts = [line[i] for line in lines]
+        if name in {"value", "lower", "upper", "epsilon", "expected_error"}:
+            assert [float(t) if t else None for t in texts] == cells
+        else:
+            assert texts == cells
+
+
+def test_values_have_the_decimals_of_their_step_and_wide_counts_are_whole():
+    header, *lines = rows(write(GOOD, {})["wide.csv"])
+    first = dict(zip(header, lines[0], strict=True))
+    assert first == {
+        "region": "north",
+        "count": "1204",
+        "mean_bmi": "26.40",
+        "bmi_variance": "30.5",
+        "std_bmi": "5.52",
+        "histogram_age[0,40)": "400",
+        "histogram_age[40,80)": "700",
+        "histogram_age[80,120]": "104",
+    }
+    assert len(lines) == 3
+
+
+def test_the_wide_table_is_the_plan_s_shape_whatever_the_row_order():
+    wide = wide_table(GOOD)
+    assert wide.column("count").to_pylist() == [1204, 10, 0]
+    assert str(wide.schema.field("count").type) == "int64"
+    assert wide.column("region").to_pylist() == ["north", "south", "east"]
+    turned = releases.Noised(
+        GOOD.plan, GOOD.table.take(list(range(GOOD.table.num_rows))[::-1]), GOOD.cells
+    )
+    assert wide_table(turned).equals(wide)
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_text_cell_starts_a_formula(text):
+    plan = releases.plan(
+        [releases.statistic(text, "sum(x)", Domain(-9, 9), "1", block="b", mechanism=text)],
+        [releases.block("b")],
+        by=(text,),
+        keys=[(text,), ("plain",)],
+    )
+    noised = releases.noised(plan, {text: [(-3.0, -9.0, 5.0, "ok"), (4.0, -9.0, 9.0, "ok")]})
+    # The control: a writer without the guard puts the text in a cell as it is.
+    assert text in noised.table.column(0).to_pylist()
+    for data in write(noised, {}).values():
+        for line in rows(data):
+            for cell in line:
+                number = cell.lstrip("-").replace(".", "").isdigit()
+                assert number or not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+    assert "-3" in [line[1] for line in rows(write(noised, {})["wide.csv"])]  # numbers stay numbers
+
+
+def test_the_guard_leaves_other_text_alone():
+    assert guarded("north-east") == "north-east"
+    assert guarded("") == ""
+
+
+def test_same_release_same_bytes():
+    assert write(GOOD, {}) == write(releases.clinic(), {})

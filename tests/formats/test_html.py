@@ -1,0 +1,191 @@
+"""The report: hostile text stays text, nothing is loaded, the page rebuilds byte for byte."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pyarrow.parquet as pq
+import pytest
+from jinja2 import Template
+
+from dprelease.formats import html, parquet
+from dprelease.formats.json_ import build_manifest, manifest_bytes
+from dprelease.schema.domain import Domain
+from dprelease.validate.rules import check
+from tests.formats import releases
+
+GOOD = releases.clinic()
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '" onload="alert(1)',
+    "' onerror='x",
+    "{{7*7}}",
+    "{% include 'x' %}",
+    "</title><img src=x>",
+    "</svg><script>x</script>",
+    "<!-- -->",
+    "javascript:alert(1)",
+    "&lt;b&gt;",
+]
+
+
+def manifest_of(release, **more):
+    return build_manifest(release, check(release), {}, software=releases.SOFTWARE, **more)
+
+
+def page(release, **more) -> str:
+    return html.write(release, manifest_of(release, **more))["report.html"].decode()
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, ids, and the visible text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.stack: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in {"meta", "line", "rect", "circle", "path"}:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.stack, f"</{tag}> closes nothing"
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def hostile(text: str):
+    """A release in which every free text is `text`."""
+    s = releases.statistic(
+        text, f"mean({text})", Domain(0, 9), "0.1", block=text, measure=text, mechanism=text,
+        error=1.0, notes=(text,), columns=[text],
+    )  # fmt: skip
+    bins = releases.statistic(
+        "h" + text, f"histogram({text}, [0, 1])", Domain(0, 9), "1", block=text,
+        columns=[f"h{text}[0,1)", f"h{text}[1,2]"],
+    )  # fmt: skip
+    plan = releases.plan(
+        [s, bins],
+        [releases.block(text)],
+        by=(text,),
+        keys=[(text,), ("b",)],
+        notes=(text,),
+        where=text,
+    )
+    receipt = releases.Receipt(
+        "1/2", "0", text, text, text, 1, text, dataset=text, pipeline=text, period=text
+    )
+    rows = [(3.0, 1.0, 5.0, "ok"), (0.0, 0.0, 9.0, "uninformative")]
+    return releases.noised(plan, {c: rows for c in (text, *bins.columns)}, receipt)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_shown_and_never_run(text):
+    built = Page(page(hostile(text)))
+    assert built.stack == []
+    allowed = {tag for tag, _ in Page(page(GOOD)).elements}
+    assert {tag for tag, _ in built.elements} <= allowed
+    assert "script" not in allowed and "img" not in allowed
+    assert not any(name.startswith("on") for _, attrs in built.elements for name in attrs)
+    assert not any("style" in attrs for _, attrs in built.elements)
+    assert text in built.text  # shown as it is: neither run nor evaluated nor lost
+
+
+def test_the_default_template_is_the_twin_that_would_run_it():
+    assert "<script>" in Template("{{ x }}").render(x=HOSTILE[0])
+
+
+def test_nothing_is_loaded_and_the_style_is_pinned():
+    text = page(GOOD)
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)
+    assert style is not None
+    pin = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    policies = [a["content"] for t, a in Page(text).elements if "http-equiv" in a]
+    pinned = f"default-src 'none'; style-src 'sha256-{pin}'; img-src data:; "
+    assert policies == [pinned + "base-uri 'none'; form-action 'none'"]
+    for _, attrs in Page(text).elements:
+        for name in ("src", "href", "xlink:href"):
+            assert name not in attrs or str(attrs[name]).startswith("#")
+    assert "url(http" not in text and "@import" not in text and "http://" not in text
+    assert len(text) < 60_000
+
+
+def test_headings_ids_and_pictures_are_accessible():
+    built = Page(page(GOOD))
+    ids = [a["id"] for _, a in built.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    links = [str(a["href"])[1:] for t, a in built.elements if t == "a"]
+    labelled = [i for _, a in built.elements for i in str(a.get("aria-labelledby") or "").split()]
+    assert set(links) | set(labelled) <= set(ids)
+    assert [t for t, _ in built.elements].count("h1") == 1
+    pictures = [a for t, a in built.elements if t == "svg" and a.get("aria-hidden") != "true"]
+    outer = [a for a in pictures if a.get("class") != "end"]
+    assert all(
+        a.get("role") == "img" and ("aria-labelledby" in a or "aria-label" in a) for a in outer
+    )
+    assert built.elements[0] == ("html", {"lang": "en"})
+
+
+def test_it_says_what_was_promised_and_what_is_uncertain():
+    text = " ".join(Page(page(GOOD, budget={"spent": "17/2", "total": "12"})).text.split())
+    for part in (
+        GOOD.plan.guarantee,
+        "more than 1.65 times as likely",
+        "at most 63 % sure",
+        "8.5 of 12 spent after this release",
+        "1,204",
+        "25.9 to 26.9",
+        "uninformative",
+        "no signal",
+        "nothing strictly between 0 and 10 is ever released",
+        "clamped to their declared ranges",
+        "Week 46 of 2026",
+        "rows with age >= 18",
+        "sampling error are not in the interval",
+        GOOD.plan.hash,
+        "dprelease verify",
+        "pyarrow 26.0.1",
+    ):
+        assert part in text, part
+    assert "Privacy budget" not in page(GOOD)
+    assert "in no ledger" in page(releases.Noised(GOOD.plan, GOOD.table, {}))
+
+
+def test_the_published_folder_alone_rebuilds_the_same_page(tmp_path):
+    manifest = manifest_of(GOOD)
+    first = html.write(GOOD, manifest)["report.html"]
+    (tmp_path / "data.parquet").write_bytes(parquet.write(GOOD, manifest)["data.parquet"])
+    finished = build_manifest(GOOD, check(GOOD), {"report.html": first}, software=releases.SOFTWARE)
+    published = json.loads(manifest_bytes(finished))
+    table = pq.read_table(tmp_path / "data.parquet")
+    assert html.report_from_manifest(published, table) == first
+    assert html.write(releases.clinic(), manifest)["report.html"] == first
+
+
+def test_many_groups_are_cut_with_a_word_about_it():
+    count = releases.statistic("count", "count", Domain(0, 9), "1", block="b", error=1.0)
+    plan = releases.plan([count], [releases.block("b")], keys=[(f"g{i}",) for i in range(1000)])
+    text = page(releases.noised(plan, {"count": [(3.0, 1.0, 5.0, "ok")] * 1000}))
+    assert "The first 60 of 1,000 groups" in text
+    assert "The first 250 of 1,000 groups" in text
+    assert len(text) < 250_000
+
+
+def test_one_group_without_keys_has_a_page_too():
+    count = releases.statistic("count", "count", Domain(0, 9), "1", block="b", error=1.0)
+    plan = releases.plan([count], [releases.block("b")], by=(), keys=[()])
+    assert "All rows" in page(releases.noised(plan, {"count": [(3.0, 1.0, 5.0, "ok")]}))

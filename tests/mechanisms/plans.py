@@ -1,0 +1,63 @@
+"""Generated plans, exact enumeration, and stuck sources, shared by the mechanism tests."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from typing import Any
+
+from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.schema.domain import GridSet
+
+EPSILONS = [Fraction(n, 100) for n in (1, 5, 10, 30, 50, 100, 200, 400, 700, 1000)]
+
+
+def corpus(count: int = 120) -> list[GridRequest]:
+    """Return plans with 1-4 intervals, width-0 islands, and shifts up to the hull."""
+    pick = random.Random("plans")
+    plans = []
+    for i in range(count):
+        runs, at = [], pick.randint(-9, 9)
+        for _ in range(1 + i % 4):
+            width = 0 if pick.random() < 0.3 else pick.randint(1, 6)
+            runs.append((at, at + width))
+            at += width + pick.randint(2, 7)
+        allowed = GridSet.from_runs(runs)
+        shift = pick.choice([1, 2, max(1, allowed.hull_steps // 3), max(1, allowed.hull_steps)])
+        loss: Any = "absolute" if i % 2 else "squared"
+        plans.append(GridRequest(allowed, shift, EPSILONS[i % len(EPSILONS)], loss))
+    return plans
+
+
+def hull(allowed: GridSet) -> range:
+    return range(allowed.lower, allowed.upper + 1)
+
+
+def worst_ratio(pmfs: dict[int, dict[int, Any]], reach: int) -> Any:
+    """Return the largest P(y | q) / P(y | q') over all pairs at most `reach` apart, exactly."""
+    worst: Any = 0
+    for q, p in pmfs.items():
+        for other in range(q - reach, q + reach + 1):
+            if other in pmfs and other != q:
+                r = pmfs[other]
+                worst = max(worst, max(w / r[y] for y, w in p.items()))
+    return worst
+
+
+def enumerate_law(law: GridLaw) -> dict[int, dict[int, Any]]:
+    """Return {answer: {output: probability}} for every hull answer."""
+    return {q: law.pmf(q) for q in hull(law.allowed)}
+
+
+class StuckBits:
+    """A broken source: the same byte for ever."""
+
+    def __init__(self, byte: int) -> None:
+        self.byte = byte
+
+    @property
+    def system(self) -> bool:
+        return False
+
+    def read(self, count: int) -> bytes:
+        return bytes([self.byte]) * count

@@ -1,0 +1,176 @@
+"""Statistics as text and as mappings: forms, names, options and faults."""
+
+from __future__ import annotations
+
+import random
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from dprelease.errors import ConfigError
+from dprelease.query.statistic import FORMS, parse_statistic, parse_statistics, split_arguments
+from dprelease.schema.domain import Domain
+
+
+@pytest.mark.parametrize(
+    ("text", "function", "arguments", "name"),
+    [
+        ("count", "count", (), "count"),
+        ("count(*)", "count", (), "count"),
+        ("count(persons)", "count", ("persons",), "count_persons"),
+        (" mean( age ) ", "mean", ("age",), "mean_age"),
+        ('mean("my ""x"" col")', "mean", ('my "x" col',), "mean_my_x_col"),
+        ("proportion(age > 65)", "proportion", ("age > 65",), "proportion_age_gt_65"),
+        (
+            "proportion(region in ('a', 'b'))",
+            "proportion",
+            ("region in ('a', 'b')",),
+            "proportion_region_in_a_b",
+        ),
+        ("histogram(hour, [0, 6.5, 12])", "histogram", ("hour", "0", "13/2", "12"), "histogram_hour"),
+        ("quantile(delay, 0.9)", "quantile", ("delay", "0.9"), "quantile_delay_0_9"),
+        ("covariance(a, b)", "covariance", ("a", "b"), "covariance_a_b"),
+        ("eigenvalues(a, b, c)", "eigenvalues", ("a", "b", "c"), "eigenvalues_a_b_c"),
+        ("degree(node)", "degree", ("node",), "degree_node"),
+    ],
+)
+def test_text(text: str, function: str, arguments: tuple[str, ...], name: str) -> None:
+    spec = parse_statistic(text, origin="f.yaml:3")
+    assert (spec.function, spec.arguments, spec.name) == (function, arguments, name)
+    assert (spec.weight, spec.spikes, spec.origin) == (1, True, "f.yaml:3")
+    assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", spec.name)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_every_form_s_example_parses(form: object) -> None:
+    example = form.example  # type: ignore[attr-defined]
+    assert parse_statistic(example, origin="x").text == example
+
+
+def test_mapping() -> None:
+    spec = parse_statistic(
+        {
+            "statistic": "mean(bmi)",
+            "as": "bmi_mean",
+            "domain": {"range": [10, 80], "forbidden": [[Decimal("39.5"), 40.5]], "step": "0.01"},
+            "share": 0.35,
+            "weight": 2,
+            "spikes": "forbid",
+            "mechanism": "staircase",
+            "max_rows_per_group": 1,
+        },
+        origin="f.yaml:3",
+    )
+    assert spec.domain == Domain(10, 80, forbidden=[(39.5, 40.5)])
+    assert spec.step == Fraction(1, 100)
+    assert (spec.share, spec.weight) == (Fraction(7, 20), 2)
+    assert (spec.name, spec.spikes, spec.mechanism, spec.max_rows) == (
+        "bmi_mean",
+        False,
+        "staircase",
+        1,
+    )
+
+
+FAULTS: list[tuple[object, str, str]] = [
+    ("meen(x)", "DPR131", "mean"),
+    ("avg(x)", "DPR131", "available"),
+    ("", "DPR130", "mean(age)"),
+    ("mean age", "DPR130", "mean(age)"),
+    ("mean(a) + 1", "DPR130", ""),
+    ("mean(a,)", "DPR130", ""),
+    ("mean(')", "DPR130", ""),
+    (None, "DPR130", ""),
+    (["mean(a)"], "DPR130", ""),
+    ("mean()", "DPR133", "mean(age)"),
+    ("mean", "DPR133", "mean(age)"),
+    ("mean(a, b)", "DPR133", ""),
+    ("count(age > 3)", "DPR133", "proportion(age > 3)"),
+    ("quantile(x)", "DPR133", ""),
+    ("quantile(x, 0)", "DPR133", "min and max"),
+    ("quantile(x, 50%)", "DPR133", ""),
+    ("histogram(x)", "DPR133", "[0, 6"),
+    ("histogram(x, 3)", "DPR133", "[0, 6"),
+    ("histogram(x, [3])", "DPR133", ""),
+    ("histogram(x, [3, 1])", "DPR133", ""),
+    ("histogram(x, [0, inf])", "DPR133", ""),
+    ("covariance(a", "DPR132", '"covariance(a, …)"'),
+    ({"statistic": "covariance(a", "b)": None}, "DPR132", '"covariance(a, b)"'),
+    ({"covariance(a": None, "b)": None}, "DPR132", "covariance(a, …)"),
+    ({"statistic": "mean(x)", "wieght": 2}, "DPR110", "weight"),
+    ({"as": "x"}, "DPR130", "statistic"),
+    ({"statistic": "mean(x)", "as": "b c"}, "DPR135", ""),
+    ({"statistic": "mean(x)", "as": "1b"}, "DPR135", ""),
+    ({"statistic": "mean(x)", "as": 3}, "DPR135", ""),
+    ({"statistic": "mean(x)", "share": 1.5}, "DPR135", "part"),
+    ({"statistic": "mean(x)", "share": 0}, "DPR135", ""),
+    ({"statistic": "mean(x)", "weight": -1}, "DPR135", ""),
+    ({"statistic": "mean(x)", "weight": "inf"}, "DPR135", ""),
+    ({"statistic": "mean(x)", "weight": True}, "DPR135", ""),
+    ({"statistic": "mean(x)", "spikes": True}, "DPR135", "allow"),
+    ({"statistic": "mean(x)", "mechanism": 3}, "DPR135", ""),
+    ({"statistic": "mean(x)", "max_rows_per_group": 0}, "DPR135", ""),
+    ({"statistic": "mean(x)", "max_rows_per_group": True}, "DPR135", ""),
+    ({"statistic": "mean(x)", "domain": [0, 1]}, "DPR135", "range"),
+    ({"statistic": "mean(x)", "domain": {"rang": [0, 1]}}, "DPR110", "range"),
+    ({"statistic": "mean(x)", "domain": {"range": [1, 0]}}, "DPR135", "smaller"),
+    ({"statistic": "mean(x)", "domain": {"range": [0]}}, "DPR135", ""),
+    ({"statistic": "mean(x)", "domain": {"range": [0, "inf"]}}, "DPR135", "number"),
+    ({"statistic": "mean(x)", "domain": {"forbidden": [[0, 1]]}}, "DPR135", "range"),
+    ({"statistic": "mean(x)", "domain": {"range": [0, 1], "forbidden": 3}}, "DPR135", ""),
+    ({"statistic": "mean(x)", "domain": {"range": [0, 1], "forbidden": [3]}}, "DPR135", ""),
+    ({"statistic": "mean(x)", "domain": {"range": [0, 1], "step": 0}}, "DPR135", ""),
+]
+
+
+@pytest.mark.parametrize(("item", "code", "fix"), FAULTS, ids=[str(f[0])[:40] for f in FAULTS])
+def test_faults(item: object, code: str, fix: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_statistic(item, origin="f.yaml:3")
+    assert (caught.value.code, caught.value.where) == (code, "f.yaml:3")
+    assert fix in (caught.value.fix or "")
+
+
+def test_options_are_located() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_statistic(
+            {"statistic": "mean(x)", "weight": 0}, origin="f.yaml:3", lines={"weight": "f.yaml:5"}
+        )
+    assert caught.value.where == "f.yaml:5"
+
+
+def test_a_list_split_at_a_comma_prints_the_whole_statistic() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_statistics(["count", "eigenvalues(a", "b", "c)", "mean(x)"], origin="f.yaml:3")
+    assert caught.value.code == "DPR132"
+    assert '"eigenvalues(a, b, c)"' in (caught.value.fix or "")
+
+
+def test_duplicate_names_are_refused_and_as_helps() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_statistics(["mean(a)", "mean( a )"], origin="f.yaml:3")
+    assert caught.value.code == "DPR134"
+    specs = parse_statistics(["mean(a)", {"statistic": "mean(a)", "as": "again"}], origin="f.yaml:3")
+    assert [s.name for s in specs] == ["mean_a", "again"]
+
+
+def test_splitting_respects_quotes_and_brackets() -> None:
+    assert split_arguments("a, [1, 2], 'x, y', f(b, c)", "x") == (
+        "a",
+        "[1, 2]",
+        "'x, y'",
+        "f(b, c)",
+    )
+
+
+def test_fuzz_never_raises_anything_else() -> None:
+    pick = random.Random(3)
+    pieces = [*FORMS, "(", ")", ",", "[", "]", "'", '"', "age", "1", "-", " ", "\n", "é", ">", "*"]
+    for _ in range(2000):
+        text = "".join(pick.choices(pieces, k=pick.randint(0, 8)))
+        try:
+            parse_statistic(text, origin="f.yaml:3")
+        except ConfigError as error:
+            assert error.code.startswith("DPR13")

@@ -1,0 +1,1 @@
+"""Slow, obvious definitions: the source of reference numbers."""

@@ -1,0 +1,270 @@
+"""Publication: whole or not at all, never elsewhere, never changed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprelease import publish
+from dprelease.errors import ArgumentError, ConfigError, VerificationError, WithheldError
+from dprelease.publish import folder_for, hash_files, publish_files, read_folder
+from tests.budget.samples import die, in_processes, killed_in_fork
+
+FILES = {"release.json": b"{}", "data.csv": b"a,b\n" * 9, "empty": b""}
+
+
+def code_of(kind, call, *args, **kwargs):
+    with pytest.raises(kind) as caught:
+        call(*args, **kwargs)
+    return caught.value.code
+
+
+def test_the_folder_holds_exactly_the_files(tmp_path):
+    folder = publish_files(tmp_path / "deep" / "public", "weekly", "2030-W01", FILES)
+    assert folder == tmp_path / "deep" / "public" / "weekly" / "2030-W01"
+    assert read_folder(folder) == FILES
+    assert read_folder(folder.parent / "latest") == FILES
+    assert sorted(p.name for p in folder.parent.iterdir()) == ["2030-W01", "latest"]
+
+
+def test_modes_whatever_the_umask(tmp_path):
+    for mask in (0, 0o077):
+        before = os.umask(mask)
+        try:
+            folder = publish_files(tmp_path, "weekly", f"p{mask}", FILES)
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+        assert {stat.S_IMODE(p.stat().st_mode) for p in folder.iterdir()} == {0o644}
+
+
+def test_a_repeat_touches_nothing(tmp_path):
+    folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
+    before = {p: (p.stat().st_ino, p.stat().st_mtime_ns) for p in [folder, *folder.iterdir()]}
+    publish_files(tmp_path, "weekly", "2030-W01", dict(reversed(FILES.items())))
+    assert before == {p: (p.stat().st_ino, p.stat().st_mtime_ns) for p in before}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        FILES | {"data.csv": b"changed"},
+        FILES | {"more": b""},
+        {"release.json": b"{}"},
+    ],
+    ids=["changed", "more", "fewer"],
+)
+def test_other_bytes_never_replace_published_ones(tmp_path, other):
+    folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
+    assert code_of(WithheldError, publish_files, tmp_path, "weekly", "2030-W01", other) == "DPR713"
+    assert read_folder(folder) == FILES
+
+
+def test_an_existing_folder_with_a_link_inside_is_not_the_release(tmp_path):
+    folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
+    (folder / "data.csv").rename(tmp_path / "data.csv")
+    (folder / "data.csv").symlink_to(tmp_path / "data.csv")
+    assert code_of(WithheldError, publish_files, tmp_path, "weekly", "2030-W01", FILES) == "DPR713"
+    assert code_of(VerificationError, read_folder, folder) == "DPR810"
+
+
+def test_latest_is_the_greatest_period_in_natural_order(tmp_path):
+    for period, greatest in [
+        ("2030-W09", "2030-W09"),
+        ("2030-W10", "2030-W10"),
+        ("2030-W2", "2030-W10"),
+        ("2029-W52", "2030-W10"),
+        ("2030-W11", "2030-W11"),
+    ]:
+        publish_files(tmp_path, "weekly", period, FILES)
+        assert os.readlink(tmp_path / "weekly" / "latest") == greatest
+
+
+names = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
+
+
+@given(names, names)
+def test_natural_order_is_total_and_equal_only_for_the_same_name(one, other):
+    first, second = publish._natural(one), publish._natural(other)
+    assert (first == second) == (one == other)
+    assert (first < second) != (first >= second)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_natural_order_reads_numbers(one, other):
+    assert (publish._natural(f"p{one}") < publish._natural(f"p{other}")) == (one < other)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../x", "a\x00", "é", "x" * 65, "/abs"])
+def test_names_that_could_leave_the_folder_are_refused(tmp_path, name):
+    for pipeline, period in ((name, "2030"), ("weekly", name)):
+        assert code_of(ConfigError, folder_for, tmp_path, pipeline, period) == "DPR150"
+        assert code_of(ConfigError, publish_files, tmp_path, pipeline, period, FILES) == "DPR150"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_period_is_not_called_latest(tmp_path):
+    assert code_of(ConfigError, publish_files, tmp_path, "weekly", "latest", FILES) == "DPR150"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a/b", "../x", "a\n", "x" * 129])
+def test_file_names_that_could_leave_the_folder_are_refused(tmp_path, name):
+    call = publish_files
+    assert code_of(ArgumentError, call, tmp_path, "weekly", "2030", {name: b""}) == "DPR652"
+    assert list(tmp_path.iterdir()) == []
+    assert code_of(ArgumentError, call, tmp_path, "weekly", "2030", {}) == "DPR652"
+
+
+@pytest.mark.parametrize("place", ["public", "public/weekly", "public/weekly/2030"])
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_links_and_files_on_the_way_are_refused(tmp_path, place, kind):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    path = tmp_path / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "link":
+        path.symlink_to(outside)
+    else:
+        path.write_text("a file")
+    call = publish_files
+    assert code_of(ConfigError, call, tmp_path / "public", "weekly", "2030", FILES) == "DPR151"
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["public", "public/weekly", "public/weekly/2030"])
+def test_a_link_swapped_in_after_the_check_leads_nowhere(tmp_path, monkeypatch, place):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / place).symlink_to(outside)
+    target = tmp_path / "public" / "weekly" / "2030"
+    monkeypatch.setattr(publish, "folder_for", lambda *_: target)  # broken twin of the check
+    with pytest.raises(WithheldError):
+        publish_files(tmp_path / "public", "weekly", "2030", FILES)
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["fsync", "rename", "mkdir", "symlink"])
+def test_a_full_disk_withholds_and_a_repeat_completes(tmp_path, monkeypatch, name):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, name, full)
+    (tmp_path / "public").mkdir() if name != "mkdir" else None
+    with pytest.raises(WithheldError) as caught:
+        publish_files(tmp_path / "public", "weekly", "2030", FILES)
+    assert (caught.value.code, caught.value.spent) == ("DPR714", "charged")
+    monkeypatch.undo()
+    folder = publish_files(tmp_path / "public", "weekly", "2030", FILES)
+    assert read_folder(folder) == FILES
+    assert sorted(p.name for p in folder.parent.iterdir()) == ["2030", "latest"]
+
+
+def test_everything_is_synced_before_the_rename_and_the_folder_after(tmp_path, monkeypatch):
+    events = []
+    fsync, rename = os.fsync, os.rename
+
+    def note_sync(descriptor):
+        events.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    def note_rename(source, target, **kwargs):
+        events.append(f"-> {target}")
+        rename(source, target, **kwargs)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(os, "rename", note_rename)
+    publish_files(tmp_path, "weekly", "2030", FILES)
+    aside = events[4]
+    assert aside.startswith(".publishing-")
+    assert events == [
+        tmp_path.name,
+        "data.csv",
+        "empty",
+        "release.json",
+        aside,
+        "-> 2030",
+        "weekly",
+        "-> latest",
+        "weekly",
+    ]
+
+
+def test_killed_at_every_step_a_reader_sees_all_or_nothing(tmp_path):
+    n, done = 0, False
+    while not done:
+        n += 1
+        public = tmp_path / str(n)
+
+        def work(n=n, public=public) -> None:
+            left = [n]
+
+            def around(call):
+                def wrapped(*args, **kwargs):
+                    left[0] -= 1
+                    if left[0] == 0:
+                        die()
+                    return call(*args, **kwargs)
+
+                return wrapped
+
+            for name in ("fsync", "rename", "symlink", "mkdir", "open", "fchmod"):
+                setattr(os, name, around(getattr(os, name)))
+            publish_files(public, "weekly", "2030", FILES)
+
+        done = killed_in_fork(work) == 0
+        folder = public / "weekly" / "2030"
+        assert not folder.exists() or read_folder(folder) == FILES
+        publish_files(public, "weekly", "2030", FILES)
+        assert read_folder(folder) == FILES
+        assert sorted(p.name for p in folder.parent.iterdir()) == ["2030", "latest"]
+    assert n > 15
+
+
+def test_eight_processes_publish_one_release(tmp_path):
+    def work(_: int) -> None:
+        publish_files(tmp_path, "weekly", "2030", FILES)
+
+    assert in_processes(8, work) == [0] * 8
+    assert read_folder(tmp_path / "weekly" / "2030") == FILES
+
+
+def test_leftovers_of_any_kind_are_removed(tmp_path):
+    parent = tmp_path / "weekly"
+    parent.mkdir()
+    (parent / ".publishing-a").mkdir()
+    (parent / ".publishing-a" / "x").write_text("")
+    (parent / ".publishing-b").symlink_to(tmp_path)
+    publish_files(tmp_path, "weekly", "2030", FILES)
+    assert sorted(p.name for p in parent.iterdir()) == ["2030", "latest"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+def test_a_folder_with_anything_but_regular_files_is_not_read(tmp_path, kind):
+    folder = publish_files(tmp_path, "weekly", "2030", FILES)
+    odd = folder / "odd"
+    if kind == "pipe":
+        os.mkfifo(odd)
+    elif kind == "folder":
+        odd.mkdir()
+    else:
+        odd.symlink_to("/etc/hostname")
+    assert code_of(VerificationError, read_folder, folder) == "DPR810"
+
+
+def test_what_is_no_folder_is_not_read(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "nowhere", tmp_path / "file"):
+        assert code_of(VerificationError, read_folder, path) == "DPR810"
+
+
+def test_hashes_are_sha256_in_order_of_name():
+    assert hash_files({"b": b"", "a": b"abc"}) == {
+        "a": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+        "b": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    }

@@ -1,0 +1,158 @@
+"""Great Expectations agrees with the built-in rules, and leaves the process as it was."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import subprocess
+import sys
+import time
+import warnings
+
+import pyarrow as pa
+import pytest
+
+from dprelease.release import Noised
+from dprelease.schema.domain import Domain
+from dprelease.validate.gx import expectation_suite, gx_validate
+from dprelease.validate.rules import check
+from tests.formats import releases
+
+GOOD = releases.clinic()
+
+
+def dropped(rows: int) -> Noised:
+    return Noised(GOOD.plan, GOOD.table.slice(rows), GOOD.cells)
+
+
+def repeated() -> Noised:
+    return Noised(GOOD.plan, pa.concat_tables([GOOD.table, GOOD.table.slice(0, 1)]), GOOD.cells)
+
+
+def swapped() -> Noised:
+    """One row twice and another missing: the number of rows is right."""
+    table = pa.concat_tables([GOOD.table.slice(1), GOOD.table.slice(1, 1)])
+    return Noised(GOOD.plan, table, GOOD.cells)
+
+
+def changed(column: str, row: int, value: object) -> Noised:
+    return releases.replaced(GOOD, column, row, value)
+
+
+BROKEN = {
+    "value in a gap": (changed("value", 0, 5.0), "domain"),
+    "NaN": (changed("value", 0, math.nan), "finite"),
+    "infinity": (changed("value", 0, math.inf), "finite"),
+    "missing value": (changed("value", 0, None), "finite"),
+    "out of range": (changed("value", 0, 50001.0), "domain"),
+    "off the step": (changed("value", 0, 1204.5), "step"),
+    "ends crossed": (changed("lower", 0, 1229.0), "interval"),
+    "unknown status": (changed("status", 0, "fine"), "status"),
+    "unknown group": (changed("region", 0, "west"), "groups"),
+    "unknown statistic": (changed("statistic", 0, "median_age"), "groups"),
+    "missing group": (dropped(7), "shape"),
+    "repeated row": (repeated(), "groups"),
+    "one twice, one missing": (swapped(), "groups"),
+    "variance above its mean's bound": (changed("value", 9, 1224.0), "joint_mean_variance"),
+    "deviation is not the root": (changed("value", 3, 9.0), "joint_variance_std"),
+    "wrong columns": (Noised(GOOD.plan, GOOD.table.drop_columns(["status"]), {}), "shape"),
+}
+
+
+def test_both_find_a_good_release_valid():
+    verdict = gx_validate(GOOD)
+    assert verdict.ok, str(verdict)
+    assert verdict.engine == "great_expectations"
+    assert {r.name for r in verdict.rules} == {r.name for r in check(GOOD).rules}
+
+
+@pytest.mark.parametrize(("release", "rule"), BROKEN.values(), ids=BROKEN.keys())
+def test_both_find_a_broken_release_not_valid(release, rule):
+    verdict = gx_validate(release)
+    assert not verdict.ok
+    assert not check(release).ok
+    assert rule in {r.name for r in verdict.failures}
+    json.dumps(verdict.to_json(), allow_nan=False)  # counts only: strict JSON, no failing rows
+
+
+def test_the_built_in_between_is_the_twin_that_passes_nan():
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gx_validate(GOOD)  # imports Great Expectations under its guard
+        import great_expectations as gx
+
+        context = gx.get_context(mode="ephemeral")
+        batch = (
+            context.data_sources.add_pandas("p")
+            .add_dataframe_asset("a")
+            .add_batch_definition_whole_dataframe("b")
+            .get_batch({"dataframe": pd.DataFrame({"value": [1.0, math.nan]})})
+        )
+        twin = gx.expectations.ExpectColumnValuesToBeBetween(
+            column="value", min_value=0, max_value=9
+        )
+        assert batch.validate(twin).success
+
+
+def test_the_suite_can_be_stored_and_holds_public_numbers_only():
+    suite = expectation_suite(GOOD.plan)
+    text = json.dumps(suite.to_json_dict())
+    assert "expect_released_rows_to_obey" in text
+    assert "1204" not in text
+
+
+def test_one_hundred_thousand_values_of_two_thousand_domains_are_quick():
+    statistics = [
+        releases.statistic(
+            f"s{i}", "sum(x)", Domain(0, 100 + i, forbidden=[(3, 4)]), "1", block="b"
+        )
+        for i in range(2000)
+    ]
+    plan = releases.plan(statistics, [releases.block("b")], keys=[(str(g),) for g in range(50)])
+    row = [(10.0, 1.0, 20.0, "ok")] * 50
+    release = releases.noised(plan, {s.name: row for s in statistics})
+    start = time.perf_counter()
+    assert gx_validate(release).ok
+    assert time.perf_counter() - start < 20  # nested dictionaries instead of JSON text: 51 s
+
+
+def test_the_process_is_left_as_it_was():
+    script = """
+import logging, os, sys, warnings
+import pandas
+from tests.formats import releases
+from dprelease.validate import gx, rules
+before = (warnings.showwarning, list(warnings.filters), dict(os.environ))
+root = list(logging.getLogger().handlers)
+assert "great_expectations" not in sys.modules
+assert rules.check(releases.clinic()).ok and "great_expectations" not in sys.modules
+assert gx.gx_validate(releases.clinic()).ok
+assert (warnings.showwarning, dict(os.environ)) == (before[0], before[2])
+assert warnings.filters == before[1], set(warnings.filters) ^ set(before[1])
+assert logging.getLogger().handlers == root
+logging.captureWarnings(True); assert warnings.showwarning is not before[0]
+logging.captureWarnings(False); assert warnings.showwarning is before[0]
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p) or "."},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert done.stderr == ""
+
+
+def test_a_captured_warning_state_is_kept():
+    logging.captureWarnings(True)
+    try:
+        gx_validate(GOOD)
+        assert warnings.showwarning.__module__ == "logging"
+    finally:
+        logging.captureWarnings(False)
