@@ -15,10 +15,10 @@ from dprelease.errors import UnledgeredWarning
 if TYPE_CHECKING:
     from dprelease import mechanisms
     from dprelease.facade import Release, plan, release, run
-    from dprelease.plan.model import ReleasePlan
+    from dprelease.planning.model import ReleasePlan
     from dprelease.schema.domain import Box, Domain
     from dprelease.schema.table import TableSchema as Schema
-    from dprelease.verify import verify
+    from dprelease.verification import verify
 
 __version__ = "0.1.0"
 
@@ -43,13 +43,13 @@ _LAZY = {
     "Box": "dprelease.schema.domain:Box",
     "Domain": "dprelease.schema.domain:Domain",
     "Release": "dprelease.facade:Release",
-    "ReleasePlan": "dprelease.plan.model:ReleasePlan",
+    "ReleasePlan": "dprelease.planning.model:ReleasePlan",
     "Schema": "dprelease.schema.table:TableSchema",
     "mechanisms": "dprelease.mechanisms:",
     "plan": "dprelease.facade:plan",
     "release": "dprelease.facade:release",
     "run": "dprelease.facade:run",
-    "verify": "dprelease.verify:verify",
+    "verify": "dprelease.verification:verify",
 }
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 if TYPE_CHECKING:
     from dprelease.facade import Release, SchemaLike
-    from dprelease.plan.model import ReleasePlan
+    from dprelease.planning.model import ReleasePlan
 
 __all__ = ["Accessor"]
 

@@ -23,8 +23,8 @@ import numpy as np
 from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import RandomBits, SystemBits
 from dprelease.errors import InternalError
-from dprelease.plan.draws import RAW_LIMIT, Objects, draw_from_json
-from dprelease.plan.model import ReleasePlan
+from dprelease.planning.draws import RAW_LIMIT, Objects, draw_from_json
+from dprelease.planning.model import ReleasePlan
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.unit import UserUnit
 from dprelease.secret import Secret

@@ -17,9 +17,9 @@ from dprelease.errors import ArgumentError, UnledgeredWarning
 from dprelease.pipeline import stages
 from dprelease.pipeline.run import RunResult
 from dprelease.pipeline.run import run as run_pipeline
-from dprelease.plan.model import ReleasePlan
+from dprelease.planning.model import ReleasePlan
 from dprelease.publish import publish_files
-from dprelease.release import Noised, Receipt
+from dprelease.noised import Noised, Receipt
 from dprelease.schema.table import TableSchema
 from dprelease.validate.verdict import Verdict
 
@@ -108,7 +108,8 @@ class Release:
         """Return the wide table: one row per group, keys first, one column per statistic."""
         from dprelease.formats.wide import wide_table
 
-        return wide_table(self._noised).to_pandas()
+        frame: pd.DataFrame = wide_table(self._noised).to_pandas()
+        return frame
 
     def validate(self) -> Verdict:
         """Check every value with the Great Expectations suite made from the plan."""

@@ -38,9 +38,9 @@ class Secret(Generic[T]):
     def _refuse(self, *_: object) -> NoReturn:
         raise TypeError("a Secret cannot be copied, compared, pickled or iterated")
 
-    __reduce_ex__ = _refuse  # type: ignore[assignment]
-    __eq__ = _refuse  # type: ignore[assignment]
-    __hash__ = _refuse  # type: ignore[assignment]
+    __reduce_ex__ = _refuse
+    __eq__ = _refuse
+    __hash__ = _refuse
     __iter__ = _refuse
     __len__ = _refuse
     __bool__ = _refuse

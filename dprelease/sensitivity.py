@@ -197,8 +197,9 @@ def row_moves(query: BoundedQuery, encoding: Encoding, primitives: tuple[int, ..
     ranges = [_range(c, k) for c in cells]
     if len(cells) == 1:
         low, high = ranges[0]
-        swap = high - low if encoding.public_rows is not None else max(high, 0) - min(low, 0)
-        return int(max(abs(low), abs(high))), int(swap)
+        zero = Fraction(0)
+        reach = (low, high) if encoding.public_rows is not None else (min(low, zero), max(high, zero))
+        return int(max(abs(low), abs(high))), int(reach[1] - reach[0])
     if all(low >= 0 for low, _ in ranges):
         total = tuple(sum(c[i] for c in cells) for i in range(3))
         most = int(_range((total[0], total[1], total[2]), k)[1])

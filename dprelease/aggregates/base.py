@@ -8,7 +8,8 @@ knows a statistic by name.
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,26 @@ from dprelease import registry
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.schema.domain import Domain
 
-__all__ = ["Aggregate", "Floats", "aggregate_named"]
+__all__ = ["Aggregate", "Floats", "Reading", "aggregate_named"]
 
 Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A block's noisy cells, read back for intervals; all arrays `(groups, cells)`.
+
+    Attributes:
+        low, high: bounds that hold for all cells together at `level` (Bonferroni).
+        raw: the cells as drawn, before they were raised to 0.
+        scale: of the discrete Laplace noise on every cell; None for other laws.
+    """
+
+    low: Floats
+    high: Floats
+    raw: Floats
+    scale: float | None
+    level: float
 
 
 class Aggregate(Protocol):
@@ -39,10 +57,10 @@ class Aggregate(Protocol):
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
         """Return values, shape `(groups, columns)`, from noisy `cells`, `(groups, cells)`."""
 
-    def box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return the range of `finish` over the box `low <= cells <= high`, per group."""
+    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
+        """Return a confidence interval per group and column, at the reading's level or above."""
 
 
 def aggregate_named(name: str) -> Aggregate:
     """Return the registered aggregate called `name`."""
-    return registry.load("aggregates", name)  # type: ignore[no-any-return]
+    return cast(Aggregate, registry.load("aggregates", name))

@@ -12,7 +12,7 @@ variance is raised to 0 otherwise: the pair lies in its joint domain by construc
 
 Ranges over a box (semantics 7.1) are exact up to rounding:
 
-    mean         rises in the upper cells and falls in the lower ones, so corners decide.
+    mean         see `pivot`: a ratio has a shorter interval than its box.
     variance     (c0 c2 - c1^2/4) / (c0 + c1 + c2)^2 falls in c1 and, in c0 with the others fixed,
                  rises up to c0 = c1 + c2 + c1^2/(2 c2) and falls after it (likewise c2). So the
                  minimum is at a corner with c1 high. At a maximum both partial derivatives cannot
@@ -30,11 +30,9 @@ from dprelease.aggregates.base import Floats
 
 __all__ = [
     "bernstein_mean",
-    "bernstein_mean_box",
     "bernstein_variance",
     "bernstein_variance_box",
     "two_sums_mean",
-    "two_sums_mean_box",
 ]
 
 
@@ -49,32 +47,10 @@ def two_sums_mean(cells: Floats) -> Floats:
     return _ratio(c[:, 0], c[:, 0] + c[:, 1], 0.5)
 
 
-def two_sums_mean_box(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
-    return (
-        _ratio(low[:, 0], low[:, 0] + high[:, 1], 0.0),
-        _ratio(high[:, 0], high[:, 0] + low[:, 1], 1.0),
-    )
-
-
 def bernstein_mean(cells: Floats) -> Floats:
     """Return the mean of t from the Bernstein cells (b0, b1, b2)."""
     c = np.maximum(cells, 0.0)
     return _ratio(c[:, 1] / 2 + c[:, 2], c.sum(axis=1), 0.5)
-
-
-def bernstein_mean_box(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """mean = (c1/2 + c2)/(c0+c1+c2): rises in c2, falls in c0; c1 pulls it towards 1/2."""
-    low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
-    bottoms, tops = [], []
-    for middle in (low[:, 1], high[:, 1]):
-        bottoms.append(bernstein_ratio(high[:, 0], middle, low[:, 2], 0.0))
-        tops.append(bernstein_ratio(low[:, 0], middle, high[:, 2], 1.0))
-    return np.minimum(*bottoms), np.maximum(*tops)
-
-
-def bernstein_ratio(c0: Floats, c1: Floats, c2: Floats, empty: float) -> Floats:
-    return _ratio(c1 / 2 + c2, c0 + c1 + c2, empty)
 
 
 def _variance(c0: Floats, c1: Floats, c2: Floats) -> Floats:

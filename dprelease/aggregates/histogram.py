@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from dprelease.aggregates.base import Floats
+from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.aggregates.scalar import require_cap
 from dprelease.errors import PlanError
@@ -73,8 +73,8 @@ class Histogram:
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
         return cells
 
-    def box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        return low, high
+    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
+        return reading.low, reading.high
 
 
 aggregate = Histogram()

@@ -11,14 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.cells import (
-    bernstein_mean,
-    bernstein_mean_box,
-    two_sums_mean,
-    two_sums_mean_box,
-)
+from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.cells import bernstein_mean, two_sums_mean
 from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.aggregates.pivot import ratio_interval
 from dprelease.aggregates.scalar import bernstein2, public_mean, truncated_mean, two_sums
 from dprelease.schema.domain import Domain
 
@@ -51,17 +47,19 @@ class Mean:
             case _:
                 return cells
 
-    def box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        match encoding.family:
-            case "two_sums":
-                a, b = two_sums_mean_box(low, high)
-            case "bernstein2":
-                a, b = bernstein_mean_box(low, high)
-            case "truncated_mean":
-                return low[:, 1:], high[:, 1:]
-            case _:
-                return low, high
-        return _value(encoding, a), _value(encoding, b)
+    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
+        scores = _SCORES.get(encoding.family)
+        if scores is not None:
+            assert reading.scale is not None
+            low, high = ratio_interval(reading.raw, scores, reading.scale, reading.level)
+            return _value(encoding, low), _value(encoding, high)
+        if encoding.family == "truncated_mean":
+            return reading.low[:, 1:], reading.high[:, 1:]
+        return reading.low, reading.high
+
+
+_SCORES = {"two_sums": (1.0, 0.0), "bernstein2": (0.0, 0.5, 1.0)}
+"""What each cell adds to the mean's numerator, per unit of its weight in the denominator."""
 
 
 def _value(encoding: Encoding, t: Floats) -> Floats:

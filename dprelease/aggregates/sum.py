@@ -8,7 +8,7 @@ with public n (semantics 2.5, 3.1, 3.2).
 
 from __future__ import annotations
 
-from dprelease.aggregates.base import Floats
+from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.aggregates.scalar import require_cap
 from dprelease.schema.domain import Domain
@@ -53,8 +53,8 @@ class Sum:
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
         return cells
 
-    def box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        return low, high
+    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
+        return reading.low, reading.high
 
 
 aggregate = Sum()

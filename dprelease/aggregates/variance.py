@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats
+from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.cells import bernstein_variance, bernstein_variance_box
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.scalar import bernstein2, public_scatter
@@ -51,7 +51,8 @@ class Variance:
             return self._value(encoding, bernstein_variance(cells))
         return np.sqrt(np.maximum(cells, 0.0)) if self._root else cells
 
-    def box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
+        low, high = reading.low, reading.high
         if encoding.family == "bernstein2":
             a, b = bernstein_variance_box(low, high)
             return self._value(encoding, a), self._value(encoding, b)

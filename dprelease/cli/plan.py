@@ -28,6 +28,6 @@ def plan(
     if as_json:
         print_json({**made.to_json(), "hash": made.hash})
         return
-    from dprelease.plan.explain import renderable
+    from dprelease.planning.explain import renderable
 
     console().print(renderable(made))

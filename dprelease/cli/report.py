@@ -20,7 +20,7 @@ def report(
     """
     from dprelease.formats.html import report_from_manifest
     from dprelease.publish import read_folder
-    from dprelease.verify import read_manifest, table_of
+    from dprelease.verification import read_manifest, table_of
 
     files = read_folder(folder)
     manifest = read_manifest(files, folder)

@@ -36,7 +36,7 @@ def run(
     config = load_pipeline(pipeline)
     out = console(stderr=as_json)
     if not quiet and not as_json:
-        from dprelease.plan.explain import renderable
+        from dprelease.planning.explain import renderable
 
         out.print(renderable(plan_pipeline(config, period if config.period else None)))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from dprelease.cli.terminal import AsJson, console, guarded, print_json
+
+Kind = Literal["schema", "pipeline"]
 
 app = typer.Typer(help="Check schema files.", no_args_is_help=True)
 
@@ -51,15 +53,12 @@ def check(
 @app.command("json-schema")
 @guarded
 def json_schema(
-    which: Annotated[str, typer.Argument(help="`schema` or `pipeline`.")] = "schema",
+    which: Annotated[Kind, typer.Argument(help="`schema` or `pipeline`.")] = "schema",
 ) -> None:
     """Print the JSON Schema of schema files (or pipeline files), for editor completion.
 
     Example: dprelease schema json-schema pipeline > pipeline.schema.json
     """
-    from dprelease.errors import ArgumentError
     from dprelease.schema.json_schema import json_schema as build
 
-    if which not in ("schema", "pipeline"):
-        raise ArgumentError(f"no JSON Schema called `{which}`", fix="say `schema` or `pipeline`", code="DPR633")
     print_json(build(which))

@@ -21,7 +21,7 @@ def verify(
     """
     from rich.text import Text
 
-    from dprelease.verify import verify as verify_folder
+    from dprelease.verification import verify as verify_folder
 
     result = verify_folder(folder, ledger=ledger)
     if as_json:

@@ -137,9 +137,7 @@ class _Builder:
 
     def _select(self, *columns: exp.Expression) -> exp.Select:
         """Return a SELECT over the newest stage, which is called `t`."""
-        return exp.Select(expressions=list(columns)).from_(
-            _table(self.last, "t"), copy=False
-        )
+        return exp.Select(expressions=list(columns)).from_(_table(self.last, "t"), copy=False)
 
     def _stage(self, name: str, select: exp.Select) -> None:
         self.stages.append((name, select))
@@ -169,9 +167,7 @@ class _Builder:
             def make(identifier: str = identifier) -> exp.Expression:
                 return column(identifier)
 
-            parts.append(
-                _as(typed(declared.kind, physical, make), self.place[declared.name])
-            )
+            parts.append(_as(typed(declared.kind, physical, make), self.place[declared.name]))
         # with no column at all the rows still have to come through
         self._stage("typed", self._select(*(parts or [_as(number(1), "row")])))
 
@@ -189,11 +185,7 @@ class _Builder:
                 (exp.LT, query.window.end),
             ):
                 moment = try_cast(self._value(query.window.column), "TIMESTAMP")
-                naive = (
-                    end
-                    if end.tzinfo is None
-                    else end.astimezone(UTC).replace(tzinfo=None)
-                )
+                naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)
                 inside = compare(this=moment, expression=self._bind(naive, "TIMESTAMP"))
                 select = select.where(inside, copy=False)
         if query.where is not None:
@@ -229,12 +221,7 @@ class _Builder:
 
     def _label_numbers(self, place: int) -> dict[str, int]:
         """Return a number per label that occurs in a key at `place`, in order of occurrence."""
-        return {
-            v: i
-            for i, v in enumerate(
-                dict.fromkeys(k[place] for k in self.query.groups.keys)
-            )
-        }
+        return {v: i for i, v in enumerate(dict.fromkeys(k[place] for k in self.query.groups.keys))}
 
     def _stepped(self) -> None:
         query = self.query
@@ -298,9 +285,7 @@ class _Builder:
         function: exp.Expression, within: list[str], by: list[exp.Expression]
     ) -> exp.Expression:
         order = exp.Order(expressions=[exp.Ordered(this=key) for key in by])
-        return exp.Window(
-            this=function, partition_by=[column(c) for c in within], order=order
-        )
+        return exp.Window(this=function, partition_by=[column(c) for c in within], order=order)
 
     def _numbered(self) -> None:
         cells: list[exp.Expression] = [

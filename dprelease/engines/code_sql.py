@@ -45,9 +45,7 @@ def not_null(this: exp.Expression) -> exp.Expression:
     return exp.Not(this=is_null(this))
 
 
-def steps(
-    code: Fixed, make: Callable[[], exp.Expression], bind: Bind
-) -> exp.Expression:
+def steps(code: Fixed, make: Callable[[], exp.Expression], bind: Bind) -> exp.Expression:
     """Return s as BIGINT, null for null; `make` gives x as DOUBLE, NaN already null."""
     doubles = rounding(code)
     inside = _clip(make(), bind(doubles.low, "DOUBLE"), bind(doubles.high, "DOUBLE"))
@@ -61,9 +59,7 @@ def steps(
     return case((is_null(make()), exp.Null()), default=try_cast(whole, "BIGINT"))
 
 
-def _clip(
-    value: exp.Expression, low: exp.Expression, high: exp.Expression
-) -> exp.Expression:
+def _clip(value: exp.Expression, low: exp.Expression, high: exp.Expression) -> exp.Expression:
     raised = exp.Greatest(this=value, expressions=[low], ignore_nulls=True)
     return exp.Least(this=raised, expressions=[high], ignore_nulls=True)
 
@@ -87,9 +83,7 @@ def code_of_steps(code: Fixed, name: str) -> exp.Expression:
     return try_cast(case((is_null(column(name)), default), default=offset), "BIGINT")
 
 
-def summand(
-    query: BoundedQuery, primitive: Primitive, most_rows: int
-) -> exp.Expression:
+def summand(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Expression:
     """Return what one kept row adds to `primitive`; rows numbered above `most_rows` are gone."""
     conditions: list[exp.Expression] = []
     value = number(1)
@@ -116,9 +110,7 @@ def summand(
 def _power(query: BoundedQuery, primitive: Primitive, name: str) -> exp.Expression:
     assert primitive.code is not None
     code = query.codes[primitive.code]
-    widest = (
-        max(code.grid.hull_steps, code.default or 0) if isinstance(code, Fixed) else 1
-    )
+    widest = max(code.grid.hull_steps, code.default or 0) if isinstance(code, Fixed) else 1
     wide = widest**primitive.power >= 2**63  # a BIGINT product would raise
     value = try_cast(column(name), "HUGEINT") if wide else column(name)
     for _ in range(primitive.power - 1):

@@ -66,6 +66,4 @@ def _one(path: Path) -> Header:
         delimiter = "\t"
     else:
         delimiter = max(_DELIMITERS, key=lambda d: (text.count(d), d == ","))
-    return Header(
-        delimiter, tuple(next(csv.reader([text], delimiter=delimiter, strict=False)))
-    )
+    return Header(delimiter, tuple(next(csv.reader([text], delimiter=delimiter, strict=False))))

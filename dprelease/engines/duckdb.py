@@ -40,6 +40,14 @@ from dprelease.secret import Secret
 __all__ = ["DuckDBEngine"]
 
 _ROWS = "source_rows"
+_HARMFUL = (
+    # moves casts into the CSV reader, where a cell that fails drops its row; TRIM in typed_sql is
+    # enough today, this says it outright
+    "type_pushdown",
+    # turns ROW_NUMBER() <= k into an aggregate that cannot spill: 5 million rows ran out of 1 GB,
+    # and took longer with more
+    "top_n_window_elimination",
+)
 _LOCK = (
     "SET enable_external_access = false",
     "SET python_enable_replacements = false",
@@ -162,15 +170,9 @@ class DuckDBEngine:
         rows: list[tuple[int, ...]] = self._run(connection, sql, used).fetchall()
         return rows
 
-    def _run(
-        self, connection: Any, sql: str, parameters: dict[str, object] | None = None
-    ) -> Any:
+    def _run(self, connection: Any, sql: str, parameters: dict[str, object] | None = None) -> Any:
         self.statements.append(sql)
-        return (
-            connection.execute(sql, parameters)
-            if parameters
-            else connection.execute(sql)
-        )
+        return connection.execute(sql, parameters) if parameters else connection.execute(sql)
 
     @contextmanager
     def _connection(self) -> Iterator[Any]:
@@ -188,9 +190,9 @@ class DuckDBEngine:
             self._run(connection, "SET TimeZone = 'UTC'")
             self._run(connection, "SET enable_progress_bar = false")
             self._run(connection, "SET preserve_insertion_order = false")
-            # it moves casts into the CSV reader, where a cell that fails drops its row (see
-            # typed_sql); TRIM there is enough today, this says it outright
-            self._run(connection, "SET disabled_optimizers = 'type_pushdown'")
+            known = self._run(connection, "SELECT name FROM duckdb_optimizers()").fetchall()
+            off = ",".join(name for name in _HARMFUL if (name,) in known)
+            self._run(connection, f"SET disabled_optimizers = {_text(off)}")
             yield connection
         finally:
             connection.close()
@@ -234,10 +236,7 @@ class DuckDBEngine:
             if not wanted:  # count(*) alone reads no column, but needs the rows
                 table = _bare_rows(source)
             connection.register(_ROWS, table)
-        stored = {
-            n: (f"c{i}", of_arrow(table.schema.field(i).type))
-            for i, n in enumerate(wanted)
-        }
+        stored = {n: (f"c{i}", of_arrow(table.schema.field(i).type)) for i, n in enumerate(wanted)}
         others = {n: ("", Physical.other) for n in counted if n not in stored}
         return _Opened({**others, **stored}, repeated)
 
@@ -279,7 +278,7 @@ class DuckDBEngine:
         types = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(header.names)))
         self._run(
             connection,
-            f"CREATE VIEW {_ROWS} AS SELECT * FROM read_csv({_path_list(paths)}, "
+            f"CREATE VIEW {_ROWS} AS SELECT * FROM read_csv({_path_list(paths)}, "  # noqa: S608 - quoted
             f"auto_detect = false, header = true, delim = {_text(header.delimiter)}, "
             "quote = '\"', escape = '\"', "
             f"columns = {{{types}}}, strict_mode = false, null_padding = true, "
@@ -289,15 +288,13 @@ class DuckDBEngine:
         self._allow(connection, paths)
         counted = Counter(header.names)
         stored = {n: (f"c{i}", Physical.text) for i, n in enumerate(header.names)}
-        return _Opened(
-            stored, frozenset(n for n, count in counted.items() if count > 1)
-        )
+        return _Opened(stored, frozenset(n for n, count in counted.items() if count > 1))
 
     def _open_parquet(self, connection: Any, source: Source) -> _Opened:
         paths: Any = source.payload
         self._run(
             connection,
-            f"CREATE VIEW {_ROWS} AS SELECT * FROM read_parquet({_path_list(paths)}, "
+            f"CREATE VIEW {_ROWS} AS SELECT * FROM read_parquet({_path_list(paths)}, "  # noqa: S608 - quoted
             "union_by_name = true, hive_partitioning = false, binary_as_string = true, "
             "utf8_validation = 'replace')",
         )
@@ -308,18 +305,14 @@ class DuckDBEngine:
         payload: Any = source.payload
         database, table = payload
         name = ".".join(_quoted(part) for part in str(table).split("."))
-        self._run(
-            connection, f"ATTACH {_text(str(database))} AS source_database (READ_ONLY)"
-        )
-        view = f"CREATE VIEW {_ROWS} AS SELECT * FROM source_database.{name}"
+        self._run(connection, f"ATTACH {_text(str(database))} AS source_database (READ_ONLY)")
+        view = f"CREATE VIEW {_ROWS} AS SELECT * FROM source_database.{name}"  # noqa: S608 - quoted
         self._run(connection, view)
         return self._described(connection, _ROWS)
 
     def _described(self, connection: Any, view: str) -> _Opened:
         found = self._run(connection, f"DESCRIBE {view}").fetchall()
-        return _Opened(
-            {row[0]: (row[0], of_duckdb(row[1])) for row in found}, frozenset()
-        )
+        return _Opened({row[0]: (row[0], of_duckdb(row[1])) for row in found}, frozenset())
 
     def _allow(self, connection: Any, paths: tuple[Path, ...]) -> None:
         self._run(connection, f"SET allowed_paths = {_path_list(paths)}")

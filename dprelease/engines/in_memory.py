@@ -35,9 +35,7 @@ def names(source: Source) -> Counter[str]:
     return Counter(c for c in payload.columns if isinstance(c, str))
 
 
-def plain_table(
-    source: Source, columns: Sequence[str], *, rows: bool = True
-) -> pa.Table:
+def plain_table(source: Source, columns: Sequence[str], *, rows: bool = True) -> pa.Table:
     """Return the named columns as plain Arrow, renamed `c0`, `c1`, … in the order asked.
 
     Names are replaced because SQL does not tell `Age` from `age`. With `rows=False` the table is
@@ -75,9 +73,7 @@ def plain_batches(reader: pa.RecordBatchReader, width: int) -> pa.RecordBatchRea
 def plain_array(array: pa.Array | pa.ChunkedArray) -> Any:
     """Return `array` in a type that every engine reads the same way; nested types pass through."""
     if isinstance(array, pa.ChunkedArray):
-        chunks = [plain_array(c) for c in array.chunks] or [
-            plain_array(pa.array([], array.type))
-        ]
+        chunks = [plain_array(c) for c in array.chunks] or [plain_array(pa.array([], array.type))]
         return pa.chunked_array(chunks)
     t, kind = pa.types, array.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -111,8 +107,7 @@ def _valid_text(array: pa.Array) -> pa.Array:
         return array.cast(pa.large_string())  # checks UTF-8
     except pa.ArrowInvalid:
         cells = (
-            v if v is None else v.decode("utf-8", "backslashreplace")
-            for v in array.to_pylist()
+            v if v is None else v.decode("utf-8", "backslashreplace") for v in array.to_pylist()
         )
         return pa.array(list(cells), pa.large_string())
 
@@ -147,9 +142,7 @@ def text_of(cell: object) -> str | None:
         return cell.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(cell, (bytes, bytearray)):
         return bytes(cell).decode("utf-8", "backslashreplace")
-    if isinstance(cell, np.generic) and not isinstance(
-        cell, (np.datetime64, np.timedelta64)
-    ):
+    if isinstance(cell, np.generic) and not isinstance(cell, (np.datetime64, np.timedelta64)):
         return text_of(cell.item())
     if isinstance(cell, bool):
         return "true" if cell else "false"

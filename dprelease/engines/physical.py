@@ -58,12 +58,7 @@ def of_arrow(kind: pa.DataType) -> Physical:
         return Physical.float
     if t.is_boolean(kind):
         return Physical.boolean
-    if (
-        t.is_string(kind)
-        or t.is_large_string(kind)
-        or t.is_string_view(kind)
-        or t.is_null(kind)
-    ):
+    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind) or t.is_null(kind):
         return Physical.text
     if t.is_date(kind):
         return Physical.date
@@ -127,9 +122,7 @@ def check_columns(
                 f"the source has no column {name!r}",
                 where=source,
                 why=f"declared at {column.origin}" if column.origin else None,
-                fix=f"did you mean {near[0]!r}?"
-                if near
-                else "check the schema's column names",
+                fix=f"did you mean {near[0]!r}?" if near else "check the schema's column names",
                 code="DPR503",
             )
         if stored[name] not in _FITS[column.kind]:

@@ -59,7 +59,7 @@ class ReferenceEngine:
     name = "reference"
 
     def preflight(self, source: Source, query: BoundedQuery) -> None:
-        """Check that the columns exist and fit.
+        """Check that the columns exist and fit. Unlike the default engine, this opens the rows.
 
         Raises:
             SourceError: as `DuckDBEngine.preflight`.
@@ -80,15 +80,9 @@ class ReferenceEngine:
         check_query(query)
         out: npt.NDArray[np.object_] | None
         try:
-            kept = [
-                kept
-                for row in _load(source, query)
-                if (kept := _code(row, query)) is not None
-            ]
+            kept = [kept for row in _load(source, query) if (kept := _code(row, query)) is not None]
             numbered = (
-                [(row, 1) for row in kept]
-                if query.user is None
-                else _bound(kept, query, salt)
+                [(row, 1) for row in kept] if query.user is None else _bound(kept, query, salt)
             )
             out = _sum(numbered, query)
         except Exception:  # noqa: BLE001 - dropped, not chained: it may quote a cell
@@ -132,14 +126,12 @@ def _in_window(row: Row, query: BoundedQuery) -> bool:
         return False
     if not isinstance(moment, datetime):
         assert isinstance(moment, date)
-        moment = datetime(moment.year, moment.month, moment.day)
+        moment = datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - naive is UTC
     return _naive(query.window.start) <= moment < _naive(query.window.end)
 
 
 def _naive(moment: datetime) -> datetime:
-    return (
-        moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
-    )
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
 
 
 def _label(value: object, query: BoundedQuery, place: int) -> str | None:
@@ -171,12 +163,10 @@ def _value(code: Code, row: Row) -> int | None:
 
 
 def _hash(salt: bytes, *parts: object) -> str:
-    return hashlib.md5("|".join([salt.hex(), *map(str, parts)]).encode()).hexdigest()
+    return hashlib.md5("|".join([salt.hex(), *map(str, parts)]).encode()).hexdigest()  # noqa: S324 - an order, not a seal
 
 
-def _bound(
-    rows: list[_Coded], query: BoundedQuery, salt: bytes
-) -> list[tuple[_Coded, int]]:
+def _bound(rows: list[_Coded], query: BoundedQuery, salt: bytes) -> list[tuple[_Coded, int]]:
     """Return the rows that a unit may contribute, each with its number in (unit, group)."""
     units: dict[str, dict[int, list[_Coded]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -184,16 +174,12 @@ def _bound(
     most = max((row_cap(query, p) for p in query.primitives), default=1)
     out = []
     for unit, groups in units.items():
-        order = sorted(groups, key=lambda g: (_hash(salt, unit, g), g))[
-            : query.max_groups
-        ]
+        order = sorted(groups, key=lambda g: (_hash(salt, unit, g), g))[: query.max_groups]
         chosen = []
         for rank, group in enumerate(order):
             cells = [(_hash(salt, unit, group, *_cells(r)), r) for r in groups[group]]
             cells.sort(key=lambda pair: pair[0])
-            chosen += [
-                (n, rank, r) for n, (_, r) in enumerate(cells, start=1) if n <= most
-            ]
+            chosen += [(n, rank, r) for n, (_, r) in enumerate(cells, start=1) if n <= most]
         chosen.sort(key=lambda c: (c[0], c[1]))
         out += [(r, n) for n, _, r in chosen[: query.max_rows_total]]
     return out
@@ -203,9 +189,7 @@ def _cells(row: _Coded) -> list[str]:
     return ["-" if c is None else str(c) for c in row.codes]
 
 
-def _sum(
-    rows: list[tuple[_Coded, int]], query: BoundedQuery
-) -> npt.NDArray[np.object_]:
+def _sum(rows: list[tuple[_Coded, int]], query: BoundedQuery) -> npt.NDArray[np.object_]:
     out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
     for row, n in rows:
         for place, primitive in enumerate(query.primitives):
@@ -239,10 +223,7 @@ def _load(source: Source, query: BoundedQuery) -> Iterator[Row]:
         check_columns(source.name, columns, stored, repeated)
         wanted = {c.name: header.index(c.name) for c in columns}
         rows: Iterator[Row] = (
-            {
-                n: line[i] if i < len(line) and line[i] else None
-                for n, i in wanted.items()
-            }
+            {n: line[i] if i < len(line) and line[i] else None for n, i in wanted.items()}
             for line in cells
         )
     else:
@@ -251,8 +232,7 @@ def _load(source: Source, query: BoundedQuery) -> Iterator[Row]:
         whole: Any = table.payload
         if table.kind == "arrow" and source.kind != "arrow":
             stored = {
-                f.name: of_arrow(in_memory.plain_array(whole[f.name]).type)
-                for f in whole.schema
+                f.name: of_arrow(in_memory.plain_array(whole[f.name]).type) for f in whole.schema
             }
         else:
             unique = [n for n, count in counted.items() if count == 1]
@@ -264,10 +244,7 @@ def _load(source: Source, query: BoundedQuery) -> Iterator[Row]:
         plain = in_memory.plain_table(table, names)
         if names:
             lists = [plain.column(i).to_pylist() for i in range(len(names))]
-            rows = (
-                dict(zip(names, cells, strict=True))
-                for cells in zip(*lists, strict=True)
-            )
+            rows = (dict(zip(names, cells, strict=True)) for cells in zip(*lists, strict=True))
         else:
             length = len(whole) if table.kind == "pandas" else whole.shape[0]
             rows = ({} for _ in range(length))
@@ -304,11 +281,7 @@ def _read_csv(paths: object) -> tuple[list[str], Iterator[list[str]]]:
     def lines() -> Iterator[list[str]]:
         for path in paths:
             assert isinstance(path, Path)
-            raw = (
-                gzip.decompress(path.read_bytes())
-                if path.suffix == ".gz"
-                else path.read_bytes()
-            )
+            raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
             text = io.StringIO(raw.decode("utf-8-sig", "replace"), newline="")
             reader = csv.reader(text, delimiter=header.delimiter)
             next(reader)
@@ -378,5 +351,5 @@ def _timestamp(value: object) -> datetime | None:
     if isinstance(value, datetime):
         return _naive(value)
     if isinstance(value, date):
-        return datetime(value.year, value.month, value.day)
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - naive is UTC
     return None

@@ -117,9 +117,7 @@ def declared_labels(query: BoundedQuery, place: int) -> tuple[str, ...]:
     if column.values:
         return tuple(dict.fromkeys(column.values))
     special = {column.other, column.null_label}
-    return tuple(
-        dict.fromkeys(k[place] for k in query.groups.keys if k[place] not in special)
-    )
+    return tuple(dict.fromkeys(k[place] for k in query.groups.keys if k[place] not in special))
 
 
 def check_query(query: BoundedQuery) -> None:

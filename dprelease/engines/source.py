@@ -17,9 +17,7 @@ from dprelease.errors import SourceError
 
 __all__ = ["Make", "Source", "as_source", "duckdb_table", "file_source"]
 
-Make = Literal[
-    "parquet", "csv", "arrow", "pandas", "polars", "duckdb_relation", "duckdb_table"
-]
+Make = Literal["parquet", "csv", "arrow", "pandas", "polars", "duckdb_relation", "duckdb_table"]
 
 _SUFFIXES: dict[str, Literal["parquet", "csv"]] = {
     ".parquet": "parquet",
@@ -70,9 +68,7 @@ def as_source(data: object) -> Source:
         return data
     if isinstance(data, (str, os.PathLike)):
         text = os.fspath(data)
-        kind = next(
-            (k for s, k in _SUFFIXES.items() if str(text).lower().endswith(s)), None
-        )
+        kind = next((k for s, k in _SUFFIXES.items() if str(text).lower().endswith(s)), None)
         if kind is None or not isinstance(text, str):
             raise SourceError(
                 f"cannot tell what {str(text)!r} holds",
@@ -102,7 +98,7 @@ def file_source(kind: Literal["parquet", "csv"], pattern: str | Path) -> Source:
     """
     text = os.fspath(pattern)
     plain = Path(text)
-    found = [text] if plain.is_file() else glob.glob(text, recursive=True)
+    found = [text] if plain.is_file() else glob.glob(text, recursive=True)  # noqa: PTH207 - absolute patterns
     paths = tuple(sorted(Path(p).resolve() for p in found if Path(p).is_file()))
     if not paths:
         raise SourceError(
@@ -121,7 +117,5 @@ def duckdb_table(database: str | Path, table: str) -> Source:
     """
     path = Path(database)
     if not path.is_file():
-        raise SourceError(
-            f"there is no DuckDB database {str(database)!r}", code="DPR501"
-        )
+        raise SourceError(f"there is no DuckDB database {str(database)!r}", code="DPR501")
     return Source("duckdb_table", (path.resolve(), table), f"{database}:{table}")

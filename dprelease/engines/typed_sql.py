@@ -87,9 +87,7 @@ def _boolean(stored: Physical, make: Make) -> exp.Expression:
         return make()
     if stored is Physical.text:
         word = exp.Lower(this=exp.Trim(this=make()))
-        yes, no = (
-            [exp.Literal.string(t) for t in ts] for ts in (TRUE_TEXTS, FALSE_TEXTS)
-        )
+        yes, no = ([exp.Literal.string(t) for t in ts] for ts in (TRUE_TEXTS, FALSE_TEXTS))
         return case(
             (exp.In(this=word, expressions=yes), exp.true()),
             (exp.In(this=word.copy(), expressions=no), exp.false()),

@@ -1,4 +1,4 @@
-"""`data.csv` (tidy) and `wide.csv` (one row per group): UTF-8, commas, `\\n`, a header line.
+r"""`data.csv` (tidy) and `wide.csv` (one row per group): UTF-8, commas, `\n`, a header line.
 
 A spreadsheet runs a text cell that starts with = + - @ (or hides one behind a tab or a line
 break) as a formula, so such text cells, headers included, get a leading apostrophe. Numbers are
@@ -10,14 +10,15 @@ form; an unknown error is an empty cell. Same release, same bytes.
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from dprelease.formats.numbers import decimals_of, machine_text
-from dprelease.formats.wide import is_whole, wide_table
-from dprelease.release import TIDY, Noised
+from dprelease.formats.wide import wide_table
+from dprelease.noised import TIDY, Noised
 
 __all__ = ["TIDY_FILE", "WIDE_FILE", "guarded", "write"]
 
@@ -36,7 +37,7 @@ def guarded(text: str) -> str:
     return "'" + text if text.startswith(FORMULA_STARTS) else text
 
 
-def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
     """Return `{"data.csv": ..., "wide.csv": ...}`; `manifest` is not needed."""
     return {TIDY_FILE: _tidy(noised), WIDE_FILE: _wide(noised)}
 
@@ -44,36 +45,27 @@ def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
 def _tidy(noised: Noised) -> bytes:
     table, keys = noised.table, len(noised.plan.by)
     decimals = {c: decimals_of(s.step) for s in noised.plan.statistics for c in s.columns}
-    columns = [table.column(i).to_pylist() for i in range(table.num_columns)]
-    value_at = keys + TIDY.get_field_index("value")
-    lines = []
-    for row in zip(*columns, strict=True):
-        places = decimals.get(row[keys])
-        lines.append(
-            [
-                machine_text(cell, places) if i == value_at else _cell(cell)
-                for i, cell in enumerate(row)
-            ]
-        )
-    return _encode(table.column_names, lines)
+    names = table.column(keys).to_pylist()
+    texts = []
+    for i, name in enumerate(table.column_names):
+        cells = table.column(i).to_pylist()
+        if i == keys + TIDY.get_field_index("value"):
+            places = map(decimals.get, names)
+            texts.append([_number(x, d) for x, d in zip(cells, places, strict=True)])
+        elif i > keys and pa.types.is_floating(TIDY.field(name).type):
+            texts.append([_number(x, None) for x in cells])
+        else:
+            texts.append(_labels(cells))
+    return _encode(table.column_names, texts)
 
 
 def _wide(noised: Noised) -> bytes:
-    table = wide_table(noised)
-    texts: list[list[str]] = []
-    places = [
-        None if is_whole(s) else decimals_of(s.step)
-        for s in noised.plan.statistics
-        for _ in s.columns
-    ]
-    for i in range(table.num_columns):
-        cells = table.column(i).to_pylist()
-        if i < len(noised.plan.by):
-            texts.append([_cell(c) for c in cells])
-        else:
-            number = places[i - len(noised.plan.by)]
-            texts.append([_number(c, number) for c in cells])
-    return _encode(table.column_names, list(zip(*texts, strict=True)))
+    table, keys = wide_table(noised), len(noised.plan.by)
+    texts = [_labels(table.column(i).to_pylist()) for i in range(keys)]
+    places = [decimals_of(s.step) for s in noised.plan.statistics for _ in s.columns]
+    for i, number in enumerate(places, start=keys):
+        texts.append([_number(x, number) for x in table.column(i).to_pylist()])
+    return _encode(table.column_names, texts)
 
 
 def _number(value: float | None, decimals: int | None) -> str:
@@ -82,22 +74,20 @@ def _number(value: float | None, decimals: int | None) -> str:
     return str(value) if isinstance(value, int) else machine_text(value, decimals)
 
 
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return machine_text(value, None) if isinstance(value, float) else guarded(str(value))
+def _labels(cells: Sequence[str | None]) -> list[str]:
+    """Return guarded, quoted cells; labels repeat, so each is made once."""
+    known = {cell: "" if cell is None else _quoted(guarded(cell)) for cell in set(cells)}
+    return [known[cell] for cell in cells]
 
 
-def _encode(header: Sequence[str], lines: Iterable[Sequence[str]]) -> bytes:
-    """Return RFC 4180 text with bare newlines.
+def _encode(header: Sequence[str], columns: Sequence[Sequence[str]]) -> bytes:
+    """Return RFC 4180 text with bare newlines, from columns of finished cells.
 
     The standard library's writer leaves a carriage return unquoted when lines end in a newline,
     and readers then break the cell there, which would bring a guarded formula back to a start.
     """
-    text = io.StringIO(newline="")
-    for cells in ([guarded(name) for name in header], *lines):
-        text.write(",".join(map(_quoted, cells)) + "\n")
-    return text.getvalue().encode("utf-8")
+    lines = [",".join(_labels(header)), *map(",".join, zip(*columns, strict=True)), ""]
+    return "\n".join(lines).encode("utf-8")
 
 
 def _quoted(cell: str) -> str:

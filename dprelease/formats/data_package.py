@@ -19,9 +19,9 @@ from dprelease.formats import csv_, parquet
 from dprelease.formats.csv_ import guarded
 from dprelease.formats.json_ import manifest_bytes
 from dprelease.formats.wide import is_whole
+from dprelease.noised import TIDY, Noised
 from dprelease.numeric import Exact, plain
-from dprelease.plan.model import PlannedStatistic, ReleasePlan
-from dprelease.release import TIDY, Noised
+from dprelease.planning.model import PlannedStatistic, ReleasePlan
 
 __all__ = ["FILE", "descriptor", "write"]
 
@@ -49,7 +49,11 @@ def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def descriptor(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the descriptor as JSON data."""
+    """Return the descriptor as JSON data.
+
+    It lists those data files that the manifest's `files` name, or all three when it names none.
+    """
+    present = set(manifest.get("files") or (csv_.TIDY_FILE, csv_.WIDE_FILE, parquet.FILE))
     title = " · ".join(t for t in (manifest.get("pipeline"), manifest.get("period")) if t)
     tidy = {
         "fields": _tidy_fields(plan, guard=True),
@@ -59,6 +63,20 @@ def descriptor(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]
     if plan.by:
         wide["primaryKey"] = [guarded(name) for name in plan.by]
     text = {"format": "csv", "mediatype": "text/csv", "encoding": "utf-8"}
+    resources: list[dict[str, Any]] = [
+        {"name": "data-csv", "path": csv_.TIDY_FILE, **text, "schema": tidy},
+        {"name": "wide-csv", "path": csv_.WIDE_FILE, **text, "schema": wide},
+        {
+            "name": "data-parquet",
+            "path": parquet.FILE,
+            "format": "parquet",
+            "mediatype": "application/vnd.apache.parquet",
+            "schema": {
+                "fields": _tidy_fields(plan, guard=False),
+                "primaryKey": [*plan.by, "statistic"],
+            },
+        },
+    ]
     return {
         "$schema": SCHEMA,
         "name": _slug(
@@ -69,20 +87,7 @@ def descriptor(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]
         "starts with = + - @, a tab or a line break has a leading apostrophe.",
         "dprelease:guarantee": dict(manifest["guarantee"]),
         "dprelease:plan_hash": manifest["plan_hash"],
-        "resources": [
-            {"name": "data-csv", "path": csv_.TIDY_FILE, **text, "schema": tidy},
-            {"name": "wide-csv", "path": csv_.WIDE_FILE, **text, "schema": wide},
-            {
-                "name": "data-parquet",
-                "path": parquet.FILE,
-                "format": "parquet",
-                "mediatype": "application/vnd.apache.parquet",
-                "schema": {
-                    "fields": _tidy_fields(plan, guard=False),
-                    "primaryKey": [*plan.by, "statistic"],
-                },
-            },
-        ],
+        "resources": [r for r in resources if r["path"] in present],
     }
 
 

@@ -21,6 +21,7 @@ from statistics import median
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
@@ -35,9 +36,9 @@ from dprelease.formats.words import (
     period_words,
     short,
 )
+from dprelease.noised import TIDY, Noised
 from dprelease.numeric import Exact
-from dprelease.plan.model import PlannedBlock, PlannedStatistic
-from dprelease.release import TIDY, Noised
+from dprelease.planning.model import PlannedBlock, PlannedStatistic
 
 __all__ = ["FILE", "report_from_manifest", "write"]
 
@@ -67,7 +68,7 @@ def _template() -> Template:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     # The style sheet is ours and holds no data: the only text that skips escaping.
-    environment.globals.update(style=Markup(style), pin=pin)
+    environment.globals.update(style=Markup(style), pin=pin)  # noqa: S704
     return environment.from_string(folder.joinpath("report.html.j2").read_text(encoding="utf-8"))
 
 
@@ -103,10 +104,15 @@ class Released:
 Columns = Mapping[tuple[tuple[str, ...], str], Released]
 
 
-def _released(table: pa.Table, keys: int) -> Columns:
+def _released(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns:
+    """Return the rows of the listed groups; a large table is thinned before it becomes Python."""
+    keys = len(listed[0])
+    for i in range(keys):
+        labels = pa.array(sorted({key[i] for key in listed}), pa.utf8())
+        table = table.filter(pc.is_in(table.column(i), value_set=labels))
     at = {name: keys + TIDY.get_field_index(name) for name in TIDY.names}
-    labels = [table.column(i).to_pylist() for i in range(keys)]
-    groups = zip(*labels, strict=True) if keys else [()] * table.num_rows
+    columns = [table.column(i).to_pylist() for i in range(keys)]
+    groups = zip(*columns, strict=True) if keys else [()] * table.num_rows
     parts = [
         table.column(at[name]).to_pylist()
         for name in ("statistic", "value", "lower", "upper", "status")
@@ -120,11 +126,12 @@ def _released(table: pa.Table, keys: int) -> Columns:
 def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
     plan = manifest["plan"]
     keys = [tuple(key) for key in plan["keys"]]
-    released = _released(table, len(plan["by"]))
+    listed = keys[:TABLE_LIMIT]
+    released = _released(table, listed)
     statistics = [PlannedStatistic.from_json(s) for s in plan["statistics"]]
     blocks = {b["name"]: PlannedBlock.from_json(b) for b in plan["blocks"]}
     sections = [
-        _section(i, s, blocks[s.block], statistics, keys, released, plan["loss"])
+        _section(i, s, blocks[s.block], statistics, listed, released, plan["loss"])
         for i, s in enumerate(statistics, start=1)
     ]
     epsilon, delta = (Fraction(manifest["guarantee"][name]) for name in ("epsilon", "delta"))
@@ -148,12 +155,12 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
         "certainty": certainty,
         "by": plan["by"],
         "groups": len(keys),
-        "listed": min(len(keys), TABLE_LIMIT),
+        "listed": len(listed),
         "hidden": max(0, len(keys) - TABLE_LIMIT),
         "single": single,
         "summary": [
             {"key": key, "cells": [s["rows"][i]["cells"][0] for s in single]}
-            for i, key in enumerate(keys[:TABLE_LIMIT])
+            for i, key in enumerate(listed)
         ],
         "weak": any(c.weak for s in single for row in s["rows"] for c in row["cells"]),
         "at_bound": any(s["at_bound"] for s in single),
@@ -184,15 +191,18 @@ def _section(
     grid = [[released[key, column] for column in statistic.columns] for key in keys]
     flat = [r for row in grid for r in row]
     spread = [(r.upper - r.lower) / 4 for r in flat if not r.weak]
-    error = statistic.expected_error if loss == "absolute" else None
-    error = error or (median(spread) if spread else None)
+    # The plan's error is at a public guess of the group size; small groups are often worse.
+    errors = [median(spread)] if spread else []
+    if statistic.expected_error is not None and loss == "absolute":
+        errors.append(statistic.expected_error)
+    error = max(errors, default=None)
     decimals = reading_decimals(statistic.step, error)
     domain = statistic.domain
     ends = (_end(domain.lower, statistic.step), _end(domain.upper, statistic.step))
     shared = [s.text for s in statistics if s.block == statistic.block and s != statistic]
     rows = [
         {"key": key, "cells": [_cell(r, decimals) for r in row]}
-        for key, row in zip(keys[:TABLE_LIMIT], grid, strict=False)
+        for key, row in zip(keys, grid, strict=True)
     ]
     many = len(statistic.columns) > 1
     plot = None if many else _dots(grid, statistic, ends)
@@ -202,7 +212,7 @@ def _section(
         "title": title,
         "name": statistic.name,
         "text": statistic.text,
-        "measure": statistic.measure,
+        "measure": "" if title.startswith("Number of") else statistic.measure,
         "columns": statistic.columns,
         "labels": [c.removeprefix(statistic.name) or c for c in statistic.columns],
         "rows": rows,

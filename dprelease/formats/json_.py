@@ -18,8 +18,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from dprelease.plan.model import canonical_json
-from dprelease.release import Noised
+from dprelease.noised import Noised
+from dprelease.planning.model import canonical_json
 from dprelease.schema.unit import describe, unit_to_json
 
 __all__ = ["FILE", "VERSION", "JsonVerdict", "build_manifest", "manifest_bytes", "write"]
@@ -103,6 +103,6 @@ def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8")
 
 
-def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
     """Return `{"release.json": bytes}` for a finished manifest."""
     return {FILE: manifest_bytes(manifest)}

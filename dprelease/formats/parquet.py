@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dprelease.plan.model import canonical_json
-from dprelease.release import Noised
+from dprelease.noised import Noised
+from dprelease.planning.model import canonical_json
 
 __all__ = ["FILE", "METADATA_KEY", "write"]
 

@@ -113,7 +113,7 @@ class Point:
 def nice_ticks(low: float, high: float, about: int = 5) -> tuple[list[float], int]:
     """Return multiples of 1, 2 or 5 times a power of ten in [low, high], and their decimals."""
     span = high - low
-    if not span > 0:
+    if not _has_width(low, high):
         return [low], 0 if float(low).is_integer() else 2
     raw = span / about
     power = 10.0 ** math.floor(math.log10(raw))
@@ -172,6 +172,11 @@ def dot_plot(
     )
 
 
+def _has_width(low: float, high: float) -> bool:
+    """Return whether doubles between the ends are plenty: ticks and percentages need them."""
+    return high - low > max(1e-300, 1e-12 * max(abs(low), abs(high)))
+
+
 def _window(points: Sequence[Point], hull: tuple[float, float]) -> tuple[float, float]:
     clear = [p for p in points if not p.weak]
     if not clear:
@@ -179,14 +184,14 @@ def _window(points: Sequence[Point], hull: tuple[float, float]) -> tuple[float, 
     else:
         usual = median(p.upper - p.lower for p in clear)
         near = [p for p in clear if p.upper - p.lower <= VAGUE * usual]
-        low = min(min(p.value for p in clear), min(p.lower for p in near))
-        high = max(max(p.value for p in clear), max(p.upper for p in near))
+        low = min([p.value for p in clear] + [p.lower for p in near])
+        high = max([p.value for p in clear] + [p.upper for p in near])
         # A window close to an end of the range may as well show that end.
         pad = (high - low) * 0.06
         low, high = max(low - pad, hull[0]), min(high + pad, hull[1])
         if 0 < low < 0.25 * high and hull[0] <= 0:
             low = 0.0
-    if not high > low:
+    if not _has_width(low, high):
         half = max(abs(low), 1.0) * 0.5
         low, high = low - half, high + half
     return low, high

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from dprelease.plan.model import PlannedStatistic
-from dprelease.release import Noised
+from dprelease.noised import Noised
+from dprelease.planning.model import PlannedStatistic
 
 __all__ = ["is_whole", "wide_table"]
 

@@ -5,7 +5,6 @@ Units    domain's unit for scales, sensitivities and locations; nats for epsilon
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +16,7 @@ from dprelease.schema.domain import Domain
 
 __all__ = [
     "FloatArray",
+    "as_float",
     "check_delta",
     "check_domain",
     "check_locations",
@@ -44,10 +44,19 @@ def check_domain(domain: object) -> Domain:
 
 def float_scale(scale: object) -> float:
     """Return a finite scale above 0 as a float (DPR606 otherwise)."""
-    value = float(positive(scale, "scale"))
-    if not 0 < value < math.inf:
-        raise ArgumentError("scale is out of range", fix="use a moderate scale", code="DPR606")
-    return value
+    return as_float(positive(scale, "scale"), "scale")
+
+
+def as_float(value: Fraction, name: str) -> float:
+    """Return a number above 0 as a normal float (DPR606 if it under- or overflows)."""
+    if not Fraction(1, 10**300) < value < 10**300:
+        raise ArgumentError(
+            f"{name} is out of range",
+            why="it is below 1e-300 or above 1e300",
+            fix=f"use a moderate {name}",
+            code="DPR606",
+        )
+    return float(value)
 
 
 def optional(value: object, name: str) -> Fraction | None:

@@ -39,13 +39,14 @@ from dprelease.errors import ArgumentError
 from dprelease.mechanisms import bounded_laplace_loss as losses
 from dprelease.mechanisms.arguments import (
     FloatArray,
+    as_float,
     check_delta,
     check_domain,
     check_locations,
     float_scale,
     optional,
 )
-from dprelease.mechanisms.bounded_laplace_table import POINT_LIMIT, BoundedLaplaceLaw
+from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw, tabulates
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.truncation import segments
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
@@ -122,6 +123,7 @@ class BoundedLaplace:
                 a rule without a proof for this domain or delta (DPR634).
         """
         shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        reach, goal = as_float(shift, "sensitivity"), as_float(budget, "epsilon")
         slack = check_delta(delta)
         probe = cls(domain, scale=1, answers=answers)
         if rule not in ("exact", "holohan", "croft"):
@@ -143,13 +145,13 @@ class BoundedLaplace:
             )
         view = losses.LossView(domain, answers)
         if rule == "croft":
-            scale = view.croft_scale(float(shift), float(budget))
+            scale = view.croft_scale(reach, goal)
         elif rule == "holohan":
-            scale = view.pure_scale(float(shift), float(budget) - math.log1p(-slack))
+            scale = view.pure_scale(reach, goal - math.log1p(-slack))
         else:
-            scale = view.pure_scale(float(shift), float(budget))
+            scale = view.pure_scale(reach, goal)
             if slack > 0:
-                scale = view.delta_scale(float(shift), float(budget), slack, scale)
+                scale = view.delta_scale(reach, goal, slack, scale)
         return cls(
             probe.domain,
             scale=scale,
@@ -160,13 +162,13 @@ class BoundedLaplace:
 
     def loss(self, *, sensitivity: object) -> float:
         """Return the exact worst-case loss, in nats (float64 evaluation)."""
-        shift = float(positive(sensitivity, "sensitivity"))
+        shift = as_float(positive(sensitivity, "sensitivity"), "sensitivity")
         return losses.LossView(self.domain, self.answers).loss(self.scale, shift)
 
     def delta(self, *, epsilon: object, sensitivity: object) -> float:
         """Return the exact hockey-stick divergence at `epsilon`, worst over hull pairs."""
         budget = float(positive(epsilon, "epsilon", allow_zero=True))
-        shift = float(positive(sensitivity, "sensitivity"))
+        shift = as_float(positive(sensitivity, "sensitivity"), "sensitivity")
         return losses.LossView(self.domain, self.answers).delta(self.scale, shift, budget)
 
     def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
@@ -248,10 +250,11 @@ class BoundedLaplace:
         """Return the certified table, or nothing where only a linear loss is admissible.
 
         Raises:
-            ArgumentError: spikes are forbidden and the grid is too fine (DPR622).
+            ArgumentError: spikes are forbidden, and the grid is too fine (DPR622) or epsilon
+                too small (DPR626).
         """
         # The loss is concave in the shift: splits over coordinates would add up to more.
-        if request.splits or (request.spikes and request.allowed.hull_steps >= POINT_LIMIT):
+        if request.splits or (request.spikes and not tabulates(request)):
             return []
         return [BoundedLaplaceLaw.calibrate(request)]
 

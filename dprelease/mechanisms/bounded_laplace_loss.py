@@ -193,13 +193,6 @@ class LossView:
         if self.answers == "domain":
             first, second = self._pairs(shift)
             reach = shift if not self.domain.is_finite else float(np.max(second - first))
-        if reach == 0:
-            raise ArgumentError(
-                "no two answers are within the sensitivity of each other",
-                why="the domain consists of points further apart",
-                fix='use answers="hull"',
-                code="DPR634",
-            )
         low, high = reach / epsilon, 2 * reach / epsilon
         goal = epsilon * _TARGET
         if self.answers == "domain":

@@ -42,6 +42,7 @@ from dprelease.mechanisms.law import (
     GridRequest,
     IntArray,
     Loss,
+    allowed_from_json,
     certify_ratio,
     choose_answers,
 )
@@ -49,12 +50,13 @@ from dprelease.mechanisms.sampling import uniform_each
 from dprelease.numeric import fraction_from_json, fraction_to_json
 from dprelease.schema.domain import GridSet
 
-__all__ = ["POINT_LIMIT", "BoundedLaplaceLaw"]
+__all__ = ["POINT_LIMIT", "BoundedLaplaceLaw", "tabulates"]
 
 FloatArray = npt.NDArray[np.float64]
 POINT_LIMIT = 2**18
 _BITS = 60
 _WORK = 256
+_EPSILON_FLOOR = Fraction(1, 2**40)
 _SLACK = 1 + Fraction(1, 2**50)
 
 
@@ -81,20 +83,25 @@ class BoundedLaplaceLaw:
         loss is not monotone in the scale, so the member that is returned is the one certified.
 
         Raises:
-            ArgumentError: more than `POINT_LIMIT` hull points (DPR622).
+            ArgumentError: more than `POINT_LIMIT` hull points (DPR622), or epsilon below 2**-40,
+                where the certificate's own slack would show (DPR626).
         """
         check_size(request.allowed)
+        if request.epsilon < _EPSILON_FLOOR:
+            raise ArgumentError(
+                "epsilon is too small for a truncated law",
+                fix="use an epsilon of at least 1e-12",
+                code="DPR626",
+            )
         loss = FloatLoss(request.allowed, request.reach)
         scale = loss.smallest_scale(float(request.epsilon))
         widen = 2.0**-44
-        while True:
+        while True:  # ends: the uniform table, p = 2**60, certifies at every epsilon admitted
             p = min(2**_BITS, math.ceil(2**_BITS * math.exp(-1 / scale)))
             law = cls(request.allowed, request.shift, request.epsilon, request.loss, p)
             # ratio <= e^epsilon was verified exactly if and only if the claim was accepted
             if law.certificate.epsilon_upper <= request.epsilon:
                 return law
-            if p == 2**_BITS:
-                raise InternalError("a uniform table did not certify")
             scale *= 1 + widen
             widen = min(2 * widen, 0.25)
 
@@ -222,7 +229,7 @@ class BoundedLaplaceLaw:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> BoundedLaplaceLaw:
-        allowed = GridSet.from_runs([(int(a), int(b)) for a, b in value["allowed"]])
+        allowed = allowed_from_json(value["allowed"])
         p = int(value["p"])
         if not 0 < p <= 2**_BITS or value["loss"] not in ("absolute", "squared"):
             raise ValueError("p or loss")
@@ -245,6 +252,11 @@ def check_size(allowed: GridSet) -> None:
             fix="use a coarser step, or allow spikes at the borders",
             code="DPR622",
         )
+
+
+def tabulates(request: GridRequest) -> bool:
+    """Return whether a table law exists for the request at all."""
+    return request.allowed.hull_steps < POINT_LIMIT and request.epsilon >= _EPSILON_FLOOR
 
 
 def _scale(p: int) -> float:
@@ -363,5 +375,5 @@ def _expected_error(law: BoundedLaplaceLaw) -> ExpectedError:
         gap = np.abs(points - q)
         mass = weights[gap].astype(np.float64)
         cost = gap.astype(np.float64) if law.loss == "absolute" else gap.astype(np.float64) ** 2
-        errors[i] = (cost @ mass) / mass.sum()
+        errors[i] = float((cost * mass).sum() / mass.sum())
     return ExpectedError(float(errors @ share), float(errors.max()))

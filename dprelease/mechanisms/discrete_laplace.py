@@ -27,12 +27,13 @@ import numpy.typing as npt
 from dprelease.mechanisms.additive import AdditiveLaw
 from dprelease.mechanisms.arguments import (
     FloatArray,
+    as_float,
     check_domain,
     check_locations,
     float_scale,
     optional,
 )
-from dprelease.mechanisms.discrete_laplace_noise import CellNoise, DiscreteLaplaceNoise
+from dprelease.mechanisms.discrete_laplace_noise import CellNoise, DiscreteLaplaceNoise, drawable
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import floor_half_up, positive
@@ -84,7 +85,7 @@ class DiscreteLaplace:
         shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
         size = positive(step, "step")
         reach = -(-shift // size) * size
-        scale = float(reach / budget)
+        scale = as_float(reach / budget, "sensitivity / epsilon")
         while Fraction(scale) * budget < reach:
             scale = float(np.nextafter(scale, np.inf))
         return cls(domain, scale=scale, step=size, sensitivity=shift, epsilon=budget)
@@ -165,7 +166,7 @@ class DiscreteLaplace:
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
         """Return the noise with the best remap, unless spikes are forbidden."""
-        if not request.spikes:
+        if not request.spikes or not drawable(request.reach, request.epsilon):
             return []
         noise = DiscreteLaplaceNoise.calibrate(request.reach, request.epsilon)
         return [AdditiveLaw.build("discrete_laplace", request, noise)]

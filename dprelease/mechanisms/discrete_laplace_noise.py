@@ -31,7 +31,7 @@ from dprelease.mechanisms.law import Certificate, IntArray
 from dprelease.mechanisms.sampling import bernoulli_exp, geometric_e
 from dprelease.numeric import fraction_from_json, fraction_to_json
 
-__all__ = ["CellNoise", "DiscreteLaplaceNoise"]
+__all__ = ["CellNoise", "DiscreteLaplaceNoise", "drawable"]
 
 FloatArray = npt.NDArray[np.float64]
 _DENOMINATOR_LIMIT = 2**52
@@ -243,6 +243,11 @@ class CellNoise:
     def describe(self) -> str:
         """Return one line for a plan."""
         return f"{self.family} ({self.noise.describe()}) on cells"
+
+
+def drawable(reach: int, epsilon: Fraction) -> bool:
+    """Return whether noise of rate epsilon / reach can be drawn exactly."""
+    return epsilon / reach * _DENOMINATOR_LIMIT >= 1
 
 
 def _check_level(level: float) -> None:

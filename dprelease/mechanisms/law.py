@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
@@ -38,6 +39,7 @@ __all__ = [
     "GridRequest",
     "IntArray",
     "Loss",
+    "allowed_from_json",
     "certify_ratio",
     "choose_answers",
     "grid_laws",
@@ -231,6 +233,14 @@ def law_from_json(value: dict[str, Any]) -> GridLaw:
         ) from None
 
 
+def allowed_from_json(runs: list[list[int]]) -> GridSet:
+    """Return the grid set stored as `[[low, high], ...]`; ValueError if it is not one."""
+    pairs = [(int(low), int(high)) for low, high in runs]
+    if not pairs or any(low > high for low, high in pairs):
+        raise ValueError("allowed")
+    return GridSet.from_runs(pairs)
+
+
 def log_upper(ratio: Fraction) -> Fraction:
     """Return a rational upper bound of log(ratio), ratio >= 1, within a relative 2**-38."""
     if ratio <= 1:
@@ -268,7 +278,7 @@ def choose_answers(allowed: GridSet, most: int = 65) -> tuple[IntArray, npt.NDAr
         answers = np.arange(low, high + 1, dtype=np.int64)
         return answers, np.full(answers.size, 1.0 / answers.size)
     marks = {low, high}
-    for (_, left), (right, _) in list(zip(allowed.runs, allowed.runs[1:], strict=False))[:8]:
+    for (_, left), (right, _) in list(pairwise(allowed.runs))[:8]:
         marks |= {left, (left + right) // 2, right}
     count = max(2, most - len(marks))
     marks |= {low + (high - low) * i // (count - 1) for i in range(count)}

@@ -25,12 +25,13 @@ from dprelease.mechanisms import nearest
 from dprelease.mechanisms.additive import AdditiveLaw
 from dprelease.mechanisms.arguments import (
     FloatArray,
+    as_float,
     check_domain,
     check_locations,
     float_scale,
     optional,
 )
-from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
+from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise, drawable
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive
@@ -85,7 +86,7 @@ class RectifiedLaplace:
         shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
         width = domain.width
         reach = min(shift, width) if isinstance(width, Fraction) and width > 0 else shift
-        scale = float(reach / budget)
+        scale = as_float(reach / budget, "sensitivity / epsilon")
         while Fraction(scale) * budget < reach:
             scale = float(np.nextafter(scale, np.inf))
         return cls(domain, scale=scale, sensitivity=shift, epsilon=budget)
@@ -131,7 +132,7 @@ class RectifiedLaplace:
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
         """Return discrete Laplace noise with the nearest map, unless spikes are forbidden."""
-        if not request.spikes:
+        if not request.spikes or not drawable(request.reach, request.epsilon):
             return []
         noise = DiscreteLaplaceNoise.calibrate(request.reach, request.epsilon)
         return [AdditiveLaw.build("rectified_laplace", request, noise, nearest=True)]

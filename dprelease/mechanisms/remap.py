@@ -21,6 +21,7 @@ Limits   tables need hulls of at most `TABLE_LIMIT` points; beyond, only `neares
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -112,7 +113,7 @@ def table(noise: Noise, allowed: GridSet, kind: Remap) -> IntArray:
 
 def _nearest_to_real(allowed: GridSet, centre: FloatArray) -> IntArray:
     out = allowed.nearest(np.rint(centre).astype(np.int64))
-    for (_, left), (right, _) in zip(allowed.runs, allowed.runs[1:], strict=False):
+    for (_, left), (right, _) in pairwise(allowed.runs):
         gap = (centre > left) & (centre < right)
         out = np.where(gap, np.where(centre - left <= right - centre, left, right), out)
     return out
@@ -123,7 +124,7 @@ def _cheaper_edge(
 ) -> IntArray:
     """Expected |error| is convex in the output, so only the gap's own edges compete."""
     out = centre.copy()
-    for (_, left), (right, _) in zip(allowed.runs, allowed.runs[1:], strict=False):
+    for (_, left), (right, _) in pairwise(allowed.runs):
         gap = np.flatnonzero((centre > left) & (centre < right))
         if gap.size:
             extra = posterior.edge_cost(raws[gap], left, right)

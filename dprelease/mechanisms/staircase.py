@@ -29,7 +29,7 @@ import numpy.typing as npt
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms import nearest
 from dprelease.mechanisms.additive import AdditiveLaw
-from dprelease.mechanisms.arguments import FloatArray, check_domain, check_locations
+from dprelease.mechanisms.arguments import FloatArray, as_float, check_domain, check_locations
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.staircase_noise import EPSILON_FLOOR, StaircaseNoise
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
@@ -108,7 +108,12 @@ class Staircase:
         budget = (
             shift / positive(scale, "scale") if epsilon is None else positive(epsilon, "epsilon")
         )
-        first = 1 / (1 + math.exp(min(float(budget) / 2, 700.0))) if gamma is None else gamma
+        as_float(shift, "sensitivity")
+        first = (
+            1 / (1 + math.exp(min(as_float(budget, "epsilon") / 2, 700.0)))
+            if gamma is None
+            else gamma
+        )
         if not 0 < first <= 1:
             raise ArgumentError("gamma lies in (0, 1]", fix="leave it out", code="DPR636")
         object.__setattr__(self, "domain", domain)

@@ -24,9 +24,9 @@ from dprelease.pipeline import stages
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
 from dprelease.pipeline.period import check_period_name, parse_period
 from dprelease.pipeline.stages import Progress, Request
-from dprelease.plan.model import ReleasePlan
+from dprelease.planning.model import ReleasePlan
 from dprelease.publish import folder_for, publish_files
-from dprelease.release import Receipt
+from dprelease.noised import Receipt
 from dprelease.schema.unit import unit_to_json
 
 __all__ = ["RunResult", "init_ledger", "open_source", "plan_pipeline", "run"]

@@ -28,11 +28,11 @@ from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.engines.source import Source
 from dprelease.errors import ConfigError, WithheldError
 from dprelease.numeric import plain
-from dprelease.plan.make import make_plan
-from dprelease.plan.model import ReleasePlan
+from dprelease.planning.make import make_plan
+from dprelease.planning.model import ReleasePlan
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
-from dprelease.release import Noised, Receipt, assemble
+from dprelease.noised import Noised, Receipt, assemble
 from dprelease.schema.table import ReleaseSpec, TableSchema
 from dprelease.schema.unit import describe, unit_to_json
 from dprelease.validate.rules import check

@@ -130,7 +130,7 @@ def _date_part(part: str, value: Value) -> float | None:
 
 
 def _midnight(day: date) -> datetime:
-    return datetime(day.year, day.month, day.day)  # naive UTC
+    return datetime(day.year, day.month, day.day)  # noqa: DTZ001 - naive UTC
 
 
 def _cell(value: object, kind: Type) -> Value:

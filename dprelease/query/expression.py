@@ -95,7 +95,7 @@ def to_sql(
     *,
     prefix: str = "p",
 ) -> tuple[exp.Expression, dict[str, object]]:
-    """Return a sqlglot expression and its bound parameters, `${prefix}0`, `${prefix}1`, …
+    """Return a sqlglot expression and its bound parameters, `${prefix}0` and so on.
 
     Args:
         expression: the parsed expression.

@@ -291,7 +291,7 @@ class Parser:
         kind = COLUMN_TYPES[column.kind]
         return Part(n.ColumnRef(name, kind), kind, token.start, token.end)
 
-    def _constant(self) -> Part:
+    def _constant(self) -> Part:  # noqa: RET503 - `fail` raises
         token = self.read.next()
         if token.kind == "op" and token.text == "-" and self.read.peek().kind == "number":
             part = self._constant()

@@ -155,5 +155,3 @@ def _code(column: Column) -> Fixed | None:
     if column.null_default is not None:
         default = int(column.null_default / column.step) - grid.lower
     return Fixed(column.name, grid, column.step, default)
-
-

@@ -25,7 +25,7 @@ LARGEST = "1.7976931348623157e308"
 def node_to_sql(
     node: Node, column_sql: Callable[[str], exp.Expression], prefix: str
 ) -> tuple[exp.Expression, dict[str, object]]:
-    """Return the SQL tree and its parameters, named `{prefix}0`, `{prefix}1`, …"""
+    """Return the SQL tree and its parameters, named `{prefix}0`, `{prefix}1` and so on."""
     builder = _Builder(column_sql, prefix)
     tree = builder.guarded(node)
     return tree, builder.parameters

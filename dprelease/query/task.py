@@ -13,7 +13,15 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, GroupKeys, Primitive, Window
+from dprelease.query.bounded import (
+    BoundedQuery,
+    Code,
+    Condition,
+    Fixed,
+    GroupKeys,
+    Primitive,
+    Window,
+)
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
 
@@ -93,7 +101,9 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
         ),
         window=None
         if window is None
-        else Window(window[0], datetime.fromisoformat(window[1]), datetime.fromisoformat(window[2])),
+        else Window(
+            window[0], datetime.fromisoformat(window[1]), datetime.fromisoformat(window[2])
+        ),
         user=value["user"],
         max_groups=value["max_groups"],
         max_rows=value["max_rows"],

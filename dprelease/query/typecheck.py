@@ -30,7 +30,7 @@ class TypeChecker:
     def __init__(self, read: TokenReader) -> None:
         self.read = read
 
-    def read_time(self, part: Part, kind: Type) -> Part:
+    def read_time(self, part: Part, kind: Type) -> Part:  # noqa: RET503 - `fail` raises
         """Turn a text constant into a date or timestamp constant."""
         assert isinstance(part.node, n.Literal)
         text = cast("str", part.node.value)
@@ -109,7 +109,7 @@ class TypeChecker:
         node: Node = n.AsTimestamp(part.node)
         if isinstance(part.node, n.Literal):
             day = cast("date", part.node.value)
-            node = n.Literal(datetime(day.year, day.month, day.day), Type.timestamp)
+            node = n.Literal(datetime(day.year, day.month, day.day), Type.timestamp)  # noqa: DTZ001
         return Part(node, Type.timestamp, part.start, part.end)
 
     def mismatch(self, first: Part, part: Part, target: Type, why: str) -> NoReturn:

@@ -69,5 +69,6 @@ class Column:
     @property
     def grid(self) -> GridSet:
         """Allowed values in steps; the column has a finite domain and a step."""
-        assert self.domain is not None and self.step is not None
+        assert self.domain is not None
+        assert self.step is not None
         return self.domain.on_grid(self.step)

@@ -69,9 +69,13 @@ class Domain:
             raise ArgumentError(
                 f"the range [{plain(low)}, {plain(high)}] holds no number", code="DPR601"
             )
+        if isinstance(forbidden, str) or not isinstance(forbidden, Iterable):
+            raise ArgumentError(
+                "`forbidden` is a list of intervals", fix="write [(a, b)]", code="DPR602"
+            )
         gaps: list[Piece] = []
         for pair in forbidden:
-            if isinstance(pair, str) or len(pair) != 2:
+            if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
                 raise ArgumentError(
                     "a forbidden interval needs two ends",
                     fix="write it as (a, b) with a < b",
@@ -232,8 +236,10 @@ class Domain:
         return GridSet.from_runs(runs)
 
     def to_json(self) -> dict[str, list[object]]:
-        """Return `{"range": [l, u], "forbidden": [[a, b], ...]}` with exact decimals as strings
-        where a JSON number would not be exact."""
+        """Return `{"range": [l, u], "forbidden": [[a, b], ...]}`.
+
+        Numbers are exact: text where a JSON number would not be.
+        """
         out: dict[str, list[object]] = {"range": [plain(self.lower), plain(self.upper)]}
         out["forbidden"] = [[plain(a), plain(b)] for a, b in self.exact_gaps]
         return out
@@ -264,10 +270,19 @@ class Box:
     sides: tuple[Domain, ...]
 
     def __init__(self, sides: Iterable[Domain | Sequence[object]]) -> None:
-        parts = tuple(s if isinstance(s, Domain) else Domain(s[0], s[1]) for s in sides)
+        parts: list[Domain] = []
+        for side in sides:
+            if isinstance(side, Domain):
+                parts.append(side)
+            elif isinstance(side, str) or not hasattr(side, "__len__") or len(side) != 2:
+                raise ArgumentError(
+                    "a box's side is a Domain or a pair of ends", fix="write (0, 10)", code="DPR601"
+                )
+            else:
+                parts.append(Domain(side[0], side[1]))
         if not parts:
             raise ArgumentError("a box needs at least one side", code="DPR601")
-        object.__setattr__(self, "sides", parts)
+        object.__setattr__(self, "sides", tuple(parts))
 
 
 @dataclass(frozen=True, slots=True)

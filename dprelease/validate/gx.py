@@ -23,8 +23,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dprelease.plan.model import ReleasePlan
-from dprelease.release import TIDY, Noised
+from dprelease.noised import TIDY, Noised
+from dprelease.planning.model import ReleasePlan
 from dprelease.validate.joint import JointRule, joint_rules
 from dprelease.validate.rules import STATUSES, has_tidy_columns
 from dprelease.validate.verdict import RuleResult, Verdict

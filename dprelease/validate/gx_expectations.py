@@ -117,7 +117,7 @@ class ReleasedRowsObey(MulticolumnMapMetricProvider):  # type: ignore[misc, unus
     condition_value_keys = ("rule", "parameters")
 
     @multicolumn_condition_partial(engine=PandasExecutionEngine)  # type: ignore[untyped-decorator, unused-ignore]
-    def _pandas(cls, column_list: pd.DataFrame, rule: str, parameters: str, **_: Any) -> pd.Series:
+    def _pandas(self, column_list: pd.DataFrame, rule: str, parameters: str, **_: Any) -> pd.Series:
         return RULES[rule](column_list, json.loads(parameters))
 
 

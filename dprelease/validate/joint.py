@@ -31,7 +31,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dprelease.plan.model import PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.schema.domain import Domain
 
 __all__ = ["JointRule", "holds", "joint_rules"]

@@ -26,8 +26,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dprelease.plan.model import PlannedStatistic, ReleasePlan
-from dprelease.release import TIDY, Noised
+from dprelease.noised import TIDY, Noised
+from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.validate.joint import holds, joint_rules
 from dprelease.validate.verdict import RuleResult, Verdict
 

@@ -94,9 +94,7 @@ KEYS = [
     "é",
     "",
 ]
-MOMENTS = [
-    datetime(2020, 1, 1) + timedelta(hours=h) for h in (0, 1, 23, 24, 47, 48, 24 * 40)
-]
+MOMENTS = [datetime(2020, 1, 1) + timedelta(hours=h) for h in (0, 1, 23, 24, 47, 48, 24 * 40)]
 TEXT_MOMENTS = [
     "2020-01-01",
     "2020-01-01 10:00:00",
@@ -135,31 +133,21 @@ def rows_of(rng: random.Random, count: int) -> Rows:
     """Return random rows, of one physical type per column."""
 
     def some(values: list[Any], nulls: float = 0.15) -> list[Any]:
-        return [
-            None if rng.random() < nulls else rng.choice(values) for _ in range(count)
-        ]
+        return [None if rng.random() < nulls else rng.choice(values) for _ in range(count)]
 
     few = max(1, count // 4)
-    users: list[Any] = rng.choice(
-        [[f"u{i}" for i in range(few)], list(range(-2, few)), [1.0, 2.5]]
-    )
-    moments = rng.choice(
+    users: list[Any] = rng.choice([[f"u{i}" for i in range(few)], list(range(-2, few)), [1.0, 2.5]])
+    moments: list[Any] = rng.choice(
         [MOMENTS, [m.replace(tzinfo=UTC) for m in MOMENTS], TEXT_MOMENTS]
     )
-    days = rng.choice(
+    days: list[Any] = rng.choice(
         [[date(2020, 1, 1), date(2020, 1, 2), date(1, 1, 1)], MOMENTS, TEXT_MOMENTS]
     )
     return {
         "user id": some(users),
         "region": some(KEYS),
-        "flag": some(
-            rng.choice([[True, False], [0, 1, 2], ["true", "F", "YES", "maybe", " n "]])
-        ),
-        "x": some(
-            rng.choice(
-                [NUMBERS, TEXT_NUMBERS, [Decimal("1.25"), Decimal("49.99")], [True]]
-            )
-        ),
+        "flag": some(rng.choice([[True, False], [0, 1, 2], ["true", "F", "YES", "maybe", " n "]])),
+        "x": some(rng.choice([NUMBERS, TEXT_NUMBERS, [Decimal("1.25"), Decimal("49.99")], [True]])),
         "Y": some(rng.choice([INTEGERS, ["7", "x", "1.5"], [0.5, 1.5, 2.0]])),
         "at": some(moments),
         "day": some(days),
@@ -198,9 +186,7 @@ def make(kind: str, rows: Rows, folder: Path) -> Source:
             path.unlink(missing_ok=True)
             with duckdb.connect(str(path)) as connection:
                 connection.register("t", table)
-                connection.execute(
-                    'CREATE SCHEMA s; CREATE TABLE s."my t" AS SELECT * FROM t'
-                )
+                connection.execute('CREATE SCHEMA s; CREATE TABLE s."my t" AS SELECT * FROM t')
             return sources.duckdb_table(path, "s.my t")
 
 
@@ -208,17 +194,9 @@ def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
     """Return a random query over `COLUMNS`."""
     codes: list[Code] = []
     for name in rng.sample(["x", "Y", "flag", "x"], rng.randint(1, 4)):
-        step = (
-            Fraction(1)
-            if name == "flag"
-            else rng.choice(["1", "0.1", "0.25", "10", "1/3"])
-        )
-        low, high = (
-            (0, 1) if name == "flag" else rng.choice([(0, 120), (-30, 70), (50, 60)])
-        )
-        gaps = (
-            [] if name == "flag" else rng.choice([[], [(51, 55)], [(50, 52), (53, 59)]])
-        )
+        step = Fraction(1) if name == "flag" else rng.choice(["1", "0.1", "0.25", "10", "1/3"])
+        low, high = (0, 1) if name == "flag" else rng.choice([(0, 120), (-30, 70), (50, 60)])
+        gaps = [] if name == "flag" else rng.choice([[], [(51, 55)], [(50, 52), (53, 59)]])
         grid = Domain(low, high, gaps).on_grid(Fraction(step))
         default = rng.choice([None, 0, grid.hull_steps])
         codes.append(Fixed(name, grid, Fraction(step), default))
@@ -228,13 +206,9 @@ def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
     primitives = [Primitive("rows"), Primitive("persons")]
     for j in range(len(codes)):
         primitives += [Primitive("power", j, p) for p in (0, 1, 2)]
-        primitives.append(
-            Primitive("between", j, low=1, high=rng.choice([1, 40, 10**6]))
-        )
+        primitives.append(Primitive("between", j, low=1, high=rng.choice([1, 40, 10**6])))
     primitives = [
-        Primitive(
-            p.kind, p.code, p.power, p.low, p.high, rng.choice([None, None, 1, 3])
-        )
+        Primitive(p.kind, p.code, p.power, p.low, p.high, rng.choice([None, None, 1, 3]))
         for p in primitives
     ]
     by = rng.choice([(), ("region",), ("flag",), ("region", "flag")])
@@ -252,9 +226,7 @@ def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
         "groups": GroupKeys(columns, tuple(keys)),
         "codes": tuple(codes),
         "primitives": tuple(primitives),
-        "where": None
-        if where is None
-        else parse_condition(where, COLUMNS, origin="test"),
+        "where": None if where is None else parse_condition(where, COLUMNS, origin="test"),
         "window": rng.choice([None, None, window]),
         "user": user,
         "max_groups": rng.choice([1, 1, 2, 9]),
@@ -265,9 +237,7 @@ def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
 
 
 def answer(engine: Any, source: Source, query: BoundedQuery) -> list[list[int]]:
-    out: np.ndarray[Any, Any] = engine.compute(
-        source, query, SALT
-    ).reveal_to_mechanism()
+    out: np.ndarray[Any, Any] = engine.compute(source, query, SALT).reveal_to_mechanism()
     assert all(type(cell) is int for cell in out.flat)
     cells: list[list[int]] = out.tolist()
     return cells
@@ -299,16 +269,12 @@ def test_row_order_and_threads_do_not_matter(threads: int) -> None:
         engine = DuckDBEngine(threads=threads)
         before = answer(engine, as_source(table_of(rows)), query)
         assert answer(engine, as_source(table_of(permuted)), query) == before
-        assert (
-            answer(DuckDBEngine(threads=1), as_source(table_of(rows)), query) == before
-        )
+        assert answer(DuckDBEngine(threads=1), as_source(table_of(rows)), query) == before
 
 
 def _moved(query: BoundedQuery, before: Any, after: Any) -> dict[str, int]:
     """Return the L1 change of `rows`, `persons`, `power 0` over all groups."""
-    change = np.abs(np.array(after, dtype=object) - np.array(before, dtype=object)).sum(
-        axis=0
-    )
+    change = np.abs(np.array(after, dtype=object) - np.array(before, dtype=object)).sum(axis=0)
     kinds = [f"{p.kind} {p.power}" for p in query.primitives]
     return dict(zip(kinds, change.tolist(), strict=True))
 
@@ -322,9 +288,7 @@ def test_one_unit_moves_each_primitive_by_at_most_its_bound(
         rng = random.Random(seed)
         rows = rows_of(rng, 60)
         rows["user id"] = [rng.choice(["a", "a", "b", "c", None]) for _ in range(60)]
-        groups, most, total = rng.choice(
-            [(1, 2, None), (2, 3, None), (2, 3, 4), (9, 1, None)]
-        )
+        groups, most, total = rng.choice([(1, 2, None), (2, 3, None), (2, 3, 4), (9, 1, None)])
         region = COLUMNS["region"]
         query = query_of(
             rng,
@@ -362,7 +326,7 @@ def test_a_unit_with_a_hundred_thousand_rows_is_bounded() -> None:
         {
             "user id": ["heavy"] * count + ["light"],
             "region": ["north", "south"] * (count // 2) + ["north"],
-            "x": list(range(count)) + [5],
+            "x": [*range(count), 5],
         }
     )
     region = COLUMNS["region"]
@@ -375,9 +339,7 @@ def test_a_unit_with_a_hundred_thousand_rows_is_bounded() -> None:
         max_groups=1,
         max_rows=7,
     )
-    total = np.array(answer(DuckDBEngine(), as_source(table), query), dtype=object).sum(
-        axis=0
-    )
+    total = np.array(answer(DuckDBEngine(), as_source(table), query), dtype=object).sum(axis=0)
     assert total.tolist()[:2] == [8, 2]
     assert total[2] <= 7 * 120 + 5
 

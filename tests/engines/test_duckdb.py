@@ -19,7 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from dprelease.engines import bounded_sql, code_sql, typed_sql
 from dprelease.engines.duckdb import DuckDBEngine
@@ -35,9 +35,7 @@ CANARY = "CANARY-7f3a"
 SALT = b"salt"
 X = Column("x", Kind.number)
 USER = Column("user", Kind.identifier)
-REGION = Column(
-    "region", Kind.category, values=("a", "b"), nulls="as", null_label="none"
-)
+REGION = Column("region", Kind.category, values=("a", "b"), nulls="as", null_label="none")
 FIXED = Fixed("x", Domain(0, 10, [(4, 8)]).on_grid(Fraction(1)), Fraction(1))
 
 
@@ -56,11 +54,7 @@ def query(**changes: Any) -> BoundedQuery:
 
 
 def total(source: Source, asked: BoundedQuery, engine: Any = None) -> list[list[int]]:
-    found = (
-        (engine or DuckDBEngine(threads=1))
-        .compute(source, asked, SALT)
-        .reveal_to_mechanism()
-    )
+    found = (engine or DuckDBEngine(threads=1)).compute(source, asked, SALT).reveal_to_mechanism()
     cells: list[list[int]] = found.tolist()
     return cells
 
@@ -94,9 +88,7 @@ TABLE = pa.table(
 
 # -- lock-down ---------------------------------------------------------------------------------
 
-secret_frame = pd.DataFrame(
-    {"a": [1]}
-)  # a Python variable that SQL must not find by name
+secret_frame = pd.DataFrame({"a": [1]})  # a Python variable that SQL must not find by name
 
 
 def _attempts(folder: Path) -> list[str]:
@@ -183,14 +175,10 @@ def test_one_select_whose_text_depends_on_no_row() -> None:
     assert sum(text.startswith("WITH") for text in texts[0]) == 1
 
 
-def test_no_spill_folder_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_spill_folder_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spill").mkdir()
-    engine = DuckDBEngine(
-        memory_limit="200MB", threads=1, temp_directory=tmp_path / "spill"
-    )
+    engine = DuckDBEngine(memory_limit="200MB", threads=1, temp_directory=tmp_path / "spill")
     total(as_source(TABLE), query(), engine)
     assert os.listdir(tmp_path) == ["spill"]
     assert os.listdir(tmp_path / "spill") == []
@@ -223,11 +211,15 @@ def test_a_failure_while_reading_says_nothing_about_cells(
 
 def test_the_dropped_message_did_hold_the_cell() -> None:
     """Control: chaining, even with `from None`, would have kept the cell."""
-    with pytest.raises(InternalError) as caught:
+
+    def chaining() -> None:
         try:
             duckdb.connect().execute(f"SELECT CAST('{CANARY}' AS INTEGER)").fetchall()
         except duckdb.Error:
             raise InternalError("x") from None
+
+    with pytest.raises(InternalError) as caught:
+        chaining()
     assert not _silent(caught.value)
 
 
@@ -237,9 +229,7 @@ def test_a_statement_that_raises_is_silent(monkeypatch: pytest.MonkeyPatch) -> N
 
     source = as_source(pa.table({"x": [CANARY, "1"]}))
     assert total(source, COUNT_X) == [[2, 1]]
-    monkeypatch.setattr(
-        typed_sql, "try_cast", raising
-    )  # mutant: CAST instead of TRY_CAST
+    monkeypatch.setattr(typed_sql, "try_cast", raising)  # mutant: CAST instead of TRY_CAST
     with pytest.raises(InternalError) as caught:
         total(source, COUNT_X)
     assert _silent(caught.value)
@@ -268,8 +258,7 @@ def test_missing_unfit_and_repeated_columns(engine: Callable[[], Any]) -> None:
     assert check(pa.table({"x": [[1]]}))[0] == "DPR504"
     assert check(pa.table({"x": [datetime(2020, 1, 1)]}))[0] == "DPR504"
     assert (
-        check(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"]))[0]
-        == "DPR505"
+        check(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"]))[0] == "DPR505"
     )
 
 
@@ -373,9 +362,7 @@ def test_broken_csv_lines_never_raise(body: bytes, rows: int, tmp_path: Path) ->
 def test_random_bytes_as_csv_never_raise(tmp_path: Path) -> None:
     for seed in range(30):
         rng = random.Random(seed)
-        body = bytes(
-            rng.choice(b'1,"\n\r\x00\xff\xc3\xa9; ') for _ in range(rng.randrange(150))
-        )
+        body = bytes(rng.choice(b'1,"\n\r\x00\xff\xc3\xa9; ') for _ in range(rng.randrange(150)))
         (tmp_path / "t.csv").write_bytes(b"x,y\n" + body)
         total(as_source(tmp_path / "t.csv"), COUNT_X)
 
@@ -399,7 +386,7 @@ def test_a_cell_that_does_not_parse_keeps_its_row(
 
     monkeypatch.setattr(DuckDBEngine, "_run", pushing)
     assert total(source, COUNT_X) == [[3, 1]]  # the first of two guards
-    monkeypatch.setattr(typed_sql.exp, "Trim", _untrimmed)
+    monkeypatch.setattr(exp, "Trim", _untrimmed)
     assert total(source, COUNT_X) == [[2, 1]]  # both guards gone: a row vanishes
     monkeypatch.setattr(DuckDBEngine, "_run", run)
     assert total(source, COUNT_X) == [[3, 1]]  # the second guard alone
@@ -415,9 +402,7 @@ def test_a_delimiter_comes_from_the_header_alone(tmp_path: Path) -> None:
 
 def test_text_that_is_not_utf8_never_raises(tmp_path: Path) -> None:
     offsets = pa.py_buffer(np.array([0, 2, 3], dtype=np.int32).tobytes())
-    text = pa.Array.from_buffers(
-        pa.string(), 2, [None, offsets, pa.py_buffer(b"\xff\xfe7")]
-    )
+    text = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"\xff\xfe7")])
     table = pa.table({"x": text, "user": text})
     pq.write_table(table, tmp_path / "t.parquet")
     asked = query(
@@ -453,6 +438,20 @@ def _agree(asked: BoundedQuery, table: pa.Table = TABLE) -> bool:
     return total(source, asked) == total(source, asked, ReferenceEngine())
 
 
+def test_a_small_memory_limit_spills(tmp_path: Path) -> None:
+    count = 300_000
+    table = pa.table(
+        {
+            "x": np.arange(count) % 11,
+            "user": np.arange(count) % 50_000,
+            "region": pa.array(["a", "b"] * (count // 2)),
+        }
+    )
+    asked = query(user="user", max_rows=2, primitives=(Primitive("rows"), Primitive("power", 0, 1)))
+    small = DuckDBEngine(memory_limit="40MB", threads=1, temp_directory=tmp_path)
+    assert total(as_source(table), asked, small) == total(as_source(table), asked)
+
+
 def _never(*_: object) -> exp.Expression:
     return exp.false()
 
@@ -463,13 +462,9 @@ def _always(*_: object) -> exp.Expression:
 
 def _upper_tie(code: Fixed, name: str) -> exp.Expression:
     (_, left), (right, _) = code.grid.runs
-    middle = (
-        f'CASE WHEN "{name}" > {left} AND 2 * "{name}" < {left + right} THEN {left} '
-    )
-    middle += (
-        f'WHEN "{name}" BETWEEN {left + 1} AND {right} THEN {right} ELSE "{name}" END'
-    )
-    return bounded_sql.exp.maybe_parse(middle, dialect="duckdb")
+    middle = f'CASE WHEN "{name}" > {left} AND 2 * "{name}" < {left + right} THEN {left} '
+    middle += f'WHEN "{name}" BETWEEN {left + 1} AND {right} THEN {right} ELSE "{name}" END'
+    return exp.Paren(this=parse_one(middle, dialect="duckdb"))
 
 
 SPLIT = query(user="user", max_groups=1, max_rows=2)
@@ -515,8 +510,6 @@ def test_choosing_rows_by_table_order_is_caught(
     table = table.slice(3)  # the same rows, written forwards and backwards
     same = answers()
     assert same[0] == same[1]
-    monkeypatch.setattr(
-        bounded_sql._Builder, "_hash", lambda *_: exp.Literal.string("")
-    )
+    monkeypatch.setattr(bounded_sql._Builder, "_hash", lambda *_: exp.Literal.string(""))
     mutant = answers()
     assert mutant[0] != mutant[1]

@@ -17,16 +17,12 @@ from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 
 X = Column("x", Kind.number)
-K = Column(
-    "k", Kind.category, values=("a", "b"), other="rest", nulls="as", null_label="none"
-)
+K = Column("k", Kind.category, values=("a", "b"), other="rest", nulls="as", null_label="none")
 ENGINES = (ReferenceEngine(), DuckDBEngine(threads=1))
 
 
 def ask(engine: Any, table: dict[str, Any], asked: BoundedQuery) -> list[list[int]]:
-    found = engine.compute(
-        as_source(pa.table(table)), asked, b"s"
-    ).reveal_to_mechanism()
+    found = engine.compute(as_source(pa.table(table)), asked, b"s").reveal_to_mechanism()
     cells: list[list[int]] = found.tolist()
     return cells
 
@@ -82,9 +78,7 @@ def test_keys_by_hand() -> None:
     for engine in ENGINES:
         assert ask(engine, {"k": cells}, asked) == [[2], [1], [4], [1]]
         assert ask(engine, {"k": cells[:0]}, asked) == [[0], [0], [0], [0]]
-        without = BoundedQuery(
-            (K,), GroupKeys((K,), (("b",), ("a",))), (), (Primitive("rows"),)
-        )
+        without = BoundedQuery((K,), GroupKeys((K,), (("b",), ("a",))), (), (Primitive("rows"),))
         assert ask(engine, {"k": cells}, without) == [[1], [2]]
 
 

@@ -41,9 +41,7 @@ def test_every_make_is_recognised(tmp_path: Path) -> None:
     assert as_source(both) is both
 
 
-@pytest.mark.parametrize(
-    "data", [None, 3, [1, 2], {"a": [1]}, pd.Series([1]), b"x.csv", "x.xlsx"]
-)
+@pytest.mark.parametrize("data", [None, 3, [1, 2], {"a": [1]}, pd.Series([1]), b"x.csv", "x.xlsx"])
 def test_other_objects_are_refused(data: object) -> None:
     with pytest.raises(SourceError) as caught:
         as_source(data)

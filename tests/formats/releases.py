@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.plan.model import Option, PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.noised import TIDY, Noised, Receipt
+from dprelease.planning.model import Option, PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.query.bounded import BoundedQuery, GroupKeys
-from dprelease.release import TIDY, Noised, Receipt
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, UserUnit
 
@@ -49,7 +49,7 @@ def statistic(
     return PlannedStatistic(
         name=name,
         text=text,
-        function=text.split("(")[0],
+        function=text.partition("(")[0],
         block=block,
         columns=tuple(columns) or (name,),
         domain=domain,

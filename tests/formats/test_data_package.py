@@ -10,7 +10,7 @@ import pytest
 from dprelease.formats import csv_, data_package, parquet
 from dprelease.formats.json_ import build_manifest
 from dprelease.schema.domain import Domain
-from dprelease.validate.rules import check
+from dprelease.validate.rules import STATUSES, check
 from tests.formats import releases
 
 with warnings.catch_warnings():
@@ -74,3 +74,15 @@ def test_gaps_are_told_because_constraints_cannot_hold_them(tmp_path):
     assert "never inside (0, 10)" in count["description"]
     assert package["name"] == "clinic_weekly-2026-w46"
     assert [r["path"] for r in package["resources"]] == ["data.csv", "wide.csv", "data.parquet"]
+
+
+def test_the_statuses_are_those_that_validation_accepts():
+    assert tuple(data_package.STATUSES) == STATUSES
+
+
+def test_only_files_of_the_folder_are_listed():
+    release = releases.clinic()
+    files = {"data.parquet": b""}
+    manifest = build_manifest(release, check(release), files, software=releases.SOFTWARE)
+    resources = data_package.descriptor(release.plan, manifest)["resources"]
+    assert [r["path"] for r in resources] == ["data.parquet"]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dprelease.formats.json_ import build_manifest, manifest_bytes, write
-from dprelease.plan.model import PlannedBlock, PlannedStatistic
+from dprelease.planning.model import PlannedBlock, PlannedStatistic
 from dprelease.validate.rules import check
 from tests.formats import releases
 

@@ -27,7 +27,8 @@ def test_marks_stay_in_the_picture_and_only_weak_values_may_leave_it(group):
         assert 0 <= mark.low <= mark.at <= mark.high <= 100
         assert point.weak or not mark.outside
     for band in plot.gaps:
-        assert 0 <= band.at and band.at + band.width <= 100.01
+        assert band.at >= 0
+        assert band.at + band.width <= 100.01
     assert all(-0.01 <= t.at <= 100.01 for t in plot.ticks)
 
 
@@ -52,6 +53,11 @@ def test_a_weak_value_sets_no_window():
 def test_degenerate_windows_still_have_a_width():
     plot = dot_plot([Point(5.0, 5.0, 5.0, False)], (5.0, 5.0), [], ("5", "5"))
     assert plot.marks[0].at == 50
+    for tiny in (5e-324, 1e-13):
+        near = dot_plot([Point(5.0, 5.0, 5.0 + tiny, False)], HULL, [], ENDS)
+        assert 0 <= near.marks[0].at <= 100
+        zero = dot_plot([Point(0.0, 0.0, tiny, False)], HULL, [], ENDS)
+        assert 0 <= zero.marks[0].at <= 100
     empty = bars([Point(0.0, 0.0, 0.0, False)] * 3, 0.0)
     assert all(b.height == 0 for b in empty.bars)
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms import BoundedLaplace, bounded_laplace_scale
+from dprelease.mechanisms import BoundedLaplace, bounded_laplace_loss, bounded_laplace_scale
 from dprelease.mechanisms.bounded_laplace_loss import LossView, interval_loss
 from dprelease.numeric import exact
 from dprelease.schema.domain import Domain
@@ -173,6 +173,54 @@ def test_delta_vanishes_at_the_pure_loss_and_calibrates() -> None:
         assert relaxed.delta(epsilon=1, sensitivity=0.3) >= 0.9e-3
 
 
+def test_delta_with_answers_inside_the_domain() -> None:
+    kw: dict[str, Any] = {"sensitivity": 0.5, "epsilon": 1, "answers": "domain"}
+    pure = BoundedLaplace.calibrate(GAPPED, **kw)
+    relaxed = BoundedLaplace.calibrate(GAPPED, **kw, delta=1e-3)
+    assert relaxed.scale < pure.scale
+    assert relaxed.delta(epsilon=1, sensitivity=0.5) <= 1e-3
+
+
+def test_the_whole_line_is_plain_laplace() -> None:
+    m = BoundedLaplace.calibrate(Domain(-INF, INF), sensitivity=2, epsilon=1)
+    assert m.scale == pytest.approx(2)
+    assert m.loss(sensitivity=2) == pytest.approx(1)
+    # Plain Laplace: delta = 1 - e^((epsilon - loss) / 2).
+    assert m.delta(epsilon=0.4, sensitivity=2) == pytest.approx(1 - math.exp(-0.3))
+    assert m.delta(epsilon=2, sensitivity=2) == 0
+
+
+def test_pairs_across_a_gap_count_when_both_sides_are_allowed() -> None:
+    """Islands of width 1 with gaps of 2 and a sensitivity of exactly 3: u and u + 3 are both in."""
+    domain = Domain.from_pieces([(0, 1), (3, 4), (6, 7)])
+    m = BoundedLaplace.calibrate(domain, sensitivity=3, epsilon=1, answers="domain")
+    inside = [q for a, b in domain.pieces for q in np.linspace(a, b, 4).tolist()]
+    worst = max(
+        reference.pair_loss(domain.pieces, q, r, m.scale)
+        for q in inside
+        for r in inside
+        if 0 < r - q <= 3
+    )
+    assert worst <= 1
+    assert float(worst) == pytest.approx(1, rel=1e-9)
+
+
+def test_a_proposal_that_fails_its_verification_is_widened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target above epsilon proposes scales that are too small; none may be returned."""
+    monkeypatch.setattr(bounded_laplace_loss, "_TARGET", 1 + 1e-9)
+    scale = float(bounded_laplace_scale(0.0, 1.0, 0.3, 1.0))
+    assert scale >= reference.interval_scale(1.0, 0.3, 1.0)
+    assert BoundedLaplace.calibrate(GAPPED, sensitivity=0.5, epsilon=1).loss(sensitivity=0.5) <= 1
+
+
+def test_the_first_valid_scale_of_a_bracket() -> None:
+    first = bounded_laplace_loss._first_valid
+    assert first(lambda _: True, 1.0, 2.0) == 1.0
+    assert first(lambda b: b >= 1.7, 1.0, 2.0) == pytest.approx(1.7)
+    assert first(lambda b: 1.2 <= b <= 1.4 or b > 1.9, 1.0, 2.0) == pytest.approx(1.2)
+    assert first(lambda b: b > 2.0001, 1.0, 2.0) >= 2.0001
+
+
 def test_rules() -> None:
     shift, epsilon, delta = 0.1, 1.0, 0.01
     exact_ = BoundedLaplace.calibrate(Domain(0, 1), sensitivity=shift, epsilon=epsilon)
@@ -261,6 +309,8 @@ class TestOnGrid:
         {"sensitivity": 0},
         {"sensitivity": -2},
         {"sensitivity": math.nan},
+        {"sensitivity": "1e350"},
+        {"epsilon": "1e-350"},
         {"delta": 1},
         {"delta": -0.1},
         {"rule": "guess"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError
+from dprelease.errors import ArgumentError, InternalError
 from dprelease.mechanisms import bounded_laplace_scale
 from dprelease.mechanisms.bounded_laplace_table import (
     BoundedLaplaceLaw,
@@ -21,7 +22,7 @@ from dprelease.mechanisms.bounded_laplace_table import (
     _top,
     _weights,
 )
-from dprelease.mechanisms.law import GridRequest
+from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import enumerate_law, hull, worst_ratio
@@ -59,7 +60,7 @@ def test_weights_fall_by_at_most_the_stated_ratio(p: int, steps: int) -> None:
     weights = [int(w) for w in _weights(p, steps, top)]
     assert weights[0] == 2**top
     assert sum(weights) * 2 < 2**63
-    for here, after in zip(weights, weights[1:], strict=False):
+    for here, after in pairwise(weights):
         assert 1 <= after <= here
         assert after * 2**60 >= here * p
 
@@ -128,6 +129,28 @@ def test_a_large_table_certifies_and_draws() -> None:
 def test_too_many_points_are_refused_with_a_fix() -> None:
     with pytest.raises(ArgumentError, match="coarser step"):
         BoundedLaplaceLaw.calibrate(GridRequest(GridSet.from_runs([(0, 2**18)]), 5, Fraction(1)))
+
+
+def test_a_tiny_epsilon_is_refused_or_left_to_other_families() -> None:
+    request = GridRequest(GridSet.from_runs([(0, 9)]), 5, Fraction(1, 10**15), spikes=False)
+    with pytest.raises(ArgumentError) as caught:
+        grid_laws(request)
+    assert caught.value.code == "DPR626"
+    with_spikes = GridRequest(request.allowed, 5, Fraction(1, 2**45))
+    assert {law.family for law in grid_laws(with_spikes)} == {
+        "discrete_laplace",
+        "rectified_laplace",
+    }
+    assert grid_laws(GridRequest(request.allowed, 5, request.epsilon)) == []
+    small = BoundedLaplaceLaw.calibrate(GridRequest(request.allowed, 5, Fraction(1, 10**12)))
+    assert small.certificate.epsilon_upper == Fraction(1, 10**12)
+
+
+def test_a_certificate_over_no_pairs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = BoundedLaplaceLaw.calibrate(GridRequest(GAPPED, 3, Fraction(1)))
+    monkeypatch.setattr(GridRequest, "reach", property(lambda _: 999))
+    with pytest.raises(InternalError, match="no pairs"):
+        law.certify()
 
 
 def test_the_scale_is_not_wasted() -> None:

@@ -117,6 +117,16 @@ def test_a_staircase_with_a_tiny_epsilon_has_no_grid_law() -> None:
     assert caught.value.code == "DPR628"
 
 
+def test_numbers_that_are_no_normal_floats_are_refused() -> None:
+    for change in ({"sensitivity": "1e-350"}, {"epsilon": "1e350"}):
+        with pytest.raises(ArgumentError, match="out of range"):
+            Staircase.calibrate(GAPPED, **(SIZES | change))
+    with pytest.raises(ArgumentError, match="out of range"):
+        RectifiedLaplace.calibrate(GAPPED, sensitivity="1e-350", epsilon=1)
+    with pytest.raises(ArgumentError, match="out of range"):
+        DiscreteLaplace.calibrate(GAPPED, sensitivity="1e350", epsilon=1)
+
+
 class TestDiscreteLaplace:
     m = DiscreteLaplace.calibrate(GAPPED, sensitivity=2, epsilon=1, step=Fraction(1, 2))
 
@@ -136,6 +146,12 @@ class TestDiscreteLaplace:
         assert self.m.loss(sensitivity=2) <= 1
         assert self.m.loss(sensitivity=0.1) == pytest.approx(0.25)
 
+    def test_the_float_scale_is_rounded_up(self) -> None:
+        for kind in (DiscreteLaplace, RectifiedLaplace):
+            for n in range(1, 30):
+                m = kind.calibrate(Domain(0, 50), sensitivity=1, epsilon=Fraction(n, 7))
+                assert Fraction(m.scale) * Fraction(n, 7) >= 1
+
     def test_its_grid_law_uses_its_own_step(self) -> None:
         law = self.m.on_grid(loss="squared")
         assert law.step == Fraction(1, 2)
@@ -148,7 +164,12 @@ class TestDiscreteLaplace:
 @pytest.mark.parametrize("kind", [RectifiedLaplace, DiscreteLaplace, Staircase])
 @pytest.mark.parametrize(
     "change",
-    [{"epsilon": 0}, {"epsilon": math.nan}, {"sensitivity": -1}, {"sensitivity": INF}],
+    [
+        {"epsilon": 0},
+        {"epsilon": math.nan},
+        {"sensitivity": -1},
+        {"sensitivity": INF},
+    ],
     ids=str,
 )
 def test_invalid_arguments_are_refused_with_a_fix(kind: Any, change: dict[str, Any]) -> None:

@@ -48,6 +48,21 @@ def test_every_table_entry_has_the_smallest_posterior_cost(kind: remap.Remap) ->
             assert table[y] <= min(table.values()) * (1 + 1e-9) + 1e-12
 
 
+@pytest.mark.parametrize("kind", ["median", "mean"])
+@pytest.mark.parametrize("epsilon", ["0.1", "2", "9"])
+def test_entries_of_larger_tables_have_the_smallest_cost_too(
+    kind: remap.Remap, epsilon: str
+) -> None:
+    power = 1 if kind == "median" else 2
+    allowed = GridSet.from_runs([(-100, 150), (151 + 40, 191), (400, 700), (1100, 1100)])
+    for law in additive([GridRequest(allowed, 90, Fraction(epsilon))]):
+        raws = np.arange(-400, 1400, 37)
+        outputs = remap.apply(law.noise, allowed, kind, raws)
+        for raw, y in zip(raws.tolist(), outputs.tolist(), strict=True):
+            table = costs(law.noise, allowed, raw, power)
+            assert table[y] <= min(table.values()) * (1 + 1e-9) + 1e-12
+
+
 def test_the_posterior_remap_beats_nearest_on_average() -> None:
     for law in additive(corpus(40)):
         if law.family != "rectified_laplace":

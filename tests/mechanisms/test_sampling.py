@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dprelease.entropy import ReplayBits, uniform_below
 from dprelease.errors import InternalError
+from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
 from dprelease.mechanisms.sampling import bernoulli, bernoulli_exp, geometric_e, uniform_each
+from dprelease.mechanisms.staircase_noise import StaircaseNoise
 from tests.mechanisms.plans import StuckBits
 
 N = 200_000
@@ -90,6 +93,19 @@ def test_a_stuck_source_ends_with_an_error_and_not_a_loop() -> None:
         bernoulli(1, 3, 1, _Thirds())
     assert uniform_below(3, 4, zeros).tolist() == [0, 0, 0, 0]
     assert geometric_e(3, zeros).tolist() == [0, 0, 0]
+
+
+def test_every_rejection_loop_is_bounded() -> None:
+    with pytest.raises(InternalError):
+        geometric_e(1, Words(*[1 << 63, 0] * 1100))  # every trial ends at three: "once more"
+    last = [(k - 1) << (64 - (k - 1).bit_length()) for k in range(2, 1100)]
+    with pytest.raises(InternalError):
+        bernoulli_exp(np.array([1]), 1, Words(*last))  # 1/k succeeds for every k
+    with pytest.raises(InternalError):
+        DiscreteLaplaceNoise(Fraction(1)).sample(1, StuckBits(0x80))  # minus zero for ever
+    noise = StaircaseNoise.calibrate(2, Fraction(1), 1)
+    with pytest.raises(InternalError):
+        noise.sample(1, Words((1 << 64) - 1, *[0] * 1100))  # one more level for ever
 
 
 class _Thirds:

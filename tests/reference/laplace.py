@@ -7,6 +7,7 @@ of exp(-|x - q| / b), and the loss is the largest |log p_q - log p_q'| over a li
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import mpmath as mp
 
@@ -21,7 +22,7 @@ def normaliser(pieces: Pieces, q: float, b: float) -> mp.mpf:
             nodes = sorted({mp.mpf(a), mp.mpf(c), min(max(mp.mpf(q), mp.mpf(a)), mp.mpf(c))})
             total += sum(
                 mp.quad(lambda x: mp.exp(-abs(x - mp.mpf(q)) / mp.mpf(b)), [u, v])
-                for u, v in zip(nodes, nodes[1:], strict=False)
+                for u, v in pairwise(nodes)
             )
         return total
 
@@ -34,7 +35,7 @@ def moment(pieces: Pieces, q: float, b: float, order: int) -> mp.mpf:
             nodes = sorted({mp.mpf(a), mp.mpf(c), min(max(mp.mpf(q), mp.mpf(a)), mp.mpf(c))})
             total += sum(
                 mp.quad(lambda x: x**order * mp.exp(-abs(x - mp.mpf(q)) / mp.mpf(b)), [u, v])
-                for u, v in zip(nodes, nodes[1:], strict=False)
+                for u, v in pairwise(nodes)
             )
         return total / normaliser(pieces, q, b)
 

@@ -51,15 +51,31 @@ def test_scalars(text: str, expected: object) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["NO", "yes", "On", "off", "010", "0x1F", "0b11", "0o17", "12:30:00", "1:30", "1_000"]
-    + ["1_0.5", "2013-01-31", "2013-1-1", "2013-01-31 10:00:00", "-012"],
+    [
+        "NO",
+        "yes",
+        "On",
+        "off",
+        "010",
+        "0x1F",
+        "0b11",
+        "0o17",
+        "12:30:00",
+        "1:30",
+        "1_000",
+        "1_0.5",
+        "2013-01-31",
+        "2013-1-1",
+        "2013-01-31 10:00:00",
+        "-012",
+    ],
 )
 def test_what_yaml_would_reread_is_ambiguous(text: str) -> None:
     got = value(text)
     assert isinstance(got, Ambiguous)
     assert got.text == text
     # control: the ordinary loader does change it, or YAML 1.2 would
-    if text not in ("0o17", "0b11"):
+    if text not in ("0o17", "0b11", "2013-1-1"):
         assert yaml.safe_load(text) != text
 
 
@@ -81,7 +97,7 @@ TRAPS = {
     "boolean key": ("NO: 1\n", "DPR106", 1),
     "true key": ("true: 1\n", "DPR106", 1),
     "null key": ("~: 1\n", "DPR106", 1),
-    "empty key": (": 1\n", "DPR106", 1),
+    "empty key": ("? \n: 1\n", "DPR106", 1),
     "list key": ("? [a]\n: 1\n", "DPR106", 1),
     "date key": ("2013-01-01: 1\n", "DPR106", 1),
     "unclosed": ("a: [1, 2\n", "DPR102", 2),

@@ -14,7 +14,7 @@ import warnings
 import pyarrow as pa
 import pytest
 
-from dprelease.release import Noised
+from dprelease.noised import Noised
 from dprelease.schema.domain import Domain
 from dprelease.validate.gx import expectation_suite, gx_validate
 from dprelease.validate.rules import check

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.release import Noised
+from dprelease.noised import Noised
 from dprelease.schema.domain import Domain
 from dprelease.validate.joint import JointRule, holds, joint_rules
 from dprelease.validate.rules import check, on_step

@@ -18,12 +18,12 @@ from typing import Any
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import PlanError
 from dprelease.numeric import plain
-from dprelease.plan.allocate import allocate
-from dprelease.plan.choose import Candidate, best_step, candidates
-from dprelease.plan.draws import CellDraw, Draw, MeanDraw, ScalarDraw
-from dprelease.plan.layout import BlockLayout, Member, layout
-from dprelease.plan.model import Option, PlannedBlock, PlannedStatistic, ReleasePlan
-from dprelease.plan.price import REFERENCE_SIZE
+from dprelease.planning.allocate import allocate
+from dprelease.planning.choose import Candidate, best_step, candidates
+from dprelease.planning.draws import CellDraw, Draw, MeanDraw, ScalarDraw
+from dprelease.planning.layout import BlockLayout, Member, layout
+from dprelease.planning.model import Option, PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.planning.price import REFERENCE_SIZE
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query
 from dprelease.schema.unit import UserUnit

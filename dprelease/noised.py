@@ -26,10 +26,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dprelease.aggregates.base import Floats, aggregate_named
+from dprelease.aggregates.base import Floats, Reading, aggregate_named
 from dprelease.aggregates.encoding import Encoding
-from dprelease.plan.draws import Draw, draw_from_json
-from dprelease.plan.model import PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.planning.draws import Draw, draw_from_json
+from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.schema.domain import Domain
 
 __all__ = ["LEVEL", "TIDY", "Noised", "Receipt", "assemble"]
@@ -156,7 +156,9 @@ class _Drawn:
         for i, row in enumerate(cells):
             raw[i, :] = list(row)
         self._cells = self._draw.cells(raw)
-        self._low, self._high = self._draw.box(raw, LEVEL)
+        low, high = self._draw.box(raw, LEVEL)
+        plain = raw.astype(np.float64)
+        self._reading = Reading(low, high, plain, self._draw.noise_scale, LEVEL)
         self._empty = self._draw.empty(raw)
 
     def values(
@@ -167,7 +169,7 @@ class _Drawn:
         domain = statistic.domain
         low_end, high_end = domain.hull
         value = _publish(aggregate.finish(self._encoding, self._cells), statistic)
-        lower, upper = aggregate.box(self._encoding, self._low, self._high)
+        lower, upper = aggregate.interval(self._encoding, self._reading)
         # Outward to the published step, so that rounding never makes an interval too short.
         step = float(statistic.step)
         lower = np.clip(np.floor(lower / step) * step, low_end, high_end)

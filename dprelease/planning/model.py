@@ -211,12 +211,12 @@ class ReleasePlan:
         return next(b for b in self.blocks if b.name == name)
 
     def __str__(self) -> str:
-        from dprelease.plan.explain import text  # explain renders this class
+        from dprelease.planning.explain import text  # explain renders this class
 
         return text(self)
 
     def _repr_html_(self) -> str:
-        from dprelease.plan.explain import html
+        from dprelease.planning.explain import html
 
         return html(self)
 

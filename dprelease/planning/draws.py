@@ -69,6 +69,10 @@ class Draw(Protocol):
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         """Return simultaneous confidence bounds of the cells (Bonferroni)."""
 
+    @property
+    def noise_scale(self) -> float | None:
+        """Scale of the discrete Laplace noise on every cell, if that is the law."""
+
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         """Return where the noisy cells hold no signal at all."""
 
@@ -95,6 +99,7 @@ class ConstantDraw:
 
     value: int
     mechanism: str = "public_constant"
+    noise_scale: float | None = None
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if sensitivity.total != 0:
@@ -136,6 +141,10 @@ class ScalarDraw:
     @property
     def mechanism(self) -> str:
         return self.law.family
+
+    @property
+    def noise_scale(self) -> float | None:
+        return None
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         cells = sensitivity.total if self.linear else sensitivity.in_group
@@ -204,6 +213,10 @@ class CellDraw:
     def mechanism(self) -> str:
         return "discrete_laplace"
 
+    @property
+    def noise_scale(self) -> float | None:
+        return float(self.noise.scale)
+
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.noise.l1_shift < sensitivity.total:
             raise _underclaimed("sensitivity")
@@ -211,7 +224,7 @@ class CellDraw:
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
         noise = self.noise.sample(exact.size, bits).astype(object).reshape(exact.shape)
-        return np.clip(exact + noise, -RAW_LIMIT, RAW_LIMIT)
+        return np.asarray(np.clip(exact + noise, -RAW_LIMIT, RAW_LIMIT))
 
     def _hull(self, values: Objects) -> Floats:
         upper = RAW_LIMIT if self.upper is None else self.upper
@@ -263,6 +276,7 @@ class MeanDraw:
     offset: Fraction
     mechanism: str
     loss: str = "absolute"
+    noise_scale: float | None = None
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.moves < sensitivity.moves:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from dprelease.errors import PlanError
 from dprelease.numeric import NANO, plain
-from dprelease.plan.layout import BlockLayout
+from dprelease.planning.layout import BlockLayout
 
 __all__ = ["allocate"]
 
@@ -63,7 +63,10 @@ def allocate(
         total = sum(parts)
         for i, part in zip(free, parts, strict=True):
             out[i] = rest * Fraction(part / total)
-    result = tuple(_whole(e) for e in out)
+    whole = [_whole(e) for e in out]
+    if free and fixed < 1:  # nano-units lost to rounding go to the last free block: no loss
+        whole[free[-1]] += _whole(epsilon) - sum(whole, Fraction(0))
+    result = tuple(whole)
     for block, e in zip(blocks, result, strict=True):
         if e <= 0 and not _constant(block):
             raise PlanError(

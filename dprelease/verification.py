@@ -30,9 +30,9 @@ from dprelease import execute
 from dprelease.budget.ledger import Anchor, Ledger
 from dprelease.errors import DpreleaseError, VerificationError
 from dprelease.formats.json_ import FILE, VERSION
-from dprelease.plan.model import ReleasePlan, plan_hash
+from dprelease.planning.model import ReleasePlan, plan_hash
 from dprelease.publish import hash_files, read_folder
-from dprelease.release import Noised, assemble
+from dprelease.noised import Noised, assemble
 from dprelease.schema.unit import unit_to_json
 from dprelease.validate.rules import check
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dprelease.numeric import plain
-from dprelease.plan.model import Option, PlannedStatistic, ReleasePlan
+from dprelease.planning.model import Option, PlannedStatistic, ReleasePlan
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,10 +36,21 @@ def _row(plan: ReleasePlan, statistic: PlannedStatistic) -> tuple[str, ...]:
         f"{statistic.domain}{step}",
         statistic.sensitivity,
         statistic.mechanism,
-        "; ".join(_option(o) for o in statistic.chosen[1:3]) or "–",
+        "; ".join(_option(o) for o in _runners_up(statistic)) or "–",
         epsilon,
         statistic.error_text,
     )
+
+
+def _runners_up(statistic: PlannedStatistic) -> list[Option]:
+    """The best of each other family, two at most."""
+    seen = {statistic.mechanism}
+    out = []
+    for option in statistic.chosen[1:]:
+        if option.mechanism not in seen:
+            seen.add(option.mechanism)
+            out.append(option)
+    return out[:2]
 
 
 def _option(option: Option) -> str:

@@ -24,10 +24,10 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.mechanisms.discrete_laplace_noise import CellNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
-from dprelease.plan.draws import CellDraw, ConstantDraw, Draw, MeanDraw, ScalarDraw, mean_reach
-from dprelease.plan.layout import BlockLayout, Member
-from dprelease.plan.model import Option
-from dprelease.plan.price import cell_error
+from dprelease.planning.draws import CellDraw, ConstantDraw, Draw, MeanDraw, ScalarDraw, mean_reach
+from dprelease.planning.layout import BlockLayout, Member
+from dprelease.planning.model import Option
+from dprelease.planning.price import cell_error
 from dprelease.schema.domain import Domain, GridSet
 from dprelease.sensitivity import Sensitivity
 
@@ -136,19 +136,20 @@ def _scalars(
                 Candidate(
                     encoding,
                     draw,
-                    tuple(_rooted(m, error.average * unit, loss) for m in block.members),
-                    tuple(_rooted(m, error.worst * unit, loss) for m in block.members),
+                    tuple(_rooted(m, error.average * unit) for m in block.members),
+                    tuple(_rooted(m, error.worst * unit) for m in block.members),
                 )
             )
     pin = _pinned(block)
     return [c for c in found if pin is None or c.draw.mechanism == pin]
 
 
-def _rooted(member: Member, error: float, loss: Loss) -> float:
-    """A standard deviation from a noisy variance: |sqrt(a) - sqrt(b)| <= sqrt(|a - b|)."""
-    if member.statistic.function != "std":
-        return error
-    return math.sqrt(error) if loss == "absolute" else math.sqrt(error)
+def _rooted(member: Member, error: float) -> float:
+    """A standard deviation from a noisy variance: |sqrt(a) - sqrt(b)| <= sqrt(|a - b|).
+
+    Squared, that is |a - b|, whose mean is at most the root of its mean square: a root both ways.
+    """
+    return math.sqrt(error) if member.statistic.function == "std" else error
 
 
 def _scalar_domain(block: BlockLayout, encoding: Encoding) -> Domain:
@@ -304,9 +305,9 @@ def _size_draw(
 
 
 def best_step(target: Fraction, domain: Domain) -> Fraction:
-    """Return the largest 1, 2 or 5 times a power of ten that is at most `target`, made finer
+    """Return the largest 1, 2 or 5 times a power of ten that is at most `target`.
 
-    until every decimal edge of `domain` is a multiple of it (at most nine decimals).
+    It is made finer until every decimal edge of `domain` is a multiple of it (nine decimals).
     """
     if target <= 0:
         target = Fraction(1)

@@ -1,0 +1,59 @@
+# Needs Python 3.11 or newer and make, nothing else.
+#
+#   make demo    create .venv, install, release one week of the example flights, verify it
+#   make test    create .venv, install what the tests need, run every check
+#   make lint    the static checks alone
+#   make clean   remove .venv and caches; the ledger and the published folders stay
+
+VENV     ?= .venv
+BIN      := $(VENV)/bin
+PIPELINE := pipelines/flights_weekly.yaml
+PERIOD   := 2013-W05
+LEDGER   := .dprelease/ledger.db
+WEEK     := public/flights_weekly/$(PERIOD)
+PIP      := $(BIN)/python -m pip install --disable-pip-version-check
+
+# The first interpreter that is new enough; `make PYTHON=... demo` names another.
+PYTHON   ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+	&& echo $$p && break; done)
+
+.PHONY: demo test lint clean
+.DEFAULT_GOAL := demo
+
+demo: $(VENV)/.installed
+	@echo; echo "== 1/4  the ledger: one durable budget for the flights (made once)"
+	$(BIN)/dprelease ledger init $(PIPELINE)
+	@echo; echo "== 2/4  one week: plan, charge, draw, validate, publish"
+	$(BIN)/dprelease run $(PIPELINE) --period $(PERIOD)
+	@echo; echo "== 3/4  verify the published folder; no data is needed for this"
+	$(BIN)/dprelease verify $(WEEK) --ledger $(LEDGER)
+	@echo; echo "== 4/4  what is spent, what is left"
+	$(BIN)/dprelease ledger show $(PIPELINE)
+	@echo; echo "open  $(WEEK)/report.html"
+	@echo "again: the same week costs nothing; another does: $(BIN)/dprelease run $(PIPELINE) --period 2013-W06"
+
+test: lint
+	$(BIN)/python -m pytest -q -n 2
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+# Editable, so that a change in the sources needs no second installation.
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[test]'
+	@touch $@ $(VENV)/.installed
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer on the PATH"; \
+		echo "  fix    install one, or name it: make PYTHON=/path/to/python3.12 demo"; exit 2; }
+	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,238 @@
+"""Pipeline files: what is read, every fault with its code and line, secrets never shown."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+from datetime import timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dprelease.errors import ConfigError, SourceError
+from dprelease.pipeline.config import PipelineConfig, load_pipeline
+from tests.schema.declarations import CLINIC
+
+WEEKLY = """\
+dprelease: pipeline/1
+name: clinic_weekly
+source: {parquet: ../data/visits/*.parquet}
+schema: ../schemas/clinic.yaml
+engine: duckdb
+period: {column: visited_at, every: week, delay: 2d}
+release: {epsilon: 0.5}
+budget: {ledger: ../.dprelease/ledger.db, dataset: clinic, epsilon: 12}
+publish: {to: ../public, formats: [parquet, csv, html]}
+schedule: {cron: "0 6 * * MON", timezone: Europe/Dublin, catch_up: 4}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    for folder in ("schemas", "pipelines", "data/visits", ".dprelease"):
+        (root / folder).mkdir(parents=True)
+    (root / "schemas/clinic.yaml").write_text(CLINIC)
+    return root
+
+
+def read(project: Path, text: str) -> PipelineConfig:
+    file = project / "pipelines" / "weekly.yaml"
+    file.write_text(text, encoding="utf-8")
+    return load_pipeline(file)
+
+
+def test_the_weekly_pipeline(project: Path) -> None:
+    config = read(project, WEEKLY)
+    assert config.name == "clinic_weekly"
+    assert config.root == project
+    assert config.source.kind == "parquet"
+    assert config.source.path == str(project / "data/visits/*.parquet")
+    assert config.schema.name == "clinic"
+    assert config.release.epsilon == Fraction(1, 2)
+    assert config.release.by == ("region",)
+    assert config.period is not None
+    assert (config.period.every, config.period.delay) == ("week", timedelta(days=2))
+    assert config.period.timezone == "UTC"
+    assert config.budget.ledger == project / ".dprelease/ledger.db"
+    assert config.budget.epsilon == 12
+    assert config.publish.to == project / "public"
+    assert config.schedule is not None
+    assert config.schedule.catch_up == 4
+    assert config.origin.endswith("weekly.yaml:1")
+
+
+def test_a_minimal_pipeline(project: Path) -> None:
+    cut = [
+        s for s in WEEKLY.splitlines() if s.split(":")[0] not in ("engine", "period", "schedule")
+    ]
+    config = read(project, "\n".join(s for s in cut if not s.startswith("release")))
+    assert config.period is None
+    assert config.schedule is None
+    assert config.release.epsilon == 1
+    assert config.publish.formats == ("parquet", "csv", "html")
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "table"),
+    [
+        ("{csv: ../data/visits.csv}", "csv", None),
+        ("{duckdb: {database: ../data/x.duckdb, table: visits}}", "duckdb", "visits"),
+        ('{postgres: {dsn: "${env:CLINIC_DSN}", table: visits}}', "postgres", "visits"),
+        ('{postgres: {dsn: "${file:../.dprelease/dsn}", table: visits}}', "postgres", "visits"),
+    ],
+)
+def test_sources(project: Path, source: str, kind: str, table: str | None) -> None:
+    config = read(project, WEEKLY.replace("{parquet: ../data/visits/*.parquet}", source))
+    assert (config.source.kind, config.source.table) == (kind, table)
+
+
+def test_spark_goes_with_its_engine(project: Path) -> None:
+    text = WEEKLY.replace("{parquet: ../data/visits/*.parquet}", "{spark: {table: visits}}")
+    assert read(project, text.replace("engine: duckdb", "engine: spark")).engine == "spark"
+    with pytest.raises(ConfigError) as caught:
+        read(project, text)
+    assert caught.value.code == "DPR140"
+
+
+# old text, new text, code, line
+FAULTS: list[tuple[str, str, str, int]] = [
+    ("pipeline/1", "schema/1", "DPR112", 1),
+    ("name: clinic_weekly", "name: ../x", "DPR144", 2),
+    ("name: clinic_weekly\n", "", "DPR111", 1),
+    ("{parquet: ../data/visits/*.parquet}", "{}", "DPR140", 3),
+    ("{parquet: ../data/visits/*.parquet}", "x.parquet", "DPR112", 3),
+    ("{parquet: ", "{csv: a.csv, parquet: ", "DPR140", 3),
+    ("parquet: ../data", "parqet: ../data", "DPR110", 3),
+    ("../data/visits/*.parquet", "../../visits/*.parquet", "DPR116", 3),
+    ("../data/visits/*.parquet", "/etc/*.conf", "DPR116", 3),
+    ("../data/visits/*.parquet", "../data/*/../../../*.parquet", "DPR116", 3),
+    ("../data/visits/*.parquet", '"${env:X}"', "DPR142", 3),
+    ("{parquet: ../data/visits/*.parquet}", "{postgres: {dsn: x, table: t}}", "DPR142", 3),
+    ("{parquet: ../data/visits/*.parquet}", "{postgres: {table: t}}", "DPR111", 3),
+    ("../schemas/clinic.yaml", "../schemas/none.yaml", "DPR101", 0),
+    ("../schemas/clinic.yaml", "../../clinic.yaml", "DPR116", 4),
+    ("engine: duckdb", "engine: duckdbb", "DPR112", 5),
+    ("engine: duckdb", "engine: spark", "DPR140", 5),
+    ("column: visited_at", "column: visitedat", "DPR122", 6),
+    ("column: visited_at", "column: age", "DPR141", 6),
+    ("every: week", "every: weekly", "DPR112", 6),
+    ("delay: 2d", "delay: 2 days", "DPR141", 6),
+    ("delay: 2d", "delay: 2", "DPR108", 6),
+    ("delay: 2d", "timezone: Mars", "DPR141", 6),
+    ("delay: 2d", "dealy: 2d", "DPR110", 6),
+    ("{epsilon: 0.5}", "{epsilon: 0}", "DPR119", 7),
+    ("{epsilon: 0.5}", "{by: [age]}", "DPR136", 7),
+    ("{epsilon: 0.5}", "{where: agee > 1}", "DPR122", 7),
+    ("{epsilon: 0.5}", "{statistics: [covariance(age, bmi)]}", "DPR132", 7),
+    ("{epsilon: 0.5}", "{keys_from: ../../x.csv}", "DPR116", 7),
+    ("{epsilon: 0.5}", "{keys_from: x.csv}", "DPR117", 7),
+    ("{epsilon: 0.5}", "[epsilon]", "DPR112", 7),
+    ("ledger: ../.dprelease/ledger.db", "ledger: /tmp/ledger.db", "DPR116", 8),
+    ("dataset: clinic", "dataset: a b", "DPR144", 8),
+    ("epsilon: 12", "epsilon: 0", "DPR145", 8),
+    ("epsilon: 12", "epsilon: 1_2", "DPR113", 8),
+    ("epsilon: 12", "epsilon: 12, delta: 2", "DPR145", 8),
+    ("to: ../public", "to: ../../public", "DPR116", 9),
+    ("formats: [parquet, csv, html]", "formats: [parqet]", "DPR146", 9),
+    ("formats: [parquet, csv, html]", "formats: []", "DPR112", 9),
+    ("formats: [parquet, csv, html]", "formats: [csv, csv]", "DPR146", 9),
+    ('"0 6 * * MON"', '"0 6 * *"', "DPR143", 10),
+    ('"0 6 * * MON"', '"61 6 * * MON"', "DPR143", 10),
+    ("catch_up: 4", "catch_up: -1", "DPR113", 10),
+    ("Europe/Dublin", "Europe/Dublni", "DPR143", 10),
+    ("period: {column: visited_at, every: week, delay: 2d}\n", "", "DPR143", 9),
+    ("catch_up: 4", "catchup: 4", "DPR110", 10),
+]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "line"), FAULTS, ids=[f"{i}-{f[1][:30]}" for i, f in enumerate(FAULTS)]
+)
+def test_faults(project: Path, old: str, new: str, code: str, line: int) -> None:
+    assert old in WEEKLY
+    with pytest.raises(ConfigError) as caught:
+        read(project, WEEKLY.replace(old, new, 1))
+    assert caught.value.code == code, str(caught.value)
+    if line:
+        where = (caught.value.where or "").split(",")[0]
+        assert where == f"{project / 'pipelines/weekly.yaml'}:{line}", str(caught.value)
+
+
+def test_a_fault_in_the_schema_names_the_schema(project: Path) -> None:
+    (project / "schemas/clinic.yaml").write_text(CLINIC.replace("[0, 120]", "[120, 0]"))
+    with pytest.raises(ConfigError) as caught:
+        read(project, WEEKLY)
+    assert "clinic.yaml:10" in (caught.value.where or "")
+
+
+def test_matched_files_may_not_lead_out(project: Path) -> None:
+    outside = project.parent / "secret.parquet"
+    outside.write_bytes(b"x")
+    os.symlink(outside, project / "data/visits/a.parquet")
+    with pytest.raises(ConfigError) as caught:
+        read(project, WEEKLY)
+    assert caught.value.code == "DPR116"
+
+
+def test_secrets_are_never_shown(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = "postgres://user:hunter2-canary@host/db"
+    (project / ".dprelease/dsn").write_text(canary + "\n")
+    monkeypatch.setenv("CLINIC_DSN", canary)
+    for reference in ("${env:CLINIC_DSN}", "${file:../.dprelease/dsn}"):
+        source = f'{{postgres: {{dsn: "{reference}", table: t}}}}'
+        config = read(project, WEEKLY.replace("{parquet: ../data/visits/*.parquet}", source))
+        dsn = config.source.dsn
+        assert dsn is not None
+        assert dsn.reveal_to_source() == canary
+        assert "canary" not in f"{config!r} {dsn} {dsn!r} {dsn:>9} {config.raw}"
+        assert repr(dsn) == "***"
+        with pytest.raises(TypeError):
+            pickle.dumps(dsn)
+
+
+def test_a_missing_secret_is_found_when_it_is_used(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLINIC_DSN", raising=False)
+    for reference in ("${env:CLINIC_DSN}", "${file:../.dprelease/none}"):
+        source = f'{{postgres: {{dsn: "{reference}", table: t}}}}'
+        config = read(project, WEEKLY.replace("{parquet: ../data/visits/*.parquet}", source))
+        assert config.source.dsn is not None
+        with pytest.raises(SourceError) as caught:
+            config.source.dsn.reveal_to_source()
+        assert caught.value.code == "DPR520"
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["${env:A}${env:B}", "x${env:A}", "${env:a b}", "${cmd:ls}", "${file:/etc/passwd}", ""],
+)
+def test_faulty_references(project: Path, reference: str) -> None:
+    source = f'{{postgres: {{dsn: "{reference}", table: t}}}}'
+    with pytest.raises(ConfigError) as caught:
+        read(project, WEEKLY.replace("{parquet: ../data/visits/*.parquet}", source))
+    assert caught.value.code in ("DPR142", "DPR116")
+
+
+def test_mutated_files_never_raise_anything_else(project: Path) -> None:
+    pick = random.Random(8)
+    bits = ["", " ", "\n", ":", "- ", "[", "]", "{", "}", ",", '"', "#", "0", "-1", "NO", "null"]
+    bits += ["&a", "*a", "!!str", "${env:X}", "..", "/", "\\", "*", "[a", "\x7f", "é", "1e9", "010"]
+    seen: list[ConfigError] = []
+    lines = WEEKLY.splitlines(keepends=True)
+    for _ in range(300):
+        text = list(lines)
+        i = pick.randrange(len(text))
+        at = pick.randrange(len(text[i]) + 1)
+        text[i] = text[i][:at] + pick.choice(bits) + text[i][at + pick.randrange(3) :]
+        if pick.random() < 0.3:
+            text.pop(pick.randrange(len(text)))
+        try:
+            read(project, "".join(text))
+        except ConfigError as error:
+            seen.append(error)
+    assert all(e.code.startswith("DPR1") and e.where for e in seen)
+    assert len({e.code for e in seen}) >= 8

@@ -1,0 +1,105 @@
+"""Periods: windows meet exactly, names round-trip, faults name the form."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprelease.errors import ArgumentError
+from dprelease.pipeline.period import (
+    Every,
+    check_period_name,
+    following_period,
+    parse_period,
+    period_id,
+)
+
+EVERY = st.sampled_from(["day", "week", "month", "year"])
+ZONES = st.sampled_from(
+    ["UTC", "Europe/Dublin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo"]
+)
+MOMENTS = st.datetimes(datetime(1950, 1, 1), datetime(2099, 12, 31), timezones=st.just(UTC))
+
+
+@pytest.mark.parametrize(
+    ("text", "every", "start", "end"),
+    [
+        ("2013-W05", "week", "2013-01-28", "2013-02-04"),
+        ("2013-W01", "week", "2012-12-31", "2013-01-07"),
+        ("2020-W53", "week", "2020-12-28", "2021-01-04"),
+        ("2013-02-01", "day", "2013-02-01", "2013-02-02"),
+        ("2013-02", "month", "2013-02-01", "2013-03-01"),
+        ("2013-12", "month", "2013-12-01", "2014-01-01"),
+        ("2013", "year", "2013-01-01", "2014-01-01"),
+    ],
+)
+def test_windows(text: str, every: Every, start: str, end: str) -> None:
+    window = parse_period(text, every)
+    assert window == tuple(datetime.fromisoformat(x).replace(tzinfo=UTC) for x in (start, end))
+
+
+def test_midnight_is_local() -> None:
+    start, end = parse_period("2013-03-31", "day", "Europe/Dublin")
+    assert start == datetime(2013, 3, 31, 0, tzinfo=UTC)
+    assert end - start == timedelta(hours=23)  # the clock goes forward that night
+
+
+@given(MOMENTS, EVERY, ZONES)
+def test_every_instant_lies_in_its_own_period_only(
+    moment: datetime, every: Every, zone: str
+) -> None:
+    name = period_id(moment, every, zone)
+    start, end = parse_period(name, every, zone)
+    assert start <= moment < end
+    assert period_id(start, every, zone) == name
+    after = following_period(name, every)
+    assert parse_period(after, every, zone)[0] == end  # windows meet: no row twice, none lost
+    assert name < after
+
+
+@pytest.mark.parametrize(
+    ("text", "every"),
+    [
+        ("2013-W54", "week"),
+        ("2013-W53", "week"),
+        ("2013-W00", "week"),
+        ("2013-02-30", "day"),
+        ("2013-13", "month"),
+        ("0000", "year"),
+        ("9999", "year"),
+        ("9999-12-31", "day"),
+        ("2013-02", "day"),
+        ("2013-W05", "month"),
+        ("2013-2-1", "day"),
+        ("\u0662\u0660\u0661\u0663", "year"),
+        ("../x", "day"),
+        ("", "day"),
+        ("2013\n", "year"),
+        ("2013", "hour"),
+    ],
+)
+def test_faults(text: str, every: Every) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        parse_period(text, every)
+    assert caught.value.code == "DPR640"
+
+
+def test_names_without_periods() -> None:
+    assert check_period_name("once") == "once"
+    assert check_period_name("a" * 64)
+    for text in ("", "a" * 65, "a/b", "a b", "..", "é", "a\n"):
+        with pytest.raises(ArgumentError):
+            check_period_name(text)
+
+
+def test_zones_and_naive_instants() -> None:
+    for name in ("Mars/Olympus", "", "/etc/passwd", "../x"):
+        with pytest.raises(ArgumentError) as caught:
+            parse_period("2013", "year", name)
+        assert caught.value.code == "DPR641"
+    with pytest.raises(ArgumentError):
+        period_id(datetime(2013, 1, 1), "day")
+    assert date(2013, 1, 1).isoformat() == period_id(datetime(2013, 1, 1, tzinfo=UTC), "day")

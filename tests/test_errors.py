@@ -1,0 +1,54 @@
+"""Errors: five parts, what was spent, stable codes and exit statuses."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from dprelease import errors
+from dprelease.errors import ConfigError, DpreleaseError
+
+CLASSES = [
+    getattr(errors, name)
+    for name in errors.__all__
+    if issubclass(getattr(errors, name), DpreleaseError)
+]
+TABLE = {
+    "ConfigError": ("DPR100", "nothing", 2),
+    "PlanError": ("DPR200", "nothing", 1),
+    "BudgetError": ("DPR300", "nothing", 1),
+    "LedgerError": ("DPR400", "nothing", 1),
+    "SourceError": ("DPR500", "nothing", 1),
+    "ArgumentError": ("DPR600", "nothing", 2),
+    "WithheldError": ("DPR700", "charged", 3),
+    "VerificationError": ("DPR800", "nothing", 1),
+    "InternalError": ("DPR900", "unknown", 3),
+    "DpreleaseError": ("DPR900", "unknown", 3),
+}
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_code_spent_and_exit_status_never_change(cls: type[DpreleaseError]) -> None:
+    error = cls("it failed")
+    assert (error.code, error.spent, error.exit_status) == TABLE[cls.__name__]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_errors_survive_pickling(cls: type[DpreleaseError]) -> None:
+    error = cls("it failed", where="f.yaml:3", why="because", fix="do this", code="DPR123")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is cls
+    assert again.as_dict() == error.as_dict()
+    assert str(again) == str(error)
+
+
+def test_the_text() -> None:
+    error = ConfigError("it failed", where="f.yaml:3", fix="do this", code="DPR123")
+    assert str(error).splitlines() == [
+        "it failed",
+        "  where  f.yaml:3",
+        "  fix    do this",
+        "  code   DPR123",
+    ]
+    assert error.as_dict()["why"] is None
