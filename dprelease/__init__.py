@@ -1,20 +1,24 @@
 """dprelease: differentially private releases whose every number is valid. Registers `df.dp`.
 
 Importing this module imports pandas (for the accessor) and nothing else that is heavy: the rest is
-loaded when it is first used (PEP 562). It changes no warning filter and patches nothing.
+loaded when it is first used (PEP 562). It changes no warning filter and patches nothing. The
+`dprelease` command has no frame to hang an accessor on, so there pandas is left out: `--help` takes
+a fraction of the second that pandas alone would take.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dprelease import accessor, errors
+from dprelease import errors
 from dprelease.errors import UnledgeredWarning
 
 if TYPE_CHECKING:
-    from dprelease import mechanisms
-    from dprelease.facade import Release, plan, release, run
+    from dprelease import accessor, mechanisms
+    from dprelease.facade import Release, create_ledger, plan, release, run
     from dprelease.planning.model import ReleasePlan
     from dprelease.schema.domain import Box, Domain
     from dprelease.schema.table import TableSchema as Schema
@@ -31,6 +35,7 @@ __all__ = [
     "UnledgeredWarning",
     "__version__",
     "accessor",
+    "create_ledger",
     "errors",
     "mechanisms",
     "plan",
@@ -45,6 +50,8 @@ _LAZY = {
     "Release": "dprelease.facade:Release",
     "ReleasePlan": "dprelease.planning.model:ReleasePlan",
     "Schema": "dprelease.schema.table:TableSchema",
+    "accessor": "dprelease.accessor:",
+    "create_ledger": "dprelease.facade:create_ledger",
     "mechanisms": "dprelease.mechanisms:",
     "plan": "dprelease.facade:plan",
     "release": "dprelease.facade:release",
@@ -67,3 +74,12 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _is_command(program: str) -> bool:
+    """Whether `program` (sys.argv[0]) is the installed `dprelease` script."""
+    return os.path.basename(program) in ("dprelease", "dprelease.exe")
+
+
+if not _is_command(sys.argv[0] if getattr(sys, "argv", None) else ""):
+    import_module("dprelease.accessor")

@@ -14,7 +14,6 @@ Attack model: the observer sees released integers, names, plan and ledger; not m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -22,13 +21,12 @@ import numpy as np
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import RandomBits, SystemBits
-from dprelease.errors import InternalError
-from dprelease.planning.draws import RAW_LIMIT, Objects, draw_from_json
-from dprelease.planning.model import ReleasePlan
+from dprelease.errors import InternalError, WithheldError
+from dprelease.planning.draws import RAW_LIMIT, Draw, MeanDraw, Objects, draw_from_json
+from dprelease.planning.model import PlannedBlock, ReleasePlan
 from dprelease.query.bounded import BoundedQuery
-from dprelease.schema.unit import UserUnit
 from dprelease.secret import Secret
-from dprelease.sensitivity import Sensitivity, row_moves, sensitivity, unit_bounds
+from dprelease.sensitivity import Sensitivity, recompute
 
 __all__ = ["CELL_BYTES", "Engine", "Exact", "check", "decode", "draw", "width"]
 
@@ -55,7 +53,8 @@ def check(plan: ReleasePlan) -> Fraction:
     """
     total = Fraction(0)
     for block in plan.blocks:
-        proved = draw_from_json(block.law).certify(_sensitivity(plan, block.encoding))
+        law = draw_from_json(block.law)
+        proved = law.certify(_sensitivity(plan, block, law))
         if proved > block.epsilon:
             raise InternalError(
                 f"block {block.name} costs more than it claims",
@@ -74,35 +73,29 @@ def check(plan: ReleasePlan) -> Fraction:
     return total
 
 
-def _sensitivity(plan: ReleasePlan, stored: Mapping[str, Any]) -> Sensitivity:
+def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivity:
     """Recompute what one unit can move, from what the engine sums and the declared unit alone."""
+    stored = block.encoding
     encoding = Encoding.from_json(dict(stored))
-    query, rows = plan.query, tuple(stored["primitives"])
-    bounds = unit_bounds(plan.unit, stored["max_rows"], len(plan.keys))
-    per_unit = bool(rows) and all(query.primitives[i].kind == "persons" for i in rows)
-    honest = (
-        all((query.primitives[i].max_rows or 1) <= bounds.rows for i in rows)
-        and query.max_groups <= bounds.groups
-        and (query.user is not None) == isinstance(plan.unit, UserUnit)
-        and len(query.groups.keys) == len(plan.keys)
-    )
-    if not honest:
+    # A mean law bounds a size and a sum by itself; every other law, an L1 move of its cells.
+    mean = encoding.family == "truncated_mean"
+    if isinstance(law, MeanDraw) != mean or (isinstance(law, MeanDraw) and law.scale != encoding.scale):
         raise InternalError(
-            "the query does not bound contributions as the plan says",
-            why="rows per unit, groups per unit or the groups differ",
+            f"block {block.name} draws something else than its encoding says",
+            why="a truncated mean has a law of its own, at the scale of its column",
             fix="make the plan again with this version of dprelease",
             code="DPR902",
         )
-    if encoding.family == "truncated_mean":  # its cells are a size and a sum, not an L1 vector
-        per_row, per_swap = row_moves(query, _only_size(encoding), rows[:1])
-    else:
-        per_row, per_swap = row_moves(query, encoding, rows)
-    recomputed = replace(encoding, per_row=per_row, per_swap=per_swap, per_unit=per_unit)
-    return sensitivity(recomputed, bounds, plan.adjacency, len(plan.keys))
-
-
-def _only_size(encoding: Encoding) -> Encoding:
-    return replace(encoding, weights=(encoding.weights[0][:1],))
+    return recompute(
+        plan.query,
+        encoding,
+        tuple(stored["primitives"]),
+        stored["max_rows"],
+        unit=plan.unit,
+        adjacency=plan.adjacency,
+        groups=len(plan.keys),
+        whole=plan.where is None and plan.window is None,
+    )
 
 
 def draw(
@@ -122,6 +115,7 @@ def draw(
 
     Raises:
         InternalError: the bits are not the system's (DPR903).
+        WithheldError: the table does not have the declared public number of rows (DPR702).
     """
     source = SystemBits() if bits is None else bits
     if type(source) is not SystemBits:
@@ -144,9 +138,7 @@ def draw(
     return decode(plan, drawn() if once is None else once(drawn))
 
 
-def _cells(
-    stored: Mapping[str, Any], primitives: Objects, groups: int
-) -> Objects:
+def _cells(stored: Mapping[str, Any], primitives: Objects, groups: int) -> Objects:
     """Return exact cells `(groups, cells)` as Python integers."""
     encoding, rows = Encoding.from_json(dict(stored)), stored["primitives"]
     chosen = primitives[:, list(rows)].astype(object) if rows else np.zeros((groups, 0), dtype=object)
@@ -157,6 +149,15 @@ def _cells(
                 cells[:, i] = cells[:, i] + w * chosen[:, j]
     if encoding.quadratic:
         n = encoding.public_rows
+        if any(int(rows) != n for rows in chosen[:, 2]):
+            # Equal in all neighbours under substitution, so refusing says nothing private; a
+            # scatter over any other number of rows would move further than it was priced for.
+            raise WithheldError(
+                "the table does not have the public number of rows that the schema declares",
+                why="a variance over a public number of rows is priced for exactly that number",
+                fix="correct `rows: {exact: ...}` in the schema",
+                code="DPR702",
+            )
         cells = (n * chosen[:, 1] - chosen[:, 0] * chosen[:, 0])[:, None]
     return cells
 

@@ -30,6 +30,7 @@ from dprelease import execute
 from dprelease.budget.ledger import Anchor, Ledger
 from dprelease.errors import DpreleaseError, VerificationError
 from dprelease.formats.json_ import FILE, VERSION
+from dprelease.numeric import plain
 from dprelease.planning.model import ReleasePlan, plan_hash
 from dprelease.publish import hash_files, read_folder
 from dprelease.noised import Noised, assemble
@@ -158,7 +159,7 @@ def _plan(manifest: Mapping[str, Any]) -> tuple[bool, str]:
 def _certificates(manifest: Mapping[str, Any]) -> tuple[bool, str]:
     plan = ReleasePlan.from_json(manifest["plan"])
     total = execute.check(plan)
-    return True, f"{len(plan.blocks)} laws recomputed, proved epsilon {float(total):.6g} in total"
+    return True, f"{len(plan.blocks)} laws recomputed, proved epsilon {plain(total)} in total"
 
 
 def _noised(manifest: Mapping[str, Any]) -> Noised:
@@ -211,4 +212,4 @@ def _ledger(manifest: Mapping[str, Any], path: Path) -> tuple[bool, str]:
     report = book.verify()
     if not report.ok:
         return False, "; ".join(report.problems[:3])
-    return True, f"entry {anchor.seq} of {report.entries}, chain intact"
+    return True, f"entry {anchor.seq} debits this plan; {report.entries} debits, chain intact"

@@ -99,4 +99,4 @@ def weighted_quantile(weights: Floats, level: float) -> float:
             low = z
         else:
             high = z
-    return high * (1 + 1e-9)
+    return float(high * (1 + 1e-9))

@@ -105,15 +105,19 @@ def public_mean(context: Context) -> Encoding:
 
 
 def public_scatter(context: Context) -> Encoding:
-    """Public n: cell = n S(code^2) - S(code)^2 = n^2 var / step^2; one row moves it by K^2 (n-1)."""
+    """Public n: cell = n S(code^2) - S(code)^2 = n^2 var / step^2; one row moves it by K^2 (n-1).
+
+    The move is K^2 (n - 1) only if n rows are summed, so they are counted too: the wall refuses a
+    table of any other size.
+    """
     n, k = context.public_rows, context.scale
     assert n is not None
     return Encoding(
         family="scalar",
         key=("public_scatter", context.subject),
         cells=(f"scatter of {context.subject}",),
-        measures=(Measure("power", context.code, 1), Measure("power", context.code, 2)),
-        weights=((1, 0), (0, 1)),
+        measures=tuple(Measure("power", context.code, p) for p in (1, 2, 0)),
+        weights=(),
         per_row=k * k * (n - 1),
         per_swap=k * k * (n - 1),
         upper=k * k * (n * n // 4),

@@ -208,7 +208,7 @@ def bundle(
     from dprelease.formats.json_ import build_manifest
     from dprelease.formats.json_ import write as write_manifest
 
-    wanted = tuple(dict.fromkeys((*formats, "datapackage")))
+    wanted = tuple(dict.fromkeys((*formats, "datapackage")))  # the package lists the others: last
     known = registry.names("formats")
     for name in wanted:
         if name not in known:
@@ -217,13 +217,15 @@ def bundle(
                 fix=f"known formats: {', '.join(known)}",
                 code="DPR140",
             )
-    draft = build_manifest(noised, verdict, {}, software=software(), budget=budget)
     files: dict[str, bytes] = {}
+
+    def manifest() -> dict[str, Any]:
+        return build_manifest(noised, verdict, files, software=software(), budget=budget)
+
     for name in wanted:
         write: Any = registry.load("formats", name)
-        files.update(write(noised, draft))
-    manifest = build_manifest(noised, verdict, files, software=software(), budget=budget)
-    return {**files, **write_manifest(noised, manifest)}
+        files.update(write(noised, manifest()))
+    return {**files, **write_manifest(noised, manifest())}
 
 
 def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, str]:

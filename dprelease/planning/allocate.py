@@ -49,20 +49,24 @@ def allocate(
             fix="lower a `share`, or leave one out so that the rest is divided automatically",
             code="DPR220",
         )
-    out = [Fraction(0) if s is None else s * epsilon for s in shares]
+    out = [
+        Fraction(0) if s is None or _constant(b) else s * epsilon
+        for b, s in zip(blocks, shares, strict=True)
+    ]
     rest = (1 - fixed) * epsilon
     if len(free) == 1:
         out[free[0]] = rest
     elif free:
         even = _whole(rest / len(free))
-        parts = []
+        parts: list[Fraction] = []
         for i in free:
             weight = float(sum(m.statistic.spec.weight for m in blocks[i].members))
             c = min(max(relative_error(blocks[i], even), 1e-12), 1.0)
-            parts.append(math.sqrt(weight * c) if loss == "absolute" else math.cbrt(weight * c))
-        total = sum(parts)
+            part = math.sqrt(weight * c) if loss == "absolute" else math.cbrt(weight * c)
+            parts.append(Fraction(part))
+        total = sum(parts, Fraction(0))  # exact, so that the quotients cannot sum to more than 1
         for i, part in zip(free, parts, strict=True):
-            out[i] = rest * Fraction(part / total)
+            out[i] = rest * part / total
     whole = [_whole(e) for e in out]
     if free and fixed < 1:  # nano-units lost to rounding go to the last free block: no loss
         whole[free[-1]] += _whole(epsilon) - sum(whole, Fraction(0))

@@ -24,7 +24,15 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.mechanisms.discrete_laplace_noise import CellNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
-from dprelease.planning.draws import CellDraw, ConstantDraw, Draw, MeanDraw, ScalarDraw, mean_reach
+from dprelease.planning.draws import (
+    CellDraw,
+    ConstantDraw,
+    Draw,
+    MeanDraw,
+    ScalarDraw,
+    mean_reach,
+    steps_moved,
+)
 from dprelease.planning.layout import BlockLayout, Member
 from dprelease.planning.model import Option
 from dprelease.planning.price import cell_error
@@ -114,11 +122,11 @@ def _scalars(
         step, origin, allowed = _additive_grid(encoding, domain, s)
     else:
         step, origin, allowed = _truncated_grid(block, encoding, domain, s)
-    ways = [(False, s.in_group, epsilon / s.touched)]
+    ways = [(False, epsilon / s.touched)]
     if s.touched > 1 and spikes:
-        ways.append((True, s.total, epsilon))
-    for linear, cells, each in ways:
-        shift = int(-(-cells * encoding.pitch // step))
+        ways.append((True, epsilon))
+    for linear, each in ways:
+        shift = steps_moved(s, encoding.pitch, step, linear=linear)
         for law in _laws(block, allowed, shift, each, loss, spikes, linear):
             draw = ScalarDraw(
                 law=law,

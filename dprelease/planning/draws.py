@@ -43,6 +43,8 @@ __all__ = [
     "MeanDraw",
     "ScalarDraw",
     "draw_from_json",
+    "mean_reach",
+    "steps_moved",
 ]
 
 Objects = npt.NDArray[np.object_]
@@ -147,12 +149,15 @@ class ScalarDraw:
         return None
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        cells = sensitivity.total if self.linear else sensitivity.in_group
-        needed = -(-cells * self.pitch // self.step)
+        if self.pitch <= 0 or self.step <= 0:
+            raise _underclaimed("step")
+        needed = steps_moved(sensitivity, self.pitch, self.step, linear=self.linear)
         if self.law.shift < needed or (not self.linear and self.touched < sensitivity.touched):
             raise _underclaimed("sensitivity")
-        if self.linear and sensitivity.touched > 1 and self.law.family not in _LINEAR:
-            raise _underclaimed("loss")
+        if self.linear and sensitivity.touched > 1:
+            # A law made for one group may cap its shift at its hull; the L1 total may not.
+            if self.law.family not in _LINEAR or not getattr(self.law, "splits", False):
+                raise _underclaimed("loss")
         times = 1 if self.linear else self.touched
         return times * self.law.certify().epsilon_upper
 
@@ -178,7 +183,14 @@ class ScalarDraw:
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         low, high = self.law.interval(raw[:, 0].astype(np.int64), level)
-        return self._values(low), self._values(high)
+        return self._values(low) - self._rounded, self._values(high) + self._rounded
+
+    @property
+    def _rounded(self) -> float:
+        """The most by which rounding to the grid moved the answer before the draw."""
+        exact = (self.pitch / self.step).denominator == 1
+        exact = exact and ((self.offset - self.origin) / self.step).denominator == 1
+        return 0.0 if exact else float(self.step) / 2
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.zeros(raw.shape[0], dtype=bool)
@@ -195,6 +207,21 @@ class ScalarDraw:
             "step": str(self.step),
             "origin": str(self.origin),
         }
+
+
+def steps_moved(s: Sensitivity, pitch: Fraction, step: Fraction, *, linear: bool) -> int:
+    """Return how many grid steps rounded answers move: in one group, or (linear) in all together.
+
+    A group whose cell moves by the integer c moves by at most ceil(c pitch / step) steps. Over d
+    touched groups that is *not* ceil(total pitch / step): with pitch / step = q / p each ceiling
+    adds up to (p - 1) / p, so the sum is at most floor((q total + d (p - 1)) / p), and at most d
+    times the most of one group (semantics 2.3). Where nothing is rounded, p = 1 and it is q total.
+    """
+    q, p = (pitch / step).as_integer_ratio()
+    each = -(-s.in_group * q // p)
+    if not linear:
+        return each
+    return min(s.touched * each, (q * s.total + s.touched * (p - 1)) // p)
 
 
 _LINEAR = ("discrete_laplace", "rectified_laplace")
@@ -281,6 +308,8 @@ class MeanDraw:
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.moves < sensitivity.moves:
             raise _underclaimed("number of moves")
+        if min(self.epsilon, self.step, self.pitch) <= 0:
+            raise _underclaimed("loss")
         if self.reach < mean_reach(sensitivity, self.scale * self.pitch):
             raise _underclaimed("sensitivity")
         return self.size.certify(sensitivity) + self.moves * self.epsilon
@@ -353,6 +382,8 @@ class MeanDraw:
             low[rows], high[rows] = law.interval(outputs[rows], share)
         size_low, size_high = self.size.box(raw[:, :1], share)
         lower, upper = self._pair(raw, low), self._pair(raw, high)
+        lower[:, 1] -= float(self.step) / 2  # the answer was rounded to the grid before the draw
+        upper[:, 1] += float(self.step) / 2
         centre = float(self.offset + self.scale * self.pitch / 2)
         n = np.array(sizes, dtype=np.float64)
         factors = (n / np.maximum(size_low[:, 0], 1.0), n / np.maximum(size_high[:, 0], 1.0))

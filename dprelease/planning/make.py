@@ -22,7 +22,13 @@ from dprelease.planning.allocate import allocate
 from dprelease.planning.choose import Candidate, best_step, candidates
 from dprelease.planning.draws import CellDraw, Draw, MeanDraw, ScalarDraw
 from dprelease.planning.layout import BlockLayout, Member, layout
-from dprelease.planning.model import Option, PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.planning.model import (
+    TIDY_NAMES,
+    Option,
+    PlannedBlock,
+    PlannedStatistic,
+    ReleasePlan,
+)
 from dprelease.planning.price import REFERENCE_SIZE
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query
@@ -45,6 +51,7 @@ def make_plan(query: Query) -> ReleasePlan:
             fix="list at least one, e.g. `statistics: [count]`",
             code="DPR201",
         )
+    _check_names(query)
     maker = _Maker(query)
     blocks = layout(query)
     epsilons = allocate(blocks, query.epsilon, query.loss, maker.relative_error)
@@ -71,6 +78,20 @@ def make_plan(query: Query) -> ReleasePlan:
         window=None if window is None else (window.start, window.end),
         notes=_notes(query, sum(epsilons, Fraction(0))),
     )
+
+
+def _check_names(query: Query) -> None:
+    """A grouping column may not be called like a column of the published tables."""
+    taken = {*TIDY_NAMES, *(s.spec.name for s in query.statistics)}
+    for name in query.spec.by:
+        if name in taken:
+            raise PlanError(
+                f"the grouping column `{name}` has the name of a published column",
+                where=query.spec.origin,
+                why="two columns of one table cannot share a name",
+                fix="rename the statistic with `as`, or the column in the schema and a view",
+                code="DPR207",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +217,7 @@ class _Maker:
     def _error_text(self, error: float, depends: bool, measure: str) -> str:
         unit = f" {measure}" if measure else ""
         at = f" at n={self.size:,}" if depends else ""
-        return f"±{error:.3g}{unit}{at}" if error else "exact (public)"
+        return f"±{_figure(error)}{unit}{at}" if error else "exact (public)"
 
     def _sensitivity_text(self, priced: _Priced, member: Member) -> str:
         s, best = priced.sensitivity, priced.best
@@ -215,6 +236,14 @@ class _Maker:
             return f"{s.total} over all bins"
         unit = f" {member.statistic.column.measure}" if member.statistic.column and member.statistic.column.measure else ""
         return f"{rows} row{'s' if rows > 1 else ''} in {member.context.hull}{unit}"
+
+
+def _figure(value: float) -> str:
+    """Return three significant digits, thousands separated, no exponent where one can do without."""
+    if not 1e-6 <= value < 1e12:
+        return f"{value:.3g}"
+    decimals = max(0, 2 - math.floor(math.log10(value)))
+    return f"{float(f'{value:.3g}'):,.{decimals}f}"
 
 
 def _short(value: Fraction) -> str:
@@ -269,6 +298,8 @@ def _publish_step(draw: Draw, member: Member, error: float) -> Fraction:
 
 def _statistic_notes(query: Query, member: Member) -> tuple[str, ...]:
     unit, notes = query.schema.unit, []
+    if member.statistic.spec.note:
+        notes.append(member.statistic.spec.note)
     if isinstance(unit, UserUnit):
         m = member.max_rows or unit.max_rows_per_group
         notes.append(

@@ -24,9 +24,22 @@ from dprelease.query.task import task_from_json, task_to_json
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, unit_to_json
 
-__all__ = ["Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "canonical_json", "plan_hash"]
+__all__ = ["TIDY_NAMES", "Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "canonical_json", "plan_hash"]
 
 PLAN_VERSION = "plan/1"
+
+TIDY_NAMES = (
+    "statistic",
+    "value",
+    "lower",
+    "upper",
+    "expected_error",
+    "mechanism",
+    "block",
+    "epsilon",
+    "status",
+)
+"""The tidy table's columns after the key columns, in order."""
 
 
 def canonical_json(value: object) -> str:

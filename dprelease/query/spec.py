@@ -12,6 +12,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Literal
 
+from dprelease import registry
 from dprelease.errors import PlanError
 from dprelease.numeric import exact
 from dprelease.query.bounded import Code, Condition, Fixed, GroupKeys, Window
@@ -126,6 +127,14 @@ def _statistic(schema: TableSchema, spec: StatisticSpec, size: int | None) -> St
         condition = parse_condition(spec.arguments[0], schema.columns, origin=spec.origin)
         # A condition may be unknown (null) on a row, which leaves the row out: n is private.
         return Statistic(spec, spec.function, condition=condition, code=Condition(condition))
+    if spec.function not in registry.names("aggregates") + registry.third_party_names("aggregates"):
+        raise PlanError(
+            f"this version cannot release {spec.text}",
+            where=spec.origin,
+            why=f"no aggregate called `{spec.function}` is registered",
+            fix=f"available: {', '.join(registry.names('aggregates'))}",
+            code="DPR208",
+        )
     column = schema.columns[spec.arguments[0]]
     code = _code(column)
     if code is None:

@@ -70,8 +70,10 @@ OPTIONS = (
     "spikes",
     "mechanism",
     "max_rows_per_group",
+    "note",
 )
 MAX_TEXT = 4096
+MAX_NOTE = 500
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _SYMBOLS = {
     ">=": " ge ",
@@ -195,6 +197,7 @@ def _from_mapping(
         spikes=options.choice("spikes", ("allow", "forbid"), "allow") == "allow",
         mechanism=options.mechanism(),
         max_rows=options.max_rows(),
+        note=options.note(),
         origin=origin,
     )
 
@@ -258,6 +261,14 @@ class _Options:
             return None
         if not isinstance(value, str) or not _NAME.fullmatch(value):
             self._fail("mechanism", "`mechanism` must be a name", "e.g. `mechanism: staircase`")
+        return value
+
+    def note(self) -> str | None:
+        value = self.item.get("note")
+        if value is None:
+            return None
+        if not isinstance(value, str) or not 0 < len(value) <= MAX_NOTE:
+            self._fail("note", f"`note` is a text of at most {MAX_NOTE} characters", "quote it")
         return value
 
     def max_rows(self) -> int | None:

@@ -351,6 +351,7 @@ _STATISTIC_JSON: dict[str, Any] = {
                 "spikes": {"enum": ["allow", "forbid"]},
                 "mechanism": {"type": "string", "description": "Pins a mechanism family."},
                 "max_rows_per_group": {"type": "integer", "minimum": 1},
+                "note": {"type": "string", "description": "A public sentence for the report."},
             },
         },
     ]

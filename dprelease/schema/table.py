@@ -46,6 +46,7 @@ class StatisticSpec:
         spikes: False forbids atoms at borders and gap edges.
         mechanism: a pinned family, or None.
         max_rows: per-statistic override of the unit's max_rows_per_group.
+        note: a public sentence for the report; never computed from the data.
     """
 
     text: str
@@ -59,6 +60,7 @@ class StatisticSpec:
     spikes: bool = True
     mechanism: str | None = None
     max_rows: int | None = None
+    note: str | None = None
     origin: str = ""
 
 

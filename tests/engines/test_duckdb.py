@@ -22,6 +22,7 @@ import pytest
 from sqlglot import exp, parse_one
 
 from dprelease.engines import bounded_sql, code_sql, typed_sql
+from dprelease.engines import duckdb as engine_module
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, duckdb_table
@@ -438,8 +439,8 @@ def _agree(asked: BoundedQuery, table: pa.Table = TABLE) -> bool:
     return total(source, asked) == total(source, asked, ReferenceEngine())
 
 
-def test_a_small_memory_limit_spills(tmp_path: Path) -> None:
-    count = 300_000
+def test_a_small_memory_limit_spills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 600_000
     table = pa.table(
         {
             "x": np.arange(count) % 11,
@@ -448,8 +449,11 @@ def test_a_small_memory_limit_spills(tmp_path: Path) -> None:
         }
     )
     asked = query(user="user", max_rows=2, primitives=(Primitive("rows"), Primitive("power", 0, 1)))
-    small = DuckDBEngine(memory_limit="40MB", threads=1, temp_directory=tmp_path)
+    small = DuckDBEngine(memory_limit="30MB", threads=1, temp_directory=tmp_path)
     assert total(as_source(table), asked, small) == total(as_source(table), asked)
+    monkeypatch.setattr(engine_module, "_HARMFUL", ("type_pushdown",))
+    with pytest.raises(InternalError):  # the other optimizer holds every row in memory
+        total(as_source(table), asked, small)
 
 
 def _never(*_: object) -> exp.Expression:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -50,12 +51,13 @@ def test_other_objects_are_refused(data: object) -> None:
 
 
 def test_missing_files_are_refused(tmp_path: Path) -> None:
-    for call in (
+    calls: tuple[Callable[[], Source], ...] = (
         lambda: as_source(tmp_path / "no.csv"),
         lambda: as_source(str(tmp_path / "*.parquet")),
         lambda: file_source("csv", tmp_path),
         lambda: duckdb_table(tmp_path / "no.duckdb", "t"),
-    ):
+    )
+    for call in calls:
         with pytest.raises(SourceError) as caught:
             call()
         assert caught.value.code == "DPR501"

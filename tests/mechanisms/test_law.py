@@ -224,6 +224,15 @@ def test_a_grid_beyond_int64_is_refused() -> None:
         GridRequest(GridSet.from_runs([(0, 2**61)]), 1, Fraction(1))
 
 
+def test_answers_are_clamped_before_the_noise() -> None:
+    """Unclamped answers outside the hull would be further apart than the capped shift."""
+    for _, law in LAWS[:40]:
+        low, high = law.allowed.lower, law.allowed.upper
+        far = law.draw_raw(np.array([low - 999, high + 999, 2**61]), ReplayBits("clamp"))
+        near = law.draw_raw(np.array([low, high, high]), ReplayBits("clamp"))
+        assert far.tolist() == near.tolist()
+
+
 def test_no_groups_mean_no_draws() -> None:
     nobody = np.zeros(0, dtype=np.int64)
     for _, law in LAWS[:4]:
