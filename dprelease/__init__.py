@@ -8,9 +8,9 @@ a fraction of the second that pandas alone would take.
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from dprelease import errors
@@ -78,7 +78,7 @@ def __dir__() -> list[str]:
 
 def _is_command(program: str) -> bool:
     """Whether `program` (sys.argv[0]) is the installed `dprelease` script."""
-    return os.path.basename(program) in ("dprelease", "dprelease.exe")
+    return PurePath(program).name in ("dprelease", "dprelease.exe")
 
 
 if not _is_command(sys.argv[0] if getattr(sys, "argv", None) else ""):

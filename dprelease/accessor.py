@@ -39,9 +39,7 @@ class Accessor:
         """Return what a release would draw and cost; reads no row (see `dprelease.plan`)."""
         from dprelease.facade import plan
 
-        return plan(
-            schema, epsilon=epsilon, delta=delta, statistics=statistics, by=by, where=where
-        )
+        return plan(schema, epsilon=epsilon, delta=delta, statistics=statistics, by=by, where=where)
 
     def release(
         self,

@@ -6,6 +6,7 @@ The facade may import every stage; what it passes around is plain frozen data.
 from __future__ import annotations
 
 import html as escaping
+import json
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,21 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.source import as_source
-from dprelease.errors import ArgumentError, UnledgeredWarning
+from dprelease.errors import ArgumentError, LedgerError, UnledgeredWarning
+from dprelease.noised import Noised, Receipt
 from dprelease.pipeline import stages
 from dprelease.pipeline.run import RunResult
 from dprelease.pipeline.run import run as run_pipeline
 from dprelease.planning.model import ReleasePlan
 from dprelease.publish import publish_files
-from dprelease.noised import Noised, Receipt
 from dprelease.schema.table import TableSchema
+from dprelease.schema.unit import unit_to_json
 from dprelease.validate.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["Release", "plan", "release", "run"]
+__all__ = ["Release", "create_ledger", "plan", "release", "run"]
 
 SchemaLike = TableSchema | str | Path | Mapping[str, object]
 
@@ -201,7 +203,7 @@ def release(
         receipt = stages.charge(chosen, request)
         noised = stages.draw(chosen, source, engine, request=request, receipt=receipt)
     verdict = stages.validated(noised, great_expectations=False)
-    if not verdict.ok and request is not None:
+    if not verdict.ok:
         raise stages.withhold(request, verdict)
     return Release(noised, request)
 
@@ -211,7 +213,7 @@ def _caller_level() -> int:
     import sys
 
     level = 1
-    frame = sys._getframe(1)
+    frame = sys._getframe(1)  # noqa: SLF001 - what warnings itself uses to name a line
     while frame is not None and frame.f_globals.get("__name__", "").startswith("dprelease"):
         level += 1
         if frame.f_back is None:
@@ -232,7 +234,61 @@ def _request(
             )
         return None
     key = Key(dataset or schema.name, schema.name, period or "once")
-    return stages.Request(Ledger.open(ledger), key)
+    create = f'dp.create_ledger("{ledger}", schema, dataset="{key.dataset}", epsilon=...)'
+    if not Path(ledger).exists():
+        raise LedgerError(
+            "there is no ledger",
+            where=str(ledger),
+            why="a release that created one would start from a full budget",
+            fix=f"`{create}`, once; or restore the lost one",
+            code="DPR401",
+        )
+    book = Ledger.open(ledger)
+    if key.dataset not in book.datasets():
+        raise LedgerError(
+            f"dataset {key.dataset} has no budget in this ledger",
+            where=str(ledger),
+            why=f"it holds budgets of: {', '.join(book.datasets()) or 'none'}",
+            fix=f"name one of these, or `{create}`",
+            code="DPR407",
+        )
+    return stages.Request(book, key)
+
+
+def create_ledger(
+    path: str | Path,
+    schema: SchemaLike,
+    *,
+    epsilon: object,
+    delta: object = 0,
+    dataset: str | None = None,
+) -> Path:
+    """Create a ledger, or a dataset's budget in one; a no-op if both exist unchanged.
+
+    Args:
+        path: the ledger's file, on a local disk; back it up like the data.
+        schema: declares who is protected; a dataset's releases must all protect the same unit.
+        epsilon, delta: everything that may ever be spent on the dataset.
+        dataset: its name; the schema's by default.
+
+    Returns:
+        `path`, for `release(..., ledger=...)`.
+
+    Raises:
+        LedgerError: the dataset has another budget, adjacency or unit here, or the folder cannot
+            hold a ledger.
+        ConfigError, ArgumentError: a faulty schema, name or number.
+    """
+    table = _schema(schema)
+    Ledger.create(
+        path,
+        dataset=dataset or table.name,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=table.adjacency.value,
+        unit=json.dumps(unit_to_json(table.unit)),
+    )
+    return Path(path)
 
 
 def run(pipeline: str | Path, *, period: str | None = None) -> RunResult:

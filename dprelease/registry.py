@@ -19,10 +19,13 @@ __all__ = ["KINDS", "load", "names", "third_party_names"]
 
 _BUILT_IN: dict[str, dict[str, str]] = {
     "mechanisms": {
+        "bounded_gaussian": "dprelease.mechanisms.bounded_gaussian:BoundedGaussian",
         "bounded_laplace": "dprelease.mechanisms.bounded_laplace:BoundedLaplace",
         "discrete_laplace": "dprelease.mechanisms.discrete_laplace:DiscreteLaplace",
+        "rectified_gaussian": "dprelease.mechanisms.rectified_gaussian:RectifiedGaussian",
         "rectified_laplace": "dprelease.mechanisms.rectified_laplace:RectifiedLaplace",
         "staircase": "dprelease.mechanisms.staircase:Staircase",
+        "stochastic_sign": "dprelease.mechanisms.stochastic_sign:StochasticSign",
     },
     "aggregates": {
         "count": "dprelease.aggregates.count:aggregate",

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 
 from dprelease.aggregates.encoding import Encoding, Measure
 from dprelease.errors import InternalError, PlanError
@@ -134,10 +135,12 @@ def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> B
             primitive = _primitive(measure, codes, m)
             if primitive not in primitives:
                 primitives.append(primitive)
-        if encoding.scale**2 >= 2**64:
+        power = max((m.power for m in encoding.measures), default=0)
+        if encoding.scale**power >= 2**64:
             raise PlanError(
                 f"the column behind {encoding.cells[0]} has too many steps",
-                why=f"{encoding.scale:,} steps squared, summed over 2**63 rows, would not fit 127 bits",
+                why=f"{encoding.scale:,} steps to the power {power}, summed over 2**63 rows, "
+                "would not fit 127 bits",
                 fix="declare a coarser `step` for the column",
                 code="DPR230",
             )
@@ -229,7 +232,7 @@ def _quadratic(query: BoundedQuery, used: list[Primitive]) -> tuple[int, int]:
 def _bin_move(weights: list[list[int]], bins: list[Primitive]) -> int:
     """A row lies in at most one of disjoint bins; otherwise it could lie in all of them."""
     spans = sorted((p.low, p.high) for p in bins)
-    disjoint = all(a[1] < b[0] for a, b in zip(spans, spans[1:], strict=False))
+    disjoint = all(a[1] < b[0] for a, b in pairwise(spans))
     each = [sum(abs(row[j]) for row in weights) for j in range(len(bins))]
     return max(each) if disjoint else sum(each)
 

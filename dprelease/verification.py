@@ -4,9 +4,10 @@
     plan          the plan's hash; the guarantee repeats the plan's epsilon, delta, unit, adjacency
     certificates  every sensitivity from the query, every law's loss from its own integers, their
                   sum against the guarantee, in exact arithmetic
-    values        the tidy table made again from the noisy integers equals the published one
+    values        every table, and the report, made again from the noisy integers equal those here
     domains       every value is finite, in its domain and on its step; joint constraints hold
-    ledger        with the ledger at hand: the anchor right after the debit, and the whole chain
+    ledger        with the ledger at hand: the anchor right after the debit, the bytes committed
+                  under it, and the whole chain
 
 No data is needed, and no trust in the publisher's software: only in the arithmetic done here. What
 cannot be checked from outside: that the engine bounded and summed the rows as the plan says, and
@@ -20,21 +21,21 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dprelease import execute
+from dprelease import execute, registry
 from dprelease.budget.ledger import Anchor, Ledger
 from dprelease.errors import DpreleaseError, VerificationError
 from dprelease.formats.json_ import FILE, VERSION
-from dprelease.numeric import plain
+from dprelease.noised import Noised, assemble
 from dprelease.planning.model import ReleasePlan, plan_hash
 from dprelease.publish import hash_files, read_folder
-from dprelease.noised import Noised, assemble
-from dprelease.schema.unit import unit_to_json
+from dprelease.schema.unit import describe, unit_to_json
 from dprelease.validate.rules import check
 
 __all__ = ["Check", "Verification", "read_manifest", "table_of", "verify"]
@@ -110,7 +111,7 @@ def verify(folder: str | Path, *, ledger: str | Path | None = None) -> Verificat
         _guarded("domains", lambda: _domains(manifest)),
     ]
     if ledger is not None:
-        checks.append(_guarded("ledger", lambda: _ledger(manifest, Path(ledger))))
+        checks.append(_guarded("ledger", lambda: _ledger(files, manifest, Path(ledger))))
     return Verification(str(path), tuple(checks))
 
 
@@ -152,14 +153,21 @@ def _plan(manifest: Mapping[str, Any]) -> tuple[bool, str]:
         and guarantee["adjacency"] == plan.adjacency.value
         and guarantee["unit"] == unit_to_json(plan.unit)
         and guarantee["statement"] == plan.guarantee
+        and guarantee["protects"] == describe(plan.adjacency, plan.unit)
     )
-    return same, plan.guarantee if same else "the guarantee is not the plan's"
+    if not same:
+        return False, "the guarantee is not the plan's"
+    receipt = manifest["receipt"]
+    paid = Fraction(receipt["epsilon"]), Fraction(receipt["delta"])
+    if paid != (plan.epsilon, plan.delta) or receipt["protects"] != guarantee["protects"]:
+        return False, "the receipt is not the plan's"
+    return True, plan.guarantee
 
 
 def _certificates(manifest: Mapping[str, Any]) -> tuple[bool, str]:
     plan = ReleasePlan.from_json(manifest["plan"])
     total = execute.check(plan)
-    return True, f"{len(plan.blocks)} laws recomputed, proved epsilon {plain(total)} in total"
+    return True, f"{len(plan.blocks)} laws recomputed, proved epsilon {float(total):.9g} in total"
 
 
 def _noised(manifest: Mapping[str, Any]) -> Noised:
@@ -173,7 +181,8 @@ def _noised(manifest: Mapping[str, Any]) -> Noised:
 
 
 def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> tuple[bool, str]:
-    table = _noised(manifest).table
+    noised = _noised(manifest)
+    table = noised.table
     shown = []
     if "data.parquet" in files:
         try:
@@ -183,14 +192,20 @@ def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> tuple[bo
         if not published.replace_schema_metadata(None).equals(table):
             return False, "data.parquet does not hold the values of the noisy integers"
         shown.append("data.parquet")
-    if "data.csv" in files:
-        from dprelease.formats.csv_ import write
-
-        if write(_noised(manifest), manifest)["data.csv"] != files["data.csv"]:
-            return False, "data.csv does not hold the values of the noisy integers"
-        shown.append("data.csv")
-    where = " and ".join(shown) or "no table is published"
-    return True, f"{table.num_rows:,} values made again from the noisy integers: {where}"
+    # Tables are the same in every version; pages and descriptions are worded by the version that
+    # made them, so another version cannot make them again and says so.
+    made = dict(registry.load("formats", "csv")(noised, manifest))  # type: ignore[operator]
+    own = manifest["software"]["dprelease"] == metadata.version("dprelease")
+    if own:
+        for name in ("datapackage", "html"):
+            made |= registry.load("formats", name)(noised, manifest)  # type: ignore[operator]
+    for name in sorted(set(made) & set(files)):
+        if made[name] != files[name]:
+            return False, f"{name} does not hold the values of the noisy integers"
+        shown.append(name)
+    where = ", ".join(shown) or "no table is published"
+    note = "" if own else "; the report is of another version and was not compared"
+    return True, f"{table.num_rows:,} values made again from the noisy integers: {where}{note}"
 
 
 def _domains(manifest: Mapping[str, Any]) -> tuple[bool, str]:
@@ -198,7 +213,9 @@ def _domains(manifest: Mapping[str, Any]) -> tuple[bool, str]:
     return verdict.ok, str(verdict)
 
 
-def _ledger(manifest: Mapping[str, Any], path: Path) -> tuple[bool, str]:
+def _ledger(
+    files: Mapping[str, bytes], manifest: Mapping[str, Any], path: Path
+) -> tuple[bool, str]:
     book = Ledger.open(path)
     cited = manifest["ledger"]
     if cited is None:
@@ -209,6 +226,15 @@ def _ledger(manifest: Mapping[str, Any], path: Path) -> tuple[bool, str]:
     entry = next((e for e in book.entries() if e.anchor == anchor), None)
     if entry is None or entry.entry.plan_hash != manifest["plan_hash"]:
         return False, f"entry {anchor.seq} debits another plan"
+    key = entry.entry.key
+    if (key.dataset, key.pipeline, key.period) != tuple(
+        manifest[name] for name in ("dataset", "pipeline", "period")
+    ):
+        return False, f"entry {anchor.seq} is of {key}"
+    # A restored ledger may know the debit without the bytes (`reconcile`).
+    committed = book.files(key)
+    if committed is not None and committed != files:
+        return False, f"the folder does not hold the bytes committed under entry {anchor.seq}"
     report = book.verify()
     if not report.ok:
         return False, "; ".join(report.problems[:3])

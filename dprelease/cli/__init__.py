@@ -27,7 +27,9 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and exit.", is_eager=True
+    ),
 ) -> None:
     if version:
         typer.echo(f"dprelease {__version__}")
@@ -37,7 +39,7 @@ def _root(
 app.command("init")(guarded(init.init))
 app.add_typer(schema.app, name="schema")
 app.command("plan")(guarded(plan.plan))
-app.command("run")(guarded(run.run))
+app.command("run")(guarded(run.run, spends=True))
 app.command("verify")(guarded(verify.verify))
 app.add_typer(ledger.app, name="ledger")
 app.command("report")(guarded(report.report))

@@ -13,7 +13,10 @@ def kinds(as_json: AsJson = False) -> None:
     from dprelease import registry
 
     found = {
-        kind: {"built_in": list(registry.names(kind)), "installed": list(registry.third_party_names(kind))}
+        kind: {
+            "built_in": list(registry.names(kind)),
+            "installed": list(registry.third_party_names(kind)),
+        }
         for kind in registry.KINDS
     }
     if as_json:

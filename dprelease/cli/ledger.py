@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="The durable privacy budget.", no_args_is_help=True)
 
 Pipeline = Annotated[Path | None, typer.Argument(help="A pipeline file.", show_default=False)]
-File = Annotated[Path | None, typer.Option("--ledger", help="A ledger file, instead of a pipeline.")]
+File = Annotated[
+    Path | None, typer.Option("--ledger", help="A ledger file, instead of a pipeline.")
+]
 
 
 def _config(pipeline: Path | None) -> PipelineConfig:
@@ -25,7 +27,12 @@ def _config(pipeline: Path | None) -> PipelineConfig:
     from dprelease.pipeline.config import load_pipeline
 
     if pipeline is None:
-        raise ConfigError("name a pipeline file", fix="dprelease ledger init PIPELINE", code="DPR100")
+        raise ConfigError(
+            "name a pipeline file, or a ledger",
+            fix="PIPELINE, or --ledger FILE; `init` without a pipeline needs --ledger, --schema "
+            "and --epsilon",
+            code="DPR100",
+        )
     return load_pipeline(pipeline)
 
 
@@ -44,19 +51,40 @@ def _shown(value: Fraction) -> str:
 
 @app.command("init")
 @guarded
-def init(pipeline: Pipeline = None) -> None:
+def init(
+    pipeline: Pipeline = None,
+    ledger: File = None,
+    schema: Annotated[Path | None, typer.Option(help="With --ledger: who is protected.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="With --ledger: the dataset; the schema's name by default.")
+    ] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(help="With --ledger: the dataset's whole budget.")
+    ] = None,
+) -> None:
     """Create the ledger and the dataset budget that PIPELINE names; a no-op if both exist.
 
     Example: dprelease ledger init pipelines/flights_weekly.yaml
-    """
-    from dprelease.pipeline.run import init_ledger
 
-    config = _config(pipeline)
-    book = init_ledger(config)
-    budget = book.budget(config.budget.dataset)
+    Without a pipeline: dprelease ledger init --ledger ledger.db --schema schemas/flights.yaml
+    --epsilon 4
+    """
+    from dprelease.budget.ledger import Ledger
+    from dprelease.facade import create_ledger
+    from dprelease.pipeline.run import init_ledger
+    from dprelease.schema.table import TableSchema
+
+    if pipeline is None and ledger and schema and epsilon:
+        declared = TableSchema.load(schema)
+        name = dataset or declared.name
+        create_ledger(ledger, declared, dataset=name, epsilon=epsilon)
+        book = Ledger.open(ledger)
+    else:
+        config = _config(pipeline)
+        name, book = config.budget.dataset, init_ledger(config)
+    budget = book.budget(name)
     console().print(
-        f"{book.path}: {config.budget.dataset} has epsilon {_shown(budget.epsilon)}, "
-        f"{_shown(budget.spent)} spent",
+        f"{book.path}: {name} has epsilon {_shown(budget.epsilon)}, {_shown(budget.spent)} spent",
         markup=False,
     )
 
@@ -148,7 +176,9 @@ def verify(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = Fal
         out = console()
         for problem in report.problems:
             out.print(f"FAIL  {problem}", style="red", markup=False)
-        out.print(f"{'intact' if report.ok else 'NOT intact'}: {report.entries} entries", style="bold")
+        out.print(
+            f"{'intact' if report.ok else 'NOT intact'}: {report.entries} entries", style="bold"
+        )
     if not report.ok:
         raise typer.Exit(1)
 

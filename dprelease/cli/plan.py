@@ -12,7 +12,9 @@ from dprelease.cli.terminal import AsJson, console, print_json
 
 def plan(
     pipeline: Annotated[Path, typer.Argument(help="A pipeline file.", show_default=False)],
-    period: Annotated[str | None, typer.Option(help="Plan this period; the price is the same.")] = None,
+    period: Annotated[
+        str | None, typer.Option(help="Plan this period; the price is the same.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a run would draw and cost: mechanisms, runner-ups, expected errors.

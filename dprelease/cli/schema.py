@@ -47,7 +47,10 @@ def check(
         step = f" step {column.step}" if column.step not in (None, 1) else ""
         out.print(f"  {column.name:<18} {column.kind.value:<10}{domain}{step}", markup=False)
     if planned:
-        out.print(f"default release: {len(planned.statistics)} statistics, {planned.guarantee}", markup=False)
+        out.print(
+            f"default release: {len(planned.statistics)} statistics, {planned.guarantee}",
+            markup=False,
+        )
 
 
 @app.command("json-schema")

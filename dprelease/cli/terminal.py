@@ -10,12 +10,13 @@ import functools
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from dprelease.errors import DpreleaseError
+from dprelease.errors import DpreleaseError, InternalError, SourceError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,8 +43,15 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn dprelease errors into messages and exit codes; never a traceback for a user's mistake."""
+def guarded(command: Callable[P, None], *, spends: bool = False) -> Callable[P, None]:
+    """Turn errors into messages and exit codes.
+
+    Of an exception that is not ours only the type and the place in our code are shown: its text,
+    and a traceback's, may quote a row.
+
+    Args:
+        spends: whether the command may have charged the ledger when something unforeseen fails.
+    """
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -58,8 +66,29 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except KeyboardInterrupt:
             typer.echo("cancelled", err=True)
             raise typer.Exit(130) from None
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:  # noqa: BLE001 - its text may quote a row
+            _show(_unforeseen(error, spends=spends), as_json=bool(kwargs.get("as_json")))
+            raise typer.Exit(3 if spends else 1) from None
 
     return wrapped
+
+
+def _unforeseen(error: Exception, *, spends: bool) -> DpreleaseError:
+    place = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if (module := frame.f_globals.get("__name__", "")).startswith("dprelease"):
+            place = f"{module}:{line}"
+    reason = error.strerror if isinstance(error, OSError) else None
+    kind: type[DpreleaseError] = InternalError if spends else SourceError
+    return kind(
+        f"something failed that should not: {type(error).__name__}",
+        where=place,
+        why=reason or "details are not shown, they could quote a row",
+        fix="check disk space and access rights; otherwise please report it, with this place",
+        code="DPR900",
+    )
 
 
 def _show(error: DpreleaseError, *, as_json: bool) -> None:

@@ -12,7 +12,9 @@ from dprelease.cli.terminal import AsJson, console, print_json
 
 def verify(
     folder: Annotated[Path, typer.Argument(help="The folder of one period.", show_default=False)],
-    ledger: Annotated[Path | None, typer.Option(help="Also check its anchor in this ledger.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Also check its anchor in this ledger.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Recompute hashes, certificates, values and domains from the published folder alone.
@@ -31,6 +33,8 @@ def verify(
         for check in result.checks:
             mark = ("ok  ", "green") if check.ok else ("FAIL", "bold red")
             out.print(Text.assemble(mark, f"  {check.name:<13} {check.detail}"), soft_wrap=True)
-        out.print("verified" if result.ok else "NOT verified", style="bold" if result.ok else "bold red")
+        out.print(
+            "verified" if result.ok else "NOT verified", style="bold" if result.ok else "bold red"
+        )
     if not result.ok:
         raise typer.Exit(1)

@@ -243,6 +243,7 @@ def _section(
         ],
         "spikes": statistic.spikes,
         "notes": statistic.notes,
+        "remark": statistic.remark,
         "weak": sum(r.weak for r in flat),
         "at_bound": sum(r.status == "at_bound" for r in flat),
     }

@@ -7,6 +7,7 @@ that is drawn. The planner talks to `law.grid_laws`. Importing this package need
 
 from __future__ import annotations
 
+from dprelease.mechanisms.bounded_gaussian import BoundedGaussian
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace
 from dprelease.mechanisms.bounded_laplace_loss import bounded_laplace_scale
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
@@ -18,18 +19,23 @@ from dprelease.mechanisms.law import (
     grid_laws,
     law_from_json,
 )
+from dprelease.mechanisms.rectified_gaussian import RectifiedGaussian
 from dprelease.mechanisms.rectified_laplace import RectifiedLaplace
 from dprelease.mechanisms.staircase import Staircase
+from dprelease.mechanisms.stochastic_sign import StochasticSign
 
 __all__ = [
+    "BoundedGaussian",
     "BoundedLaplace",
     "Certificate",
     "DiscreteLaplace",
     "ExpectedError",
     "GridLaw",
     "GridRequest",
+    "RectifiedGaussian",
     "RectifiedLaplace",
     "Staircase",
+    "StochasticSign",
     "bounded_laplace_scale",
     "grid_laws",
     "law_from_json",

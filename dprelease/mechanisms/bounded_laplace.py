@@ -46,7 +46,8 @@ from dprelease.mechanisms.arguments import (
     float_scale,
     optional,
 )
-from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw, tabulates
+from dprelease.mechanisms.bounded_laplace_table import POINT_LIMIT, BoundedLaplaceLaw, tabulates
+from dprelease.mechanisms.bounded_laplace_wide import BoundedLaplaceWideLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.truncation import segments
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
@@ -247,18 +248,29 @@ class BoundedLaplace:
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return the certified table, or nothing where only a linear loss is admissible.
+        """Return the certified table, on wide grids the closed form; nothing for splits.
 
         Raises:
-            ArgumentError: spikes are forbidden, and the grid is too fine (DPR622) or epsilon
-                too small (DPR626).
+            ArgumentError: spikes are forbidden, and epsilon is too small (DPR626) or the gaps of
+                a wide grid are too wide (DPR627).
         """
         # The loss is concave in the shift: splits over coordinates would add up to more.
-        if request.splits or (request.spikes and not tabulates(request)):
+        if request.splits:
             return []
-        return [BoundedLaplaceLaw.calibrate(request)]
+        if request.allowed.hull_steps < POINT_LIMIT:
+            if request.spikes and not tabulates(request):
+                return []
+            return [BoundedLaplaceLaw.calibrate(request)]
+        try:
+            return [BoundedLaplaceWideLaw.calibrate(request)]
+        except ArgumentError:
+            if request.spikes:  # there are other families
+                return []
+            raise
 
     @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
-        """Rebuild the table law."""
+        """Rebuild the table, or the closed form."""
+        if value.get("form") == "wide":
+            return BoundedLaplaceWideLaw.from_json(value)
         return BoundedLaplaceLaw.from_json(value)

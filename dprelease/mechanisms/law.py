@@ -203,14 +203,22 @@ class _Family(Protocol):
 def grid_laws(request: GridRequest) -> list[GridLaw]:
     """Return the best law of every admissible built-in family, best average error first.
 
+    A family that refuses the request (its grid too fine, its gaps too wide) counts only if no
+    other one takes it.
+
     Raises:
-        ArgumentError: only truncated laws are admissible and the grid is too fine for them
-            (DPR622).
+        ArgumentError: every admissible family refused (DPR622, DPR626, DPR627): the first refusal.
     """
     laws: list[GridLaw] = []
+    refusals: list[ArgumentError] = []
     for name in registry.names("mechanisms"):
         family = cast("_Family", registry.load("mechanisms", name))
-        laws.extend(family.grid_laws(request))
+        try:
+            laws.extend(family.grid_laws(request))
+        except ArgumentError as refusal:
+            refusals.append(refusal)
+    if refusals and not laws:
+        raise refusals[0]
     return sorted(laws, key=lambda law: law.expected_error().average)
 
 

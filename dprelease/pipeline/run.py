@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.source import Source, as_source, duckdb_table, file_source
 from dprelease.errors import BudgetError, ConfigError, LedgerError, SourceError
+from dprelease.noised import Receipt
 from dprelease.numeric import plain
 from dprelease.pipeline import stages
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
@@ -26,7 +26,6 @@ from dprelease.pipeline.period import check_period_name, parse_period
 from dprelease.pipeline.stages import Progress, Request
 from dprelease.planning.model import ReleasePlan
 from dprelease.publish import folder_for, publish_files
-from dprelease.noised import Receipt
 from dprelease.schema.unit import unit_to_json
 
 __all__ = ["RunResult", "init_ledger", "open_source", "plan_pipeline", "run"]
@@ -154,16 +153,40 @@ def _period_name(config: PipelineConfig, period: str | None) -> str:
             f"which {config.period.every}?",
             where=config.origin,
             why="this pipeline releases one period per run, and the period is its budget key",
-            fix="say it, e.g. `--period " + {"day": "2013-02-01", "week": "2013-W05"}.get(
+            fix="say it, e.g. `--period "
+            + {"day": "2013-02-01", "week": "2013-W05"}.get(
                 config.period.every, "2013-02" if config.period.every == "month" else "2013"
-            ) + "`, or use `dprelease schedule`",
+            )
+            + "`, or use `dprelease schedule`",
             code="DPR144",
         )
     return check_period_name(period or "once")
 
 
 def _open_ledger(config: PipelineConfig) -> Ledger:
-    return Ledger.open(config.budget.ledger, public=config.publish.to)
+    try:
+        book = Ledger.open(config.budget.ledger, public=config.publish.to)
+        if config.budget.dataset in book.datasets():
+            # A budget lowered in the file alone would look like a limit and be none.
+            init_ledger(config)
+        return book
+    except LedgerError as refused:
+        raise _naming(refused, config) from None
+
+
+def _naming(refused: LedgerError, config: PipelineConfig) -> LedgerError:
+    """Return the error with its commands completed: the fix can be pasted."""
+    fix = refused.fix or ""
+    for command in ("init", "reconcile", "add"):
+        plain_form = f"`dprelease ledger {command}`"
+        fix = fix.replace(plain_form, f"{plain_form[:-1]} {_file(config)}`")
+    return LedgerError(
+        refused.what, where=refused.where, why=refused.why, fix=fix or None, code=refused.code
+    )
+
+
+def _file(config: PipelineConfig) -> str:
+    return config.origin.rpartition(":")[0]
 
 
 def init_ledger(config: PipelineConfig) -> Ledger:
@@ -183,16 +206,18 @@ def init_ledger(config: PipelineConfig) -> Ledger:
 def _charge(plan: ReleasePlan, request: Request, config: PipelineConfig) -> Receipt:
     try:
         return stages.charge(plan, request)
+    except LedgerError as refused:
+        raise _naming(refused, config) from None
     except BudgetError as refused:
-        left = request.ledger.budget(request.key.dataset)
-        ask = plan.epsilon - left.left
+        fix = refused.fix
+        if refused.code == "DPR301":
+            left = request.ledger.budget(request.key.dataset).left
+            fix = (
+                f"`dprelease ledger add {_file(config)} --epsilon {plain(plan.epsilon - left)}` "
+                "raises the budget, on the record"
+            )
         raise BudgetError(
-            refused.what,
-            where=config.origin,
-            why=refused.why,
-            fix=f"`dprelease ledger add {config.origin.partition(':')[0]} --epsilon "
-            f"{plain(max(ask, Fraction(0)))}` raises the budget, on the record",
-            code=refused.code,
+            refused.what, where=config.origin, why=refused.why, fix=fix, code=refused.code
         ) from None
 
 

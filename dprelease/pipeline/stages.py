@@ -24,15 +24,16 @@ from importlib import metadata
 from typing import Any
 
 from dprelease import execute, registry
+from dprelease.budget import refusals
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.engines.source import Source
 from dprelease.errors import ConfigError, WithheldError
+from dprelease.noised import Noised, Receipt, assemble
 from dprelease.numeric import plain
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
-from dprelease.noised import Noised, Receipt, assemble
 from dprelease.schema.table import ReleaseSpec, TableSchema
 from dprelease.schema.unit import describe, unit_to_json
 from dprelease.validate.rules import check
@@ -48,7 +49,9 @@ __all__ = [
     "engine_named",
     "plan_release",
     "software",
+    "spent_at",
     "validated",
+    "withhold",
 ]
 
 Progress = Callable[[str, str], None]
@@ -150,11 +153,12 @@ def draw(
         execute.check(plan)
         exact = engine.compute(source, plan.query, os.urandom(32))
         cells = execute.draw(plan, exact)
-        paid = Receipt(
-            _text(plan.epsilon), _text(plan.delta), describe(plan.adjacency, plan.unit)
-        )
+        paid = Receipt(_text(plan.epsilon), _text(plan.delta), describe(plan.adjacency, plan.unit))
     else:
         ledger, key = request.ledger, request.key
+        if ledger.state(key) == "failed":  # its values are withheld, from everybody
+            code = next(e.code for e in ledger.entries(key.dataset) if e.entry.key == key)
+            raise refusals.failed_before(ledger.path, key, code)
         payload = ledger.payload(key)
         if payload is None:
             exact = engine.compute(source, plan.query, ledger.salt(key.dataset))
@@ -180,13 +184,14 @@ def validated(noised: Noised, *, great_expectations: bool) -> Verdict:
     return verdict
 
 
-def withhold(request: Request, verdict: Verdict) -> WithheldError:
+def withhold(request: Request | None, verdict: Verdict) -> WithheldError:
     """Record the failure for good and return the error to raise; there is no redraw."""
-    request.ledger.fail(request.key, "DPR701")
+    if request is not None:
+        request.ledger.fail(request.key, "DPR701")
     broken = sorted({f"{r.name} of {r.statistic}" for r in verdict.failures})
     return WithheldError(
         "the release is withheld: a released value failed validation",
-        where=str(request.key),
+        where=str(request.key) if request is not None else "a release without a ledger",
         why=f"broken: {', '.join(broken)}; redrawing until valid would change the law",
         fix="report this as a bug; the budget stays spent, and the next period can be released",
         code="DPR701",

@@ -33,7 +33,8 @@ def allocate(
         relative_error: prices one block at one epsilon, as a share of its domain's width.
 
     Raises:
-        PlanError: fixed shares exceed 1 or leave nothing for the others (DPR220).
+        PlanError: fixed shares exceed 1 or leave nothing for the others (DPR220), or a block
+            would get nothing (DPR221).
     """
     shares = [_share(b) for b in blocks]
     fixed = sum((s for s in shares if s is not None), Fraction(0))
@@ -58,12 +59,14 @@ def allocate(
         out[free[0]] = rest
     elif free:
         even = _whole(rest / len(free))
+        if even == 0:
+            raise _too_little(blocks[free[0]])
         parts: list[Fraction] = []
         for i in free:
             weight = float(sum(m.statistic.spec.weight for m in blocks[i].members))
             c = min(max(relative_error(blocks[i], even), 1e-12), 1.0)
-            part = math.sqrt(weight * c) if loss == "absolute" else math.cbrt(weight * c)
-            parts.append(Fraction(part))
+            root = math.sqrt(weight * c) if loss == "absolute" else math.cbrt(weight * c * c)
+            parts.append(Fraction(root))
         total = sum(parts, Fraction(0))  # exact, so that the quotients cannot sum to more than 1
         for i, part in zip(free, parts, strict=True):
             out[i] = rest * part / total
@@ -73,13 +76,17 @@ def allocate(
     result = tuple(whole)
     for block, e in zip(blocks, result, strict=True):
         if e <= 0 and not _constant(block):
-            raise PlanError(
-                f"{block.name} would get less than one nano-unit of epsilon",
-                where=block.members[0].statistic.spec.origin,
-                fix="raise epsilon, its share or its weight, or drop the statistic",
-                code="DPR221",
-            )
+            raise _too_little(block)
     return result
+
+
+def _too_little(block: BlockLayout) -> PlanError:
+    return PlanError(
+        f"{block.name} would get less than one nano-unit of epsilon",
+        where=block.members[0].statistic.spec.origin,
+        fix="raise epsilon, its share or its weight, or drop the statistic",
+        code="DPR221",
+    )
 
 
 def _whole(epsilon: Fraction) -> Fraction:

@@ -78,21 +78,33 @@ def candidates(
         sensitivities: of each encoding in `block.options`.
 
     Raises:
-        PlanError: none is admissible (DPR212), or the grid is too fine (DPR213).
+        PlanError: none is admissible (DPR212), or the grid is too fine or misses the domain
+            (DPR213).
     """
     found: list[Candidate] = []
-    for encoding in block.options:
-        s = sensitivities[encoding]
-        match encoding.family:
-            case "constant":
-                draw = ConstantDraw(int(encoding.value))
-                found.append(Candidate(encoding, draw, (0.0,), (0.0,)))
-            case "scalar":
-                found += _scalars(block, encoding, epsilon, loss, s)
-            case "truncated_mean":
-                found += _means(block, encoding, epsilon, loss, size, s)
-            case _:
-                found.append(_cells(block, encoding, epsilon, loss, size, s))
+    try:
+        for encoding in block.options:
+            s = sensitivities[encoding]
+            match encoding.family:
+                case "constant":
+                    draw = ConstantDraw(int(encoding.value))
+                    free = (0.0,) * len(block.members)
+                    found.append(Candidate(encoding, draw, free, free))
+                case "scalar":
+                    found += _scalars(block, encoding, epsilon, loss, s)
+                case "truncated_mean":
+                    found += _means(block, encoding, epsilon, loss, size, s)
+                case _:
+                    found.append(_cells(block, encoding, epsilon, loss, size, s))
+    except ArgumentError as problem:
+        spec = block.members[0].statistic.spec
+        raise PlanError(
+            f"cannot build a law for {spec.text}: {problem.what}",
+            where=spec.origin,
+            why=problem.why,
+            fix=problem.fix,
+            code="DPR213",
+        ) from None
     if not found:
         spec = block.members[0].statistic.spec
         raise PlanError(
@@ -127,7 +139,7 @@ def _scalars(
         ways.append((True, epsilon))
     for linear, each in ways:
         shift = steps_moved(s, encoding.pitch, step, linear=linear)
-        for law in _laws(block, allowed, shift, each, loss, spikes, linear):
+        for law in _laws(allowed, shift, each, loss, spikes, linear):
             draw = ScalarDraw(
                 law=law,
                 linear=linear,
@@ -171,25 +183,9 @@ def _scalar_domain(block: BlockLayout, encoding: Encoding) -> Domain:
 
 
 def _laws(
-    block: BlockLayout,
-    allowed: GridSet,
-    shift: int,
-    epsilon: Fraction,
-    loss: Loss,
-    spikes: bool,
-    linear: bool,
+    allowed: GridSet, shift: int, epsilon: Fraction, loss: Loss, spikes: bool, linear: bool
 ) -> tuple[GridLaw, ...]:
-    try:
-        return _cached_laws(GridRequest(allowed, max(1, shift), epsilon, loss, spikes, linear))
-    except ArgumentError as problem:
-        spec = block.members[0].statistic.spec
-        raise PlanError(
-            f"cannot build a law for {spec.text}: {problem.what}",
-            where=spec.origin,
-            why=problem.why,
-            fix=problem.fix,
-            code="DPR213",
-        ) from None
+    return _cached_laws(GridRequest(allowed, max(1, shift), epsilon, loss, spikes, linear))
 
 
 @lru_cache(maxsize=4096)
@@ -262,7 +258,7 @@ def _means(
         max(reach / max(1, size) / 16, Fraction(member.domain.width) / _MOST_POINTS), member.domain
     )
     allowed = member.domain.on_grid(step)
-    sizes = _size_draw(block, epsilon * _SIZE_SHARE, loss, s, member)
+    sizes = _size_draw(epsilon * _SIZE_SHARE, s, member)
     draw = MeanDraw(
         size=sizes,
         allowed=allowed,
@@ -276,16 +272,7 @@ def _means(
         mechanism=spec.mechanism or "bounded_laplace",
         loss=loss,
     )
-    try:
-        inner = draw.law(size).expected_error()
-    except ArgumentError as problem:
-        raise PlanError(
-            f"cannot build a law for {spec.text}: {problem.what}",
-            where=spec.origin,
-            why=problem.why,
-            fix=problem.fix,
-            code="DPR213",
-        ) from None
+    inner = draw.law(size).expected_error()
     off = float(width) / 4 * sizes.law.expected_error().average / max(1, size)
     if loss == "absolute":
         error = math.hypot(inner.average * float(step), off)
@@ -294,9 +281,7 @@ def _means(
     return [Candidate(encoding, draw, (error,), (None,))]
 
 
-def _size_draw(
-    block: BlockLayout, epsilon: Fraction, loss: Loss, s: Sensitivity, member: Member
-) -> ScalarDraw:
+def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
     cap = member.context.cap or 2**40
     allowed = GridSet(((0, cap),))
     ways = [(False, s.in_group, epsilon / s.touched)]
@@ -305,7 +290,7 @@ def _size_draw(
     options = [
         (law, linear, shift)
         for linear, shift, each in ways
-        for law in _laws(block, allowed, shift, each, "absolute", True, linear)
+        for law in _laws(allowed, shift, each, "absolute", True, linear)
     ]
     law, linear, shift = min(options, key=lambda o: o[0].expected_error().average)
     one = Fraction(1)

@@ -27,7 +27,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError, InternalError
 from dprelease.mechanisms.discrete_laplace_noise import CellNoise
@@ -154,10 +153,10 @@ class ScalarDraw:
         needed = steps_moved(sensitivity, self.pitch, self.step, linear=self.linear)
         if self.law.shift < needed or (not self.linear and self.touched < sensitivity.touched):
             raise _underclaimed("sensitivity")
-        if self.linear and sensitivity.touched > 1:
-            # A law made for one group may cap its shift at its hull; the L1 total may not.
-            if self.law.family not in _LINEAR or not getattr(self.law, "splits", False):
-                raise _underclaimed("loss")
+        # A law made for one group may cap its shift at its hull; an L1 total may not.
+        spread = self.law.family in _LINEAR and getattr(self.law, "splits", False)
+        if self.linear and sensitivity.touched > 1 and not spread:
+            raise _underclaimed("loss")
         times = 1 if self.linear else self.touched
         return times * self.law.certify().epsilon_upper
 

@@ -8,7 +8,9 @@ forms that have one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dprelease.aggregates.base import Aggregate, aggregate_named
 from dprelease.aggregates.encoding import Context, Encoding
@@ -30,6 +32,7 @@ class Member:
     context: Context
     domain: Domain
     options: tuple[Encoding, ...]
+    induced: Domain
 
     @property
     def max_rows(self) -> int | None:
@@ -64,7 +67,8 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
     """Group the statistics of `query` into blocks, in order of first appearance.
 
     Raises:
-        PlanError: an empty domain (DPR206), no encoding under the pins (DPR210, DPR211).
+        PlanError: an empty domain (DPR206), a constant (DPR208), no encoding under the pins
+            (DPR210, DPR211).
     """
     members = [_member(query, s) for s in query.statistics]
     joint = {
@@ -76,12 +80,18 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
         options = member.options
         if _subject(member) in joint and any(o.family == "bernstein2" for o in options):
             options = tuple(o for o in options if o.family == "bernstein2")
-        key = (*options[0].key, member.max_rows, member.statistic.spec.mechanism)
+        key = (*options[0].key, member.max_rows, member.statistic.spec.mechanism, _alone(member))
         groups.setdefault(key, []).append(member)
         kept = chosen.setdefault(key, options)
         keys = {o.key for o in options}
         chosen[key] = tuple(o for o in kept if o.key in keys)
     return tuple(BlockLayout(tuple(groups[k]), chosen[k]) for k in groups)
+
+
+def _alone(member: Member) -> str | None:
+    """A spike-free law must respect the declared domain itself, which it does for one statistic."""
+    spec = member.statistic.spec
+    return None if spec.spikes or member.domain == member.induced else spec.name
 
 
 def _subject(member: Member) -> tuple[object, ...]:
@@ -98,9 +108,17 @@ def _member(query: Query, statistic: Statistic) -> Member:
         code=statistic.code,
         edges=statistic.edges,
         public_rows=statistic.public_rows,
-        cap=query.schema.rows.maximum or (_declared_cap(spec.domain)),
+        cap=query.schema.rows.maximum or _declared_cap(statistic),
     )
-    domain = aggregate.domain(context)
+    if context.scale == 0 and statistic.function != "sum":
+        raise PlanError(
+            f"{spec.text} is a constant: its column can hold one value only",
+            where=spec.origin,
+            why="there is nothing to protect and nothing to learn",
+            fix="leave it out, or widen the column's range",
+            code="DPR208",
+        )
+    induced = domain = aggregate.domain(context)
     if spec.domain is not None:
         common = domain.intersect(spec.domain)
         if common is None:
@@ -113,14 +131,41 @@ def _member(query: Query, statistic: Statistic) -> Member:
             )
         domain = common
     options = _admissible(statistic, aggregate.encodings(context))
-    return Member(statistic, aggregate, context, domain, options)
+    if statistic.function == "std" and not spec.spikes and domain != induced:
+        raise PlanError(
+            f"no proved form of {spec.text} without spikes on a domain of its own",
+            where=spec.origin,
+            why="it is the root of a released variance; mapping that into the domain makes spikes",
+            fix="allow spikes, leave out `domain`, or ask for variance(...) with a domain",
+            code="DPR210",
+        )
+    return Member(statistic, aggregate, context, domain, options, induced)
 
 
-def _declared_cap(domain: Domain | None) -> int | None:
-    """A finite declared domain caps a count as well as `rows.max` does."""
-    if domain is None or not domain.is_finite or domain.upper < 1:
+def _declared_cap(statistic: Statistic) -> int | None:
+    """Return the number of rows that a declared domain of a count or a sum stands for.
+
+    A finite domain caps a count as well as `rows.max` does. For a sum it is the number of rows
+    with which the sum reaches every declared value that it can have. It says nothing about the
+    rows behind a mean or a variance.
+    """
+    domain, column = statistic.spec.domain, statistic.column
+    if domain is None:
         return None
-    return int(domain.upper)
+    low, high = domain.lower, domain.upper
+    if not isinstance(low, Fraction) or not isinstance(high, Fraction):
+        return None
+    if statistic.function in ("count", "count_persons", "histogram"):
+        return int(high) if high >= 1 else None
+    if statistic.function != "sum":
+        return None
+    least, most = Fraction(0), Fraction(1)
+    if column is not None and column.domain is not None:
+        least, most = Fraction(column.domain.lower), Fraction(column.domain.upper)
+    rows = [Fraction(0)]
+    rows += [high / most] if most > 0 else []
+    rows += [low / least] if least < 0 else []
+    return math.ceil(max(rows)) or None
 
 
 def _admissible(statistic: Statistic, options: tuple[Encoding, ...]) -> tuple[Encoding, ...]:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from dprelease.aggregates.encoding import Encoding
-from dprelease.errors import PlanError
+from dprelease.errors import ArgumentError, PlanError
 from dprelease.numeric import plain
 from dprelease.planning.allocate import allocate
 from dprelease.planning.choose import Candidate, best_step, candidates
@@ -36,6 +36,8 @@ from dprelease.schema.unit import UserUnit
 from dprelease.sensitivity import Sensitivity, bound, cell_rows, sensitivity, unit_bounds
 
 __all__ = ["make_plan"]
+
+_EXACT_DOUBLE = 2**53
 
 
 def make_plan(query: Query) -> ReleasePlan:
@@ -177,6 +179,7 @@ class _Maker:
         depends = best.encoding.family in ("two_sums", "bernstein2", "truncated_mean")
         root = error if self.query.loss == "absolute" else math.sqrt(error)
         step = spec.step or _publish_step(best.draw, member, root)
+        _check_step(member, step)
         text, known = self._error_text(root, depends, member.measure), error
         return PlannedStatistic(
             name=spec.name,
@@ -194,6 +197,7 @@ class _Maker:
             sensitivity=self._sensitivity_text(priced, member),
             spikes=spec.spikes,
             notes=_statistic_notes(self.query, member),
+            remark=spec.note,
             group_errors=self._group_errors(priced, index) if depends else None,
         )
 
@@ -296,10 +300,31 @@ def _publish_step(draw: Draw, member: Member, error: float) -> Fraction:
     return best_step(target, member.domain)
 
 
+def _check_step(member: Member, step: Fraction) -> None:
+    """What is published is a multiple of `step`: found out now, not after the charge."""
+    spec, domain = member.statistic.spec, member.domain
+    try:
+        points = domain.on_grid(step)
+    except ArgumentError as problem:
+        raise PlanError(
+            f"cannot publish {spec.text} in steps of {plain(step)}: {problem.what}",
+            where=spec.origin,
+            why=problem.why,
+            fix=problem.fix,
+            code="DPR213",
+        ) from None
+    if max(abs(points.lower), abs(points.upper)) > _EXACT_DOUBLE:
+        raise PlanError(
+            f"cannot publish {spec.text} in steps of {plain(step)}: they are too fine",
+            where=spec.origin,
+            why=f"an end of {domain} is more than 2**53 steps from 0, where doubles skip steps",
+            fix="declare a coarser `step`",
+            code="DPR213",
+        )
+
+
 def _statistic_notes(query: Query, member: Member) -> tuple[str, ...]:
     unit, notes = query.schema.unit, []
-    if member.statistic.spec.note:
-        notes.append(member.statistic.spec.note)
     if isinstance(unit, UserUnit):
         m = member.max_rows or unit.max_rows_per_group
         notes.append(

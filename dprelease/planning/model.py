@@ -81,6 +81,7 @@ class PlannedStatistic:
         group_errors: the same per group, at the public guesses per key, if there are any.
         error_text: what to print for the error ("±0.9" or "±12.3 at n=1,000").
         spikes: whether atoms at borders and gap edges are allowed.
+        remark: the publisher's own public sentence, shown with the numbers.
         notes: sentences for the report: what is bounded, which bias is not in the interval.
     """
 
@@ -100,6 +101,7 @@ class PlannedStatistic:
     spikes: bool = True
     notes: tuple[str, ...] = ()
     group_errors: tuple[float, ...] | None = None
+    remark: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -127,6 +129,7 @@ class PlannedStatistic:
             ],
             "spikes": "allow" if self.spikes else "forbid",
             "notes": list(self.notes),
+            "remark": self.remark,
         }
 
     @classmethod
@@ -147,6 +150,7 @@ class PlannedStatistic:
             sensitivity=value["sensitivity"],
             spikes=value["spikes"] == "allow",
             notes=tuple(value["notes"]),
+            remark=value["remark"],
             group_errors=None if value["group_errors"] is None else tuple(value["group_errors"]),
         )
 

@@ -1,0 +1,225 @@
+"""The grid law of bounded Gaussian noise: an integer weight table, truncated to the allowed set.
+
+For a clamped answer q and allowed points D, P(y | q) = W[|y - q|] / Z(q), with
+
+    W[0] = 2**top,  W[d + 1] = ceil(W[d] P[d] / 2**120),
+    P[0] = floor(2**60 sqrt(p)) + 1,  P[d + 1] = ceil(P[d] p / 2**120),   p = 2**120 e^(-1 / scale^2).
+
+The law *is* the integer p: P[d] / 2**120 is e^(-(2d + 1) / (2 scale^2)), rounded up, so
+W[d] / W[d + k] never exceeds the Gaussian's own ratio, and W ends on a floor of at least 1 (a mass
+below 2**-24) instead of at 0: every answer has the same support. No atoms are added anywhere.
+
+Privacy. The certificate is `symmetric_table.worst_ratio`: all hull pairs at all distances up to
+reach = min(shift, hull), answers inside gaps included, from the integers alone. That the loss
+grows with the distance, as it does for the exact Gaussian, is not assumed of the rounded table.
+
+Units    grid steps; epsilon in nats.
+Sources  Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy"; calibration and
+         certificate: `mechanisms.md` sections 3 and 6 of the design.
+Limits   at most 2**18 hull points. For one purely private scalar other laws are more accurate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.entropy import RandomBits
+from dprelease.errors import InternalError
+from dprelease.mechanisms.bounded_gaussian_scale import first_bracket, scale_within
+from dprelease.mechanisms.bounded_laplace_table import check_size
+from dprelease.mechanisms.law import (
+    Certificate,
+    ExpectedError,
+    GridRequest,
+    IntArray,
+    Loss,
+    allowed_from_json,
+    certify_ratio,
+)
+from dprelease.mechanisms.symmetric_table import SymmetricTable, top_bits, worst_ratio
+from dprelease.numeric import fraction_from_json, fraction_to_json
+from dprelease.schema.domain import GridSet
+
+__all__ = ["BoundedGaussianLaw", "decay_of"]
+
+_BITS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedGaussianLaw:
+    """Truncated integer Gaussian table, scale^2 = -1 / log(p / 2**120). Satisfies `GridLaw`."""
+
+    allowed: GridSet
+    shift: int
+    epsilon: Fraction
+    loss: Loss
+    p: int
+
+    @property
+    def family(self) -> str:
+        return "bounded_gaussian"
+
+    @classmethod
+    def calibrate(cls, request: GridRequest) -> BoundedGaussianLaw:
+        """Return the law of (nearly) smallest scale whose exact certificate is within epsilon.
+
+        The float search only proposes; the integer table decides, and the proposal is widened
+        until the table's own certificate holds.
+
+        Raises:
+            ArgumentError: more than 2**18 hull points (DPR622).
+        """
+        check_size(request.allowed)
+        scale, budget = _proposal(request), float(request.epsilon)
+        for attempt in range(200):
+            law = cls(
+                request.allowed, request.shift, request.epsilon, request.loss, decay_of(scale)
+            )
+            proved = law.certificate.epsilon_upper
+            if proved <= request.epsilon:
+                return law
+            # The loss falls about as scale^-2: half the relative excess, and a little more.
+            excess = float(proved) / budget - 1
+            scale *= 1 + min(0.25, 0.55 * excess + 2.0 ** (attempt - 46))
+        raise InternalError("a flat table did not certify")
+
+    @property
+    def scale(self) -> float:
+        """In steps."""
+        return math.inf if self.p == 2**_BITS else 1 / math.sqrt(_rate(self.p))
+
+    @property
+    def table(self) -> SymmetricTable:
+        """The weights, rebuilt from `p`."""
+        return _table(self.allowed, self.p)
+
+    @property
+    def certificate(self) -> Certificate:
+        return _certificate(self)
+
+    def certify(self) -> Certificate:
+        """Recompute the proof from scratch: build the table, check every pair."""
+        reach = GridRequest(self.allowed, self.shift, self.epsilon).reach
+        ratio = worst_ratio(_build(self.allowed, self.p), reach)
+        return certify_ratio(
+            self.family, ratio, self.epsilon,
+            "largest W ratio times largest Z ratio over all hull pairs at all distances to reach",
+            p=self.p, top=top_bits(self.allowed), reach=reach,
+        )  # fmt: skip
+
+    def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
+        """Return one exact draw per clamped answer, an allowed point; shape `(groups,)`."""
+        return self.table.draw(answers, bits)
+
+    def finish(self, raw: IntArray) -> IntArray:
+        """Return `raw`: every draw is allowed already."""
+        return raw
+
+    def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
+        """Return a confidence interval per clamped answer (DPR625 for a bad level)."""
+        return self.table.interval(raw, level)
+
+    def expected_error(self) -> ExpectedError:
+        """Return the error over answers uniform on the hull (a subset of them if it is large)."""
+        return _expected_error(self)
+
+    def pmf(self, answer: int) -> dict[int, Any]:
+        """Return {output: exact probability}, Fractions that sum to 1."""
+        return dict(self.table.pmf(answer))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all integers of the law."""
+        return {
+            "family": self.family,
+            "allowed": [list(run) for run in self.allowed.runs],
+            "shift": self.shift,
+            "epsilon": fraction_to_json(self.epsilon),
+            "loss": self.loss,
+            "p": str(self.p),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> BoundedGaussianLaw:
+        allowed, p = allowed_from_json(value["allowed"]), int(value["p"])
+        if not 0 < p <= 2**_BITS or value["loss"] not in ("absolute", "squared"):
+            raise ValueError("p or loss")
+        check_size(allowed)
+        return cls(
+            allowed, int(value["shift"]), fraction_from_json(value["epsilon"]), value["loss"], p
+        )
+
+    def describe(self) -> str:
+        """Return one line for a plan."""
+        return f"{self.family} (scale {self.scale:.6g} steps), truncated to the allowed values"
+
+
+def decay_of(scale: float) -> int:
+    """Return p for a scale in steps, rounded up: a slightly wider law, never a narrower one."""
+    lost = Fraction(-math.expm1(-1 / scale**2))
+    return max(1, 2**_BITS - math.floor(2**_BITS * lost))
+
+
+def _rate(p: int) -> float:
+    """Return 1 / scale^2."""
+    return -math.log1p(-float(Fraction(2**_BITS - p, 2**_BITS)))
+
+
+def _proposal(request: GridRequest) -> float:
+    """Return about the smallest scale whose exact discrete Gaussian is within epsilon."""
+    allowed, reach, budget = request.allowed, request.reach, float(request.epsilon)
+    if allowed.hull_steps == 0:
+        return 1.0
+    x = (allowed.points() - allowed.lower).astype(np.float64)
+    ways = [x] if len(allowed.runs) == 1 else [x, (allowed.hull_steps - x)[::-1]]
+
+    def loss(scale: float) -> float:
+        return max(_upward(points, reach, scale) for points in ways)
+
+    middle = math.sqrt(reach * allowed.hull_steps / budget)
+    low, high = middle * math.sqrt(0.5), middle * (1 + 2.0**-40)
+    if len(ways) > 1:
+        low, high = first_bracket(loss, low, high, budget)
+    return scale_within(loss, low, high, budget)
+
+
+def _upward(x: npt.NDArray[np.float64], reach: int, scale: float) -> float:
+    """Return -log E_0[e^(-reach (top - X) / scale^2)] of the discrete Gaussian at 0."""
+    plain = x * x / (-2 * scale * scale)
+    tilted = plain - (x[-1] - x) * (reach / scale**2)
+    peak = float(tilted.max())
+    return math.log(np.exp(plain).sum() / np.exp(tilted - peak).sum()) - peak
+
+
+@lru_cache(maxsize=8)
+def _table(allowed: GridSet, p: int) -> SymmetricTable:
+    return _build(allowed, p)
+
+
+def _build(allowed: GridSet, p: int) -> SymmetricTable:
+    out = np.ones(allowed.hull_steps + 1, dtype=np.int64)
+    up = (1 << _BITS) - 1
+    w, ratio = 1 << top_bits(allowed), min(math.isqrt(p << _BITS) + 1, 1 << _BITS)
+    for d in range(out.size):
+        out[d] = w
+        if w == 1:
+            break
+        w = (w * ratio + up) >> _BITS
+        ratio = (ratio * p + up) >> _BITS
+    return SymmetricTable.of(allowed, out)
+
+
+@lru_cache(maxsize=64)
+def _certificate(law: BoundedGaussianLaw) -> Certificate:
+    return law.certify()
+
+
+@lru_cache(maxsize=64)
+def _expected_error(law: BoundedGaussianLaw) -> ExpectedError:
+    return law.table.expected_error(law.loss)

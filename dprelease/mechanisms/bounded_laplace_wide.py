@@ -1,0 +1,411 @@
+"""Bounded Laplace noise on grids too wide for a table: closed-form masses, rejection draws.
+
+For a clamped answer q and allowed runs of integers D, with an exact rational rate,
+
+    P(y | q) = e^(-rate |y - q|) / Z(q),   y in D,   Z(q) = sum over D,
+
+drawn exactly: discrete Laplace noise is added to q until it lands in D (rejection conditions).
+
+Privacy. For k = |q - q'| the largest likelihood ratio is exactly e^(rate k) max(Z(q')/Z(q), its
+inverse): both hull ends are allowed, and one of them attains either sign. The bound grows along
+chains (Z(q + 1) >= e^-rate Z(q)), so only pairs at distance reach = min(shift, hull) count. Every
+hull answer counts, gaps included. Y = (1 - e^-rate) Z is a sum of powers of e^-rate, bounded here
+in outward-rounded rationals, and over a whole stretch of answers by monotone parts (a power
+either rises or falls in q). The supremum of |log Y(q + reach) - log Y(q)| over all pairs is then
+bounded by branch and bound on stretches that no run edge crosses; a finite number of exact
+comparisons, whatever the size of the domain. One run needs one pair: Z is concave there, so the
+end pair (low, low + reach) is the worst.
+
+Support is D for every answer. No atoms are added.
+
+Units    grid steps; epsilon in nats.
+Sources  Holohan et al., "The Bounded Laplace Mechanism in Differential Privacy"; exact loss over
+         all hull pairs: `mechanisms.md` section 1; sampler: Canonne, Kamath & Steinke,
+         arXiv:2004.00010.
+Limits   hulls within +-2**60 steps. Gaps so wide that an answer in their middle would land in D
+         with probability below 1/8 are refused (DPR627): rejection would be slow. The number of
+         rejections depends on the answer; what is released does not show it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck
+from dprelease.errors import ArgumentError
+from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
+from dprelease.mechanisms.law import (
+    Certificate,
+    ExpectedError,
+    GridRequest,
+    IntArray,
+    Loss,
+    allowed_from_json,
+    certify_ratio,
+    choose_answers,
+)
+from dprelease.numeric import exp_lower, exp_upper, fraction_from_json, fraction_to_json
+from dprelease.schema.domain import GridSet
+
+__all__ = ["BoundedLaplaceWideLaw", "accepts"]
+
+FloatArray = npt.NDArray[np.float64]
+_FAR = 300
+"""Powers below e**-300 are bounded by [0, e**-300]."""
+_LEAST_ACCEPTANCE = 1 / 8
+_MOST_SPLITS = 4000
+_ROOM = Fraction(1, 2**30)
+"""Part of epsilon that calibration leaves for outward rounding and for branch and bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedLaplaceWideLaw:
+    """Truncated discrete Laplace law with an exact rate. Satisfies `GridLaw`."""
+
+    allowed: GridSet
+    shift: int
+    epsilon: Fraction
+    loss: Loss
+    rate: Fraction
+
+    @property
+    def family(self) -> str:
+        return "bounded_laplace"
+
+    @classmethod
+    def calibrate(cls, request: GridRequest) -> BoundedLaplaceWideLaw:
+        """Return the law of (nearly) largest rate whose exact certificate is within epsilon.
+
+        Raises:
+            ArgumentError: the gaps are too wide for rejection (DPR627).
+        """
+        goal = float(request.epsilon * (1 - _ROOM))
+        rate = _largest_rate(request.allowed, request.reach, goal)
+        shrink = 2.0**-32
+        while True:
+            noise = DiscreteLaplaceNoise.calibrate(1, Fraction(rate))
+            law = cls(request.allowed, request.shift, request.epsilon, request.loss, noise.rate)
+            if law.certificate.epsilon_upper <= request.epsilon:
+                break
+            rate *= 1 - shrink
+            shrink = min(2 * shrink, 0.25)
+        if not accepts(law.allowed, float(law.rate)):
+            raise ArgumentError(
+                "the forbidden intervals are too wide for this law at this size of domain",
+                why="an answer in the middle of a gap would almost never land on an allowed value",
+                fix="use a coarser step, or allow spikes at the borders",
+                code="DPR627",
+            )
+        return law
+
+    @property
+    def certificate(self) -> Certificate:
+        return _certificate(self)
+
+    def certify(self) -> Certificate:
+        """Recompute the proof from the runs, the rate and the shift alone."""
+        reach = GridRequest(self.allowed, self.shift, self.epsilon).reach
+        if self.allowed.hull_steps == 0:
+            ratio = Fraction(1)
+        else:
+            allowance = exp_lower(self.epsilon) / exp_upper(reach * self.rate)
+            worst = _Masses(self.allowed, self.rate).worst_ratio(reach, allowance)
+            ratio = worst * exp_upper(reach * self.rate)
+        return certify_ratio(
+            self.family,
+            ratio,
+            self.epsilon,
+            "e**(rate reach) times the largest Z ratio over all hull pairs, by branch and bound",
+            rate=self.rate,
+            reach=reach,
+        )
+
+    def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
+        """Return one exact draw per clamped answer, an allowed point; shape `(groups,)`."""
+        q = np.clip(answers, self.allowed.lower, self.allowed.upper)
+        noise = DiscreteLaplaceNoise(self.rate)
+        out = np.full(q.size, self.allowed.lower, dtype=np.int64)
+        todo = np.arange(q.size)
+        for _ in range(ROUND_LIMIT):
+            if not todo.size:
+                return out
+            drawn = q[todo] + noise.sample(todo.size, bits)
+            good = self.allowed.contains(drawn)
+            out[todo[good]] = drawn[good]
+            todo = todo[~good]
+        raise stuck()
+
+    def finish(self, raw: IntArray) -> IntArray:
+        """Return `raw`: every draw is allowed already."""
+        return raw
+
+    def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
+        """Return {q in hull: P_q(Y >= y) and P_q(Y <= y) are both at least (1 - level) / 2}."""
+        if not 0 < level < 1:
+            raise ArgumentError(
+                "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
+            )
+        alpha = (1 - level) / 2 * (1 - 1e-6)
+        low, high = self.allowed.lower, self.allowed.upper
+        y = np.clip(raw, low, high)
+        lows = np.full(y.shape, low, dtype=np.int64)
+        tops = np.full(y.shape, high, dtype=np.int64)
+        a, b = lows.copy(), tops.copy()
+        for _ in range(max(1, self.allowed.hull_steps.bit_length())):
+            middle = a + (b - a) // 2  # the smallest q with P_q(Y >= y) >= alpha
+            good = 1 - self._below(middle, y - 1) >= alpha
+            b, a = np.where(good, middle, b), np.where(good, a, np.minimum(middle + 1, b))
+        c, d = lows, tops
+        for _ in range(max(1, self.allowed.hull_steps.bit_length())):
+            middle = d - (d - c) // 2  # the largest q with P_q(Y <= y) >= alpha
+            good = self._below(middle, y) >= alpha
+            c, d = np.where(good, middle, c), np.where(good, d, np.maximum(middle - 1, c))
+        return np.minimum(b, c), np.maximum(b, c)
+
+    def _below(self, q: IntArray, y: IntArray) -> FloatArray:
+        """Return P_q(Y <= y)."""
+        rate = float(self.rate)
+        part = _float_mass(self.allowed, rate, q, y)
+        whole = _float_mass(self.allowed, rate, q, np.full_like(q, self.allowed.upper))
+        out: FloatArray = part / whole
+        return out
+
+    def expected_error(self) -> ExpectedError:
+        """Return the error over answers uniform on the hull (a subset of them)."""
+        return _expected_error(self)
+
+    def pmf(self, answer: int) -> dict[int, Any]:
+        """Return {output: probability} for one answer, floats; for small hulls."""
+        q = min(max(answer, self.allowed.lower), self.allowed.upper)
+        points = self.allowed.points()
+        weight = np.exp(-float(self.rate) * np.abs(points - q))
+        return dict(zip(points.tolist(), (weight / weight.sum()).tolist(), strict=True))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all exact numbers of the law."""
+        return {
+            "family": self.family,
+            "form": "wide",
+            "allowed": [[str(a), str(b)] for a, b in self.allowed.runs],
+            "shift": str(self.shift),
+            "epsilon": fraction_to_json(self.epsilon),
+            "loss": self.loss,
+            "rate": fraction_to_json(self.rate),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> BoundedLaplaceWideLaw:
+        rate = fraction_from_json(value["rate"])
+        DiscreteLaplaceNoise(rate)
+        if value["loss"] not in ("absolute", "squared"):
+            raise ValueError("loss")
+        runs = [[int(a), int(b)] for a, b in value["allowed"]]
+        return cls(
+            allowed_from_json(runs),
+            int(value["shift"]),
+            fraction_from_json(value["epsilon"]),
+            value["loss"],
+            rate,
+        )
+
+    def describe(self) -> str:
+        """Return one line for a plan."""
+        scale = float(1 / self.rate)
+        return f"{self.family} (scale {scale:.6g} steps), truncated to the allowed values"
+
+
+class _Masses:
+    """Outward bounds of Y(q) = (1 - e^-rate) Z(q), and of its largest ratio."""
+
+    def __init__(self, allowed: GridSet, rate: Fraction) -> None:
+        self.runs = allowed.runs
+        self.low, self.high = allowed.lower, allowed.upper
+        self.rate = rate
+
+    def power(self, n: int) -> tuple[Fraction, Fraction]:
+        """Return (lower, upper) bounds of e^(-rate n), n >= 0."""
+        return _power(self.rate, n)
+
+    def bounds(self, first: int, last: int) -> tuple[Fraction, Fraction]:
+        """Return bounds of Y over the answers first..last, none of which crosses a run edge."""
+        down = up = Fraction(0)
+        r = self.power(1)
+        for a, b in self.runs:
+            if last < a:  # the run lies right: rises with q
+                some = self._outside(a - first, a - last, b - a + 1)
+            elif first > b:
+                some = self._outside(last - b, first - b, b - a + 1)
+            else:  # inside: 1 + r - r^(q-a+1) - r^(b-q+1)
+                left = self.power(first - a + 1), self.power(last - a + 1)
+                right = self.power(b - last + 1), self.power(b - first + 1)
+                low = 1 + r[0] - left[0][1] - right[0][1]
+                high = 1 + r[1] - left[1][0] - right[1][0]
+                some = max(low, Fraction(0)), high
+            down, up = down + some[0], up + some[1]
+        return down, up
+
+    def _outside(self, far: int, near: int, length: int) -> tuple[Fraction, Fraction]:
+        """Return bounds of r^d (1 - r^length) for d between near and far."""
+        size = self.power(length)
+        return (
+            self.power(far)[0] * max(1 - size[1], Fraction(0)),
+            self.power(near)[1] * (1 - size[0]),
+        )
+
+    def worst_ratio(self, reach: int, enough: Fraction) -> Fraction:
+        """Return an upper bound of max(Y(q + reach) / Y(q), inverse) over all hull pairs.
+
+        Branch and bound stops as soon as the bound is at most `enough`, or after a fixed number
+        of splits; the bound that is returned holds in either case.
+        """
+        last = self.high - reach
+        if len(self.runs) == 1:  # Y is concave: the ratio falls along the run, symmetrically
+            stretches = [(self.low, self.low)]
+        else:
+            edges = {self.low, last + 1}
+            for a, b in self.runs:
+                for edge in (a, b + 1, a - reach, b + 1 - reach):
+                    if self.low < edge <= last:
+                        edges.add(edge)
+            cuts = sorted(edges)
+            stretches = [(x, y - 1) for x, y in zip(cuts, cuts[1:], strict=False)]
+        heap = [(-self._ratio(x, y, reach), x, y) for x, y in stretches]
+        heapq.heapify(heap)
+        for _ in range(_MOST_SPLITS):
+            bound, x, y = heap[0]
+            if -bound <= enough or x == y:
+                break
+            middle = (x + y) // 2
+            heapq.heapreplace(heap, (-self._ratio(x, middle, reach), x, middle))
+            heapq.heappush(heap, (-self._ratio(middle + 1, y, reach), middle + 1, y))
+        return -heap[0][0]
+
+    def _ratio(self, first: int, last: int, reach: int) -> Fraction:
+        here, there = self.bounds(first, last), self.bounds(first + reach, last + reach)
+        if min(here[0], there[0]) <= 0:
+            return Fraction(10**400)
+        return max(there[1] / here[0], here[1] / there[0])
+
+
+@lru_cache(maxsize=65536)
+def _power(rate: Fraction, n: int) -> tuple[Fraction, Fraction]:
+    x = rate * n
+    if x > _FAR:
+        return Fraction(0), 1 / exp_lower(Fraction(_FAR))
+    if x == 0:
+        return Fraction(1), Fraction(1)
+    return _round(1 / exp_upper(x), up=False), _round(1 / exp_lower(x), up=True)
+
+
+def _round(value: Fraction, *, up: bool) -> Fraction:
+    """Round outward to 600 binary digits, so that sums of powers stay small numbers."""
+    scaled = value.numerator << 600
+    whole = -(-scaled // value.denominator) if up else scaled // value.denominator
+    return Fraction(whole, 1 << 600)
+
+
+def _float_mass(allowed: GridSet, rate: float, q: IntArray, top: IntArray) -> FloatArray:
+    """Return the mass of allowed points at most `top`, relative to the nearest allowed point."""
+    near = np.full(q.shape, np.inf)
+    for a, b in allowed.runs:
+        near = np.minimum(near, np.maximum(np.maximum(a - q, q - b), 0).astype(np.float64))
+    total = np.zeros(q.shape)
+    for a, b in allowed.runs:
+        end = np.minimum(top, b)
+        for start, length in (
+            (np.maximum(a - q, 0), end - np.maximum(q, a) + 1),
+            (np.maximum(q - end, 1), np.minimum(q - 1, end) - a + 1),
+        ):
+            n = np.maximum(length, 0).astype(np.float64)
+            total += np.where(
+                n > 0, np.exp(-rate * np.maximum(start.astype(np.float64) - near, 0.0)) * -np.expm1(-rate * n), 0.0
+            )
+    return total
+
+
+def accepts(allowed: GridSet, rate: float) -> bool:
+    """Return whether noise lands in the allowed set often enough from everywhere in the hull."""
+    for (_, left), (right, _) in zip(allowed.runs, allowed.runs[1:], strict=False):
+        # Least in the gap where the two sides weigh alike; the middle within a factor of 2.
+        q = np.linspace(left, right, 65).astype(np.int64)
+        full = np.full_like(q, allowed.upper)
+        near = np.minimum(q - left, right - q).astype(np.float64)
+        mass = _float_mass(allowed, rate, q, full) * np.exp(-rate * near)
+        if float(mass.min()) / (1 + math.exp(-rate)) < _LEAST_ACCEPTANCE:
+            return False
+    return True
+
+
+def _largest_rate(allowed: GridSet, reach: int, epsilon: float) -> float:
+    """Return about the largest rate of loss epsilon, by bisection on a float view of the loss."""
+    low, high = epsilon / (2 * reach), epsilon / reach
+    if _float_loss(allowed, reach, high) <= epsilon:
+        return high
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _float_loss(allowed, reach, middle) > epsilon:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _float_loss(allowed: GridSet, reach: int, rate: float) -> float:
+    """Return the loss over a dense choice of hull pairs; the certificate is the judge."""
+    if allowed.hull_steps == 0:
+        return 0.0
+    last = allowed.upper - reach
+    q = np.array([allowed.lower], dtype=np.int64)
+    if len(allowed.runs) > 1:
+        marks = {allowed.lower, last}
+        for a, b in allowed.runs:
+            marks |= {min(max(e, allowed.lower), last) for e in (a, b, a - reach, b - reach)}
+        cuts = sorted(marks)
+        parts = [np.linspace(x, y, 129).astype(np.int64) for x, y in zip(cuts, cuts[1:], strict=False)]
+        q = np.unique(np.concatenate([*parts, np.array(cuts, dtype=np.int64)]))
+    full = np.full_like(q, allowed.upper)
+
+    def log_mass(at: IntArray) -> FloatArray:
+        near = np.full(at.shape, np.inf)
+        for a, b in allowed.runs:
+            near = np.minimum(near, np.maximum(np.maximum(a - at, at - b), 0).astype(np.float64))
+        out: FloatArray = np.log(_float_mass(allowed, rate, at, full)) - rate * near
+        return out
+
+    return rate * reach + float(np.max(np.abs(log_mass(q + reach) - log_mass(q))))
+
+
+@lru_cache(maxsize=64)
+def _certificate(law: BoundedLaplaceWideLaw) -> Certificate:
+    return law.certify()
+
+
+@lru_cache(maxsize=64)
+def _expected_error(law: BoundedLaplaceWideLaw) -> ExpectedError:
+    """Integrate P(|Y - q| > d) numerically on a geometric grid of distances."""
+    answers, share = choose_answers(law.allowed, 33)
+    rate = float(law.rate)
+    span = law.allowed.hull_steps
+    steps = np.unique(np.concatenate([[0.0], np.geomspace(1, max(2, span), 400)]).astype(np.int64))
+    errors = np.empty(answers.size)
+    for i, q in enumerate(answers):
+        at = np.full(steps.shape, q, dtype=np.int64)
+        whole = _float_mass(law.allowed, rate, at, np.full_like(at, law.allowed.upper))
+        inside = _float_mass(law.allowed, rate, at, at + steps) - _float_mass(
+            law.allowed, rate, at, at - steps - 1
+        )
+        outside = np.clip(1 - inside / whole, 0.0, 1.0)
+        d = steps.astype(np.float64)
+        if law.loss == "squared":
+            errors[i] = float(np.trapezoid(2 * d * outside, d))
+        else:
+            errors[i] = float(np.trapezoid(outside, d)) + 0.5 * float(outside[0])
+    return ExpectedError(float((errors * share).sum()), float(errors.max()))

@@ -1,0 +1,60 @@
+"""The pivot's quantile against exact enumeration of discrete Laplace noise, and its interval."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from dprelease.aggregates.pivot import ratio_interval, weighted_quantile
+
+
+def mass_beyond(weights: list[float], scale: float, bound: float) -> float:
+    """Return P(|S w_i D_i| > bound) for discrete Laplace D_i of `scale`, by enumeration."""
+    reach = math.ceil(scale * 25)
+    support = np.arange(-reach, reach + 1)
+    p = np.exp(-np.abs(support) / scale)
+    p /= p.sum()
+    total, chance = np.zeros(1), np.ones(1)
+    for w in weights:
+        total = (total[:, None] + w * support[None, :]).ravel()
+        chance = (chance[:, None] * p[None, :]).ravel()
+    return float(chance[np.abs(total) > bound].sum())
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 1.0], [0.3, 0.7], [0.0, 1.0], [0.5, 0.01]])
+def test_the_reach_of_a_pivot_is_never_too_short(weights: list[float], scale: float) -> None:
+    q = scale * weighted_quantile(np.array(weights), 0.95) + sum(weights)
+    assert mass_beyond(weights, scale, q) <= 0.05
+
+
+def test_without_the_allowance_for_steps_it_would_be() -> None:
+    """The control: the continuous quantile alone is too short for discrete noise somewhere."""
+    short = [
+        mass_beyond([w, 1 - w], scale, scale * weighted_quantile(np.array([w, 1 - w]), 0.95) - 1e-9)
+        for w, scale in itertools.product((0.0, 0.1, 0.3), (0.3, 0.4, 0.5, 1.0))
+    ]
+    assert max(short) > 0.05
+
+
+def test_an_exact_ratio_is_inside_and_the_interval_shrinks_with_the_size() -> None:
+    sizes = np.array([10.0, 1_000.0, 100_000.0])
+    raw = np.stack([0.3 * sizes, 0.7 * sizes], axis=1)
+    low, high = ratio_interval(raw, (1.0, 0.0), 5.0, 0.95)
+    assert ((low <= 0.3) & (high >= 0.3)).all()
+    assert (np.diff(high - low) < 0).all()
+
+
+def test_no_signal_gives_everything() -> None:
+    low, high = ratio_interval(np.zeros((1, 2)), (1.0, 0.0), 5.0, 0.95)
+    assert (low[0], high[0]) == (0.0, 1.0)
+
+
+def test_always_a_valid_interval() -> None:
+    random = np.random.default_rng(5)
+    raw = random.normal(0, 40, (4_000, 3))
+    low, high = ratio_interval(raw, (0.0, 0.5, 1.0), 3.0, 0.95)
+    assert ((low >= 0) & (low <= high) & (high <= 1)).all()

@@ -1,0 +1,221 @@
+"""Every command: help with an example, exit status, one JSON object, nothing heavy at start-up."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from dprelease import errors
+from dprelease.cli import app, terminal
+from dprelease.cli.terminal import guarded
+from tests.end_to_end.projects import ROOT, clinic, command
+
+COMMANDS = [
+    ["init"], ["plan"], ["run"], ["verify"], ["report"], ["kinds"],
+    ["schema", "check"], ["schema", "json-schema"],
+    ["ledger", "init"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "add"],
+    ["ledger", "reconcile"],
+]  # fmt: skip
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clinic")
+    pipeline = clinic(folder)
+    result = invoke("run", pipeline, "--period", "2026-W46", "--json")
+    assert result.exit_code == 0, result.output
+    return folder, pipeline, json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("name", COMMANDS, ids=" ".join)
+def test_help_shows_an_example_that_names_the_command(name):
+    result = invoke(*name, "--help")
+    assert result.exit_code == 0
+    text = " ".join(result.output.split())
+    assert f"Example: dprelease {' '.join(name)}" in text
+
+
+def test_every_command_is_in_the_list_above():
+    from typer.main import get_command
+
+    found = []
+    for name, one in get_command(app).commands.items():
+        below = getattr(one, "commands", None)
+        found += [[name, sub] for sub in below] if below else [[name]]
+    assert {tuple(c) for c in COMMANDS} <= {tuple(c) for c in found}
+
+
+def test_run_prints_one_json_object(project):
+    _, _, said = project
+    assert said["charged"] == said["epsilon"]
+    assert said["fresh"] is True
+    assert said["period"] == "2026-W46"
+    assert set(said["ledger"]) == {"ledger_id", "seq", "head_hash"}
+
+
+@pytest.mark.parametrize("name", ["plan", "verify", "show", "check", "ledger verify", "kinds"])
+def test_json_is_one_strict_object(project, name):
+    folder, pipeline, ran = project
+    arguments = {
+        "plan": ["plan", pipeline],
+        "verify": ["verify", ran["folder"], "--ledger", folder / ".dprelease" / "ledger.db"],
+        "show": ["ledger", "show", pipeline],
+        "check": ["schema", "check", folder / "schemas" / "clinic.yaml"],
+        "ledger verify": ["ledger", "verify", pipeline],
+        "kinds": ["kinds"],
+    }[name]
+    result = invoke(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    assert isinstance(json.loads(result.stdout, parse_constant=pytest.fail), dict)
+
+
+def test_errors_are_one_json_object_too(tmp_path):
+    result = invoke("plan", tmp_path / "none.yaml", "--json")
+    assert result.exit_code == 2
+    said = json.loads(result.stdout)
+    assert said["spent"] == "nothing"
+    assert said["code"].startswith("DPR1")
+
+
+def test_verify_exits_1_on_a_changed_folder(project, tmp_path):
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(project[2]["folder"], copy)
+    assert invoke("verify", copy).exit_code == 0
+    (copy / "wide.csv").write_text("region\n")
+    result = invoke("verify", copy)
+    assert result.exit_code == 1
+    assert "FAIL" in result.output
+    assert result.output.splitlines()[-1] == "NOT verified"
+    assert invoke("verify", tmp_path).exit_code == 1
+
+
+def test_ledger_add_raises_the_budget_on_the_record(tmp_path):
+    pipeline = clinic(tmp_path)
+    result = invoke("ledger", "add", pipeline, "--epsilon", "2")
+    assert result.exit_code == 0
+    assert "clinic has epsilon 14 now, 14 left" in result.output
+    assert invoke("ledger", "init", pipeline).exit_code == 0  # still a no-op
+    assert invoke("ledger", "verify", pipeline).exit_code == 0
+    assert invoke("ledger", "add", pipeline, "--epsilon", "-2").exit_code == 2
+    assert invoke("ledger", "add", pipeline).exit_code == 2
+
+
+def test_a_ledger_without_a_pipeline(tmp_path):
+    clinic(tmp_path)
+    ledger = tmp_path / "own" / "ledger.db"
+    made = ["ledger", "init", "--ledger", ledger, "--schema", tmp_path / "schemas" / "clinic.yaml"]
+    result = invoke(*made, "--epsilon", "3")
+    assert result.exit_code == 0, result.output
+    assert "clinic has epsilon 3, 0 spent" in result.output
+    assert "spent 0 of 3" in invoke("ledger", "show", "--ledger", ledger).output
+    assert invoke(*made).exit_code == 2  # no epsilon
+    assert invoke("ledger", "init").exit_code == 2
+
+
+def test_ledger_verify_finds_an_edited_byte(project, tmp_path):
+    import sqlite3
+
+    copy = tmp_path / "ledger.db"
+    with sqlite3.connect(project[0] / ".dprelease" / "ledger.db") as live:
+        live.execute("VACUUM INTO ?", (str(copy),))
+    live.close()
+    data = bytearray(copy.read_bytes())
+    at = data.rindex(b"2026-W46")
+    data[at : at + 8] = b"2026-W47"
+    copy.write_bytes(data)
+    assert invoke("ledger", "verify", "--ledger", copy).exit_code == 1
+
+
+def test_usage_errors_exit_2():
+    assert invoke("run").exit_code == 2
+    assert invoke("nonsense").exit_code == 2
+
+
+@pytest.mark.parametrize(("spends", "status"), [(True, 3), (False, 1)])
+def test_an_unforeseen_failure_shows_its_type_and_place_never_its_text(capsys, spends, status):
+    import typer
+
+    def fails() -> None:
+        from dprelease.numeric import positive
+
+        positive(Explosive(), "epsilon")
+
+    class Explosive:
+        def __str__(self):
+            raise RuntimeError("CANARY-4711")
+
+        __repr__ = __float__ = __iter__ = __str__
+
+    with pytest.raises(typer.Exit) as caught:
+        guarded(fails, spends=spends)()
+    said = capsys.readouterr()
+    assert caught.value.exit_code == status
+    assert "CANARY" not in said.out + said.err
+    assert "dprelease.numeric" in said.err
+
+
+@pytest.mark.parametrize("kind", sorted(set(errors.__all__) - {"DpreleaseError", "UnledgeredWarning"}))
+def test_exit_status_is_the_error_class_s(kind, capsys):
+    import typer
+
+    error = getattr(errors, kind)("what", where="where", why="why", fix="fix")
+
+    def fails() -> None:
+        raise error
+
+    with pytest.raises(typer.Exit) as caught:
+        guarded(fails)()
+    assert caught.value.exit_code == error.exit_status
+    said = capsys.readouterr().err
+    for label in ("where", "why", "fix", "code", "spent"):
+        assert f"  {label:<6} " in said
+    assert {"nothing": "nothing was spent", "charged": "is spent", "unknown": "may be spent"}[
+        error.spent
+    ] in said
+
+
+def test_start_up_imports_nothing_heavy():
+    heavy = "duckdb great_expectations numpy pandas pyarrow pydantic scipy sqlglot yaml".split()
+    code = (
+        "import sys; sys.argv = ['dprelease', '--help']\n"
+        "import dprelease.cli\n"
+        f"print([m for m in {heavy!r} if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_installed_command_answers(tmp_path):
+    done = command("--version", folder=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("dprelease ")
+    assert command("plan", "none.yaml", folder=tmp_path).returncode == 2
+
+
+def test_examples_in_help_parse():
+    """The example's options exist: each is parsed with `--help` appended."""
+    for name in COMMANDS:
+        text = " ".join(invoke(*name, "--help").output.replace("│", " ").split())
+        example = text.split("Example: dprelease ")[1].split("  ")[0]
+        words = shlex.split(example)[: len(name) + 1]
+        assert words[: len(name)] == name
+        options = [w for w in shlex.split(example) if w.startswith("--")]
+        assert all(option in text for option in options)
+
+
+def test_json_refuses_nan():
+    with pytest.raises(ValueError, match="Out of range"):
+        terminal.print_json({"x": float("nan")})

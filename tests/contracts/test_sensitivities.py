@@ -1,0 +1,378 @@
+"""What one unit can do to every registered aggregate, by brute force over small tables.
+
+The registry drives the cases: an aggregate that is registered is tested here, under both
+adjacencies, row and user units, public and private size, and columns with odd widths, either end at
+zero, and gaps. Rows are raw values (out of range and null among them); primitives are summed in the
+slow, obvious way; every neighbour of every table is visited. Cells that add up over units move by
+what one unit adds, whatever the others hold, so for those all contributions of one unit are all
+there is to visit; a scatter and a truncated mean are not additive and go over whole tables.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dprelease import registry
+from dprelease.aggregates.encoding import Encoding
+from dprelease.planning.draws import mean_reach
+from dprelease.planning.layout import layout
+from dprelease.query.bounded import BoundedQuery, Fixed
+from dprelease.query.expression import evaluate
+from dprelease.query.merge import merge_release
+from dprelease.query.spec import Query, resolve
+from dprelease.schema.table import TableSchema
+from dprelease.schema.unit import Adjacency
+from dprelease.sensitivity import Sensitivity, bound, cell_rows, row_moves, sensitivity, unit_bounds
+
+Ints = npt.NDArray[np.int64]
+Raw = float | None
+
+COLUMNS: dict[str, dict[str, Any]] = {
+    "odd width across zero": {"range": [-3, 4], "step": 1},
+    "from zero": {"range": [0, 5], "step": 1},
+    "up to zero": {"range": [-5, 0], "step": 1},
+    "above zero": {"range": [2, 5], "step": 1},
+    "below zero": {"range": [-7, -4], "step": 1},
+    "with a gap": {"range": [-2, 6], "forbidden": [[0, 3]], "step": 1},
+    "half steps": {"range": [-0.5, 1], "step": 0.5},
+}
+UNITS: dict[str, Any] = {
+    "row": "row",
+    **{
+        f"m={m} G={g}": {"user": "who", "max_rows_per_group": m, "max_groups": g}
+        for m in (1, 2)
+        for g in (1, 2)
+    },
+    "m=2 G=2 T=3": {"user": "who", "max_rows_per_group": 2, "max_groups": 2, "max_rows": 3},
+}
+TEXTS = {
+    "count": "count",
+    "count_persons": "count(persons)",
+    "proportion": "proportion(x > 0)",
+    "histogram": "histogram(x, [{low}, {middle}, {high}])",
+}
+"""How to ask for an aggregate; one that is not listed is asked for as `name(x)`."""
+
+AGGREGATES = registry.names("aggregates")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One aggregate in one setting, its bounded query, and the raw values a row may hold."""
+
+    query: Query
+    encodings: tuple[Encoding, ...]
+    task: BoundedQuery
+    values: tuple[Raw, ...]
+
+    @property
+    def groups(self) -> int:
+        return len(self.query.groups.keys)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        return self.query.schema.adjacency
+
+    @property
+    def m(self) -> int:
+        return unit_bounds(self.query.schema.unit, None, self.groups).rows
+
+    def claimed(self, encoding: Encoding) -> Sensitivity:
+        bounds = unit_bounds(self.query.schema.unit, None, self.groups)
+        return sensitivity(encoding, bounds, self.adjacency, self.groups)
+
+    def places(self, encoding: Encoding) -> tuple[int, ...]:
+        return cell_rows(encoding, self.task, self.m)
+
+
+def case(
+    name: str, column: str, unit: str, adjacency: str, groups: int = 1, public: int | None = None
+) -> Case:
+    declared = COLUMNS[column]
+    low, high = declared["range"]
+    text = TEXTS.get(name, f"{name}(x)").format(low=low, middle=low + declared["step"], high=high)
+    x: dict[str, Any] = {"kind": "number", **declared}
+    if public is not None:
+        x["nulls"] = {"default": high}
+    data: dict[str, Any] = {
+        "dprelease": "schema/1",
+        "name": "brute",
+        "unit": UNITS[unit],
+        "adjacency": adjacency,
+        "rows": {"max": 50} if public is None else {"exact": public},
+        "columns": {
+            "who": {"kind": "identifier"},
+            "x": x,
+            "g": {"kind": "category", "values": list("abc"[:groups])},
+        },
+        "release": {"epsilon": 1, "statistics": [text]} | ({"by": ["g"]} if groups > 1 else {}),
+    }
+    schema = TableSchema.from_dict(data)
+    query = resolve(schema, merge_release(schema))
+    encodings = tuple(e for b in layout(query) for e in b.options)
+    task = bound(query, tuple((e, None) for e in encodings))
+    ends = [float(e) for piece in schema.columns["x"].domain.exact_pieces for e in piece]  # type: ignore[union-attr]
+    values = tuple(dict.fromkeys([*ends, 0.0, low - 9.0, high + 9.0]))
+    return Case(query, encodings, task, (*values[:5], None))
+
+
+def primitives(task: BoundedQuery, value: Raw, number: int) -> list[int]:
+    """Return what one row adds to every primitive: the row's value, its number in its group."""
+    codes: list[int | None] = []
+    for code in task.codes:
+        if not isinstance(code, Fixed):
+            truth = evaluate(code.expression, {"x": value})
+            codes.append(None if truth is None else int(bool(truth)))
+        elif value is None:
+            codes.append(code.default)
+        else:
+            allowed = [k for low, high in code.grid.runs for k in range(low, high + 1)]
+            at = Fraction(value) / code.step
+            codes.append(min(allowed, key=lambda k: (abs(k - at), k)) - code.grid.lower)
+    out = []
+    for p in task.primitives:
+        code_of = None if p.code is None else codes[p.code]
+        match p.kind:
+            case "rows":
+                out.append(1)
+            case "persons":
+                out.append(int(number == 1))
+            case "power":
+                out.append(0 if code_of is None else code_of**p.power)
+            case _:
+                out.append(0 if code_of is None else int(p.low <= code_of <= p.high))
+    return out
+
+
+def contributions(case: Case) -> Ints:
+    """Return the primitives of everything one unit may hold, `(contributions, K, primitives)`."""
+    bounds = unit_bounds(case.query.schema.unit, None, case.groups)
+    zero = [0] * len(case.task.primitives)
+    here = {0: [zero]}
+    for rows in range(1, bounds.rows + 1):
+        here[rows] = []
+        for chosen in itertools.combinations_with_replacement(case.values, rows):
+            parts = [primitives(case.task, v, i) for i, v in enumerate(chosen, start=1)]
+            here[rows].append([sum(column) for column in zip(*parts, strict=True)])
+    out = []
+    total = bounds.total or bounds.rows * bounds.groups
+    for counts in itertools.product(range(bounds.rows + 1), repeat=case.groups):
+        if sum(c > 0 for c in counts) <= bounds.groups and sum(counts) <= total:
+            out += [list(sums) for sums in itertools.product(*(here[c] for c in counts))]
+    return np.unique(np.array(out, dtype=np.int64), axis=0)
+
+
+def additive_moves(case: Case, encoding: Encoding) -> Iterator[Ints]:
+    """Yield L1 moves per group, `(neighbours, K)`, of an encoding that adds up over units."""
+    weights = np.array(encoding.weights, dtype=np.int64)
+    sums = contributions(case)[:, :, list(case.places(encoding))]
+    cells = np.unique(sums @ weights.T, axis=0)
+    if case.adjacency is Adjacency.add_remove:
+        yield np.abs(cells).sum(axis=2)
+        return
+    if encoding.public_rows is not None:  # a replaced row is always there before and after
+        rows = np.array([[primitives(case.task, v, 1)] for v in case.values], dtype=np.int64)
+        cells = np.unique(rows[:, :, list(case.places(encoding))] @ weights.T, axis=0)
+    for one in cells:
+        yield np.abs(cells - one).sum(axis=2)
+
+
+def scatter_moves(case: Case, encoding: Encoding) -> Iterator[Ints]:
+    """Yield the moves of n S(k^2) - S(k)^2 between all tables of n rows that differ in one."""
+    n = encoding.public_rows
+    assert n is not None
+    rows = [primitives(case.task, v, 1) for v in case.values]
+    places = case.places(encoding)
+    for others in itertools.combinations_with_replacement(rows, n - 1):
+        sums = np.array([np.sum([*others, row], axis=0) for row in rows], dtype=np.int64)
+        first, second = sums[:, places[0]], sums[:, places[1]]
+        cells = n * second - first * first
+        yield np.abs(cells[:, None] - cells[None, :]).reshape(-1, 1)
+
+
+def moves(case: Case, encoding: Encoding) -> tuple[int, int]:
+    """Return the largest move in one group and over all groups together, L1."""
+    if not encoding.measures:
+        return 0, 0
+    source = scatter_moves if encoding.quadratic else additive_moves
+    if encoding.family == "truncated_mean":  # its size is a vector of one cell; its mean, see below
+        encoding = replace(encoding, weights=((1, 0),))
+    in_group = total = 0
+    for found in source(case, encoding):
+        in_group, total = max(in_group, int(found.max())), max(total, int(found.sum(axis=1).max()))
+    return in_group, total
+
+
+def grid() -> Iterator[tuple[str, str, str, str, int, int | None]]:
+    for name, column in itertools.product(AGGREGATES, COLUMNS):
+        for n in (1, 2, 3):
+            yield name, column, "row", "substitution", 1, n
+        for unit, adjacency in itertools.product(UNITS, ("add_remove", "substitution")):
+            yield name, column, unit, adjacency, {"row": 3, "m=2 G=1": 3}.get(unit, 2), None
+    for name, unit in itertools.product(AGGREGATES, UNITS):
+        yield name, "odd width across zero", unit, "substitution", 1, None
+
+
+CASES = tuple(grid())
+
+
+def test_every_registered_aggregate_is_covered() -> None:
+    assert {c[0] for c in CASES} == set(registry.names("aggregates"))
+    assert len(CASES) >= 300
+
+
+def is_tight(case: Case, encoding: Encoding) -> bool:
+    """Where the bound over all groups is attained: not for K groups between G and 2 G."""
+    bounds = unit_bounds(case.query.schema.unit, None, case.groups)
+    capped = bounds.total is not None
+    reachable = case.groups <= bounds.groups or case.groups >= 2 * bounds.groups
+    return case.adjacency is Adjacency.add_remove or (reachable and not capped)
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+@pytest.mark.parametrize("column", COLUMNS)
+def test_no_neighbour_moves_further_than_stated(name: str, column: str) -> None:
+    for setting in CASES:
+        if setting[:2] != (name, column):
+            continue
+        made = case(*setting)
+        assert made.encodings, setting
+        for encoding in made.encodings:
+            in_group, total = moves(made, encoding)
+            stated = made.claimed(encoding)
+            assert in_group <= stated.in_group, (setting, encoding.family)
+            assert total <= stated.total, (setting, encoding.family)
+            assert in_group == stated.in_group, (setting, encoding.family)
+            if is_tight(made, encoding):
+                assert total == stated.total, (setting, encoding.family)
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_the_wall_recomputes_the_stated_moves_from_the_primitives(name: str) -> None:
+    for setting in CASES:
+        if setting[0] != name:
+            continue
+        made = case(*setting)
+        for encoding in made.encodings:
+            places, known = made.places(encoding), encoding
+            if encoding.family == "truncated_mean":
+                known, places = replace(encoding, weights=((1,),)), places[:1]
+            assert row_moves(made.task, known, places) == (encoding.per_row, encoding.per_swap)
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
+@pytest.mark.parametrize("unit", ["row", "m=2 G=1", "m=1 G=2"])
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_truncated_mean_moves_by_its_reach_over_any_released_size(
+    column: str, unit: str, adjacency: str
+) -> None:
+    """|clamp(c + S(x - c) / n')| moves by at most reach / n' per move, for every n' >= 1."""
+    made = case("mean", column, unit, adjacency)
+    encoding = next(e for e in made.encodings if e.family == "truncated_mean")
+    stated = made.claimed(encoding)
+    width = encoding.scale * encoding.pitch
+    reach = mean_reach(stated, width)
+    centre, half = encoding.offset + width / 2, Fraction(encoding.scale, 2)
+    places = made.places(encoding)
+    rows = sorted({tuple(primitives(made.task, v, 1)[p] for p in places) for v in made.values})
+    worst = Fraction(0)
+    for size, others in itertools.product((1, 2, 3, 7), range(3)):
+        for table in itertools.combinations_with_replacement(rows, others):
+            for changed in itertools.combinations_with_replacement(rows, made.m):
+                answers = []
+                for kept in (table, (*table, *changed)):
+                    n, s = sum(r[0] for r in kept), sum(r[1] for r in kept)
+                    free = centre + encoding.pitch * (s - half * n) / size
+                    answers.append(min(max(free, encoding.offset), encoding.offset + width))
+                move = abs(answers[1] - answers[0]) * size
+                assert move <= reach
+                worst = max(worst, move)
+    assert worst == reach
+
+
+def test_a_change_of_one_unit_is_a_chain_of_at_most_the_stated_moves() -> None:
+    """i groups left, j entered, h changed: i + h <= G, j + h <= G, so i + j + 2 h <= 2 G."""
+    for unit, groups in itertools.product(UNITS, (1, 2, 3)):
+        made = case("mean", "from zero", unit, "substitution", groups)
+        bounds = unit_bounds(made.query.schema.unit, None, groups)
+        sets = [
+            set(s)
+            for size in range(bounds.groups + 1)
+            for s in itertools.combinations(range(groups), size)
+        ]
+        most = max(len(a - b) + len(b - a) + 2 * len(a & b) for a in sets for b in sets)
+        touched = max(len(a | b) for a in sets for b in sets)
+        stated = made.claimed(made.encodings[0])
+        assert most <= stated.moves
+        assert touched == stated.touched
+
+
+# --- broken twins: a mistake of section 9 of the semantics must fail the enumeration ------------
+
+
+def broken(name: str, setting: tuple[str, str, str, int, int | None], **wrong: int) -> None:
+    made = case(name, *setting)
+    encoding = made.encodings[0]
+    twin = made.claimed(replace(encoding, **wrong))
+    in_group, total = moves(made, encoding)
+    assert in_group > twin.in_group or total > twin.total
+
+
+def test_twin_the_factor_two_of_replacement_is_lost() -> None:
+    setting = ("from zero", "row", "substitution", 1, None)
+    for name in ("mean", "variance", "histogram", "proportion"):
+        broken(name, setting, per_swap=case(name, *setting).encodings[0].per_row)
+
+
+def test_twin_a_sum_uses_its_width_although_rows_can_vanish() -> None:
+    broken("sum", ("above zero", "row", "substitution", 1, None), per_swap=3)
+
+
+def test_twin_one_end_is_used_twice() -> None:
+    broken("sum", ("up to zero", "row", "add_remove", 1, None), per_row=0)
+    broken("sum", ("odd width across zero", "row", "add_remove", 1, None), per_row=3)
+
+
+def test_twin_an_odd_width_is_halved_in_integers() -> None:
+    broken("mean", ("odd width across zero", "row", "add_remove", 1, None), per_row=7 // 2)
+
+
+def test_twin_parallel_composition_under_substitution() -> None:
+    made = case("count", "from zero", "row", "substitution", 3)
+    assert moves(made, made.encodings[0])[1] == 2 > 1
+
+
+def test_twin_a_private_size_taken_for_a_public_one() -> None:
+    """(u - l) / n with a promised n = 3 under add/remove: smaller tables move further."""
+    assert case("mean", "from zero", "row", "add_remove").query.statistics[0].public_rows is None
+    tables = [t for n in (2, 3) for t in itertools.product((0, 5), repeat=n)]
+    worst = max(abs(Fraction(sum(t), len(t)) - Fraction(sum(t[1:]), len(t) - 1)) for t in tables)
+    assert worst > Fraction(5, 3)
+
+
+def test_twin_the_mean_projected_onto_a_gapped_domain_jumps() -> None:
+    """Semantics 2.4: nearest point of [0, 2] u [3, 5] before the noise moves by the whole gap."""
+    made = case("mean", "from zero", "row", "substitution", 1, 3)
+    domain = TableSchema.from_dict(
+        {
+            "dprelease": "schema/1",
+            "name": "gap",
+            "unit": "row",
+            "adjacency": "substitution",
+            "columns": {"x": {"kind": "number", "range": [0, 5], "forbidden": [[2, 3]], "step": 1}},
+        }
+    ).columns["x"].domain
+    assert domain is not None
+    n = 500
+    before, after = Fraction(5 * 249, n), Fraction(5 * 250 + 1, n)
+    snapped = domain.nearest(after) - domain.nearest(before)
+    assert made.encodings[0].per_swap == 5
+    assert after - before <= Fraction(6, n) < snapped == 1

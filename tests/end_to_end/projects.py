@@ -1,0 +1,68 @@
+"""Whole projects in a temporary folder, so that no test leaves a ledger in the source tree."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from dprelease import execute
+from dprelease.entropy import ReplayBits
+from dprelease.pipeline.run import init_ledger, load_pipeline
+from dprelease.pipeline.starter import create_starter
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def flights(folder: Path) -> Path:
+    """Copy the flights project, without a ledger."""
+    for name in ("schemas", "pipelines"):
+        shutil.copytree(ROOT / name, folder / name)
+    (folder / "examples" / "data").mkdir(parents=True)
+    (folder / ".dprelease").mkdir()
+    name = "examples/data/flights_nyc_2013.parquet"
+    shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def clinic(folder: Path) -> Path:
+    """Write the starter project and create its ledger; return its pipeline file."""
+    create_starter(folder)
+    pipeline = folder / "pipelines" / "clinic_weekly.yaml"
+    init_ledger(load_pipeline(pipeline))
+    return pipeline
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Return path -> bytes of every file below `folder`."""
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and not p.is_symlink()
+    }
+
+
+def command(*arguments: object, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own, in `folder`."""
+    code = "import sys; from dprelease.cli import main; sys.argv[0] = 'dprelease'; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def repeatable(monkeypatch, label: str) -> None:
+    """Let the wall draw from repeatable bits: only a patched wall takes them."""
+
+    class Replay(ReplayBits):
+        def __init__(self) -> None:
+            super().__init__(label)
+
+    monkeypatch.setattr(execute, "SystemBits", Replay)

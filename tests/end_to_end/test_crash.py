@@ -1,0 +1,113 @@
+"""Between the charge and the public folder: what a crash costs, and what a failed check does."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+import dprelease as dp
+from dprelease import execute
+from dprelease.budget.ledger import Key, Ledger
+from dprelease.cli import app
+from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.errors import WithheldError
+from dprelease.pipeline import run as runs
+from dprelease.pipeline import stages
+from dprelease.validate.verdict import RuleResult, Verdict
+from tests.end_to_end.projects import clinic, tree
+
+PERIOD = "2026-W46"
+KEY = Key("clinic", "clinic_weekly", PERIOD)
+BROKEN = Verdict.of((RuleResult("domain", "mean_age", 4, 1),), "built-in")
+
+
+class PowerCut(BaseException):
+    """Not an Exception: nothing may catch it."""
+
+
+def cut(*_arguments, **_named):
+    raise PowerCut
+
+
+@pytest.fixture
+def project(tmp_path):
+    pipeline = clinic(tmp_path)
+    return tmp_path, pipeline, Ledger.open(tmp_path / ".dprelease" / "ledger.db")
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "state"),
+    [
+        (DuckDBEngine, "compute", "charged"),
+        (execute, "draw", "charged"),
+        (stages, "validated", "drawn"),
+        (stages, "bundle", "drawn"),
+        (runs, "publish_files", "ready"),
+    ],
+)
+def test_a_crash_costs_once_and_the_next_run_finishes_for_free(
+    project, monkeypatch, where, name, state
+):
+    _, pipeline, ledger = project
+    with monkeypatch.context() as broken:
+        broken.setattr(where, name, cut)
+        with pytest.raises(PowerCut):
+            dp.run(pipeline, period=PERIOD)
+    assert ledger.state(KEY) == state
+    paid = ledger.budget("clinic").spent
+    assert paid > 0
+    payload = ledger.payload(KEY)
+    result = dp.run(pipeline, period=PERIOD)
+    assert not result.receipt.fresh
+    assert ledger.budget("clinic").spent == paid
+    assert payload in (None, ledger.payload(KEY))  # what was drawn is not drawn again
+    assert ledger.state(KEY) == "published"
+    assert dp.verify(result.folder, ledger=ledger.path).ok
+
+
+def test_a_crash_before_the_charge_costs_nothing(project, monkeypatch):
+    _, pipeline, ledger = project
+    with monkeypatch.context() as broken:
+        broken.setattr(DuckDBEngine, "preflight", cut)
+        with pytest.raises(PowerCut):
+            dp.run(pipeline, period=PERIOD)
+    assert not ledger.has(KEY)
+    assert ledger.budget("clinic").spent == 0
+
+
+def test_a_failed_check_withholds_for_good_and_is_never_redrawn(project, monkeypatch):
+    folder, pipeline, ledger = project
+    with monkeypatch.context() as broken:
+        broken.setattr(stages, "validated", lambda *_a, **_k: BROKEN)
+        said = CliRunner().invoke(app, ["run", str(pipeline), "--period", PERIOD])
+    assert said.exit_code == 3
+    for part in ("withheld", "domain of mean_age", "DPR701", "the budget is spent"):
+        assert part in said.output
+    assert ledger.state(KEY) == "failed"
+    paid, payload = ledger.budget("clinic").spent, ledger.payload(KEY)
+    # later runs pass validation, and still nothing is drawn or published
+    with pytest.raises(WithheldError) as caught:
+        dp.run(pipeline, period=PERIOD)
+    assert caught.value.exit_status == 3
+    assert (ledger.budget("clinic").spent, ledger.payload(KEY)) == (paid, payload)
+    assert not any(name.startswith("public") for name in tree(folder))
+    shown = CliRunner().invoke(app, ["ledger", "show", str(pipeline)]).output
+    assert "failed (DPR701)" in shown
+
+
+def test_the_python_door_withholds_too(tmp_path, monkeypatch):
+    import pandas as pd
+
+    clinic(tmp_path)
+    frame = pd.read_csv(tmp_path / "data" / "visits.csv", dtype=str)
+    schema = tmp_path / "schemas" / "clinic.yaml"
+    place = {"ledger": tmp_path / ".dprelease" / "ledger.db", "dataset": "clinic", "period": "p"}
+    monkeypatch.setattr(stages, "validated", lambda *_a, **_k: BROKEN)
+    with pytest.raises(WithheldError, match="domain of mean_age"):
+        frame.dp.release(schema)  # without a ledger nothing invalid is handed out either
+    with pytest.raises(WithheldError):
+        frame.dp.release(schema, **place)
+    monkeypatch.undo()
+    with pytest.raises(WithheldError) as caught:
+        frame.dp.release(schema, **place)  # valid by now, and still nobody sees the values
+    assert caught.value.code == "DPR710"

@@ -1,0 +1,110 @@
+"""What is public, and what importing it costs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+import dprelease as dp
+from tests.end_to_end.projects import ROOT
+
+PUBLIC = {
+    "Box", "Domain", "Release", "ReleasePlan", "Schema", "UnledgeredWarning", "__version__",
+    "accessor", "create_ledger", "errors", "mechanisms", "plan", "release", "run", "verify",
+}  # fmt: skip
+
+
+def python(code):
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+
+
+def test_all_is_exactly_what_is_public():
+    assert set(dp.__all__) == PUBLIC
+    assert dp.__all__ == sorted(dp.__all__)
+    assert dir(dp) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_public_name_loads(name):
+    assert getattr(dp, name) is not None
+
+
+def test_a_misspelt_name_is_an_ordinary_error():
+    with pytest.raises(AttributeError, match="has no attribute 'releese'"):
+        _ = dp.releese
+
+
+def test_the_import_is_quiet_light_and_patches_nothing():
+    heavy = ["duckdb", "great_expectations", "scipy", "pydantic", "sqlglot", "yaml", "typer"]
+    code = f"""
+import logging, sys, warnings
+import pandas
+filters, showwarning, path = list(warnings.filters), warnings.showwarning, list(sys.meta_path)
+handlers = list(logging.getLogger().handlers)
+import dprelease
+assert warnings.filters == filters and warnings.showwarning is showwarning
+assert sys.meta_path == path and logging.getLogger().handlers == handlers
+assert isinstance(pandas.DataFrame().dp, dprelease.accessor.Accessor)
+print([m for m in {heavy!r} if m in sys.modules])
+"""
+    done = python(code)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def modules():
+    for path in sorted((ROOT / "dprelease").rglob("*.py")):
+        yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+TREE = dict(modules())
+
+
+@pytest.mark.parametrize("path", sorted(TREE))
+def test_a_module_states_its_purpose_and_keeps_the_house_rules(path):
+    tree = TREE[path]
+    if path.endswith("__init__.py") and not tree.body:
+        return
+    assert ast.get_docstring(tree), "no module docstring"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert all(alias.name != "*" for alias in node.names), "star import"
+        if isinstance(node, ast.Name):
+            assert node.id != "NotImplementedError"
+    name = path.rpartition("/")[2].removesuffix(".py")
+    assert name not in {"utils", "util", "common", "helpers", "misc", "core"}
+
+
+@pytest.mark.parametrize(
+    ("word", "allowed"),
+    [
+        ("reveal_to_mechanism", {"dprelease/execute.py", "dprelease/secret.py"}),
+        ("pickle", {"dprelease/secret.py"}),
+        ("eval", set()),
+        ("exec", set()),
+        ("random", {"dprelease/pipeline/starter.py"}),  # made-up visits, not noise
+    ],
+)
+def test_dangerous_names_stay_where_they_belong(word, allowed):
+    found = set()
+    for path, tree in TREE.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr == word and word.startswith("reveal"):
+                found.add(path)
+            if isinstance(node, ast.FunctionDef) and node.name == word:
+                found.add(path)
+            if isinstance(node, ast.Call) and getattr(node.func, "id", None) == word:
+                found.add(path)
+            if isinstance(node, ast.Import) and any(a.name == word for a in node.names):
+                found.add(path)
+            if isinstance(node, ast.ImportFrom) and node.module == word:
+                found.add(path)
+    assert found <= allowed
+
+
+def test_the_wall_stays_short():
+    assert len((ROOT / "dprelease" / "execute.py").read_text().splitlines()) <= 200

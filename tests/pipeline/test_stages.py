@@ -1,0 +1,96 @@
+"""The stages as functions: what each needs, and that the files are a function of the draw."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from dprelease import execute
+from dprelease.engines.source import as_source
+from dprelease.errors import ConfigError, InternalError
+from dprelease.pipeline import stages
+from dprelease.schema.table import TableSchema
+from dprelease.validate.verdict import RuleResult, Verdict
+from tests.end_to_end.projects import ROOT
+
+SCHEMA = ROOT / "schemas" / "fair.yaml"
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    plan = stages.plan_release(TableSchema.load(SCHEMA))
+    source = as_source(pd.read_csv(ROOT / "examples" / "data" / "fair_1978.csv"))
+    return stages.draw(plan, source, stages.engine_named("duckdb"), request=None)
+
+
+def test_every_stage_after_the_draw_is_deterministic(drawn):
+    verdict = stages.validated(drawn, great_expectations=False)
+    assert verdict.ok
+    assert stages.bundle(drawn, verdict) == stages.bundle(drawn, verdict)
+
+
+def test_the_bundle_holds_the_asked_formats_and_always_manifest_and_package(drawn):
+    verdict = stages.validated(drawn, great_expectations=False)
+    assert set(stages.bundle(drawn, verdict, ["parquet"])) == {
+        "data.parquet", "datapackage.json", "release.json",
+    }  # fmt: skip
+    everything = stages.bundle(drawn, verdict)
+    assert len(everything) == 6
+    listed = json.loads(everything["release.json"])["files"]
+    assert set(listed) == set(everything) - {"release.json"}
+    with pytest.raises(ConfigError) as caught:
+        stages.bundle(drawn, verdict, ["xlsx"])
+    assert caught.value.code == "DPR140"
+
+
+def test_a_plan_that_claims_too_little_is_not_drawn(drawn):
+    cheap = replace(drawn.plan, epsilon=drawn.plan.epsilon / 2)
+    read = []
+
+    class Spy:
+        def compute(self, *_arguments):
+            read.append(1)
+
+    with pytest.raises(InternalError) as caught:
+        stages.draw(cheap, as_source(pd.DataFrame()), Spy(), request=None)
+    assert caught.value.code == "DPR901"
+    assert not read  # refused before a row is read
+
+
+def test_a_value_outside_its_domain_fails_validation(drawn):
+    table = drawn.table
+    at = table.column_names.index("value")
+    broken = table.set_column(at, "value", [table.column("value").to_numpy() * 1e6])
+    verdict = stages.validated(replace(drawn, table=broken), great_expectations=True)
+    assert not verdict.ok
+    assert verdict.engine == "built-in"  # Great Expectations is not asked about a failed release
+
+
+def test_withholding_names_rules_never_values():
+    verdict = Verdict.of((RuleResult("domain", "mean_age", 4, 1),), "built-in")
+    error = stages.withhold(None, verdict)
+    assert "domain of mean_age" in error.why
+    assert error.exit_status == 3
+
+
+def test_each_draw_is_new_and_each_unledgered_salt_is_fresh(drawn):
+    source = as_source(pd.read_csv(ROOT / "examples" / "data" / "fair_1978.csv"))
+    salts = []
+
+    class Engine:
+        def compute(self, one, query, salt):
+            salts.append(salt)
+            return stages.engine_named("duckdb").compute(one, query, salt)
+
+    again = [stages.draw(drawn.plan, source, Engine(), request=None) for _ in range(2)]
+    assert again[0].cells != again[1].cells
+    assert len(set(salts)) == 2
+    assert all(len(s) == 32 for s in salts)
+    assert execute.width(drawn.plan) == 16 * sum(len(b.cells) for b in drawn.plan.blocks)
+
+
+def test_versions_are_listed():
+    assert {"python", "dprelease", "duckdb", "great-expectations"} <= set(stages.software())

@@ -1,0 +1,75 @@
+"""`df.dp`: registered by the import, the same door as `dp.release`, and a plan reads no row."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+import dprelease as dp
+from dprelease import facade
+from dprelease.accessor import Accessor
+from dprelease.errors import SourceError
+from dprelease.planning.model import ReleasePlan
+from tests.end_to_end.projects import ROOT
+
+SCHEMA = ROOT / "schemas" / "fair.yaml"
+
+
+class Untouchable(pd.DataFrame):
+    """A frame whose rows explode when read."""
+
+    def __getattribute__(self, name):
+        if name in ("_mgr", "iloc", "loc", "values", "to_numpy", "columns", "index", "shape"):
+            raise AssertionError(f"the plan touched {name}")
+        return super().__getattribute__(name)
+
+
+def test_a_plan_reads_no_row_not_even_a_column_name():
+    frame = Untouchable({"age": [30.0]})
+    plan = frame.dp.plan(SCHEMA)
+    assert isinstance(plan, ReleasePlan)
+    assert plan.hash == dp.plan(SCHEMA).hash
+    with pytest.raises(SourceError):  # the control: it does explode, and the engine says so
+        frame.dp.release(SCHEMA)
+
+
+def test_a_plan_prints_as_a_table_and_as_html():
+    plan = pd.DataFrame().dp.plan(SCHEMA)
+    for part in ("mean_age", "had_affair", "expected error", "runner-up"):
+        assert part in str(plan)
+        assert part in plan._repr_html_()
+    assert "no row was read" in str(plan)
+
+
+@pytest.mark.parametrize("name", ["plan", "release"])
+def test_the_accessor_takes_what_the_function_takes(name):
+    def arguments(function, drop):
+        return [p for p in inspect.signature(function).parameters.values() if p.name not in drop]
+
+    assert arguments(getattr(Accessor, name), {"self"}) == arguments(
+        getattr(facade, name), {"data"}
+    )
+
+
+def test_no_public_door_takes_a_seed():
+    for function in (dp.plan, dp.release, dp.run, dp.create_ledger, Accessor.release):
+        names = set(inspect.signature(function).parameters)
+        assert not names & {"seed", "rng", "bits", "random_state", "generator"}
+
+
+@pytest.mark.parametrize(
+    ("program", "registered"), [("script.py", True), ("", True), ("-c", True), ("/usr/bin/dprelease", False)]
+)
+def test_every_import_but_the_command_line_s_registers_it(program, registered):
+    code = (
+        f"import sys; sys.argv = [{program!r}]; import dprelease; import pandas as pd\n"
+        "print(hasattr(pd.DataFrame, 'dp'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert (done.stdout.strip(), done.stderr) == (str(registered), "")

@@ -1,0 +1,396 @@
+"""The wall: what it refuses, and that nothing else can see an exact answer.
+
+Every tampered plan is a broken twin of one guard in `execute.check`: what the tampering would leak
+is priced too low, so the plan must be refused, with a code.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dprelease
+from dprelease import execute
+from dprelease.entropy import ReplayBits, SystemBits
+from dprelease.errors import DpreleaseError, InternalError, WithheldError
+from dprelease.planning.model import ReleasePlan
+from dprelease.secret import Secret
+from tests.planning.requests import PUBLIC_X, USER, planned, public
+
+PACKAGE = Path(dprelease.__file__).parent
+Json = dict[str, Any]
+
+
+def user_plan() -> Json:
+    """Five blocks of five kinds, several groups, a user unit."""
+    plan = planned(
+        [
+            "count",
+            "sum(x)",
+            "mean(x)",
+            "variance(x)",
+            "histogram(x, [0, 5, 10])",
+            {"statistic": "mean(x)", "as": "smooth", "spikes": "forbid"},
+        ],
+        unit={**USER, "max_rows": 4},
+        by=["g"],
+        rows={"max": 500, "expected": 100},
+    )
+    return json.loads(json.dumps(plan.to_json()))
+
+
+def public_plan() -> Json:
+    plan = public(["mean(x)", "variance(x)"], n=9)
+    return json.loads(json.dumps(plan.to_json()))
+
+
+@pytest.fixture(scope="module")
+def plans() -> dict[str, Json]:
+    return {"user": user_plan(), "public": public_plan()}
+
+
+def block(plan: Json, family: str) -> Json:
+    return next(b for b in plan["blocks"] if b["family"] == family)
+
+
+def with_law(family: str, change: Callable[[Json], object]) -> Callable[[Json], object]:
+    return lambda plan: change(block(plan, family)["law"])
+
+
+def with_encoding(family: str, **wrong: object) -> Callable[[Json], object]:
+    return lambda plan: block(plan, family)["encoding"].update(wrong)
+
+
+def all_primitives(**wrong: object) -> Callable[[Json], object]:
+    return lambda plan: [p.update(wrong) for p in plan["query"]["primitives"]]
+
+
+def in_query(**wrong: object) -> Callable[[Json], object]:
+    return lambda plan: plan["query"].update(wrong)
+
+
+def smaller_noise(law: Json) -> None:
+    """Raise the rate of the cells' noise, claim unchanged."""
+    law["law"]["noise"]["rate"] = str(2 * Fraction(law["law"]["noise"]["rate"]))
+
+
+def fewer_blocks_charged(plan: Json) -> None:
+    plan["epsilon"] = str(Fraction(plan["epsilon"]) / 2)
+
+
+def less_than_proved(family: str) -> Callable[[Json], object]:
+    def change(plan: Json) -> None:
+        it = block(plan, family)
+        it["epsilon"] = str(Fraction(it["epsilon"]) * Fraction(9, 10))
+
+    return change
+
+
+def scalar_shift(plan: Json) -> None:
+    law = block(plan, "scalar")["law"]["law"]
+    law["shift"] = law["shift"] - 1
+
+
+def scalar_noise(plan: Json) -> None:
+    law = block(plan, "scalar")["law"]["law"]
+    noise = law["noise"]
+    if "rate" in noise:
+        noise["rate"] = str(Fraction(noise["rate"]) * 2)
+    else:
+        noise["p"] = str(int(noise["p"]) // 2)
+
+
+def steeper_step(plan: Json) -> None:
+    """A negative step makes every sensitivity look negative."""
+    block(plan, "scalar")["law"]["step"] = "-1"
+
+
+def mean_epsilon(plan: Json) -> None:
+    law = block(plan, "truncated_mean")["law"]
+    law["epsilon"] = str(-Fraction(law["epsilon"]))
+
+
+def mean_law_for_cells(plan: Json) -> None:
+    block(plan, "bins")["law"] = block(plan, "truncated_mean")["law"]
+
+
+def cells_law_for_mean(plan: Json) -> None:
+    block(plan, "truncated_mean")["law"] = block(plan, "bins")["law"]
+
+
+def mean_scale(plan: Json) -> None:
+    """Both the encoding and the law call the column narrower than its codes are."""
+    it = block(plan, "truncated_mean")
+    it["law"]["scale"] = it["encoding"]["scale"] = "1"
+
+
+def wider_column(plan: Json) -> None:
+    for code in plan["query"]["codes"]:
+        code["runs"] = [["0", "999"]]
+
+
+def count_as_linear(plan: Json) -> None:
+    """One law for all touched groups, although its certificate caps the shift at its own hull."""
+    law = block(plan, "scalar")["law"]
+    law.update(linear=True)
+    law["law"].update(splits=False, allowed=[["0", "1"]], shift=10**6)
+
+
+TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
+    "cells: law shift": ("user", with_law("bernstein2", lambda v: v["law"].update(l1_shift=1)), "DPR901"),
+    "cells: noise halved": ("user", with_law("bins", smaller_noise), "DPR901"),
+    "cells: epsilon": ("user", less_than_proved("bins"), "DPR901"),
+    "scalar: law shift": ("user", scalar_shift, "DPR901"),
+    "scalar: noise": ("user", scalar_noise, "DPR901"),
+    "scalar: touched": ("user", with_law("scalar", lambda v: v.update(touched=1, linear=False)), "DPR901"),
+    "scalar: step": ("user", steeper_step, "DPR901"),
+    "scalar: pitch": ("user", with_law("scalar", lambda v: v.update(pitch="-1")), "DPR901"),
+    "scalar: linear": ("user", count_as_linear, "DPR901"),
+    "scalar: epsilon": ("user", less_than_proved("scalar"), "DPR901"),
+    "mean: moves": ("user", with_law("truncated_mean", lambda v: v.update(moves=1)), "DPR901"),
+    "mean: reach": ("user", with_law("truncated_mean", lambda v: v.update(reach="1/100")), "DPR901"),
+    "mean: epsilon per move": ("user", mean_epsilon, "DPR901"),
+    "mean: scale": ("user", mean_scale, "DPR902"),
+    "mean: scale of the law": ("user", with_law("truncated_mean", lambda v: v.update(scale="1")), "DPR902"),
+    "mean: sum doubled": (
+        "user",
+        with_encoding("truncated_mean", weights=[["1", "0"], ["0", "2"]]),
+        "DPR902",
+    ),
+    "mean: its law for cells": ("user", mean_law_for_cells, "DPR902"),
+    "mean: cells' law": ("user", cells_law_for_mean, "DPR902"),
+    "weights doubled": (
+        "user",
+        with_encoding("bins", weights=[["2", "0"], ["0", "2"]]),
+        "DPR901",
+    ),
+    "a measure too many in a cell": (
+        "user",
+        with_encoding("bins", weights=[["1", "1"], ["1", "1"]]),
+        "DPR901",
+    ),
+    "per_row is not believed": ("user", with_encoding("scalar", weights=[["9"]], per_row="1"), "DPR901"),
+    "per_unit is not believed": ("user", with_encoding("scalar", weights=[["9"]], per_unit=True), "DPR901"),
+    "other primitives": ("user", with_encoding("bins", primitives=[1, 2]), "DPR90"),
+    "wider codes": ("user", wider_column, "DPR90"),
+    "more rows per group": ("user", all_primitives(max_rows=4), "DPR902"),
+    "rows per group by default": ("user", lambda p: [all_primitives(max_rows=None)(p), in_query(max_rows=9)(p)], "DPR902"),
+    "more groups per unit": ("user", in_query(max_groups=3), "DPR902"),
+    "another unit": ("user", in_query(user="g"), "DPR902"),
+    "no unit": ("user", in_query(user=None), "DPR902"),
+    "no total cap": ("user", in_query(max_rows_total=None), "DPR902"),
+    "blocks add up to more": ("user", fewer_blocks_charged, "DPR901"),
+    "public n: add/remove": ("public", lambda p: p.update(adjacency="add_remove"), "DPR902"),
+    "public n: a filter": ("public", lambda p: p.update(where="x > 1"), "DPR902"),
+    "public n: nulls dropped": ("public", lambda p: [c.update(default=None) for c in p["query"]["codes"]], "DPR902"),
+    "public n: a user": ("public", lambda p: p.update(unit=USER), "DPR902"),
+    "public n: claimed of a private one": ("user", with_encoding("scalar", public_rows=5), "DPR902"),
+    "public n: smaller": (
+        "public",
+        lambda p: [b["encoding"].update(public_rows=99) for b in p["blocks"]],
+        "DPR901",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_tampered_plan_is_refused(name: str, plans: dict[str, Json]) -> None:
+    which, change, code = TAMPERED[name]
+    value = copy.deepcopy(plans[which])
+    execute.check(ReleasePlan.from_json(value))
+    before = json.dumps(value, sort_keys=True)
+    change(value)
+    assert json.dumps(value, sort_keys=True) != before
+    with pytest.raises(InternalError) as caught:
+        execute.check(ReleasePlan.from_json(value))
+    assert caught.value.code.startswith(code)
+    assert caught.value.fix and caught.value.why
+
+
+def test_a_plan_of_other_groups_than_its_query_is_refused() -> None:
+    plan = planned(["count"], by=["g"], adjacency="substitution")
+    with pytest.raises(InternalError) as caught:
+        execute.check(replace(plan, keys=plan.keys[:1]))  # K = 1 would halve what a row can move
+    assert caught.value.code == "DPR902"
+
+
+def test_check_returns_the_charged_loss(plans: dict[str, Json]) -> None:
+    for value in plans.values():
+        plan = ReleasePlan.from_json(value)
+        total = execute.check(plan)
+        assert total == sum((b.epsilon for b in plan.blocks), Fraction(0)) <= plan.epsilon
+        for b in plan.blocks:
+            assert Fraction(b.certificate["epsilon_upper"]) <= b.epsilon
+
+
+# --- drawing ------------------------------------------------------------------------------------
+
+
+def exact(plan: ReleasePlan, rows: int = 40) -> execute.Exact:
+    """Return primitives of `rows` rows at code 3 in every group."""
+    values = [
+        rows * 3**p.power if p.kind == "power" else rows if p.kind != "between" else rows // 2
+        for p in plan.query.primitives
+    ]
+    return Secret(np.array([values] * len(plan.keys), dtype=object))
+
+
+class TestDraw:
+    def test_repeatable_bits_are_refused(self) -> None:
+        plan = planned(["count"])
+        with pytest.raises(InternalError, match="generator only") as caught:
+            execute.draw(plan, exact(plan), bits=ReplayBits("x"))
+        assert caught.value.code == "DPR903"
+
+    def test_a_source_that_only_says_it_is_the_system_s_is_refused(self) -> None:
+        class Pretender(SystemBits):
+            __slots__ = ()
+
+            def read(self, count: int) -> bytes:
+                return bytes(count)
+
+        plan = planned(["count"])
+        with pytest.raises(InternalError) as caught:
+            execute.draw(plan, exact(plan), bits=Pretender())
+        assert caught.value.code == "DPR903"
+
+    def test_the_system_s_bits_draw_every_block(self, plans: dict[str, Json]) -> None:
+        plan = planned(["count", "mean(x)"], by=["g"])
+        cells = execute.draw(plan, exact(plan), bits=SystemBits())
+        assert {n: np.shape(v) for n, v in cells.items()} == {
+            b.name: (3, len(b.cells)) for b in plan.blocks
+        }
+        assert cells != execute.draw(plan, exact(plan))
+
+    def test_the_payload_has_its_public_width_whatever_the_data(self) -> None:
+        plan = planned(["count", "sum(x)", "variance(x)"], by=["g"])
+        for rows in (0, 1, 10**30):
+            seen: list[bytes] = []
+
+            def keep(make: Callable[[], bytes], seen: list[bytes] = seen) -> bytes:
+                seen.append(make())
+                return seen[0]
+
+            got = execute.draw(plan, exact(plan, rows), once=keep)
+            assert len(seen[0]) == execute.width(plan) == 16 * 3 * 5
+            assert execute.decode(plan, seen[0]) == got
+
+    def test_committed_bytes_win_over_a_fresh_draw(self) -> None:
+        plan = planned(["count"])
+        payload = (7).to_bytes(16, "big", signed=True)
+        assert execute.draw(plan, exact(plan), once=lambda _: payload) == {"count": ((7,),)}
+
+    def test_negative_integers_survive_the_payload(self) -> None:
+        plan = planned(["count"])
+        payload = (-(2**126)).to_bytes(16, "big", signed=True)
+        assert execute.decode(plan, payload) == {"count": ((-(2**126),),)}
+
+    def test_a_scatter_over_another_number_of_rows_is_withheld(self) -> None:
+        plan = public(["variance(x)"], n=9)
+        execute.draw(plan, exact(plan, 9))
+        with pytest.raises(WithheldError, match="public number of rows") as caught:
+            execute.draw(plan, exact(plan, 19))
+        assert caught.value.code == "DPR702"
+        assert "19" not in str(caught.value)
+
+    def test_why_a_scatter_over_more_rows_would_leak(self) -> None:
+        """n = 3 declared, 9 rows held: replacing one moves n S2 - S1^2 beyond K^2 (n - 1)."""
+        n, k = 3, 10
+        one, two = [k] * 8 + [0], [k] * 9
+        cells = [n * sum(v * v for v in t) - sum(t) ** 2 for t in (one, two)]
+        assert abs(cells[0] - cells[1]) > k * k * (n - 1)
+
+
+# --- secrets ------------------------------------------------------------------------------------
+
+
+class TestSecret:
+    def test_shows_nothing(self) -> None:
+        secret = Secret(424242)
+        for text in (repr(secret), str(secret), f"{secret}", f"{secret:>20}", "%s" % secret, f"{[secret]}"):
+            assert "424242" not in text
+
+    @pytest.mark.parametrize(
+        "use",
+        [
+            pickle.dumps,
+            copy.copy,
+            copy.deepcopy,
+            hash,
+            list,
+            len,
+            bool,
+            lambda s: s == s,
+            lambda s: s != s,
+            lambda s: json.dumps({"x": s}),
+            lambda s: {**vars(s)},
+            lambda s: np.asarray(s, dtype=float),
+        ],
+    )
+    def test_does_not_leave_by_any_protocol(self, use: Callable[[Secret[int]], object]) -> None:
+        with pytest.raises((TypeError, ValueError)) as caught:
+            use(Secret(424242))
+        assert "424242" not in str(caught.value)
+
+
+def calls(name: str) -> set[str]:
+    """Return the modules of the package that mention attribute or string `name`."""
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            attribute = isinstance(node, ast.Attribute) and node.attr == name
+            text = isinstance(node, ast.Constant) and node.value == name
+            if attribute or text:
+                found.add(path.relative_to(PACKAGE).as_posix())
+    return found
+
+
+class TestTheWallInTheSource:
+    def test_only_the_wall_reveals_an_exact_answer(self) -> None:
+        assert calls("reveal_to_mechanism") == {"execute.py"}
+
+    def test_nobody_reads_a_secret_s_slot(self) -> None:
+        assert calls("_Secret__value") == set()
+        assert calls("__value") == {"secret.py"}
+
+    def test_the_wall_stays_short(self) -> None:
+        lines = (PACKAGE / "execute.py").read_text(encoding="utf-8").splitlines()
+        assert len(lines) <= 200
+
+    def test_engines_and_aggregates_know_no_noise(self) -> None:
+        for folder in ("engines", "aggregates"):
+            for path in (PACKAGE / folder).rglob("*.py"):
+                text = path.read_text(encoding="utf-8")
+                assert "dprelease.mechanisms" not in text and "dprelease.entropy" not in text, path
+
+    def test_errors_of_the_wall_hold_no_exact_answer(self) -> None:
+        plan = public(["variance(x)"], n=9)
+        with pytest.raises(DpreleaseError) as caught:
+            execute.draw(plan, Secret(np.array([[777, 999, 8]], dtype=object)))
+        assert not {"777", "999"} & set(str(caught.value).split())
+
+
+def test_a_plan_is_made_and_checked_without_any_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def explode(*_: object, **__: object) -> None:
+        raise AssertionError("a row was read")
+
+    from dprelease.engines import duckdb, in_memory, reference, source
+
+    monkeypatch.setattr(duckdb.DuckDBEngine, "compute", explode)
+    monkeypatch.setattr(duckdb.DuckDBEngine, "preflight", explode)
+    monkeypatch.setattr(reference.ReferenceEngine, "compute", explode)
+    monkeypatch.setattr(in_memory, "plain_table", explode)
+    monkeypatch.setattr(source, "as_source", explode)
+    monkeypatch.setattr("builtins.open", explode)
+    plan = planned(["count", "mean(x)"], by=["g"], x=PUBLIC_X)
+    assert execute.check(plan) <= 1

@@ -1,0 +1,267 @@
+"""Each way to tamper with a published folder is found, hashes fixed up or not."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+from fractions import Fraction
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import dprelease as dp
+from dprelease.budget.ledger import Ledger
+from dprelease.errors import VerificationError
+from dprelease.formats.json_ import manifest_bytes
+from dprelease.pipeline import stages
+from dprelease.planning.model import plan_hash
+from dprelease.publish import read_folder
+from dprelease.verification import verify
+from tests.end_to_end.projects import clinic
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clinic")
+    result = dp.run(clinic(folder), period="2026-W46")
+    return result.folder, folder / ".dprelease" / "ledger.db"
+
+
+@pytest.fixture
+def copy(published, tmp_path):
+    shutil.copytree(published[0], tmp_path / "release")
+    return tmp_path / "release"
+
+
+def manifest_of(folder):
+    return json.loads((folder / "release.json").read_text())
+
+
+def rewrite(folder, manifest):
+    """What a careful forger does: plan hash and file hashes fit the new content."""
+    manifest["plan_hash"] = plan_hash(manifest["plan"])
+    manifest["files"] = {
+        name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        for name, data in read_folder(folder).items()
+        if name != "release.json"
+    }
+    (folder / "release.json").write_bytes(manifest_bytes(manifest))
+
+
+def failed(folder, **named):
+    result = verify(folder, **named)
+    assert result.ok == all(c.ok for c in result.checks)
+    return {c.name: c.detail for c in result.checks if not c.ok}
+
+
+def test_an_honest_folder_verifies(published, copy):
+    assert failed(published[0]) == {}
+    assert failed(copy, ledger=published[1]) == {}
+    rewrite(copy, manifest_of(copy))  # the control: the forger's tool alone changes nothing
+    assert failed(copy, ledger=published[1]) == {}
+
+
+def shifted(data):
+    table = pq.read_table(io.BytesIO(data))
+    at = table.column_names.index("value")
+    moved = table.set_column(at, "value", pc.add(table.column("value"), 1.0))
+    sink = io.BytesIO()
+    pq.write_table(moved, sink)
+    return sink.getvalue()
+
+
+EDITS = {
+    "data.parquet": shifted,
+    "data.csv": lambda b: b.replace(b",ok\n", b",at_bound\n", 1),
+    "wide.csv": lambda b: b.replace(b"north,", b"north,1", 1),
+    "report.html": lambda b: b.replace(b"</td>", b"1</td>", 1),
+    "datapackage.json": lambda b: b.replace(b"clinic", b"clinik", 1),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("careful", [False, True], ids=["hash left", "hash fixed up"])
+def test_a_changed_file(copy, name, careful):
+    path = copy / name
+    old = path.read_bytes()
+    new = EDITS[name](old)
+    assert new != old
+    path.write_bytes(new)
+    if careful:
+        rewrite(copy, manifest_of(copy))
+    found = failed(copy)
+    assert set(found) == ({"values"} if careful else {"files", "values"})
+    assert any(name in detail for detail in found.values())
+
+
+def test_a_report_of_another_version_is_named_as_not_compared(copy):
+    manifest = manifest_of(copy)
+    manifest["software"]["dprelease"] = "0.0.1"
+    (copy / "report.html").write_bytes(b"<html>")
+    rewrite(copy, manifest)
+    result = verify(copy)
+    assert result.ok
+    assert "not compared" in next(c.detail for c in result.checks if c.name == "values")
+
+
+def test_extra_missing_and_damaged_files(copy):
+    (copy / "note.txt").write_text("x")
+    assert failed(copy) == {"files": "not in the manifest: note.txt"}
+    (copy / "note.txt").unlink()
+    (copy / "wide.csv").unlink()
+    assert failed(copy) == {"files": "changed or missing: wide.csv"}
+    (copy / "data.parquet").write_bytes(b"PAR1")
+    assert failed(copy)["values"] == "data.parquet does not open"
+
+
+def test_a_changed_cell(copy):
+    manifest = manifest_of(copy)
+    block = next(iter(manifest["cells"]))
+    manifest["cells"][block][0][0] = str(int(manifest["cells"][block][0][0]) + 40)
+    rewrite(copy, manifest)
+    assert "values" in failed(copy)
+
+
+def test_a_changed_cell_with_every_file_made_again_needs_the_ledger(published, copy):
+    """Nothing but the ledger knows what was drawn; its committed bytes do."""
+    manifest = manifest_of(copy)
+    block = next(iter(manifest["cells"]))
+    manifest["cells"][block][0][0] = str(int(manifest["cells"][block][0][0]) + 40)
+    from dprelease import registry
+    from dprelease.verification import _noised
+
+    for kind in stages.FORMATS + ("datapackage",):
+        for name, data in registry.load("formats", kind)(_noised(manifest), manifest).items():
+            (copy / name).write_bytes(data)
+    rewrite(copy, manifest)
+    assert failed(copy) == {}
+    assert set(failed(copy, ledger=published[1])) == {"ledger"}
+
+
+def law_at(manifest):
+    """The first block whose law has a rate, and that rate's holder."""
+    for block in manifest["plan"]["blocks"]:
+        law = block["law"].get("law", block["law"])
+        if "rate" in law.get("noise", {}):
+            return block, law
+    raise AssertionError("no such block")
+
+
+def test_a_weaker_law(copy):
+    manifest = manifest_of(copy)
+    _, law = law_at(manifest)
+    law["noise"]["rate"] = str(Fraction(law["noise"]["rate"]) * 2)  # half the noise, same claim
+    rewrite(copy, manifest)
+    assert "certificates" in failed(copy)
+
+
+@pytest.mark.parametrize("claim", ["shift", "sensitivity"])
+def test_a_smaller_claimed_shift(copy, claim):
+    """The claim alone, with the loss it would prove: the wall recomputes it from the query."""
+    manifest = manifest_of(copy)
+    block, law = law_at(manifest)
+    if claim == "shift":
+        law["shift"] = block["law"]["shift"] = 1 if law["shift"] > 1 else 0
+    else:
+        block["encoding"]["sensitivity"]["total"] = "1/2"
+        block["encoding"]["per_row"] = "1/2"
+    block["certificate"]["epsilon_upper"] = "1/1000"
+    block["epsilon"] = "1/1000"
+    rewrite(copy, manifest)
+    assert "certificates" in failed(copy)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("guarantee", "epsilon", "1/2"),
+        ("guarantee", "delta", "1/1000"),
+        ("guarantee", "adjacency", "substitution"),
+        ("guarantee", "protects", "everybody"),
+        ("guarantee", "statement", "perfectly private"),
+        ("receipt", "epsilon", "1/2"),
+        ("receipt", "protects", "everybody"),
+    ],
+)
+def test_another_guarantee_than_the_plan_s(copy, part, name, value):
+    manifest = manifest_of(copy)
+    manifest[part][name] = value
+    rewrite(copy, manifest)
+    assert "plan" in failed(copy)
+
+
+def test_a_smaller_epsilon_everywhere(copy):
+    manifest = manifest_of(copy)
+    for place in (manifest["guarantee"], manifest["receipt"], manifest["plan"]):
+        place["epsilon"] = "1/2"
+    manifest["guarantee"]["statement"] = manifest["guarantee"]["statement"].replace("=1 ", "=0.5 ")
+    rewrite(copy, manifest)
+    assert "certificates" in failed(copy)  # the blocks add up to more
+
+
+def test_a_changed_plan_whose_hash_was_left(copy):
+    manifest = manifest_of(copy)
+    manifest["plan"]["notes"] = ["trust us"]
+    (copy / "release.json").write_bytes(manifest_bytes(manifest))
+    assert failed(copy)["plan"] == "the plan is not the one that was hashed"
+
+
+def test_a_foreign_ledger_and_another_entry(published, copy, tmp_path):
+    other = Ledger.create(
+        tmp_path / "other" / "ledger.db",
+        dataset="clinic", epsilon=12, adjacency="add_remove",
+        unit=json.dumps(manifest_of(copy)["guarantee"]["unit"]),
+    )  # fmt: skip
+    assert set(failed(copy, ledger=other.path)) == {"ledger"}
+    manifest = manifest_of(copy)
+    manifest["period"] = "2026-W47"
+    rewrite(copy, manifest)
+    assert "ledger" in failed(copy, ledger=published[1])
+    manifest["ledger"] = None
+    rewrite(copy, manifest)
+    assert failed(copy, ledger=published[1])["ledger"] == "the release cites no ledger"
+
+
+def test_a_missing_ledger_is_a_failed_check(copy, tmp_path):
+    assert "there is no ledger" in failed(copy, ledger=tmp_path / "none.db")["ledger"]
+
+
+@pytest.mark.parametrize("key", ["plan", "cells", "guarantee", "files", "receipt", "software"])
+@pytest.mark.parametrize("value", [None, [], {}, "x", {"epsilon": {}}])
+def test_a_broken_manifest_fails_checks_without_a_traceback(copy, key, value):
+    manifest = manifest_of(copy)
+    manifest[key] = value
+    (copy / "release.json").write_text(json.dumps(manifest))
+    assert failed(copy)
+    del manifest[key]
+    (copy / "release.json").write_text(json.dumps(manifest))
+    assert failed(copy)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"dprelease": "release/9"}', "[" * 100_000])
+def test_no_manifest_at_all(copy, text):
+    (copy / "release.json").write_text(text)
+    with pytest.raises(VerificationError) as caught:
+        verify(copy)
+    assert caught.value.code == "DPR801"
+
+
+def test_the_text_form_marks_what_failed(copy):
+    (copy / "extra").write_bytes(b"")
+    text = str(verify(copy))
+    assert "FAIL files" in text
+    assert "ok   plan" in text
+    assert verify(copy).to_json()["ok"] is False
+
+
+def test_parquet_metadata_is_not_a_value(copy):
+    """Metadata differs between Arrow versions; it is covered by the hash, not compared."""
+    table = pq.read_table(copy / "data.parquet").replace_schema_metadata({b"a": b"b"})
+    pq.write_table(table, copy / "data.parquet")
+    rewrite(copy, manifest_of(copy))
+    assert failed(copy) == {}
+    assert isinstance(table, pa.Table)
