@@ -37,7 +37,7 @@ def of(family: str) -> list[tuple[GridRequest, GridLaw]]:
 def test_every_plan_offers_every_family_best_first() -> None:
     for request in PLANS[:20]:
         laws = grid_laws(request)
-        assert {law.family for law in laws} == set(FAMILIES)
+        assert {law.family for law in laws} >= set(FAMILIES)
         prices = [law.expected_error().average for law in laws]
         assert prices == sorted(prices)
 
