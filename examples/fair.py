@@ -1,7 +1,7 @@
 """Release a survey from pandas: plan, release, then charge a ledger and publish.
 
-Run it from the project's root: python examples/fair.py [FOLDER]
-The ledger and the public folder are made in FOLDER (default: fair-release).
+Run it: python examples/fair.py [FOLDER]
+The ledger goes to FOLDER/.dprelease, the release to FOLDER/public (default: here).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
     print(plan)
 
     # 6,366 answers and epsilon 2 in all: two releases of epsilon 1, then no more.
-    ledger = dp.create_ledger(folder / "ledger.db", SCHEMA, epsilon=2)
+    ledger = dp.create_ledger(folder / ".dprelease" / "fair.db", SCHEMA, epsilon=2)
     release = survey.dp.release(SCHEMA, ledger=ledger, period="final")
     print(release.to_pandas().T.to_string(header=False))
     tidy = release.table.to_pandas()
@@ -37,4 +37,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "fair-release"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."))

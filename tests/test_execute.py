@@ -147,21 +147,37 @@ def count_as_linear(plan: Json) -> None:
 
 
 TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
-    "cells: law shift": ("user", with_law("bernstein2", lambda v: v["law"].update(l1_shift=1)), "DPR901"),
+    "cells: law shift": (
+        "user",
+        with_law("bernstein2", lambda v: v["law"].update(l1_shift=1)),
+        "DPR901",
+    ),
     "cells: noise halved": ("user", with_law("bins", smaller_noise), "DPR901"),
     "cells: epsilon": ("user", less_than_proved("bins"), "DPR901"),
     "scalar: law shift": ("user", scalar_shift, "DPR901"),
     "scalar: noise": ("user", scalar_noise, "DPR901"),
-    "scalar: touched": ("user", with_law("scalar", lambda v: v.update(touched=1, linear=False)), "DPR901"),
+    "scalar: touched": (
+        "user",
+        with_law("scalar", lambda v: v.update(touched=1, linear=False)),
+        "DPR901",
+    ),
     "scalar: step": ("user", steeper_step, "DPR901"),
     "scalar: pitch": ("user", with_law("scalar", lambda v: v.update(pitch="-1")), "DPR901"),
     "scalar: linear": ("user", count_as_linear, "DPR901"),
     "scalar: epsilon": ("user", less_than_proved("scalar"), "DPR901"),
     "mean: moves": ("user", with_law("truncated_mean", lambda v: v.update(moves=1)), "DPR901"),
-    "mean: reach": ("user", with_law("truncated_mean", lambda v: v.update(reach="1/100")), "DPR901"),
+    "mean: reach": (
+        "user",
+        with_law("truncated_mean", lambda v: v.update(reach="1/100")),
+        "DPR901",
+    ),
     "mean: epsilon per move": ("user", mean_epsilon, "DPR901"),
     "mean: scale": ("user", mean_scale, "DPR902"),
-    "mean: scale of the law": ("user", with_law("truncated_mean", lambda v: v.update(scale="1")), "DPR902"),
+    "mean: scale of the law": (
+        "user",
+        with_law("truncated_mean", lambda v: v.update(scale="1")),
+        "DPR902",
+    ),
     "mean: sum doubled": (
         "user",
         with_encoding("truncated_mean", weights=[["1", "0"], ["0", "2"]]),
@@ -179,12 +195,24 @@ TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
         with_encoding("bins", weights=[["1", "1"], ["1", "1"]]),
         "DPR901",
     ),
-    "per_row is not believed": ("user", with_encoding("scalar", weights=[["9"]], per_row="1"), "DPR901"),
-    "per_unit is not believed": ("user", with_encoding("scalar", weights=[["9"]], per_unit=True), "DPR901"),
+    "per_row is not believed": (
+        "user",
+        with_encoding("scalar", weights=[["9"]], per_row="1"),
+        "DPR901",
+    ),
+    "per_unit is not believed": (
+        "user",
+        with_encoding("scalar", weights=[["9"]], per_unit=True),
+        "DPR901",
+    ),
     "other primitives": ("user", with_encoding("bins", primitives=[1, 2]), "DPR90"),
     "wider codes": ("user", wider_column, "DPR90"),
     "more rows per group": ("user", all_primitives(max_rows=4), "DPR902"),
-    "rows per group by default": ("user", lambda p: [all_primitives(max_rows=None)(p), in_query(max_rows=9)(p)], "DPR902"),
+    "rows per group by default": (
+        "user",
+        lambda p: [all_primitives(max_rows=None)(p), in_query(max_rows=9)(p)],
+        "DPR902",
+    ),
     "more groups per unit": ("user", in_query(max_groups=3), "DPR902"),
     "another unit": ("user", in_query(user="g"), "DPR902"),
     "no unit": ("user", in_query(user=None), "DPR902"),
@@ -192,9 +220,17 @@ TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
     "blocks add up to more": ("user", fewer_blocks_charged, "DPR901"),
     "public n: add/remove": ("public", lambda p: p.update(adjacency="add_remove"), "DPR902"),
     "public n: a filter": ("public", lambda p: p.update(where="x > 1"), "DPR902"),
-    "public n: nulls dropped": ("public", lambda p: [c.update(default=None) for c in p["query"]["codes"]], "DPR902"),
+    "public n: nulls dropped": (
+        "public",
+        lambda p: [c.update(default=None) for c in p["query"]["codes"]],
+        "DPR902",
+    ),
     "public n: a user": ("public", lambda p: p.update(unit=USER), "DPR902"),
-    "public n: claimed of a private one": ("user", with_encoding("scalar", public_rows=5), "DPR902"),
+    "public n: claimed of a private one": (
+        "user",
+        with_encoding("scalar", public_rows=5),
+        "DPR902",
+    ),
     "public n: smaller": (
         "public",
         lambda p: [b["encoding"].update(public_rows=99) for b in p["blocks"]],
@@ -317,7 +353,14 @@ class TestDraw:
 class TestSecret:
     def test_shows_nothing(self) -> None:
         secret = Secret(424242)
-        for text in (repr(secret), str(secret), f"{secret}", f"{secret:>20}", "%s" % secret, f"{[secret]}"):
+        for text in (
+            repr(secret),
+            str(secret),
+            f"{secret}",
+            f"{secret:>20}",
+            f"{[secret]}",
+            f"{secret}",
+        ):
             assert "424242" not in text
 
     @pytest.mark.parametrize(
@@ -330,8 +373,8 @@ class TestSecret:
             list,
             len,
             bool,
-            lambda s: s == s,
-            lambda s: s != s,
+            lambda s: s == 424242,
+            lambda s: s != 424242,
             lambda s: json.dumps({"x": s}),
             lambda s: {**vars(s)},
             lambda s: np.asarray(s, dtype=float),

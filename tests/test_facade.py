@@ -60,7 +60,13 @@ def test_wide_and_tidy_tables(frame):
     released = frame.dp.release(SCHEMA)
     wide, tidy = released.to_pandas(), released.table
     assert wide.shape == (1, 10)
-    assert list(wide)[:5] == ["mean_age", "variance_age", "mean_yrs_married", "mean_children", "had_affair"]
+    assert list(wide)[:5] == [
+        "mean_age",
+        "variance_age",
+        "mean_yrs_married",
+        "mean_children",
+        "had_affair",
+    ]
     assert tidy.column_names == [
         "statistic", "value", "lower", "upper", "expected_error", "mechanism", "block", "epsilon", "status",
     ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -16,14 +17,14 @@ from dprelease.query.bounded import BoundedQuery, Code, Fixed, GroupKeys, Primit
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit
 from dprelease.sensitivity import Bounds, recompute, row_moves, sensitivity, unit_bounds
-from fractions import Fraction
-
 from tests.planning.requests import asked, planned
 
 ONE = ((),)
 
 
-def encoding(weights: tuple[tuple[int, ...], ...], family: Family = "scalar", **more: object) -> Encoding:
+def encoding(
+    weights: tuple[tuple[int, ...], ...], family: Family = "scalar", **more: object
+) -> Encoding:
     made = Encoding(
         family, ("k",), tuple(f"cell {i}" for i in range(max(1, len(weights)))), (), weights, 0, 0
     )
@@ -34,7 +35,9 @@ def code(steps: int, default: int | None = None, column: str = "x") -> Fixed:
     return Fixed(column, GridSet(((0, steps),)), Fraction(1), default)
 
 
-def query(codes: tuple[Code, ...], primitives: tuple[Primitive, ...], **more: object) -> BoundedQuery:
+def query(
+    codes: tuple[Code, ...], primitives: tuple[Primitive, ...], **more: object
+) -> BoundedQuery:
     return replace(BoundedQuery((), GroupKeys((), ONE), codes, primitives), **more)  # type: ignore[arg-type]
 
 
@@ -111,12 +114,16 @@ class TestRowMoves:
         assert row_moves(task, encoding(((1, -1),)), (0, 1))[0] >= 1
 
     def test_a_bin_that_counts_in_two_cells_moves_both(self) -> None:
-        task = query((code(4),), (Primitive("between", 0, 0, 0, 1), Primitive("between", 0, 0, 2, 4)))
+        task = query(
+            (code(4),), (Primitive("between", 0, 0, 0, 1), Primitive("between", 0, 0, 2, 4))
+        )
         assert row_moves(task, encoding(((1, 0), (0, 1))), (0, 1)) == (1, 2)
         assert row_moves(task, encoding(((1, 0), (1, 0), (0, 1))), (0, 1)) == (2, 4)
 
     def test_overlapping_bins_add_up(self) -> None:
-        task = query((code(4),), (Primitive("between", 0, 0, 0, 2), Primitive("between", 0, 0, 2, 4)))
+        task = query(
+            (code(4),), (Primitive("between", 0, 0, 0, 2), Primitive("between", 0, 0, 2, 4))
+        )
         assert row_moves(task, encoding(((1, 0), (0, 1))), (0, 1)) == (2, 4)
 
     def test_a_default_beyond_the_range_counts(self) -> None:
@@ -182,7 +189,9 @@ class TestRecompute:
         ],
         ids=lambda w: ",".join(w),
     )
-    def test_a_query_that_keeps_more_than_declared_is_refused(self, wrong: dict[str, object]) -> None:
+    def test_a_query_that_keeps_more_than_declared_is_refused(
+        self, wrong: dict[str, object]
+    ) -> None:
         with pytest.raises(InternalError) as caught:
             self.claim(replace(self.TASK, **wrong))  # type: ignore[arg-type]
         assert caught.value.code == "DPR902"
@@ -251,7 +260,9 @@ class TestBounds:
 
     def test_persons_count_once_per_group(self) -> None:
         plan = planned(
-            ["count(persons)"], unit={"user": "who", "max_groups": 2, "max_rows_per_group": 9}, by=["g"]
+            ["count(persons)"],
+            unit={"user": "who", "max_groups": 2, "max_rows_per_group": 9},
+            by=["g"],
         )
         assert plan.blocks[0].encoding["sensitivity"]["total"] == "2"
 

@@ -134,7 +134,7 @@ def test_a_changed_cell_with_every_file_made_again_needs_the_ledger(published, c
     from dprelease import registry
     from dprelease.verification import _noised
 
-    for kind in stages.FORMATS + ("datapackage",):
+    for kind in (*stages.FORMATS, "datapackage"):
         for name, data in registry.load("formats", kind)(_noised(manifest), manifest).items():
             (copy / name).write_bytes(data)
     rewrite(copy, manifest)

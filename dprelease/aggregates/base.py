@@ -63,4 +63,4 @@ class Aggregate(Protocol):
 
 def aggregate_named(name: str) -> Aggregate:
     """Return the registered aggregate called `name`."""
-    return cast(Aggregate, registry.load("aggregates", name))
+    return cast("Aggregate", registry.load("aggregates", name))

@@ -24,6 +24,7 @@ Sources: semantics 7.1 (intervals by inversion); Fieller 1954 for the pivot of a
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -74,7 +75,7 @@ def _reaches(scores: tuple[float, ...], scale: float, level: float) -> tuple[flo
     """Return q for every cell of theta values."""
     edges = np.linspace(0.0, 1.0, _CELLS + 1)
     out = []
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in pairwise(edges):
         w = np.array([max(abs(u - a), abs(u - b)) for u in scores])
         out.append(scale * weighted_quantile(w, level) + float(w.sum()))
     return tuple(out)

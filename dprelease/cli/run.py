@@ -16,7 +16,9 @@ def run(
         str | None,
         typer.Option(help="Which period, e.g. 2013-W05; the name of the run where there is none."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the receipt only.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print the receipt and the folder only.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Release one period: charge the ledger, draw once, validate, publish.
@@ -48,7 +50,11 @@ def run(
     if as_json:
         print_json(result.to_json())
         return
-    out.print(Text(str(result.receipt)), soft_wrap=True)
-    out.print(Text.assemble("published ", (str(result.folder), "bold")), soft_wrap=True)
-    if "report.html" in result.files:
-        out.print(Text(f"open      {result.folder / 'report.html'}"), soft_wrap=True)
+    if quiet:  # else the progress has said both
+        out.print(Text(str(result.receipt)), soft_wrap=True)
+        out.print(Text(str(result.folder)), soft_wrap=True)
+    elif "report.html" in result.files:
+        out.print(
+            Text.assemble(("open      ", "bold"), str(result.folder / "report.html")),
+            soft_wrap=True,
+        )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from dprelease.errors import DpreleaseError, InternalError, SourceError
+from dprelease.errors import DpreleaseError, InternalError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,31 +69,34 @@ def guarded(command: Callable[P, None], *, spends: bool = False) -> Callable[P, 
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:  # noqa: BLE001 - its text may quote a row
-            _show(_unforeseen(error, spends=spends), as_json=bool(kwargs.get("as_json")))
+            _show(
+                _unforeseen(error),
+                as_json=bool(kwargs.get("as_json")),
+                spent="unknown" if spends else "nothing",
+            )
             raise typer.Exit(3 if spends else 1) from None
 
     return wrapped
 
 
-def _unforeseen(error: Exception, *, spends: bool) -> DpreleaseError:
+def _unforeseen(error: Exception) -> InternalError:
     place = None
     for frame, line in traceback.walk_tb(error.__traceback__):
         if (module := frame.f_globals.get("__name__", "")).startswith("dprelease"):
             place = f"{module}:{line}"
     reason = error.strerror if isinstance(error, OSError) else None
-    kind: type[DpreleaseError] = InternalError if spends else SourceError
-    return kind(
+    return InternalError(
         f"something failed that should not: {type(error).__name__}",
         where=place,
         why=reason or "details are not shown, they could quote a row",
         fix="check disk space and access rights; otherwise please report it, with this place",
-        code="DPR900",
     )
 
 
-def _show(error: DpreleaseError, *, as_json: bool) -> None:
+def _show(error: DpreleaseError, *, as_json: bool, spent: str | None = None) -> None:
+    state = spent or error.spent
     if as_json:
-        print_json(error.as_dict())
+        print_json({**error.as_dict(), "spent": state})
         return
     from rich.text import Text
 
@@ -102,9 +105,9 @@ def _show(error: DpreleaseError, *, as_json: bool) -> None:
     out.print(Text.assemble(("error: ", "bold red"), (lines[0], "bold")), soft_wrap=True)
     for line in lines[1:]:
         out.print(Text(line), soft_wrap=True)
-    spent = {
+    said = {
         "nothing": "nothing was spent",
         "charged": "the budget is spent; nothing is published",
         "unknown": "the budget may be spent: `dprelease ledger show` tells",
-    }[error.spent]
-    out.print(Text(f"  spent  {spent}"), soft_wrap=True)
+    }[state]
+    out.print(Text(f"  spent  {said}"), soft_wrap=True)

@@ -23,12 +23,9 @@ MARK = "curator only, never publish"
 class CuratorOnly(np.ndarray[Any, np.dtype[np.float64]]):
     """Per-instance numbers; made by this package only."""
 
-    def __array_wrap__(
-        self, array: Any, context: Any = None, return_scalar: bool = False
-    ) -> CuratorOnly:
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         # NumPy would turn a sum or a comparison into a bare scalar and lose the marking.
-        out: CuratorOnly = np.asarray(array).view(CuratorOnly)
-        return out
+        return np.asarray(array).view(CuratorOnly)
 
     def __getitem__(self, key: Any) -> Any:
         return np.asarray(np.asarray(self)[key]).view(CuratorOnly)

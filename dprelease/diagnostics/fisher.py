@@ -22,7 +22,6 @@ Sources  [BS] Lemma 4.1, for every set, in positive terms. Its equation 4 prints
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -110,10 +111,10 @@ def truncated(pieces: Pieces, scale: float) -> Support:
 
 def rectified(pieces: Pieces, scale: float) -> Support:
     """Return the law whose misses move to the nearest point of `pieces`."""
-    middles = [(b + c) / 2 for (_, b), (c, _) in zip(pieces, pieces[1:], strict=False)]
+    middles = [(b + c) / 2 for (_, b), (c, _) in pairwise(pieces)]
     walls = [-math.inf, *middles, math.inf]
     atoms: list[tuple[float, float]] = []
-    for (a, b), low, high in zip(pieces, walls, walls[1:], strict=False):
+    for (a, b), (low, high) in zip(pieces, pairwise(walls), strict=True):
         ends = [(low, high)] if a == b else [(low, a), (b, high)]
         atoms += [(x, y) for x, y in ends if x < y]
     kept = tuple((a, b) for a, b in pieces if a < b)

@@ -39,18 +39,28 @@ import numpy.typing as npt
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms import bounded_gaussian_curves as curves
 from dprelease.mechanisms.arguments import FloatArray, check_delta, float_scale
-from dprelease.mechanisms.bounded_gaussian_loss import Side, domain_pairs
-from dprelease.mechanisms.bounded_gaussian_scale import (
-    Reach,
-    SideList,
-    chen_hale_scale,
-    delta_scale,
-    exact_scale,
+from dprelease.mechanisms.bounded_gaussian_arguments import (
+    Answers,
+    Sensitivity,
+    as_argument,
+    check_chen_hale,
+    per_side,
+    ratios_of,
+    reach_of,
+    sensitivity_of,
+    sides_of,
 )
+from dprelease.mechanisms.bounded_gaussian_box import BoundedGaussianBoxLaw
+from dprelease.mechanisms.bounded_gaussian_cost import (
+    gdp_cost,
+    relaxed_scale,
+    worst_delta,
+    zcdp_cost,
+)
+from dprelease.mechanisms.bounded_gaussian_scale import Reach, chen_hale_scale, exact_scale
 from dprelease.mechanisms.bounded_gaussian_table import BoundedGaussianLaw
 from dprelease.mechanisms.bounded_laplace_table import POINT_LIMIT
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.mechanisms.normal_pieces import gaussian_delta
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive
 from dprelease.schema.domain import Box, Domain
@@ -58,8 +68,6 @@ from dprelease.schema.domain import Box, Domain
 __all__ = ["BoundedGaussian"]
 
 Rule = Literal["exact", "chen_hale"]
-Answers = Literal["hull", "domain"]
-Sensitivity = Fraction | tuple[Fraction, ...]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -93,7 +101,7 @@ class BoundedGaussian:
                 wrong length (DPR637), unknown `answers` (DPR633), or `answers="domain"` on a box
                 with gaps (DPR634).
         """
-        sides = _sides(domain)
+        sides = sides_of(domain)
         if answers not in ("hull", "domain"):
             raise ArgumentError(
                 "`answers` is neither hull nor domain", fix='use answers="hull"', code="DPR633"
@@ -105,11 +113,11 @@ class BoundedGaussian:
                 fix='use answers="hull"',
                 code="DPR634",
             )
-        scales = tuple(float_scale(s) for s in _per_side(scale, "scale", len(sides)))
+        scales = tuple(float_scale(s) for s in per_side(scale, "scale", len(sides)))
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "scale", scales[0] if len(set(scales)) == 1 else scales)
         object.__setattr__(self, "answers", answers)
-        known = None if sensitivity is None else _sensitivity(sensitivity, len(sides))
+        known = None if sensitivity is None else sensitivity_of(sensitivity, len(sides))
         object.__setattr__(self, "sensitivity", known)
         budget = None if epsilon is None else positive(epsilon, "epsilon")
         object.__setattr__(self, "epsilon", budget)
@@ -135,24 +143,24 @@ class BoundedGaussian:
             ArgumentError: as the constructor; invalid numbers (DPR605, DPR606, DPR631), an unknown
                 rule (DPR633), or a rule or delta without a proof for this request (DPR634).
         """
-        sides = _sides(domain)
+        sides = sides_of(domain)
         budget, slack = positive(epsilon, "epsilon"), check_delta(delta)
-        shift = _sensitivity(sensitivity, len(sides))
+        shift = sensitivity_of(sensitivity, len(sides))
         ones = (1.0,) * len(sides)
-        ratios = ones if scale_ratios is None else _ratios(scale_ratios, len(sides))
+        ratios = ones if scale_ratios is None else ratios_of(scale_ratios, len(sides))
         cls(domain, scale=1, answers=answers)
         if rule not in ("exact", "chen_hale"):
             raise ArgumentError(
                 "there is no such calibration rule", fix="use exact or chen_hale", code="DPR633"
             )
         if rule == "chen_hale":
-            _check_chen_hale(sides, shift, ratios, slack)
-            scale = chen_hale_scale(sides, float(_radius(shift)), float(budget))
+            radius = check_chen_hale(sides, shift, ratios, slack)
+            scale = chen_hale_scale(sides, float(radius), float(budget))
         else:
-            reach = _reach(domain, sides, shift, answers)
+            reach = reach_of(domain, sides, shift, answers)
             scale = exact_scale(sides, ratios, reach, float(budget))
             if slack > 0:
-                scale = _relaxed(sides, ratios, reach, float(budget), slack, scale)
+                scale = relaxed_scale(sides, ratios, reach, float(budget), slack, scale)
         return cls(
             domain,
             scale=tuple(scale * r for r in ratios),
@@ -165,11 +173,11 @@ class BoundedGaussian:
     def scales(self) -> tuple[float, ...]:
         """One scale per side."""
         many = self.scale
-        return many if isinstance(many, tuple) else (many,) * len(_sides(self.domain))
+        return many if isinstance(many, tuple) else (many,) * len(sides_of(self.domain))
 
     def loss(self, *, sensitivity: object) -> float:
         """Return the exact worst-case loss, in nats (float64 evaluation)."""
-        return self._reach(sensitivity).loss(_sides(self.domain), self.scales)
+        return self._reach(sensitivity).loss(sides_of(self.domain), self.scales)
 
     def delta(self, *, epsilon: object, sensitivity: object) -> float:
         """Return the hockey-stick divergence at `epsilon`, worst over hull answers.
@@ -180,7 +188,7 @@ class BoundedGaussian:
             ArgumentError: a box with gaps whose loss exceeds `epsilon` (DPR634).
         """
         budget = float(positive(epsilon, "epsilon", allow_zero=True))
-        return _delta(_sides(self.domain), self.scales, self._reach(sensitivity), budget)
+        return worst_delta(sides_of(self.domain), self.scales, self._reach(sensitivity), budget)
 
     def gdp(self, sensitivity: object) -> float:
         """Return mu such that the continuous law is mu-GDP, rounded up; intervals only.
@@ -188,16 +196,11 @@ class BoundedGaussian:
         Raises:
             ArgumentError: a side has a gap (DPR634).
         """
-        return _gdp(_sides(self.domain), self.scales, self._reach(sensitivity))
+        return gdp_cost(sides_of(self.domain), self.scales, self._reach(sensitivity))
 
     def zcdp(self, sensitivity: object) -> float:
         """Return rho such that the law is rho-zCDP, rounded up; the weaker bound on gaps."""
-        sides, reach = _sides(self.domain), self._reach(sensitivity)
-        rates = []
-        for side, s in zip(sides, self.scales, strict=True):
-            flat = side.span**2 / (8 * s**4)
-            rates.append(min(1 / (2 * s * s), flat) if side.is_interval else flat)
-        return _quadratic(sides, rates, reach) * (1 + 2.0**-50)
+        return zcdp_cost(sides_of(self.domain), self.scales, self._reach(sensitivity))
 
     def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return the density, vectorised over `x` and `location` (broadcast); 0 outside D.
@@ -227,16 +230,20 @@ class BoundedGaussian:
         """Return the variance of the released value per location (unit squared)."""
         return self._each(curves.variance, location)
 
-    def on_grid(self, step: object, *, sensitivity: object = None) -> UnitLaw:
+    def on_grid(
+        self, step: object, *, sensitivity: object = None
+    ) -> UnitLaw | BoundedGaussianBoxLaw:
         """Return the certified integer law on multiples of `step`, answers in the whole hull.
+
+        For a box, `step` is one number or one per side, and the proof is joint.
 
         Raises:
             ArgumentError: see `unit_law.on_grid`; and DPR634 after calibration with delta > 0,
                 because grid laws are purely private.
         """
-        count = len(_sides(self.domain))
+        count = len(sides_of(self.domain))
         known = self.sensitivity
-        shift = known if sensitivity is None else _sensitivity(sensitivity, count)
+        shift = known if sensitivity is None else sensitivity_of(sensitivity, count)
         budget = self.epsilon
         if shift is not None and (budget is None or sensitivity is not None):
             if known is not None and budget is None:
@@ -246,10 +253,19 @@ class BoundedGaussian:
                     fix="calibrate with delta=0",
                     code="DPR634",
                 )
-            budget = Fraction(self.loss(sensitivity=_plain(shift)))
-        only = self.domain if isinstance(self.domain, Domain) else self.domain.sides[0]
-        one = shift[0] if isinstance(shift, tuple) else shift
-        return on_grid(only, step, one, budget, self.grid_laws)
+            budget = Fraction(self.loss(sensitivity=as_argument(shift)))
+        if isinstance(self.domain, Domain):
+            one = shift[0] if isinstance(shift, tuple) else shift
+            return on_grid(self.domain, step, one, budget, self.grid_laws)
+        if shift is None or budget is None:
+            raise ArgumentError(
+                "a grid law needs a sensitivity and an epsilon",
+                why="this mechanism was built from its scale alone",
+                fix="use .calibrate(...), or pass on_grid(step=..., sensitivity=...)",
+                code="DPR627",
+            )
+        steps = tuple(positive(g, "step") for g in per_side(step, "step", count))
+        return BoundedGaussianBoxLaw.calibrate(self.domain, steps, shift, budget, self.scales)
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
@@ -259,7 +275,9 @@ class BoundedGaussian:
             ArgumentError: spikes are forbidden and the grid is too fine (DPR622).
         """
         # The loss is concave in the shift: splits over coordinates would add up to more.
-        if request.splits or (request.spikes and request.allowed.hull_steps >= POINT_LIMIT):
+        # A single allowed value needs no noise; other families serve it.
+        steps = request.allowed.hull_steps
+        if request.splits or (request.spikes and not 0 < steps < POINT_LIMIT):
             return []
         return [BoundedGaussianLaw.calibrate(request)]
 
@@ -269,7 +287,7 @@ class BoundedGaussian:
         return BoundedGaussianLaw.from_json(value)
 
     def _product(self, curve: Any, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        sides = _sides(self.domain)
+        sides = sides_of(self.domain)
         points, q = np.asarray(x, dtype=np.float64), np.asarray(location, dtype=np.float64)
         if isinstance(self.domain, Domain):
             out: FloatArray = curve(sides[0], points, q, self.scales[0])
@@ -285,7 +303,7 @@ class BoundedGaussian:
         return product
 
     def _each(self, curve: Any, location: npt.ArrayLike) -> FloatArray:
-        sides, q = _sides(self.domain), np.asarray(location, dtype=np.float64)
+        sides, q = sides_of(self.domain), np.asarray(location, dtype=np.float64)
         if isinstance(self.domain, Domain):
             out: FloatArray = curve(sides[0], q, self.scales[0])
             return out
@@ -293,167 +311,6 @@ class BoundedGaussian:
         return np.stack([curve(*part) for part in parts], axis=-1)
 
     def _reach(self, sensitivity: object) -> Reach:
-        sides = _sides(self.domain)
-        shift = _sensitivity(sensitivity, len(sides))
-        return _reach(self.domain, sides, shift, self.answers)
-
-
-def _sides(domain: object) -> SideList:
-    if isinstance(domain, Domain):
-        return (Side.of(domain),)
-    if isinstance(domain, Box):
-        return tuple(Side.of(side) for side in domain.sides)
-    raise ArgumentError(
-        "a bounded Gaussian needs a Domain or a Box",
-        fix="write dp.Domain(lower, upper, forbidden=[...]) or dp.Box([(a, b), (c, d)])",
-        code="DPR629",
-    )
-
-
-def _listed(value: object) -> list[object] | None:
-    """Return the elements of a list, tuple or array; None for a single number."""
-    if isinstance(value, np.ndarray):
-        return list(value.tolist()) if value.ndim == 1 else None
-    return list(value) if isinstance(value, list | tuple) else None
-
-
-def _plain(shift: Sensitivity) -> object:
-    return list(shift) if isinstance(shift, tuple) else shift
-
-
-def _per_side(value: object, name: str, count: int) -> list[object]:
-    """Return one value per side; a single one stands for all."""
-    many = _listed(value)
-    if many is None:
-        return [value] * count
-    if len(many) != count:
-        raise ArgumentError(
-            f"{name} has {len(many)} entries, the domain has {count} sides",
-            fix=f"give one number, or {count}",
-            code="DPR637",
-        )
-    return many
-
-
-def _sensitivity(value: object, count: int) -> Sensitivity:
-    if _listed(value) is None:
-        return positive(value, "sensitivity")
-    each = _per_side(value, "sensitivity", count)
-    shifts = tuple(positive(v, "sensitivity", allow_zero=True) for v in each)
-    if not any(shifts):
-        raise ArgumentError(
-            "every sensitivity is 0",
-            why="without sensitivity there is nothing to protect",
-            fix="give at least one coordinate a sensitivity above 0",
-            code="DPR606",
-        )
-    return shifts
-
-
-def _ratios(value: Sequence[object], count: int) -> tuple[float, ...]:
-    return tuple(float(positive(r, "scale_ratios")) for r in _per_side(value, "scale_ratios", count))
-
-
-def _reach(domain: Domain | Box, sides: SideList, shift: Sensitivity, answers: Answers) -> Reach:
-    if isinstance(shift, tuple):
-        if answers == "domain" and isinstance(domain, Domain):
-            shift = shift[0]
-        else:
-            return Reach(each=tuple(float(s) for s in shift))
-    if len(sides) > 1:
-        return Reach(radius=float(shift))
-    if answers == "hull" or sides[0].is_interval:
-        return Reach(each=(float(shift),))
-    only = domain if isinstance(domain, Domain) else domain.sides[0]
-    pairs = domain_pairs(only, shift)
-    if not pairs:
-        raise ArgumentError(
-            "no two answers are within the sensitivity of each other",
-            why="the domain consists of points further apart",
-            fix='use answers="hull"',
-            code="DPR634",
-        )
-    return Reach(pairs=tuple((float(s), float(t - s)) for s, t in pairs))
-
-
-def _radius(shift: Sensitivity) -> Fraction:
-    return shift[0] if isinstance(shift, tuple) else shift
-
-
-def _check_chen_hale(
-    sides: SideList, shift: Sensitivity, ratios: tuple[float, ...], slack: float
-) -> None:
-    reasons = [
-        (not all(side.is_interval for side in sides), "its theorems are for intervals"),
-        (isinstance(shift, tuple) and len(shift) > 1, "its sensitivity is one l2 number"),
-        (len(set(ratios)) > 1, "its noise has one scale"),
-        (slack > 0, "its guarantee is pure"),
-    ]
-    for holds, why in reasons:
-        if holds:
-            raise ArgumentError(
-                "rule chen_hale is not proved for this request",
-                why=why,
-                fix='use rule="exact"',
-                code="DPR634",
-            )
-
-
-def _distance(reach: Reach, sides: SideList) -> float:
-    """Return the largest shift of one coordinate."""
-    if reach.pairs is not None:
-        return max(c for _, c in reach.pairs)
-    return reach.shifts(sides)[0]
-
-
-def _quadratic(sides: SideList, rates: list[float], reach: Reach) -> float:
-    """Return the largest sum of rate_i c_i^2 within reach."""
-    if len(sides) == 1:
-        return rates[0] * _distance(reach, sides) ** 2
-    if reach.each is not None:
-        return sum(r * c * c for r, c in zip(rates, reach.shifts(sides), strict=True))
-    left, total = float(reach.radius or 0.0) ** 2, 0.0
-    for rate, side in sorted(zip(rates, sides, strict=True), key=lambda part: -part[0]):
-        used = min(left, side.width**2)
-        total, left = total + rate * used, left - used
-    return total
-
-
-def _gdp(sides: SideList, scales: tuple[float, ...], reach: Reach) -> float:
-    if not all(side.is_interval for side in sides):
-        raise ArgumentError(
-            "Gaussian DP is proved on intervals only",
-            why="across a gap the truncated law is not log-concave",
-            fix="use zcdp(sensitivity), which holds on unions too",
-            code="DPR634",
-        )
-    return math.sqrt(_quadratic(sides, [s**-2.0 for s in scales], reach)) * (1 + 2.0**-50)
-
-
-def _delta(sides: SideList, scales: tuple[float, ...], reach: Reach, epsilon: float) -> float:
-    if len(sides) == 1:
-        return sides[0].worst_hockey(_distance(reach, sides), scales[0], epsilon)
-    if reach.loss(sides, scales) <= epsilon:
-        return 0.0
-    return gaussian_delta(_gdp(sides, scales, reach), epsilon)
-
-
-def _relaxed(
-    sides: SideList,
-    ratios: tuple[float, ...],
-    reach: Reach,
-    epsilon: float,
-    delta: float,
-    pure: float,
-) -> float:
-    """Return the scale for (epsilon, delta), at most `pure`."""
-    if len(sides) == 1:
-        distance = _distance(reach, sides)
-    else:
-        distance = _gdp(sides, ratios, reach)
-    goal = delta * (1 - 1e-9)
-
-    def holds(scale: float) -> bool:
-        return _delta(sides, tuple(scale * r for r in ratios), reach, epsilon) <= goal
-
-    return delta_scale(holds, distance, epsilon, delta, pure)
+        sides = sides_of(self.domain)
+        shift = sensitivity_of(sensitivity, len(sides))
+        return reach_of(self.domain, sides, shift, self.answers)

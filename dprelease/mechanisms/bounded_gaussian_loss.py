@@ -133,9 +133,7 @@ class Side:
         spread = nodes.sum((gap - mean[:, None]) ** 2) / total
         return float(mean[0]) / scale**2, -float(spread[0]) / scale**4
 
-    def hockey(
-        self, start: FloatArray, shift: float, scale: float, epsilon: float
-    ) -> FloatArray:
+    def hockey(self, start: FloatArray, shift: float, scale: float, epsilon: float) -> FloatArray:
         """Return the divergence of p_(start + shift) from p_start at `epsilon`, per start.
 
         The integral over x > cut of p_s(x) (1 - e^(-k (x - cut))): positive terms only.

@@ -188,9 +188,7 @@ def _stationary(slope: Slope, cap: float, multiplier: float, start: float) -> fl
     return c
 
 
-def exact_scale(
-    sides: SideList, ratios: tuple[float, ...], reach: Reach, epsilon: float
-) -> float:
+def exact_scale(sides: SideList, ratios: tuple[float, ...], reach: Reach, epsilon: float) -> float:
     """Return the smallest verified scale with loss at most `epsilon`, up to 2**-40 relative."""
     low, high = reach.bracket(sides, ratios)
 
@@ -232,9 +230,7 @@ def scale_within(loss: Callable[[float], float], low: float, high: float, epsilo
     return 1 / math.sqrt(_illinois(excess, low**-2, high**-2, epsilon * 2.0**-40))
 
 
-def _illinois(
-    excess: Callable[[float], float], bad: float, good: float, tolerance: float
-) -> float:
+def _illinois(excess: Callable[[float], float], bad: float, good: float, tolerance: float) -> float:
     """Return an evaluated x between bad and good with -tolerance <= excess(x) <= 0.
 
     excess(bad) > 0 >= excess(good). The line is aimed half a tolerance inside the good side.

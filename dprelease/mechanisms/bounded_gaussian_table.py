@@ -85,9 +85,8 @@ class BoundedGaussianLaw:
             proved = law.certificate.epsilon_upper
             if proved <= request.epsilon:
                 return law
-            # The loss falls about as scale^-2: half the relative excess, and a little more.
-            excess = float(proved) / budget - 1
-            scale *= 1 + min(0.25, 0.55 * excess + 2.0 ** (attempt - 46))
+            # The loss falls about as scale^-2; and a little more each time.
+            scale *= math.sqrt(float(proved) / budget) * (1 + min(0.25, 2.0 ** (attempt - 46)))
         raise InternalError("a flat table did not certify")
 
     @property
@@ -163,12 +162,13 @@ class BoundedGaussianLaw:
 def decay_of(scale: float) -> int:
     """Return p for a scale in steps, rounded up: a slightly wider law, never a narrower one."""
     lost = Fraction(-math.expm1(-1 / scale**2))
-    return max(1, 2**_BITS - math.floor(2**_BITS * lost))
+    return max(1, (1 << _BITS) - math.floor((1 << _BITS) * lost))
 
 
 def _rate(p: int) -> float:
     """Return 1 / scale^2."""
-    return -math.log1p(-float(Fraction(2**_BITS - p, 2**_BITS)))
+    rate: float = -math.log1p(-float(Fraction(2**_BITS - p, 2**_BITS)))
+    return rate
 
 
 def _proposal(request: GridRequest) -> float:
@@ -205,7 +205,8 @@ def _table(allowed: GridSet, p: int) -> SymmetricTable:
 def _build(allowed: GridSet, p: int) -> SymmetricTable:
     out = np.ones(allowed.hull_steps + 1, dtype=np.int64)
     up = (1 << _BITS) - 1
-    w, ratio = 1 << top_bits(allowed), min(math.isqrt(p << _BITS) + 1, 1 << _BITS)
+    w: int = 1 << top_bits(allowed)
+    ratio = min(math.isqrt(p << _BITS) + 1, 1 << _BITS)
     for d in range(out.size):
         out[d] = w
         if w == 1:

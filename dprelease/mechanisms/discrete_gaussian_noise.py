@@ -86,7 +86,7 @@ class DiscreteGaussianNoise:
         for i in np.flatnonzero(~near).tolist():
             w, rest[i] = divmod((int(size[i]) * t - self.square) ** 2, divisor)
             whole[i] = min(w, 2**62)
-        kept = geometric_e(size.size, bits) >= whole
+        kept: npt.NDArray[np.bool_] = geometric_e(size.size, bits) >= whole
         hits = np.flatnonzero(kept)
         kept[hits] = bernoulli_exp(rest[hits], divisor, bits)
         return kept

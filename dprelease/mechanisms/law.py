@@ -34,6 +34,7 @@ from dprelease.schema.domain import GridSet
 __all__ = [
     "HULL_LIMIT",
     "Certificate",
+    "Criterion",
     "ExpectedError",
     "GridLaw",
     "GridRequest",
@@ -49,6 +50,7 @@ __all__ = [
 
 IntArray = npt.NDArray[np.int64]
 Loss = Literal["absolute", "squared"]
+Criterion = Literal["average", "worst"]
 
 HULL_LIMIT = 2**60
 """Largest absolute grid point, in steps: answers plus saturated noise stay inside int64."""
@@ -66,6 +68,7 @@ class GridRequest:
         spikes: False admits only laws without atoms at borders and gap edges.
         splits: one unit may touch several coordinates with L1 total `shift`: only laws whose
             loss is linear in the shift are admissible, and the hull caps nothing.
+        criterion: judge a law by its error averaged over answers, or by its worst answer.
     """
 
     allowed: GridSet
@@ -74,6 +77,7 @@ class GridRequest:
     loss: Loss = "absolute"
     spikes: bool = True
     splits: bool = False
+    criterion: Criterion = "average"
 
     def __post_init__(self) -> None:
         if self.shift < 1:
@@ -112,6 +116,10 @@ class ExpectedError:
 
     average: float
     worst: float
+
+    def by(self, criterion: Criterion) -> float:
+        """Return the figure a request is judged by."""
+        return self.average if criterion == "average" else self.worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +209,7 @@ class _Family(Protocol):
 
 
 def grid_laws(request: GridRequest) -> list[GridLaw]:
-    """Return the best law of every admissible built-in family, best average error first.
+    """Return the best law of every admissible built-in family, best by `criterion` first.
 
     A family that refuses the request (its grid too fine, its gaps too wide) counts only if no
     other one takes it.
@@ -219,7 +227,7 @@ def grid_laws(request: GridRequest) -> list[GridLaw]:
             refusals.append(refusal)
     if refusals and not laws:
         raise refusals[0]
-    return sorted(laws, key=lambda law: law.expected_error().average)
+    return sorted(laws, key=lambda law: law.expected_error().by(request.criterion))
 
 
 def law_from_json(value: dict[str, Any]) -> GridLaw:

@@ -34,7 +34,7 @@ from dprelease.mechanisms.law import ExpectedError, IntArray, Loss, choose_answe
 from dprelease.mechanisms.sampling import uniform_each
 from dprelease.schema.domain import GridSet
 
-__all__ = ["SymmetricTable", "top_bits", "worst_ratio"]
+__all__ = ["SymmetricTable", "loss_curve", "top_bits", "worst_ratio"]
 
 FloatArray = npt.NDArray[np.float64]
 _SLACK = 1 + Fraction(1, 2**48)
@@ -57,7 +57,11 @@ class SymmetricTable:
     @classmethod
     def of(cls, allowed: GridSet, weights: IntArray) -> SymmetricTable:
         """Return the table; `weights` has shape `(hull_steps + 1,)`, positive, not increasing."""
-        if weights.size != allowed.hull_steps + 1 or weights[-1] < 1 or (np.diff(weights) > 0).any():
+        if (
+            weights.size != allowed.hull_steps + 1
+            or weights[-1] < 1
+            or (np.diff(weights) > 0).any()
+        ):
             raise InternalError("a weight table is malformed")
         head = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(weights)])
         q = np.arange(allowed.lower, allowed.upper + 1, dtype=np.int64)
@@ -118,9 +122,7 @@ class SymmetricTable:
         highs = turn - self._first(y, lambda q: self.below(turn - q, y) >= alpha)
         return np.minimum(lows, highs), np.maximum(lows, highs)
 
-    def _first(
-        self, y: IntArray, holds: Callable[[IntArray], npt.NDArray[np.bool_]]
-    ) -> IntArray:
+    def _first(self, y: IntArray, holds: Callable[[IntArray], npt.NDArray[np.bool_]]) -> IntArray:
         """Return the smallest hull point where `holds` (monotone in q), else the upper end."""
         low = np.full(y.shape, self.allowed.lower, dtype=np.int64)
         high = np.full(y.shape, self.allowed.upper, dtype=np.int64)
@@ -173,25 +175,41 @@ def worst_ratio(table: SymmetricTable, reach: int) -> Fraction:
 
 def _one_way(weights: FloatArray, mass: FloatArray, reach: int) -> float:
     hull, worst = weights.size - 1, 0.0
-    window, size, last = mass, 1, reach
+    # Nothing lies beyond the hull: zeros there never win a maximum.
+    window, size, last = np.concatenate([mass, np.zeros(reach)]), 1, reach
     while last >= 1:
         while 2 * size <= min(last, reach - last):
             window, size = np.maximum(window[:-size], window[size:]), 2 * size
-        while size > last:
+        if size > last:  # the few distances left, one by one or in halves
             size //= 2
-            window = _window(mass, size)
+            window = _window(np.concatenate([mass, np.zeros(reach)]), size)
+            continue
         first = last - size + 1
         starts = np.arange(hull - first + 1)
         ratio = np.maximum.accumulate(weights[starts] / weights[np.minimum(starts + last, hull)])
-        # window[i] is the maximum of Z over i .. i + size - 1; its end is cut at the hull.
-        peak = window[np.minimum(starts + first, window.size - 1)]
-        worst = max(worst, float((ratio * peak / mass[starts]).max()))
+        worst = max(worst, float((ratio * window[starts + first] / mass[starts]).max()))
         last = first - 1
     return worst
 
 
 def _window(mass: FloatArray, size: int) -> FloatArray:
+    """Return the maximum of mass[i .. i + size - 1] per i; `size` a power of two."""
     window, width = mass, 1
     while width < size:
         window, width = np.maximum(window[:-width], window[width:]), 2 * width
     return window
+
+
+def loss_curve(table: SymmetricTable, reach: int) -> FloatArray:
+    """Return, for k = 0 .. reach, an upper bound of the loss at distances up to k, in nats."""
+    hull = table.weights.size - 1
+    mass, weights = table.mass.astype(np.float64), table.weights.astype(np.float64)
+    worst = np.ones(reach + 1)
+    for k in range(1, reach + 1):
+        steepest = np.maximum.accumulate(weights[: hull + 1 - k] / weights[k:])
+        for z in (mass, mass[::-1]):
+            worst[k] = max(worst[k], float((steepest * z[k:] / z[: hull + 1 - k]).max()))
+    out: FloatArray = np.maximum.accumulate(np.log(worst)) + 2.0**-47 * np.sign(
+        np.arange(reach + 1)
+    )
+    return out

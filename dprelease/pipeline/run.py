@@ -73,19 +73,11 @@ def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleaseP
     """Return the plan of one run; without `period`, of any run (its window left open)."""
     window = None
     if config.period is not None:
-        name = period or "2000-01-01"
         every = config.period.every
-        start, end = (
-            parse_period(name, every, config.period.timezone)
-            if period
-            else parse_period(_any_period(every), every, config.period.timezone)
-        )
+        # Any period's plan costs the same: the window is public and prices nothing.
+        start, end = parse_period(period or _EXAMPLES[every], every, config.period.timezone)
         window = (config.period.column, start, end)
     return stages.plan_release(config.schema, config.release, window=window, origin=config.origin)
-
-
-def _any_period(every: str) -> str:
-    return {"day": "2000-01-01", "week": "2000-W01", "month": "2000-01", "year": "2000"}[every]
 
 
 def run(
@@ -147,17 +139,16 @@ def _commit(request: Request, files: Mapping[str, bytes]) -> None:
             raise
 
 
+_EXAMPLES = {"day": "2013-02-01", "week": "2013-W05", "month": "2013-02", "year": "2013"}
+
+
 def _period_name(config: PipelineConfig, period: str | None) -> str:
     if config.period is not None and period is None:
         raise ConfigError(
             f"which {config.period.every}?",
             where=config.origin,
             why="this pipeline releases one period per run, and the period is its budget key",
-            fix="say it, e.g. `--period "
-            + {"day": "2013-02-01", "week": "2013-W05"}.get(
-                config.period.every, "2013-02" if config.period.every == "month" else "2013"
-            )
-            + "`, or use `dprelease schedule`",
+            fix=f"say it, e.g. `--period {_EXAMPLES[config.period.every]}`",
             code="DPR144",
         )
     return check_period_name(period or "once")

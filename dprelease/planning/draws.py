@@ -108,12 +108,14 @@ class ConstantDraw:
         return Fraction(0)
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
+        del bits  # nothing is drawn
         return np.full((exact.shape[0], 1), self.value, dtype=object)
 
     def cells(self, raw: Objects) -> Floats:
         return _floats(raw)
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
+        del level  # it is exact
         return _floats(raw), _floats(raw)
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
@@ -212,15 +214,17 @@ def steps_moved(s: Sensitivity, pitch: Fraction, step: Fraction, *, linear: bool
     """Return how many grid steps rounded answers move: in one group, or (linear) in all together.
 
     A group whose cell moves by the integer c moves by at most ceil(c pitch / step) steps. Over d
-    touched groups that is *not* ceil(total pitch / step): with pitch / step = q / p each ceiling
-    adds up to (p - 1) / p, so the sum is at most floor((q total + d (p - 1)) / p), and at most d
-    times the most of one group (semantics 2.3). Where nothing is rounded, p = 1 and it is q total.
+    groups that really move (at most the touched ones, at most one per cell step) the sum is *not*
+    ceil(total pitch / step): with pitch / step = q / p each ceiling adds up to (p - 1) / p, so it is
+    at most floor((q total + d (p - 1)) / p), and at most d times the most of one group (semantics
+    2.3). Where nothing is rounded, p = 1 and it is q total.
     """
     q, p = (pitch / step).as_integer_ratio()
     each = -(-s.in_group * q // p)
     if not linear:
         return each
-    return min(s.touched * each, (q * s.total + s.touched * (p - 1)) // p)
+    moving = min(s.touched, s.total)
+    return min(moving * each, (q * s.total + moving * (p - 1)) // p)
 
 
 _LINEAR = ("discrete_laplace", "rectified_laplace")

@@ -331,7 +331,7 @@ def _statistic_notes(query: Query, member: Member) -> tuple[str, ...]:
             f"over at most {m} row{'s' if m > 1 else ''} per {unit.column} and group, "
             f"and at most {unit.max_groups} group{'s' if unit.max_groups > 1 else ''} per {unit.column}"
         )
-    if member.statistic.column is not None and member.statistic.function not in ("histogram",):
+    if member.statistic.column is not None and member.statistic.function != "histogram":
         notes.append(f"rows are clamped to {member.statistic.column.domain or '[0, 1]'} before use")
     if member.statistic.function in ("variance", "std"):
         notes.append("population form (divided by n)")

@@ -1,4 +1,4 @@
-"""Holohan, Braghin, Antonatos & Mac Aonghusa: the bounded Laplace mechanism, Figure 1.
+"""Holohan, Antonatos, Braghin & Mac Aonghusa: the bounded Laplace mechanism, Figure 1.
 
 Bounding Laplace noise by resampling costs privacy, so the scale must grow: the noise has to be
 that of a smaller epsilon'. Figure 1 shows epsilon / epsilon' on an interval of length 1.

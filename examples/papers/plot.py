@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 
 __all__ = ["Line", "Panel", "figure_folder", "print_table", "save"]
@@ -57,8 +58,8 @@ def save(folder: Path, name: str, title: str, panels: Sequence[Panel]) -> Path:
     head = HEAD + LEGEND_ROW * math.ceil(len(labels) / per_row) + 6
     width, height = columns * WIDTH, head + HEIGHT * math.ceil(len(panels) / columns)
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-        f'font-family="system-ui, sans-serif" font-size="12" fill="#222">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"',
+        'font-family="system-ui, sans-serif" font-size="12" fill="#222">',
         f"<title>{escape(title)}</title>",
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
         f'<text x="14" y="22" font-size="15" font-weight="600">{escape(title)}</text>',
@@ -157,14 +158,12 @@ def _inside(x: float, y: float, window: tuple[float, float, float, float]) -> bo
     return left - 0.01 <= x <= right + 0.01 and top - 0.01 <= y <= base + 0.01
 
 
-def _path(
-    points: Sequence[tuple[float, float]], window: tuple[float, float, float, float]
-) -> str:
+def _path(points: Sequence[tuple[float, float]], window: tuple[float, float, float, float]) -> str:
     """Return path data; segments are cut at the window's edges, NaN breaks a line."""
     left, right, top, base = window
     data: list[str] = []
     pen: tuple[float, float] | None = None
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(points):
         enter, leave = 0.0, 1.0
         visible = not any(math.isnan(v) for v in (x0, y0, x1, y1))
         for start, step, low, high in ((x0, x1 - x0, left, right), (y0, y1 - y0, top, base)):

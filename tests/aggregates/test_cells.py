@@ -130,7 +130,9 @@ class TestVarianceBox:
     def test_both_ends_are_attained(self, sides: tuple[tuple[float, float], ...]) -> None:
         low, high = box(sides)
         bottom, top = bernstein_variance_box(low, high)
-        best_low, best_high = (f(bernstein_variance(inside(low, high, 41))) for f in (np.min, np.max))
+        best_low, best_high = (
+            f(bernstein_variance(inside(low, high, 41))) for f in (np.min, np.max)
+        )
         # refine around the stationary points on the faces where the maximum can lie
         for a, b in ((0, 2), (2, 0)):
             fine = np.repeat(low, 200_001, axis=0)

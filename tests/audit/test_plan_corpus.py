@@ -27,8 +27,9 @@ from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.secret import Secret
 from tests.planning.requests import asked
 
-PLANS = 130
-MANY = 3_000
+PLANS = 108
+MANY = 600
+CAP = 300
 EXPECTED_REFUSALS = {"DPR206", "DPR210", "DPR211", "DPR212", "DPR213"}
 
 
@@ -46,25 +47,32 @@ def gapped(pick: random.Random, low: float, high: float, widest: float) -> dict[
 
 def statistics(pick: random.Random) -> list[object]:
     low, high = 0.0, 10.0
-    count = gapped(pick, 0, 10_000, pick.choice([10, 2_000]))
+    count = gapped(pick, 0, CAP, pick.choice([10, 200]))
     count = {**count, "forbidden": [[int(a), int(b) + 1] for a, b in count["forbidden"]]}
     menu: list[object] = [
         "count",
         {"statistic": "count", "domain": count},
         {"statistic": "count", "spikes": pick.choice(["allow", "forbid"]), "domain": count},
         "sum(x)",
-        {"statistic": "sum(x)", "domain": gapped(pick, 0, 50_000, 9_000)},
+        {"statistic": "sum(x)", "domain": gapped(pick, 0, 900, 200)},
         "mean(x)",
         {"statistic": "mean(x)", "domain": gapped(pick, low, high, 2)},
-        {"statistic": "mean(x)", "domain": gapped(pick, 2, 7, 1), "spikes": "forbid"},
-        {"statistic": "mean(x)", "mechanism": "bounded_laplace"},
+        {
+            "statistic": "mean(x)",
+            "domain": {**gapped(pick, 2, 7, 1), "step": 0.01},
+            "spikes": "forbid",
+        },
+        {"statistic": "mean(x)", "mechanism": "bounded_laplace", "domain": {"step": 0.02}},
         "variance(x)",
         {"statistic": "variance(x)", "domain": gapped(pick, 0, 25, 3)},
         {"statistic": "std(x)", "domain": gapped(pick, 0, 5, 1)},
         "proportion(x > 4)",
         {"statistic": "proportion(x > 4)", "domain": {**gapped(pick, 0, 1, 0.3), "step": 0.01}},
         "histogram(x, [0, 2, 5, 10])",
-        {"statistic": "count", "mechanism": pick.choice(["staircase", "discrete_laplace", "rectified_laplace"])},
+        {
+            "statistic": "count",
+            "mechanism": pick.choice(["staircase", "discrete_laplace", "rectified_laplace"]),
+        },
         {"statistic": "sum(x)", "mechanism": pick.choice(["staircase", "bounded_laplace"])},
     ]
     chosen = pick.sample(menu, pick.randint(2, 5))
@@ -82,10 +90,10 @@ def request(number: int) -> dict[str, Any]:
         "epsilon": pick.choice([0.01, 0.1, 0.5, 1, 3, 10]),
         "loss": pick.choice(["absolute", "squared"]),
         "adjacency": pick.choice(["add_remove", "substitution"]),
-        "rows": {"max": 10_000, "expected": pick.choice([20, 400, 5_000])},
+        "rows": {"max": CAP, "expected": pick.choice([20, 100, 300])},
     }
     if kind == "public":
-        out |= {"adjacency": "substitution", "rows": {"exact": pick.choice([2, 9, 900])}}
+        out |= {"adjacency": "substitution", "rows": {"exact": pick.choice([2, 9, 60])}}
         out["x"] = {"kind": "number", "range": [0, 10], "step": 0.5, "nulls": {"default": 5}}
         return out
     if kind == "user":
@@ -103,16 +111,16 @@ def request(number: int) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def corpus() -> tuple[tuple[ReleasePlan, ...], Counter[str]]:
-    """Return the plans that exist, and how often which refusal came."""
-    plans, refused = [], Counter[str]()
+def corpus() -> tuple[dict[int, ReleasePlan], Counter[str]]:
+    """Return the plans that exist, by number, and how often which refusal came."""
+    plans: dict[int, ReleasePlan] = {}
+    refused = Counter[str]()
     for number in range(PLANS):
         try:
-            plans.append(make_plan(asked(**request(number))))
+            plans[number] = make_plan(asked(**request(number)))
         except PlanError as problem:
-            assert problem.where and problem.fix
-            refused[problem.code] += 1
-    return tuple(plans), refused
+            refused[problem.code if problem.where and problem.fix else "unexplained"] += 1
+    return plans, refused
 
 
 def synthetic(query: BoundedQuery, groups: int, exactly: int | None, label: int) -> execute.Exact:
@@ -132,7 +140,11 @@ def synthetic(query: BoundedQuery, groups: int, exactly: int | None, label: int)
             out[:, j] = sizes.sum(axis=0)
             continue
         both = codes[p.code]
-        part = both**p.power if p.kind == "power" else ((both >= p.low) & (both <= p.high)).astype(object)
+        part = (
+            both**p.power
+            if p.kind == "power"
+            else ((both >= p.low) & (both <= p.high)).astype(object)
+        )
         out[:, j] = (sizes * part).sum(axis=0)
     return Secret(out)
 
@@ -160,7 +172,8 @@ def violations(plan: ReleasePlan, table: pa.Table) -> int:
 
 
 def test_the_corpus_is_large_and_covers_what_it_says() -> None:
-    plans, refused = corpus()
+    made, refused = corpus()
+    plans = tuple(made.values())
     assert len(plans) >= 100
     assert set(refused) <= EXPECTED_REFUSALS
     assert {len(p.keys) for p in plans} >= {1, 2, 4, MANY}
@@ -178,27 +191,24 @@ def test_the_corpus_is_large_and_covers_what_it_says() -> None:
 
 
 def test_every_plan_passes_the_wall_and_adds_up() -> None:
-    for number, plan in enumerate(corpus()[0]):
-        asked_for = Fraction(str(request(number)["epsilon"])) if number == 0 else None
+    for number, plan in corpus()[0].items():
         charged = execute.check(plan)
         proved = [Fraction(b.certificate["epsilon_upper"]) for b in plan.blocks]
         assert all(p <= b.epsilon for p, b in zip(proved, plan.blocks, strict=True))
-        assert sum(proved, Fraction(0)) <= charged <= plan.epsilon <= 10
-        assert asked_for is None or plan.epsilon <= asked_for
+        assert sum(proved, Fraction(0)) <= charged <= plan.epsilon
+        assert plan.epsilon <= Fraction(str(request(number)["epsilon"]))
 
 
 def test_no_value_of_any_plan_leaves_its_domain_or_its_step() -> None:
     checked = wrong = 0
-    for label, plan in enumerate(corpus()[0]):
-        rounds = 1 if len(plan.keys) == MANY else 3
-        for turn in range(rounds):
-            exact = synthetic(plan.query, len(plan.keys), exact_size(plan), 1_000 * label + turn)
-            cells = execute.draw(plan, exact)
-            table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
-            checked += table.num_rows
-            wrong += violations(plan, table)
+    for label, plan in corpus()[0].items():
+        exact = synthetic(plan.query, len(plan.keys), exact_size(plan), label)
+        cells = execute.draw(plan, exact)
+        table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
+        checked += table.num_rows
+        wrong += violations(plan, table)
     assert wrong == 0
-    assert checked > 200_000
+    assert checked > 50_000
 
 
 def test_a_wrong_domain_or_step_is_noticed() -> None:
@@ -207,9 +217,7 @@ def test_a_wrong_domain_or_step_is_noticed() -> None:
         asked([{"statistic": "count", "domain": {"range": [0, 100], "forbidden": [[20, 80]]}}])
     )
     exact = synthetic(plan.query, 1, None, 3)
-    table = assemble(
-        plan.by, plan.keys, plan.statistics, plan.blocks, execute.draw(plan, exact)
-    )
+    table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, execute.draw(plan, exact))
     assert violations(plan, table) == 0
     for value in (50.0, 0.5, 101.0, float("nan")):
         moved = table.set_column(
@@ -220,8 +228,8 @@ def test_a_wrong_domain_or_step_is_noticed() -> None:
 
 @pytest.mark.parametrize("spikes", ["allow", "forbid"])
 def test_a_million_values_of_gapped_statistics(spikes: str) -> None:
-    """Each plan draws 250,000 groups or more at once: 10**6 values together with the corpus."""
-    groups = [f"k{i}" for i in range(125_000)]
+    """Two statistics of 250,000 groups, twice: 10**6 values."""
+    groups = [f"k{i}" for i in range(250_000)]
     domain = {"range": [0, 1_000], "forbidden": [[10, 25], [500, 501], [700, 990]]}
     plan = make_plan(
         asked(
@@ -236,5 +244,5 @@ def test_a_million_values_of_gapped_statistics(spikes: str) -> None:
     )
     exact = synthetic(plan.query, len(groups), None, 8)
     table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, execute.draw(plan, exact))
-    assert table.num_rows == 250_000
+    assert table.num_rows == 500_000
     assert violations(plan, table) == 0

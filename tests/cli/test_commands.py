@@ -163,9 +163,12 @@ def test_an_unforeseen_failure_shows_its_type_and_place_never_its_text(capsys, s
     assert caught.value.exit_code == status
     assert "CANARY" not in said.out + said.err
     assert "dprelease.numeric" in said.err
+    assert ("may be spent" if spends else "nothing was spent") in said.err
 
 
-@pytest.mark.parametrize("kind", sorted(set(errors.__all__) - {"DpreleaseError", "UnledgeredWarning"}))
+@pytest.mark.parametrize(
+    "kind", sorted(set(errors.__all__) - {"DpreleaseError", "UnledgeredWarning"})
+)
 def test_exit_status_is_the_error_class_s(kind, capsys):
     import typer
 
@@ -186,7 +189,17 @@ def test_exit_status_is_the_error_class_s(kind, capsys):
 
 
 def test_start_up_imports_nothing_heavy():
-    heavy = "duckdb great_expectations numpy pandas pyarrow pydantic scipy sqlglot yaml".split()
+    heavy = [
+        "duckdb",
+        "great_expectations",
+        "numpy",
+        "pandas",
+        "pyarrow",
+        "pydantic",
+        "scipy",
+        "sqlglot",
+        "yaml",
+    ]
     code = (
         "import sys; sys.argv = ['dprelease', '--help']\n"
         "import dprelease.cli\n"

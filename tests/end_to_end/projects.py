@@ -44,7 +44,9 @@ def tree(folder: Path) -> dict[str, bytes]:
     }
 
 
-def command(*arguments: object, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def command(
+    *arguments: object, folder: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own, in `folder`."""
     code = "import sys; from dprelease.cli import main; sys.argv[0] = 'dprelease'; main()"
     return subprocess.run(

@@ -83,7 +83,11 @@ def test_a_source_that_breaks_after_the_charge_is_not_quoted(tmp_path):
     data = bytearray(path.read_bytes())
     data[40 : len(data) // 2] = b"\xff" * (len(data) // 2 - 40)
     path.write_bytes(data)
-    pipeline.write_text(pipeline.read_text().replace("{csv: ../data/visits.csv}", "{parquet: ../data/visits.parquet}"))
+    pipeline.write_text(
+        pipeline.read_text().replace(
+            "{csv: ../data/visits.csv}", "{parquet: ../data/visits.parquet}"
+        )
+    )
     done = command("run", pipeline, "--period", "2026-W46", folder=tmp_path)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "DPR900" in done.stderr
@@ -139,7 +143,12 @@ def test_no_cell_of_a_frame_makes_a_release_raise(column, recwarn, capfd):
     assert np.isfinite(released.table.column("value").to_numpy()).all()
     assert released.validate().ok
     said = capfd.readouterr()
-    shown = [str(w.message) for w in recwarn] + [said.out, said.err, repr(released), str(released.receipt)]
+    shown = [str(w.message) for w in recwarn] + [
+        said.out,
+        said.err,
+        repr(released),
+        str(released.receipt),
+    ]
     assert not any(CANARY in text for text in shown)
 
 

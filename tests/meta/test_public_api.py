@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 
@@ -19,7 +20,11 @@ PUBLIC = {
 
 def python(code):
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
     )
 
 
@@ -108,3 +113,40 @@ def test_dangerous_names_stay_where_they_belong(word, allowed):
 
 def test_the_wall_stays_short():
     assert len((ROOT / "dprelease" / "execute.py").read_text().splitlines()) <= 200
+
+
+def test_every_command_that_a_message_names_exists():
+    """A fix that cannot be typed is no fix."""
+    from typer.main import get_command
+
+    from dprelease.cli import app
+
+    top = get_command(app).commands
+    pages = [*(ROOT / "dprelease").rglob("*.py"), ROOT / "README.md", ROOT / "ARCHITECTURE.md"]
+    named = {
+        match.groups()
+        for page in pages
+        for match in re.finditer(r"`dprelease ([a-z-]+)(?: ([a-z-]+))?", page.read_text("utf-8"))
+    }
+    assert ("ledger", "init") in named  # the control: something is found
+    for first, second in named:
+        assert first in top, first
+        below = getattr(top[first], "commands", None)
+        assert second is None or below is None or second in below, (first, second)
+
+
+def test_error_codes_belong_to_their_class():
+    """DPR2xx is a PlanError and so on: the exit status follows from the code alone."""
+    checked = 0
+    for path, tree in TREE.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                kind = getattr(dp.errors, node.func.id, None)
+                for keyword in node.keywords:
+                    if isinstance(kind, type) and keyword.arg == "code":
+                        for value in ast.walk(keyword.value):
+                            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                                hundred = kind.default_code[:4]
+                                assert value.value.startswith(hundred), (path, node.lineno)
+                                checked += 1
+    assert checked > 100

@@ -33,7 +33,9 @@ def replace(path, old, new):
 
 def test_the_stages_come_in_order_and_say_public_things(pipeline):
     told = []
-    result = run(pipeline, period=PERIOD, progress=lambda stage, detail: told.append((stage, detail)))
+    result = run(
+        pipeline, period=PERIOD, progress=lambda stage, detail: told.append((stage, detail))
+    )
     assert [stage for stage, _ in told] == [
         "plan", "preflight", "charge", "draw", "validate", "validate", "publish",
     ]  # fmt: skip
@@ -110,8 +112,10 @@ def test_a_damaged_arrow_file_is_a_source_error(pipeline):
         lambda root: (root / "data" / "visits.csv").write_text("patient_id\n1\n"),
         lambda root: replace(root / "schemas" / "clinic.yaml", "mean(age)", "mean(region)"),
         lambda root: replace(root / "schemas" / "clinic.yaml", "epsilon: 1", "epsilon: 100"),
-        lambda root: (root / "public").mkdir()
-        or (root / "public" / "clinic_weekly").symlink_to(root / "data"),
+        lambda root: (
+            (root / "public").mkdir()
+            or (root / "public" / "clinic_weekly").symlink_to(root / "data")
+        ),
     ],
     ids=["no file", "no column", "a category's mean", "too expensive", "a linked folder"],
 )

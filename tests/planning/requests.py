@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease import execute
+from dprelease.entropy import RandomBits
 from dprelease.planning.draws import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import PlannedBlock, ReleasePlan
-from dprelease.entropy import RandomBits
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.schema.table import TableSchema
@@ -69,9 +69,7 @@ PUBLIC_X = {"kind": "number", "range": [0, 10], "step": 0.5, "nulls": {"default"
 
 def public(statistics: object, n: int = 900, **kwargs: Any) -> ReleasePlan:
     """Return a plan over a public number of rows."""
-    return planned(
-        statistics, adjacency="substitution", rows={"exact": n}, x=PUBLIC_X, **kwargs
-    )
+    return planned(statistics, adjacency="substitution", rows={"exact": n}, x=PUBLIC_X, **kwargs)
 
 
 def drawn(

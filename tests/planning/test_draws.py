@@ -1,0 +1,151 @@
+"""Draws: what rounding adds to a spread-out shift, and truncated means at every released size."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprelease.entropy import ReplayBits
+from dprelease.errors import InternalError
+from dprelease.mechanisms.law import GridRequest, grid_laws
+from dprelease.numeric import floor_half_up
+from dprelease.planning.draws import MeanDraw, ScalarDraw, draw_from_json, steps_moved
+from dprelease.schema.domain import GridSet
+from dprelease.sensitivity import Sensitivity
+from tests.planning.requests import USER, planned
+
+
+def rounded_moves(in_group: int, total: int, touched: int, factor: int) -> int:
+    """Return the most steps that answers rounded to multiples of `factor` move, by enumeration."""
+    worst_of = [0] * (in_group + 1)
+    for d in range(in_group + 1):
+        worst_of[d] = max(
+            abs(floor_half_up(Fraction(q + d, factor)) - floor_half_up(Fraction(q, factor)))
+            for q in range(factor)
+        )
+    return max(
+        sum(worst_of[d] for d in parts)
+        for parts in itertools.product(range(in_group + 1), repeat=touched)
+        if sum(parts) <= total
+    )
+
+
+class TestStepsMoved:
+    @given(st.integers(1, 9), st.integers(1, 3), st.integers(1, 6), st.integers(0, 9))
+    def test_holds_by_enumeration_and_is_tight_but_for_the_last_step(
+        self, in_group: int, touched: int, factor: int, less: int
+    ) -> None:
+        total = max(in_group, in_group * touched - less)
+        s = Sensitivity(in_group, total, touched, touched)
+        pitch, step = Fraction(1, 7), Fraction(factor, 7)
+        got = steps_moved(s, pitch, step, linear=True)
+        most = rounded_moves(in_group, total, touched, factor)
+        assert most <= got <= most + touched - 1
+        alone = Sensitivity(in_group, in_group, 1, 1)
+        each = rounded_moves(in_group, in_group, 1, factor)
+        assert steps_moved(s, pitch, step, linear=False) == each
+        assert steps_moved(alone, pitch, step, linear=True) == each
+
+    def test_twin_the_rounded_total_is_too_little(self) -> None:
+        """Semantics 2.3: rounding every cell of a vector moves further than its L1 bound."""
+        s = Sensitivity(in_group=15_000, total=20_000, touched=2, moves=2)
+        naive = -(-s.total // 12)
+        assert rounded_split(9_997, 12) * 2 > naive
+        assert (
+            steps_moved(s, Fraction(1), Fraction(12), linear=True) >= rounded_split(9_997, 12) * 2
+        )
+
+    def test_the_planner_pays_for_it(self) -> None:
+        plan = planned(
+            [{"statistic": "sum(x)", "mechanism": "discrete_laplace"}],
+            x={"kind": "number", "range": [-5_000, 10_000], "step": 1},
+            adjacency="substitution",
+            by=["g"],
+        )
+        law = draw_from_json(plan.blocks[0].law)
+        assert isinstance(law, ScalarDraw)
+        s = Sensitivity(15_000, 20_000, 2, 2)
+        assert law.law.shift >= steps_moved(s, law.pitch, law.step, linear=law.linear)
+
+
+def rounded_split(cells: int, factor: int) -> int:
+    return max(
+        floor_half_up(Fraction(q + cells, factor)) - floor_half_up(Fraction(q, factor))
+        for q in range(factor)
+    )
+
+
+class TestLinear:
+    def scalar(self, *, splits: bool, family: str = "discrete_laplace") -> ScalarDraw:
+        request = GridRequest(GridSet(((0, 3),)), 5, Fraction(1), splits=splits)
+        law = next(law for law in grid_laws(request) if law.family == family)
+        one, zero = Fraction(1), Fraction(0)
+        return ScalarDraw(law, True, 5, 5, one, zero, one, zero)
+
+    SPREAD = Sensitivity(in_group=1, total=5, touched=5, moves=5)
+
+    def test_a_law_made_for_a_spread_shift(self) -> None:
+        assert self.scalar(splits=True).certify(self.SPREAD) <= 1
+
+    def test_twin_a_law_whose_hull_caps_the_shift(self) -> None:
+        """Five groups of hull 3: the certificate covers 3 steps of the 5 that a unit can move."""
+        law = self.scalar(splits=False)
+        assert law.law.certify().epsilon_upper <= 1
+        with pytest.raises(InternalError) as caught:
+            law.certify(self.SPREAD)
+        assert caught.value.code == "DPR901"
+
+    def test_twin_a_staircase_over_two_groups(self) -> None:
+        with pytest.raises(InternalError) as caught:
+            self.scalar(splits=False, family="staircase").certify(self.SPREAD)
+        assert caught.value.code == "DPR901"
+
+
+class TestMeanDraw:
+    def made(self) -> MeanDraw:
+        plan = planned(
+            [{"statistic": "mean(x)", "spikes": "forbid", "domain": {"step": 0.1}}],
+            unit=USER,
+            by=["g"],
+            rows={"max": 2_000, "expected": 100},
+        )
+        law = draw_from_json(plan.blocks[0].law)
+        assert isinstance(law, MeanDraw)
+        return law
+
+    def test_every_released_size_has_a_certified_law(self) -> None:
+        """Nothing about the released size may fail after the charge."""
+        law = self.made()
+        shifts = {law.shift(size) for size in range(2_001)}
+        assert len(shifts) < 60
+        for size in {law.shift(s): s for s in range(2_001)}.values():
+            made = law.law(size)
+            assert made.certify().epsilon_upper <= law.epsilon
+            assert made.shift >= min(law.reach / (max(1, size) * law.step), made.allowed.hull_steps)
+
+    def test_draws_and_boxes_stay_in_the_domain_whatever_the_table(self) -> None:
+        law = self.made()
+        exact = np.array(
+            [[0, 0], [1, 20], [5, 0], [10**9, 20 * 10**9], [40, 333]] * 40, dtype=object
+        )
+        raw = law.draw(exact, ReplayBits("mean"))
+        values = law.cells(raw)[:, 1]
+        assert ((values >= 0) & (values <= 10)).all()
+        low, high = law.box(raw, 0.95)
+        assert (low[:, 1] <= high[:, 1]).all()
+
+    @pytest.mark.parametrize(
+        "wrong", [{"moves": 1}, {"reach": Fraction(1, 9)}, {"epsilon": Fraction(-1)}]
+    )
+    def test_a_cheaper_one_is_refused(self, wrong: dict[str, object]) -> None:
+        law = self.made()
+        s = Sensitivity(in_group=3, total=6, touched=2, moves=2)
+        assert law.certify(s) <= 1
+        with pytest.raises(InternalError):
+            replace(law, **wrong).certify(s)  # type: ignore[arg-type]

@@ -1,0 +1,160 @@
+"""Bounded Gaussian by its definition, in 50 digits: nothing shared with `dprelease.mechanisms`.
+
+The normaliser is a difference of normal distribution functions, at a precision where that is fine,
+moments are numerical integrals, losses are the largest |log p_q - log p_r| over a list of pairs,
+and smallest scales come from plain bisection.
+
+Run as a script, this file rewrites `gaussian_values.json`, the frozen table of the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import mpmath as mp
+
+Pieces = Sequence[tuple[float, float]]
+TABLE = Path(__file__).with_name("gaussian_values.json")
+
+
+def mass(pieces: Pieces, q: float, s: float) -> mp.mpf:
+    """Return P(q + N(0, s^2) lands in the pieces)."""
+    total = mp.mpf(0)
+    for a, c in pieces:
+        low, high = (mp.mpf(a) - mp.mpf(q)) / mp.mpf(s), (mp.mpf(c) - mp.mpf(q)) / mp.mpf(s)
+        if low > 0:  # the tail beyond, not one minus it
+            low, high = -high, -low
+        total += mp.ncdf(high) - mp.ncdf(low)
+    return total
+
+
+def integral(pieces: Pieces, q: float, s: float, f: Any) -> mp.mpf:
+    """Return the integral of f times the density of the bounded law."""
+    total = mp.mpf(0)
+    for a, c in pieces:
+        marks = [mp.mpf(q) + k * mp.mpf(s) for k in (-30, -12, -6, -3, -1, 0, 1, 3, 6, 12, 30)]
+        nodes = [mp.mpf(a), *sorted(m for m in marks if a < m < c), mp.mpf(c)]
+        for u, v in pairwise(nodes):
+            total += mp.quad(
+                lambda x: f(x) * mp.exp(-((x - mp.mpf(q)) ** 2) / (2 * mp.mpf(s) ** 2)), [u, v]
+            )
+    return total / (mp.mpf(s) * mp.sqrt(2 * mp.pi)) / mass(pieces, q, s)
+
+
+def mean(pieces: Pieces, q: float, s: float) -> mp.mpf:
+    return integral(pieces, q, s, lambda x: x)
+
+
+def variance(pieces: Pieces, q: float, s: float) -> mp.mpf:
+    middle = mean(pieces, q, s)
+    return integral(pieces, q, s, lambda x: (x - middle) ** 2)
+
+
+def cdf(pieces: Pieces, x: float, q: float, s: float) -> mp.mpf:
+    left = [(a, min(c, x)) for a, c in pieces if a < x]
+    return mass(left, q, s) / mass(pieces, q, s) if left else mp.mpf(0)
+
+
+def pair_loss(pieces: Pieces, q: float, r: float, s: float) -> mp.mpf:
+    """Return the largest |log p_q(x) - log p_r(x)|: it is linear in x, so at an end."""
+    q, r, s = mp.mpf(q), mp.mpf(r), mp.mpf(s)
+    change = mp.log(mass(pieces, r, s) / mass(pieces, q, s))
+    ends = (mp.mpf(pieces[0][0]), mp.mpf(pieces[-1][1]))
+    return max(abs(((x - r) ** 2 - (x - q) ** 2) / (2 * s * s) + change) for x in ends)
+
+
+def hull_loss(pieces: Pieces, shift: float, s: float, starts: int = 5) -> mp.mpf:
+    """Return the largest pair loss over an even list of hull answers `shift` apart."""
+    low, high = mp.mpf(pieces[0][0]), mp.mpf(pieces[-1][1])
+    c = min(mp.mpf(shift), high - low)
+    room = high - low - c
+    points = [low + room * i / (starts - 1) for i in range(starts)]
+    return max(pair_loss(pieces, q, q + c, s) for q in points)
+
+
+def smallest_scale(pieces: Pieces, shift: float, epsilon: float) -> mp.mpf:
+    """Return the scale at which `hull_loss` falls to epsilon, by bisection."""
+    width = mp.mpf(pieces[-1][1]) - mp.mpf(pieces[0][0])
+    c = min(mp.mpf(shift), width)
+    low, high = mp.sqrt(c * width / epsilon / 4), mp.sqrt(2 * c * width / epsilon)
+    while high - low > high * mp.mpf(10) ** -18:
+        middle = (low + high) / 2
+        low, high = (low, middle) if hull_loss(pieces, shift, middle) <= epsilon else (middle, high)
+    return high
+
+
+def hockey_stick(pieces: Pieces, q: float, r: float, s: float, epsilon: float) -> mp.mpf:
+    """Return max over half-lines of P_q - e^epsilon P_r: the ratio is monotone in x."""
+    q, r, s = mp.mpf(q), mp.mpf(r), mp.mpf(s)
+    change = mp.log(mass(pieces, r, s) / mass(pieces, q, s))
+    cut = (q + r) / 2 + s * s * (mp.mpf(epsilon) - change) / (q - r)
+    parts = []
+    for a, c in pieces:
+        u, v = (max(mp.mpf(a), cut), mp.mpf(c)) if q > r else (mp.mpf(a), min(mp.mpf(c), cut))
+        if u < v:
+            parts.append((u, v))
+    if not parts:
+        return mp.mpf(0)
+    first, second = mass(parts, q, s) / mass(pieces, q, s), mass(parts, r, s) / mass(pieces, r, s)
+    return first - mp.exp(epsilon) * second
+
+
+UNIONS: list[Pieces] = [
+    [(0.0, 1.0)],
+    [(-3.0, 5.0)],
+    [(0.0, 4.0), (6.0, 12.0)],
+    [(0.0, 1e-6), (1.0, 1.001), (4.0, 4.01)],
+    [(0.0, 1.0), (999.0, 1000.0)],
+]
+
+
+def values() -> list[dict[str, Any]]:
+    """Return the frozen table: what is computed, from what, and the value in 20 digits."""
+    pick, out = random.Random("gaussian"), []
+    with mp.workdps(50):
+        for i in range(18):
+            pieces = UNIONS[i % len(UNIONS)]
+            low, high = pieces[0][0], pieces[-1][1]
+            width = high - low
+            q = low + width * round(pick.random(), 3)
+            s = width * float(f"{10 ** pick.uniform(-1.5, 1.5):.3g}")
+            x = low + width * round(pick.random(), 3)
+            c = width * float(f"{10 ** pick.uniform(-3, 0):.3g}")
+            at = {"pieces": pieces, "q": q, "s": s, "x": x, "c": c}
+            found = {
+                "mass": mass(pieces, q, s),
+                "mean": mean(pieces, q, s),
+                "variance": variance(pieces, q, s),
+                "cdf": cdf(pieces, x, q, s),
+                "loss": hull_loss(pieces, c, s, 2),
+            }
+            for name, value in found.items():
+                out.append(at | {"name": name, "value": mp.nstr(value, 20)})
+        for pieces, c, e in (
+            ([(0.0, 1.0)], 0.1, 1.0),
+            ([(0.0, 1.0)], 0.7, 0.01),
+            ([(0.0, 1.0)], 1e-6, 1e-6),
+            ([(-3.0, 5.0)], 8.0, 2.0),
+            ([(0.0, 4.0), (6.0, 12.0)], 0.5, 1.0),
+            ([(0.0, 1.0), (999.0, 1000.0)], 30.0, 3.0),
+        ):
+            value = smallest_scale(pieces, c, e)
+            out.append({"pieces": pieces, "c": c, "e": e, "name": "scale", "value": mp.nstr(value, 17)})
+        for q, r, s, e in ((0.3, 0.4, 0.2, 0.3), (0.9, 0.5, 0.1, 2.0), (0.5, 0.6, 0.3, 0.01)):
+            value = hockey_stick([(0, 1)], q, r, s, e)
+            out.append({"q": q, "r": r, "s": s, "e": e, "name": "delta", "value": mp.nstr(value, 20)})
+    return out
+
+
+def main() -> None:
+    rows = ",\n".join(json.dumps(row) for row in values())
+    TABLE.write_text(f"[\n{rows}\n]\n")
+
+
+if __name__ == "__main__":
+    main()
