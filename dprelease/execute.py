@@ -21,20 +21,17 @@ import numpy as np
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import RandomBits, SystemBits
-from dprelease.errors import InternalError, WithheldError
-from dprelease.planning.draws import RAW_LIMIT, Draw, MeanDraw, Objects, draw_from_json
+from dprelease.errors import InternalError, SourceError, WithheldError
+from dprelease.noised import Cells, decode, encode
+from dprelease.planning.draws import Draw, MeanDraw, Objects, draw_from_json
 from dprelease.planning.model import PlannedBlock, ReleasePlan
-from dprelease.query.bounded import BoundedQuery
+from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.secret import Secret
 from dprelease.sensitivity import Sensitivity, recompute
 
-__all__ = ["CELL_BYTES", "Engine", "Exact", "check", "decode", "draw", "width"]
-
-CELL_BYTES = 16
-"""Every noisy integer is stored in this many bytes, big-endian, two's complement."""
+__all__ = ["Engine", "Exact", "check", "check_size", "draw"]
 
 Exact = Secret[Objects]
-Cells = dict[str, tuple[tuple[int, ...], ...]]
 
 
 class Engine(Protocol):
@@ -98,6 +95,27 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
     )
 
 
+def check_size(plan: ReleasePlan, source: object, engine: Engine) -> None:
+    """Refuse, before the charge, a table without the declared public number of rows.
+
+    Under substitution all neighbours have equally many rows, so this count is not private.
+
+    Raises:
+        SourceError: the table has another number of rows (DPR508).
+    """
+    declared = {b.encoding["public_rows"] for b in plan.blocks} - {None}
+    if not declared:
+        return
+    count = BoundedQuery((), GroupKeys((), ((),)), (), (Primitive("rows", max_rows=1),))
+    if {int(engine.compute(source, count, b"").reveal_to_mechanism()[0, 0])} != declared:
+        raise SourceError(
+            "the table does not have the public number of rows that the schema declares",
+            why="its sums and variances are priced for exactly that number",
+            fix="correct `rows: {exact: ...}` in the schema, or leave it out",
+            code="DPR508",
+        )
+
+
 def draw(
     plan: ReleasePlan,
     exact: Exact,
@@ -127,15 +145,15 @@ def draw(
         )
     primitives = exact.reveal_to_mechanism()
 
-    def drawn() -> bytes:
-        parts = []
-        for block in plan.blocks:
-            cells = _cells(block.encoding, primitives, len(plan.keys))
-            raw = draw_from_json(block.law).draw(cells, source)
-            parts += [int(v).to_bytes(CELL_BYTES, "big", signed=True) for v in raw.ravel()]
-        return b"".join(parts)
+    # All that could go wrong happens before the transaction: inside it there is only drawing.
+    laws = [draw_from_json(b.law) for b in plan.blocks]
+    answers = [_cells(b.encoding, primitives, len(plan.keys)) for b in plan.blocks]
 
-    return decode(plan, drawn() if once is None else once(drawn))
+    def payload() -> bytes:
+        drawn = (law.draw(cells, source) for law, cells in zip(laws, answers, strict=True))
+        return b"".join(encode(raw) for raw in drawn)
+
+    return decode(plan, payload() if once is None else once(payload))
 
 
 def _cells(stored: Mapping[str, Any], primitives: Objects, groups: int) -> Objects:
@@ -160,28 +178,3 @@ def _cells(stored: Mapping[str, Any], primitives: Objects, groups: int) -> Objec
             )
         cells = (n * chosen[:, 1] - chosen[:, 0] * chosen[:, 0])[:, None]
     return cells
-
-
-def width(plan: ReleasePlan) -> int:
-    """Return the number of bytes of the plan's payload: a public constant."""
-    return CELL_BYTES * len(plan.keys) * sum(len(b.cells) for b in plan.blocks)
-
-
-def decode(plan: ReleasePlan, payload: bytes) -> Cells:
-    """Return the noisy integers of a committed payload, per block `(groups, cells)`."""
-    values = [
-        int.from_bytes(payload[i : i + CELL_BYTES], "big", signed=True)
-        for i in range(0, len(payload), CELL_BYTES)
-    ]
-    out: Cells = {}
-    at = 0
-    for block in plan.blocks:
-        n = len(block.cells)
-        out[block.name] = tuple(
-            tuple(values[at + g * n : at + (g + 1) * n]) for g in range(len(plan.keys))
-        )
-        at += n * len(plan.keys)
-    return out
-
-
-assert RAW_LIMIT < 1 << (8 * CELL_BYTES - 1)

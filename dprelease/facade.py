@@ -189,8 +189,8 @@ def release(
     source = as_source(data)
     engine = stages.engine_named("duckdb")
     request = _request(table, ledger, dataset, period)
+    stages.preflight(chosen, source, engine)
     if request is None:
-        engine.preflight(source, chosen.query)
         warnings.warn(
             "released without a ledger: nothing records the epsilon spent; pass ledger=, dataset= "
             "and period= for a durable, publishable release",
@@ -199,7 +199,6 @@ def release(
         )
         noised = stages.draw(chosen, source, engine, request=None)
     else:
-        engine.preflight(source, chosen.query)
         receipt = stages.charge(chosen, request)
         noised = stages.draw(chosen, source, engine, request=request, receipt=receipt)
     verdict = stages.validated(noised, great_expectations=False)

@@ -28,11 +28,30 @@ import pyarrow as pa
 
 from dprelease.aggregates.base import Floats, Reading, aggregate_named
 from dprelease.aggregates.encoding import Encoding
-from dprelease.planning.draws import Draw, draw_from_json
+from dprelease.planning.draws import RAW_LIMIT, Draw, Objects, draw_from_json
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.schema.domain import Domain
 
-__all__ = ["LEVEL", "TIDY", "Noised", "Receipt", "assemble"]
+__all__ = [
+    "CELL_BYTES",
+    "LEVEL",
+    "TIDY",
+    "Cells",
+    "Noised",
+    "Receipt",
+    "assemble",
+    "decode",
+    "encode",
+    "width",
+]
+
+Cells = dict[str, tuple[tuple[int, ...], ...]]
+"""Noisy integers per block, `(groups, cells)`."""
+
+CELL_BYTES = 16
+"""Every noisy integer is stored in this many bytes, big-endian, two's complement."""
+
+assert 1 << (8 * CELL_BYTES - 1) > RAW_LIMIT
 
 LEVEL = 0.95
 """Confidence level of the published intervals."""
@@ -196,3 +215,30 @@ def _publish(values: Floats, statistic: PlannedStatistic) -> Floats:
     clipped = np.clip(values, *domain.hull)
     k = allowed.nearest(np.floor(clipped * den / num + 0.5).astype(np.int64))
     return np.asarray(k.astype(np.float64) * num / den)
+
+
+def width(plan: ReleasePlan) -> int:
+    """Return the number of bytes of the plan's payload: a public constant."""
+    return CELL_BYTES * len(plan.keys) * sum(len(b.cells) for b in plan.blocks)
+
+
+def encode(raw: Objects) -> bytes:
+    """Return the fixed-width bytes of one block's noisy integers, `(groups, cells)`."""
+    return b"".join(int(v).to_bytes(CELL_BYTES, "big", signed=True) for v in raw.ravel())
+
+
+def decode(plan: ReleasePlan, payload: bytes) -> Cells:
+    """Return the noisy integers of a committed payload."""
+    values = [
+        int.from_bytes(payload[i : i + CELL_BYTES], "big", signed=True)
+        for i in range(0, len(payload), CELL_BYTES)
+    ]
+    out: Cells = {}
+    at = 0
+    for block in plan.blocks:
+        n = len(block.cells)
+        out[block.name] = tuple(
+            tuple(values[at + g * n : at + (g + 1) * n]) for g in range(len(plan.keys))
+        )
+        at += n * len(plan.keys)
+    return out

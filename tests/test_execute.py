@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import dprelease
-from dprelease import execute
+from dprelease import execute, noised
 from dprelease.entropy import ReplayBits, SystemBits
 from dprelease.errors import DpreleaseError, InternalError, WithheldError
 from dprelease.planning.model import ReleasePlan
@@ -318,8 +318,8 @@ class TestDraw:
                 return seen[0]
 
             got = execute.draw(plan, exact(plan, rows), once=keep)
-            assert len(seen[0]) == execute.width(plan) == 16 * 3 * 5
-            assert execute.decode(plan, seen[0]) == got
+            assert len(seen[0]) == noised.width(plan) == 16 * 3 * 5
+            assert noised.decode(plan, seen[0]) == got
 
     def test_committed_bytes_win_over_a_fresh_draw(self) -> None:
         plan = planned(["count"])
@@ -329,7 +329,7 @@ class TestDraw:
     def test_negative_integers_survive_the_payload(self) -> None:
         plan = planned(["count"])
         payload = (-(2**126)).to_bytes(16, "big", signed=True)
-        assert execute.decode(plan, payload) == {"count": ((-(2**126),),)}
+        assert noised.decode(plan, payload) == {"count": ((-(2**126),),)}
 
     def test_a_scatter_over_another_number_of_rows_is_withheld(self) -> None:
         plan = public(["variance(x)"], n=9)

@@ -47,7 +47,7 @@ def test_every_built_in_mechanism_loads() -> None:
 def test_an_unknown_name_offers_the_nearest_or_all() -> None:
     with pytest.raises(ArgumentError, match="did you mean `staircase`"):
         registry.load("mechanisms", "stair_case")
-    with pytest.raises(ArgumentError, match="known names: bounded_laplace"):
+    with pytest.raises(ArgumentError, match="known names: bounded_gaussian, bounded_laplace"):
         registry.load("mechanisms", "zzz")
 
 

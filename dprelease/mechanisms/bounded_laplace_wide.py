@@ -34,6 +34,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -276,7 +277,7 @@ class _Masses:
                     if self.low < edge <= last:
                         edges.add(edge)
             cuts = sorted(edges)
-            stretches = [(x, y - 1) for x, y in zip(cuts, cuts[1:], strict=False)]
+            stretches = [(x, y - 1) for x, y in pairwise(cuts)]
         heap = [(-self._ratio(x, y, reach), x, y) for x, y in stretches]
         heapq.heapify(heap)
         for _ in range(_MOST_SPLITS):
@@ -333,7 +334,7 @@ def _float_mass(allowed: GridSet, rate: float, q: IntArray, top: IntArray) -> Fl
 
 def accepts(allowed: GridSet, rate: float) -> bool:
     """Return whether noise lands in the allowed set often enough from everywhere in the hull."""
-    for (_, left), (right, _) in zip(allowed.runs, allowed.runs[1:], strict=False):
+    for (_, left), (right, _) in pairwise(allowed.runs):
         # Least in the gap where the two sides weigh alike; the middle within a factor of 2.
         q = np.linspace(left, right, 65).astype(np.int64)
         full = np.full_like(q, allowed.upper)
@@ -369,7 +370,7 @@ def _float_loss(allowed: GridSet, reach: int, rate: float) -> float:
         for a, b in allowed.runs:
             marks |= {min(max(e, allowed.lower), last) for e in (a, b, a - reach, b - reach)}
         cuts = sorted(marks)
-        parts = [np.linspace(x, y, 129).astype(np.int64) for x, y in zip(cuts, cuts[1:], strict=False)]
+        parts = [np.linspace(x, y, 129).astype(np.int64) for x, y in pairwise(cuts)]
         q = np.unique(np.concatenate([*parts, np.array(cuts, dtype=np.int64)]))
     full = np.full_like(q, allowed.upper)
 

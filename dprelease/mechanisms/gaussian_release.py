@@ -1,11 +1,11 @@
 """What rectified Gaussian and stochastic sign draw from: a grid answer plus discrete Gaussian noise.
 
 The answer is clamped to the hull, rounded to a public grid (R(q) = floor(q / step + shift), shift a
-constant, moves by at most ceil(sensitivity / step) steps), noised with an exact discrete Gaussian, and mapped by a
-fixed function of the noisy integer: post-processing.
+constant, moves by at most ceil(sensitivity / step) steps), noised with an exact discrete Gaussian,
+and mapped by a fixed function of the noisy integer: post-processing.
 
 Privacy. rho-zCDP with rho = ceil(sensitivity / step)^2 / (2 square), a rational number; `square`
-is scale^2 in steps squared, rounded up.
+is scale^2 in steps squared, rounded up (a step coarser than the scale means more noise).
 
 Units    the domain's unit outside, grid steps inside.
 Sources  `discrete_gaussian_noise.py`; `mechanisms.md` section 6 of the design.
@@ -62,7 +62,7 @@ class GaussianRelease:
         """Return the release whose noise has at least this scale.
 
         Raises:
-            ArgumentError: a step above the scale or below scale / 4096 (DPR624).
+            ArgumentError: a step below scale / 4096 (DPR624).
         """
         size = positive(step, "step")
         noise = DiscreteGaussianNoise(math.ceil((Fraction(scale) / size) ** 2))

@@ -132,7 +132,7 @@ class RectifiedGaussian:
 
         Raises:
             ArgumentError: the domain is infinite (DPR603), holds no grid point (DPR604), or the
-                step is above the scale or below scale / 4096 (DPR624).
+                step is below scale / 4096 (DPR624).
         """
         allowed = self.domain.on_grid(positive(step, "step"))
 

@@ -108,7 +108,7 @@ class StochasticSign:
         value is zero and -q is treated as q is: positive exactly when k + noise >= 0.
 
         Raises:
-            ArgumentError: the step is above the scale or below scale / 4096 (DPR624).
+            ArgumentError: the step is below scale / 4096 (DPR624).
         """
 
         def finish(raw: IntArray, size: Fraction) -> npt.NDArray[np.float64]:

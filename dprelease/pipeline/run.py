@@ -108,7 +108,7 @@ def run(
     engine = stages.engine_named(config.engine)
     if not ready:
         source = open_source(config.source)
-        engine.preflight(source, plan.query)
+        stages.preflight(plan, source, engine)
         tell("preflight", f"{source.name} opens and fits the schema")
     receipt = _charge(plan, request, config)
     tell("charge", str(receipt))

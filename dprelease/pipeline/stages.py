@@ -28,7 +28,7 @@ from dprelease.budget import refusals
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.engines.source import Source
 from dprelease.errors import ConfigError, WithheldError
-from dprelease.noised import Noised, Receipt, assemble
+from dprelease.noised import Noised, Receipt, assemble, decode, width
 from dprelease.numeric import plain
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
@@ -48,6 +48,7 @@ __all__ = [
     "draw",
     "engine_named",
     "plan_release",
+    "preflight",
     "software",
     "spent_at",
     "validated",
@@ -90,6 +91,16 @@ def plan_release(
 def engine_named(name: str) -> Any:
     """Return a new engine of the registered kind `name`."""
     return registry.load("engines", name)()  # type: ignore[operator]
+
+
+def preflight(plan: ReleasePlan, source: Source, engine: Any) -> None:
+    """Check by public metadata that the source fits the plan; spends nothing.
+
+    Raises:
+        SourceError: it does not open or fit (DPR50x), or has not the public size (DPR508).
+    """
+    engine.preflight(source, plan.query)
+    execute.check_size(plan, source, engine)
 
 
 def charge(plan: ReleasePlan, request: Request) -> Receipt:
@@ -162,12 +173,11 @@ def draw(
         payload = ledger.payload(key)
         if payload is None:
             exact = engine.compute(source, plan.query, ledger.salt(key.dataset))
-            width = execute.width(plan)
             cells = execute.draw(
-                plan, exact, once=lambda make: ledger.draw_once(key, make, width=width)
+                plan, exact, once=lambda make: ledger.draw_once(key, make, width=width(plan))
             )
         else:
-            cells = execute.decode(plan, payload)
+            cells = decode(plan, payload)
         assert receipt is not None
         paid = receipt
     table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)

@@ -233,7 +233,8 @@ def _cells(
 ) -> Candidate:
     noise = CellNoise.calibrate(s.total, epsilon)
     bins = encoding.family == "bins"
-    draw = CellDraw(noise, len(encoding.cells), encoding.upper if bins else None)
+    name = _pinned(block) or "discrete_laplace"
+    draw = CellDraw(noise, len(encoding.cells), encoding.upper if bins else None, name)
     if bins:
         error = noise.mean_abs() if loss == "absolute" else noise.variance()
         errors: tuple[float, ...] = (error,) * len(block.members)

@@ -238,10 +238,7 @@ class CellDraw:
     noise: CellNoise
     count: int
     upper: int | None = None
-
-    @property
-    def mechanism(self) -> str:
-        return "discrete_laplace"
+    mechanism: str = "discrete_laplace"  # or "rectified_laplace": raised to 0, it is both
 
     @property
     def noise_scale(self) -> float | None:
@@ -278,6 +275,7 @@ class CellDraw:
             "law": self.noise.to_json(),
             "count": self.count,
             "upper": upper,
+            "mechanism": self.mechanism,
         }
 
 
@@ -454,6 +452,7 @@ def draw_from_json(value: Mapping[str, Any]) -> Draw:
                 CellNoise.from_json(value["law"]),
                 value["count"],
                 None if upper is None else int(upper),
+                value["mechanism"],
             )
         case _:
             return MeanDraw(

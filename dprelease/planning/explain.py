@@ -74,7 +74,7 @@ def renderable(plan: ReleasePlan) -> RenderableType:
 
     table = Table(show_lines=False, header_style="bold", expand=False)
     for header in HEADERS:
-        right = header in ("ε",)
+        right = header == "ε"
         table.add_column(header, justify="right" if right else "left", overflow="fold")
     for row in rows(plan):
         table.add_row(*(Text(cell) for cell in row))

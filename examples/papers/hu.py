@@ -265,14 +265,13 @@ def learning() -> list[Run]:
     return rows
 
 
-def frontier(rows: list[Run], kind: str) -> tuple[list[float], list[float]]:
-    """Return the cheapest loss per accuracy: only points that no other of `kind` beats."""
-    points = sorted((r.loss, r.accuracy) for r in rows if r.kind == kind)
-    kept: list[tuple[float, float]] = []
-    for loss, accuracy in points:
-        if not kept or accuracy > kept[-1][1]:
-            kept.append((loss, accuracy))
-    return [loss for loss, _ in kept], [accuracy for _, accuracy in kept]
+def frontier(rows: list[Run], kind: str) -> list[Run]:
+    """Return the runs of `kind` that no cheaper one of it equals in accuracy, by rising loss."""
+    kept: list[Run] = []
+    for run in sorted((r for r in rows if r.kind == kind), key=lambda r: (r.loss, -r.accuracy)):
+        if not kept or run.accuracy > kept[-1].accuracy:
+            kept.append(run)
+    return kept
 
 
 def equal_accuracy(rows: list[Run]) -> list[tuple[object, ...]]:

@@ -53,6 +53,7 @@ def save(folder: Path, name: str, title: str, panels: Sequence[Panel]) -> Path:
     """Write `folder/name.svg` and return its path."""
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines))
     dashed = {line.label for panel in panels for line in panel.lines if line.dashed}
+    dotted = {line.label for panel in panels for line in panel.lines if line.dots}
     columns = min(2, len(panels))
     per_row = max(1, columns * WIDTH // LEGEND_COLUMN)
     head = HEAD + LEGEND_ROW * math.ceil(len(labels) / per_row) + 6
@@ -68,10 +69,10 @@ def save(folder: Path, name: str, title: str, panels: Sequence[Panel]) -> Path:
     for i, label in enumerate(labels):
         x, y = 14 + LEGEND_COLUMN * (i % per_row), HEAD + LEGEND_ROW * (i // per_row) + 8
         dash = ' stroke-dasharray="6 4"' if label in dashed else ""
-        out.append(
-            f'<path d="M{x} {y}h24" stroke="{colours[label]}" stroke-width="2.5"{dash}/>'
-            f'<text x="{x + 30}" y="{y + 4}">{escape(label)}</text>'
-        )
+        key = f'<path d="M{x} {y}h24" stroke="{colours[label]}" stroke-width="2.5"{dash}/>'
+        if label in dotted:
+            key = f'<circle cx="{x + 12}" cy="{y}" r="3.5" fill="{colours[label]}"/>'
+        out.append(f'{key}<text x="{x + 30}" y="{y + 4}">{escape(label)}</text>')
     for i, panel in enumerate(panels):
         out.append(
             f'<g transform="translate({WIDTH * (i % columns)} {head + HEIGHT * (i // columns)})">'

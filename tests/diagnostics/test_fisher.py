@@ -40,7 +40,9 @@ def test_the_frozen_table_is_what_its_script_computes() -> None:
 
 
 @pytest.mark.parametrize(
-    "row", [r for r in ROWS if r["quantity"] == "eta"], ids=lambda r: "-".join(list(r.values())[1:5])
+    "row",
+    [r for r in ROWS if r["quantity"] == "eta"],
+    ids=lambda r: "-".join(list(r.values())[1:5]),
 )
 def test_eta_matches_the_reference(row: dict[str, str]) -> None:
     m = law(row["kind"], row["ends"], float(row["scale"]))

@@ -71,7 +71,7 @@ def test_curves_are_vectorised_and_zero_outside() -> None:
 
 def test_a_box_is_the_product_of_its_sides() -> None:
     m = BoundedGaussian(BOX, scale=[2, 3])
-    first, second = (BoundedGaussian(d, scale=s) for d, s in zip(BOX.sides, (2, 3)))
+    first, second = (BoundedGaussian(d, scale=s) for d, s in zip(BOX.sides, (2, 3), strict=False))
     x, q = np.array([[2.0, 3.0], [4.0, 8.5], [11.0, 3.0]]), np.array([1.0, 9.0])
     for name in ("pdf", "cdf", "survival"):
         wanted = getattr(first, name)(x[:, 0], 1.0) * getattr(second, name)(x[:, 1], 9.0)
@@ -84,7 +84,9 @@ def test_a_box_is_the_product_of_its_sides() -> None:
 
 
 class TestDelta:
-    @pytest.mark.parametrize("domain", [Domain(0, 1), Domain(0, 1, forbidden=[(0.4, 0.7)])], ids=str)
+    @pytest.mark.parametrize(
+        "domain", [Domain(0, 1), Domain(0, 1, forbidden=[(0.4, 0.7)])], ids=str
+    )
     def test_the_worst_location_over_the_hull(self, domain: Domain) -> None:
         m = BoundedGaussian(domain, scale=0.2)
         for epsilon, shift in ((0.1, 0.1), (0.5, 0.1), (1.0, 0.3)):
@@ -216,9 +218,12 @@ class TestOnGrid:
 
 def test_sensitivity_may_be_a_list_of_one() -> None:
     one = BoundedGaussian.calibrate(GAPPED, sensitivity=[0.5], epsilon=1, answers="domain")
-    assert one.scale == BoundedGaussian.calibrate(
-        GAPPED, sensitivity=Fraction(1, 2), epsilon=1, answers="domain"
-    ).scale
+    assert (
+        one.scale
+        == BoundedGaussian.calibrate(
+            GAPPED, sensitivity=Fraction(1, 2), epsilon=1, answers="domain"
+        ).scale
+    )
     assert one.on_grid(0.1).certificate.epsilon_upper == 1
 
 
@@ -286,9 +291,9 @@ def test_more_invalid_arguments() -> None:
             BoundedGaussian(BOX, scale=1).pdf(bad, [1, 2])
         assert caught.value.code == "DPR637"
     islands = Domain.from_pieces([(0, 0), (5, 6)])
+    many = BoundedGaussian(Box([GAPPED] * 11), scale=1)
     with pytest.raises(ArgumentError) as caught:
-        many = Box([GAPPED] * 11)
-        BoundedGaussian(many, scale=1).loss(sensitivity=1)
+        many.loss(sensitivity=1)
     assert caught.value.code == "DPR634"
     assert BoundedGaussian(islands, scale=1).loss(sensitivity=6) > 0
     points = Domain.from_pieces([(0, 0), (5, "5.1"), (9, 9)])

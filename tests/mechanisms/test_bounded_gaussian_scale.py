@@ -33,7 +33,9 @@ def random_domain(pick: random.Random, gaps: int) -> Domain:
     while len(ends) < 2 * gaps + 2:
         ends = sorted({round(pick.uniform(0, 1), 4) for _ in range(2 * gaps + 2)})
     factor = 10 ** pick.randint(-3, 3)
-    return Domain.from_pieces([(a * factor, b * factor) for a, b in zip(ends[::2], ends[1::2])])
+    return Domain.from_pieces(
+        [(a * factor, b * factor) for a, b in zip(ends[::2], ends[1::2], strict=False)]
+    )
 
 
 @pytest.mark.parametrize("part", range(6))
@@ -94,9 +96,7 @@ def test_answers_inside_the_domain_use_exact_pairs() -> None:
                 if 0 < abs(q - p) <= shift * (1 + 1e-12)
             )
         assert m.loss(sensitivity=shift) == pytest.approx(brute, rel=1e-9)
-        tight = BoundedGaussian.calibrate(
-            islands, sensitivity=shift, epsilon=1, answers="domain"
-        )
+        tight = BoundedGaussian.calibrate(islands, sensitivity=shift, epsilon=1, answers="domain")
         assert tight.loss(sensitivity=shift) <= 1
         assert tight.loss(sensitivity=shift) >= 1 - 1e-9
 
@@ -112,7 +112,7 @@ def brute_box_loss(widths: list[float], scales: list[float], radius: float, coun
             rest *= math.sin(a)
         c.append(rest)
         total = 0.0
-        for w, s, d in zip(widths, scales, c):
+        for w, s, d in zip(widths, scales, c, strict=False):
             d = min(d, w)
             lead = (2 * w * d - d * d) / (2 * s * s)
             ratio = reference.mass([(0, w)], d, s) / reference.mass([(0, w)], 0, s)
@@ -124,7 +124,7 @@ def brute_box_loss(widths: list[float], scales: list[float], radius: float, coun
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_chen_hale_reproduces_table_1(epsilon: float) -> None:
     """[BG] prints 84.3 for epsilon = 1; its own rule gives 84.38."""
-    printed = dict(zip(EPSILONS, [857.52, 170.27, 84.38, 55.77, 41.47, 32.90, 27.20]))
+    printed = dict(zip(EPSILONS, [857.52, 170.27, 84.38, 55.77, 41.47, 32.90, 27.20], strict=False))
     m = BoundedGaussian.calibrate(GRAPH, sensitivity=20**0.5, epsilon=epsilon, rule="chen_hale")
     assert m.scale**2 == pytest.approx(printed[epsilon], abs=0.0051)
     assert m.loss(sensitivity=20**0.5) < epsilon
@@ -132,7 +132,7 @@ def test_chen_hale_reproduces_table_1(epsilon: float) -> None:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_exact_rule_needs_a_third_of_that_variance(epsilon: float) -> None:
-    wanted = dict(zip(EPSILONS, [290.9, 61.40, 32.34, 22.46, 17.41, 14.32, 12.21]))
+    wanted = dict(zip(EPSILONS, [290.9, 61.40, 32.34, 22.46, 17.41, 14.32, 12.21], strict=False))
     m = BoundedGaussian.calibrate(GRAPH, sensitivity=20**0.5, epsilon=epsilon)
     assert m.scale**2 == pytest.approx(wanted[epsilon], abs=0.006)
     brute = brute_box_loss([10, 8], [m.scale] * 2, 20**0.5, 121)
@@ -163,7 +163,7 @@ def test_per_coordinate_sensitivities_add_up() -> None:
     m = BoundedGaussian.calibrate(box, sensitivity=[0.2, 7], epsilon=2, scale_ratios=[1, 4])
     parts = [
         BoundedGaussian(side, scale=s).loss(sensitivity=c)
-        for side, s, c in zip(box.sides, m.scales, (0.2, 7))
+        for side, s, c in zip(box.sides, m.scales, (0.2, 7), strict=False)
     ]
     assert m.loss(sensitivity=[0.2, 7]) == pytest.approx(sum(parts), rel=1e-12)
     assert sum(parts) <= 2
@@ -187,7 +187,7 @@ def test_sides_with_gaps_are_tried_at_both_ends() -> None:
     sides = tuple(Side.of(d) for d in box.sides)
     one_way = Reach(radius=0.4).loss(sides, m.scales)
     for turn in itertools.product((0, 1), repeat=2):
-        turned = tuple(s.mirror if t else s for s, t in zip(sides, turn))
+        turned = tuple(s.mirror if t else s for s, t in zip(sides, turn, strict=False))
         assert Reach(radius=0.4).loss(turned, m.scales) == pytest.approx(one_way, rel=1e-9)
     parts = [side.upward(0.4 / math.sqrt(2), m.scales[0]) for side in sides]
     mirrored = [side.mirror.upward(0.4 / math.sqrt(2), m.scales[0]) for side in sides]
@@ -226,9 +226,9 @@ class TestErrata:
 
         with mp.workdps(40):
             points = [ratio(0.01 * i) for i in range(101)]
-            bends = [a + b - 2 * m for a, m, b in zip(points, points[1:], points[2:])]
+            bends = [a + b - 2 * m for a, m, b in zip(points, points[1:], points[2:], strict=False)]
             logs = [mp.log(p) for p in points]
-            log_bends = [a + b - 2 * m for a, m, b in zip(logs, logs[1:], logs[2:])]
+            log_bends = [a + b - 2 * m for a, m, b in zip(logs, logs[1:], logs[2:], strict=False)]
         assert max(bends) > 1e-6
         assert max(log_bends) < 0
 

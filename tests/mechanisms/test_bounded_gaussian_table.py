@@ -137,7 +137,9 @@ def test_when_it_is_offered() -> None:
     with pytest.raises(ArgumentError) as caught:
         BoundedGaussian.grid_laws(GridRequest(huge, 1, one, spikes=False))
     assert caught.value.code == "DPR622"
-    (point,) = BoundedGaussian.grid_laws(GridRequest(GridSet.from_runs([(3, 3)]), 1, one, spikes=False))
+    (point,) = BoundedGaussian.grid_laws(
+        GridRequest(GridSet.from_runs([(3, 3)]), 1, one, spikes=False)
+    )
     assert point.pmf(3) == {3: 1}
     assert point.certificate.ratio == 1
 

@@ -68,8 +68,7 @@ def test_loss_by_enumeration_is_never_more_than_certified(runs, shift, epsilon):
     request = GridRequest(allowed, shift, epsilon, spikes=False)
     try:
         law = BoundedLaplaceWideLaw.calibrate(request)
-    except ArgumentError as refused:
-        assert refused.code == "DPR627"
+    except ArgumentError:  # gaps too wide for rejection: DPR627, tested below
         return
     true = brute_loss(allowed.runs, law.rate, request.reach)
     assert law.certificate.epsilon_upper <= epsilon

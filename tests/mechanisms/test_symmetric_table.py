@@ -79,14 +79,14 @@ def test_shorter_distances_are_checked_too() -> None:
 
 
 def test_answers_in_gaps_are_checked_too() -> None:
-    table = table_of([(0, 2), (20, 26)], [6])
+    table = table_of([(0, 2), (20, 6)], [6])
     inside = {q: p for q, p in pmfs(table).items() if q in table.allowed}
     assert worst_ratio(table, 2) > 2 * brute_ratio(inside, 2)
     assert worst_ratio(table, 2) >= brute_ratio(pmfs(table), 2)
 
 
 def test_draws_intervals_and_errors() -> None:
-    table = table_of([(0, 5), (9, 12)], [7])
+    table = table_of([(0, 5), (9, 3)], [7])
     bits = ReplayBits("table")
     for q in (0, 7, 12):
         drawn = table.draw(np.full(20_000, q, dtype=np.int64), bits)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from dprelease import execute
+from dprelease import noised
 from dprelease.engines.source import as_source
 from dprelease.errors import ConfigError, InternalError
 from dprelease.pipeline import stages
@@ -89,7 +89,7 @@ def test_each_draw_is_new_and_each_unledgered_salt_is_fresh(drawn):
     assert again[0].cells != again[1].cells
     assert len(set(salts)) == 2
     assert all(len(s) == 32 for s in salts)
-    assert execute.width(drawn.plan) == 16 * sum(len(b.cells) for b in drawn.plan.blocks)
+    assert noised.width(drawn.plan) == 16 * sum(len(b.cells) for b in drawn.plan.blocks)
 
 
 def test_versions_are_listed():

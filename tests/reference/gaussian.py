@@ -144,10 +144,14 @@ def values() -> list[dict[str, Any]]:
             ([(0.0, 1.0), (999.0, 1000.0)], 30.0, 3.0),
         ):
             value = smallest_scale(pieces, c, e)
-            out.append({"pieces": pieces, "c": c, "e": e, "name": "scale", "value": mp.nstr(value, 17)})
+            out.append(
+                {"pieces": pieces, "c": c, "e": e, "name": "scale", "value": mp.nstr(value, 17)}
+            )
         for q, r, s, e in ((0.3, 0.4, 0.2, 0.3), (0.9, 0.5, 0.1, 2.0), (0.5, 0.6, 0.3, 0.01)):
             value = hockey_stick([(0, 1)], q, r, s, e)
-            out.append({"q": q, "r": r, "s": s, "e": e, "name": "delta", "value": mp.nstr(value, 20)})
+            out.append(
+                {"q": q, "r": r, "s": s, "e": e, "name": "delta", "value": mp.nstr(value, 20)}
+            )
     return out
 
 

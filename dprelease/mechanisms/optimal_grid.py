@@ -1,0 +1,208 @@
+"""The most accurate private law on a small grid: a linear programme, certified in integers.
+
+Among *all* laws on the grid with loss at most epsilon for answers at most `sensitivity` apart,
+answers anywhere in the hull, this one has the smallest expected error, on average over answers or
+for the worst one (up to the repair, about 1e-6). It is the yardstick of every other family.
+
+Privacy. The law drawn is the integer table of `optimal_grid_rows`, certified over all pairs; the
+solver only proposes (`optimal_grid_program`).
+
+Units    sensitivity, step, locations: the domain's unit; epsilon in nats.
+Sources  `mechanisms.md` section 5 of the design; the programme is the definition of pure
+         differential privacy, linear in the table.
+Limits   at most 64 hull points; the planner prices it only where that takes a fraction of a
+         second (`PLANNED_PAIRS` constraints). Loss is not bounded below epsilon for smaller shifts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.errors import ArgumentError
+from dprelease.mechanisms import optimal_grid_program as programme
+from dprelease.mechanisms.arguments import FloatArray, as_float, check_domain, check_locations
+from dprelease.mechanisms.law import Criterion, GridLaw, GridRequest, Loss
+from dprelease.mechanisms.optimal_grid_rows import RowLaw
+from dprelease.mechanisms.unit_law import UnitLaw, on_grid
+from dprelease.numeric import exact, positive
+from dprelease.schema.domain import Domain
+
+__all__ = ["PLANNED_PAIRS", "OptimalGrid"]
+
+PLANNED_PAIRS = 6_000
+_EPSILON_RANGE = (Fraction(1, 1000), Fraction(12))
+"""Outside it the solver's tolerance, or the range of 44-bit weights, would show."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptimalGrid:
+    """The linear-programming optimum on the multiples of `step` in `domain`."""
+
+    domain: Domain
+    sensitivity: Fraction
+    epsilon: Fraction
+    step: Fraction
+    objective: Loss = "absolute"
+    criterion: Criterion = "average"
+
+    @classmethod
+    def calibrate(
+        cls,
+        domain: Domain,
+        *,
+        sensitivity: object,
+        epsilon: object,
+        step: object = 1,
+        loss: Loss = "absolute",
+        criterion: Criterion = "average",
+    ) -> OptimalGrid:
+        """Return the optimum for `loss` (absolute or squared), by average or worst answer.
+
+        Raises:
+            ArgumentError: not a Domain (DPR629), invalid numbers (DPR605, DPR606), an unknown
+                loss or criterion, or a grid or epsilon out of range (DPR682).
+        """
+        check_domain(domain)
+        if loss not in ("absolute", "squared") or criterion not in ("average", "worst"):
+            raise ArgumentError(
+                "loss is absolute or squared, criterion is average or worst",
+                fix='write loss="absolute", criterion="average"',
+                code="DPR682",
+            )
+        shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        made = cls(domain, shift, budget, positive(step, "step"), loss, criterion)
+        made.on_grid()
+        return made
+
+    @property
+    def scale(self) -> float:
+        """sensitivity / epsilon, in the domain's unit; the table itself has no scale."""
+        return as_float(self.sensitivity / self.epsilon, "sensitivity / epsilon")
+
+    def loss(self, *, sensitivity: object) -> float:
+        """Return the certified loss for a shift up to `sensitivity`, in nats."""
+        law = self.on_grid().law
+        shift = max(1, int(-(-positive(sensitivity, "sensitivity") // self.step)))
+        other = cast("RowLaw", law_with(law, shift))
+        return float(other.certify().epsilon_upper)
+
+    def pmf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
+        """Return P(Y = x), vectorised over `x` and `location` (broadcast); 0 off the grid."""
+        return self._curve(x, location, lambda law, v: float(law.get(v, 0)))
+
+    def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
+        """Return P(Y <= x), vectorised over `x` and `location`."""
+        return self._curve(x, location, lambda law, v: float(sum(p for y, p in law.items() if y <= v)))
+
+    def _curve(self, x: npt.ArrayLike, location: npt.ArrayLike, value: Any) -> FloatArray:
+        points, q = np.broadcast_arrays(
+            np.asarray(x, dtype=np.float64), check_locations(self.domain, location)
+        )
+        laws = self._laws(q)
+        found = [value(law, v) for v, law in zip(points.ravel().tolist(), laws, strict=True)]
+        return np.array(found, dtype=np.float64).reshape(points.shape)
+
+    def mean(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the mean of the released value per location."""
+        return self._moments(location)[0]
+
+    def variance(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the variance of the released value per location (unit squared)."""
+        mean, square = self._moments(location)
+        return square - mean**2
+
+    def _moments(self, location: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        q = check_locations(self.domain, location)
+        laws = self._laws(q)
+        first = [float(sum(Fraction(y) * p for y, p in law.items())) for law in laws]
+        second = [float(sum(Fraction(y) ** 2 * p for y, p in law.items())) for law in laws]
+        return np.array(first).reshape(q.shape), np.array(second).reshape(q.shape)
+
+    def _laws(self, q: FloatArray) -> list[dict[float, Any]]:
+        unit = self.on_grid()
+        return [unit.pmf(v) for v in q.ravel().tolist()]
+
+    def on_grid(self, step: object = None) -> UnitLaw:
+        """Return the certified law; `step` defaults to the mechanism's own.
+
+        Raises:
+            ArgumentError: see `unit_law.on_grid`, and DPR682.
+        """
+        size = self.step if step is None else exact(step, "step")
+
+        def build(request: GridRequest) -> list[GridLaw]:
+            judged = GridRequest(
+                request.allowed, request.shift, request.epsilon, request.loss,
+                criterion=self.criterion,
+            )  # fmt: skip
+            _check_size(judged)
+            law = _solve(judged)
+            return [] if law is None else [law]
+
+        return on_grid(
+            self.domain, size, self.sensitivity, self.epsilon, build, loss=self.objective
+        )
+
+    @classmethod
+    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
+        """Return the optimum, where it can be priced quickly and atoms are allowed."""
+        low, high = _EPSILON_RANGE
+        points = request.allowed.hull_steps + 1
+        if not request.spikes or request.splits or not low <= request.epsilon <= high:
+            return []
+        if points > programme.POINT_LIMIT:
+            return []
+        if programme.pairs(request.allowed, request.reach) > PLANNED_PAIRS:
+            return []
+        law = _solve(request)
+        return [] if law is None else [law]
+
+    @classmethod
+    def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
+        """Rebuild the table law."""
+        return RowLaw.from_json(value)
+
+
+def law_with(law: GridLaw, shift: int) -> GridLaw:
+    """Return the same table, asked about another shift."""
+    return RowLaw.from_json(law.to_json() | {"shift": shift})
+
+
+def _check_size(request: GridRequest) -> None:
+    low, high = _EPSILON_RANGE
+    if request.allowed.hull_steps >= programme.POINT_LIMIT or not low <= request.epsilon <= high:
+        raise ArgumentError(
+            "the optimal table is for small grids and moderate epsilon",
+            why=f"it takes at most {programme.POINT_LIMIT} grid points and 0.001 <= epsilon <= 12",
+            fix="use `staircase`, within a few percent of it, or a coarser step",
+            code="DPR682",
+        )
+
+
+@lru_cache(maxsize=256)
+def _solve(request: GridRequest) -> RowLaw | None:
+    allowed = request.allowed
+    found = programme.optimum(
+        allowed, request.reach, float(request.epsilon), request.loss, request.criterion
+    )
+    if found is None:
+        return None
+    slack = Fraction(1, 2**22)
+    while slack < Fraction(1, 64):
+        kept, rows = programme.integer_rows(found[0], request, slack)
+        law = RowLaw(
+            "optimal_grid", allowed, request.shift, request.epsilon, request.loss,
+            tuple(range(allowed.lower, allowed.upper + 1)),
+            tuple(allowed.points()[kept].tolist()),
+            tuple(tuple(row) for row in rows),
+        )  # fmt: skip
+        if law.certify().epsilon_upper <= request.epsilon:
+            return law
+        slack *= 2
+    return None

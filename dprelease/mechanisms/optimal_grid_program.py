@@ -1,0 +1,160 @@
+"""The linear programme of the most accurate private table, and its repair into integers.
+
+Over tables p(y | q), q in the hull, y allowed:
+
+    minimise   the mean over q, or the largest over q, of sum_y p(y | q) cost(q, y)
+    subject to p(y | q) <= e^epsilon p(y | q')   for all |q - q'| <= reach, both ways,
+               sum_y p(y | q) = 1.
+
+A mirror-symmetric allowed set has a mirror-symmetric optimum (average a table with its mirror
+image: constraints and objective are convex), which halves the variables.
+
+Repair. A solver's answer is feasible only up to a tolerance, so it proposes and never decides.
+Per output the weights become integers and are raised to the smallest integer function above them
+whose values at distance <= reach differ by a factor of at most e^(epsilon - slack) (a dilation:
+raising never lowers a later bound, so it ends). The exact certificate is then taken from the
+integers; while it fails, the slack doubles.
+
+Units    grid steps; epsilon in nats.
+Sources  the constraints are the definition of pure differential privacy; solver: HiGHS (interior
+         point) through SciPy. Design: `mechanisms.md` section 5.
+Limits   `POINT_LIMIT` hull points: seconds. `pairs` tells how large the programme is.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.mechanisms.law import Criterion, GridRequest, IntArray, Loss
+from dprelease.numeric import exp_lower
+from dprelease.schema.domain import GridSet
+
+__all__ = ["POINT_LIMIT", "integer_rows", "optimum", "pairs"]
+
+FloatArray = npt.NDArray[np.float64]
+POINT_LIMIT = 64
+_WEIGHT_BITS = 44
+_DUST = 1e-8
+"""Outputs that no answer gets with a larger chance are dropped: solver noise."""
+
+
+def pairs(allowed: GridSet, reach: int) -> int:
+    """Return the number of ratio constraints of the programme."""
+    points = allowed.hull_steps + 1
+    near = sum(points - d for d in range(1, min(reach, points - 1) + 1))
+    return near * len(allowed) * (1 if _mirrors(allowed) else 2)
+
+
+def _mirrors(allowed: GridSet) -> bool:
+    ends = allowed.lower + allowed.upper
+    return all(
+        (a + d, b + c) == (ends, ends)
+        for (a, b), (c, d) in zip(allowed.runs, allowed.runs[::-1], strict=True)
+    )
+
+
+def costs(allowed: GridSet, loss: Loss) -> FloatArray:
+    """Return cost(q, y), shape `(hull points, outputs)`."""
+    hull = np.arange(allowed.lower, allowed.upper + 1)
+    gap = np.abs(hull[:, None] - allowed.points()[None, :]).astype(np.float64)
+    return gap if loss == "absolute" else gap * gap
+
+
+def optimum(
+    allowed: GridSet, reach: int, epsilon: float, loss: Loss, criterion: Criterion
+) -> tuple[FloatArray, float] | None:
+    """Return (table, its objective), or None if the solver gave up.
+
+    The table has shape `(hull points, outputs)`; feasible up to the solver's tolerance.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array, vstack
+
+    cost = costs(allowed, loss)
+    rows, columns = cost.shape
+    index = np.arange(rows * columns).reshape(rows, columns)
+    mirrored = _mirrors(allowed)
+    if mirrored:
+        first = np.minimum(index, index[::-1, ::-1])
+        index = np.unique(first, return_inverse=True)[1].reshape(rows, columns)
+    own = np.arange((rows + 1) // 2 if mirrored else rows)  # the other rows are their mirrors
+    worst = criterion == "worst"
+    size = int(index.max()) + 1 + worst
+
+    def sparse(values: Any, row: Any, column: Any, height: int) -> Any:
+        return coo_array((values, (row, column)), shape=(height, size))
+
+    each = np.repeat(np.arange(own.size), columns)
+    sums = sparse(np.ones(each.size), each, index[own].ravel(), own.size)
+    near = _near_pairs(index, min(reach, rows - 1), both=not mirrored)
+    count = np.arange(len(near))
+    signs = np.concatenate([np.ones(len(near)), np.full(len(near), -math.exp(epsilon))])
+    bounds = sparse(signs, np.concatenate([count, count]), near.T.ravel(), len(near))
+    objective = np.zeros(size)
+    if worst:
+        objective[-1] = 1
+        errors = sparse(
+            np.concatenate([cost[own].ravel(), -np.ones(own.size)]),
+            np.concatenate([each, np.arange(own.size)]),
+            np.concatenate([index[own].ravel(), np.full(own.size, size - 1)]),
+            own.size,
+        )
+        bounds = vstack([bounds, errors])
+    else:
+        np.add.at(objective, index.ravel(), cost.ravel() / rows)
+    found = linprog(
+        objective, A_ub=bounds.tocsr(), b_ub=np.zeros(bounds.shape[0]), A_eq=sums.tocsr(),
+        b_eq=np.ones(own.size), method="highs-ipm",
+    )  # fmt: skip
+    if found.x is None or not np.isfinite(found.x).all():
+        return None
+    return np.maximum(found.x, 0)[index], float(found.fun)
+
+
+def _near_pairs(index: IntArray, reach: int, *, both: bool) -> IntArray:
+    """Return index pairs (high, low) with p[high] <= e^epsilon p[low] to hold, without repeats."""
+    found = []
+    for d in range(1, reach + 1):
+        after, before = index[d:].ravel(), index[:-d].ravel()
+        found.append(np.stack([after, before], axis=1))
+        if both:
+            found.append(np.stack([before, after], axis=1))
+    if not found:
+        return np.zeros((0, 2), dtype=np.int64)
+    joined = np.unique(np.concatenate(found), axis=0)
+    return cast("IntArray", joined[joined[:, 0] != joined[:, 1]])
+
+
+def integer_rows(
+    table: FloatArray, request: GridRequest, slack: Fraction
+) -> tuple[npt.NDArray[np.bool_], list[list[int]]]:
+    """Return (kept outputs, integer weights): ratios within reach at most about e^eps (1 - slack).
+
+    The weights have shape `(hull points, kept outputs)`; row sums are close to 2**44 but not
+    equal, which the exact certificate takes into account.
+    """
+    kept = table.max(axis=0) > _DUST
+    limit = exp_lower(request.epsilon) * (1 - slack)
+    limit = max(limit, Fraction(1))
+    weights = np.rint(table[:, kept] * 2.0**_WEIGHT_BITS).astype(np.int64)
+    columns = [_dilate(column.tolist(), request.reach, limit) for column in weights.T]
+    return kept, [list(row) for row in zip(*columns, strict=True)]
+
+
+def _dilate(column: list[int], reach: int, limit: Fraction) -> list[int]:
+    """Return the smallest integers above `column`, at least 1, within `limit` at distance reach."""
+    floor_of = (limit.denominator, limit.numerator)
+    current = [max(w, 1) for w in column]
+    while True:
+        needed = [-(-w * floor_of[0] // floor_of[1]) for w in current]
+        raised = [
+            max(w, *needed[max(0, i - reach) : i + reach + 1]) for i, w in enumerate(current)
+        ]
+        if raised == current:
+            return current
+        current = raised
