@@ -11,6 +11,7 @@ from dprelease.mechanisms.bounded_gaussian import BoundedGaussian
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace
 from dprelease.mechanisms.bounded_laplace_loss import bounded_laplace_scale
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
+from dprelease.mechanisms.exponential import Exponential
 from dprelease.mechanisms.law import (
     Certificate,
     ExpectedError,
@@ -19,8 +20,11 @@ from dprelease.mechanisms.law import (
     grid_laws,
     law_from_json,
 )
+from dprelease.mechanisms.optimal_grid import OptimalGrid
+from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.mechanisms.rectified_gaussian import RectifiedGaussian
 from dprelease.mechanisms.rectified_laplace import RectifiedLaplace
+from dprelease.mechanisms.reflected_laplace import ReflectedLaplace
 from dprelease.mechanisms.staircase import Staircase
 from dprelease.mechanisms.stochastic_sign import StochasticSign
 
@@ -30,10 +34,14 @@ __all__ = [
     "Certificate",
     "DiscreteLaplace",
     "ExpectedError",
+    "Exponential",
     "GridLaw",
     "GridRequest",
+    "OptimalGrid",
+    "RandomizedResponse",
     "RectifiedGaussian",
     "RectifiedLaplace",
+    "ReflectedLaplace",
     "Staircase",
     "StochasticSign",
     "bounded_laplace_scale",

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms import remap as remaps
+from dprelease.mechanisms import remap_prior
 from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import (
     Certificate,
@@ -49,7 +50,10 @@ _PMF_LIMIT = 2**16
 
 @dataclass(frozen=True, slots=True)
 class AdditiveLaw:
-    """`remap(clamped answer + noise)`. Satisfies `GridLaw`."""
+    """`remap(clamped answer + noise)`. Satisfies `GridLaw`.
+
+    `prior` holds one integer weight per hull answer; None is the uniform prior.
+    """
 
     family: str
     allowed: GridSet
@@ -59,6 +63,7 @@ class AdditiveLaw:
     splits: bool
     remap: remaps.Remap
     noise: StaircaseNoise | DiscreteLaplaceNoise
+    prior: remap_prior.Prior | None = None
 
     @classmethod
     def build(
@@ -69,13 +74,20 @@ class AdditiveLaw:
         *,
         nearest: bool = False,
     ) -> AdditiveLaw:
-        """Return the law with the best remap for the request's loss (or the nearest map)."""
+        """Return the law with the best remap for the request's loss (or the nearest map).
+
+        A request judged by its worst answer gets the minimax map, on small hulls.
+        """
         kind: remaps.Remap = "median" if request.loss == "absolute" else "mean"
         if nearest or not remaps.fits(noise, request.allowed):
             kind = "nearest"
+        prior = None
+        small = max(request.allowed.hull_steps, noise.period) < remap_prior.PRIOR_LIMIT
+        if request.criterion == "worst" and kind != "nearest" and small:
+            prior = remap_prior.least_favourable(noise, request.allowed, kind)
         return cls(
             family, request.allowed, request.shift, request.epsilon,
-            request.loss, request.splits, kind, noise,
+            request.loss, request.splits, kind, noise, prior,
         )  # fmt: skip
 
     @property
@@ -96,7 +108,7 @@ class AdditiveLaw:
 
     def finish(self, raw: IntArray) -> IntArray:
         """Return the remap of each raw integer: always an allowed point."""
-        return remaps.apply(self.noise, self.allowed, self.remap, raw)
+        return remaps.apply(self.noise, self.allowed, self.remap, raw, self.prior)
 
     def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
         """Return [raw - k, raw + k] clipped to the hull, with P(|noise| <= k) >= level.
@@ -122,7 +134,7 @@ class AdditiveLaw:
 
     def _table_errors(self, answers: IntArray) -> FloatArray:
         period, low = self.noise.period, self.allowed.lower
-        outputs = remaps.table(self.noise, self.allowed, self.remap)
+        outputs = remaps.table(self.noise, self.allowed, self.remap, self.prior)
         p = self.noise.weights(outputs.size)
         both = np.concatenate([p[:0:-1], p])  # distance d sits at index size - 1 + d
         # One block beyond each end stands for all its repeats: sum of decay**n.
@@ -181,7 +193,7 @@ class AdditiveLaw:
                 code="DPR623",
             )
         q = min(max(answer, self.allowed.lower), self.allowed.upper)
-        outputs = remaps.table(self.noise, self.allowed, self.remap)
+        outputs = remaps.table(self.noise, self.allowed, self.remap, self.prior)
         period, size = self.noise.period, outputs.size
         inner, outer = self.noise.block_weights(size)
         sums: dict[int, Any] = {}
@@ -196,7 +208,8 @@ class AdditiveLaw:
 
     def to_json(self) -> dict[str, Any]:
         """Return all integers of the law."""
-        return {
+        prior = {} if self.prior is None else {"prior": list(self.prior)}
+        return prior | {
             "family": self.family,
             "allowed": [list(run) for run in self.allowed.runs],
             "shift": self.shift,
@@ -216,15 +229,20 @@ class AdditiveLaw:
             raise ValueError("remap")
         if value["loss"] not in ("absolute", "squared"):
             raise ValueError("loss")
+        allowed = allowed_from_json(value["allowed"])
+        prior = None if value.get("prior") is None else tuple(int(w) for w in value["prior"])
+        if prior is not None and (len(prior) != allowed.hull_steps + 1 or min(prior) < 1):
+            raise ValueError("prior")
         return cls(
             family=str(value["family"]),
-            allowed=allowed_from_json(value["allowed"]),
+            allowed=allowed,
             shift=int(value["shift"]),
             epsilon=fraction_from_json(value["epsilon"]),
             loss=value["loss"],
             splits=bool(value["splits"]),
             remap=value["remap"],
             noise=noise,
+            prior=prior,
         )
 
     def describe(self) -> str:
@@ -234,4 +252,5 @@ class AdditiveLaw:
             "median": "posterior median",
             "mean": "posterior mean",
         }
-        return f"{self.family} ({self.noise.describe()}), then {words[self.remap]}"
+        under = "" if self.prior is None else " under a stated prior"
+        return f"{self.family} ({self.noise.describe()}), then {words[self.remap]}{under}"

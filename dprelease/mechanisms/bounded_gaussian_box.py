@@ -36,7 +36,7 @@ from dprelease.mechanisms.bounded_gaussian_table import BoundedGaussianLaw, deca
 from dprelease.mechanisms.bounded_laplace_table import check_size
 from dprelease.mechanisms.law import Certificate, log_upper
 from dprelease.mechanisms.symmetric_table import loss_curve, worst_ratio
-from dprelease.numeric import exact, floor_half_up, fraction_to_json
+from dprelease.numeric import exact, floor_half_up, fraction_from_json, fraction_to_json
 from dprelease.schema.domain import Box, GridSet
 
 __all__ = ["BoundedGaussianBoxLaw"]
@@ -197,6 +197,22 @@ class BoundedGaussianBoxLaw:
             "multiplier": fraction_to_json(self.multiplier),
             "laws": [law.to_json() for law in self.laws],
         }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> BoundedGaussianBoxLaw:
+        """Rebuild the law; KeyError, TypeError or ValueError if a number is missing or wrong."""
+        laws = tuple(BoundedGaussianLaw.from_json(law) for law in value["laws"])
+        steps = tuple(fraction_from_json(step) for step in value["steps"])
+        moved = tuple(int(k) for k in value["moved"])
+        radius = None if value["radius"] is None else fraction_from_json(value["radius"])
+        multiplier = fraction_from_json(value["multiplier"])
+        if not len(laws) == len(steps) == len(moved) or multiplier < 0:
+            raise ValueError("sides")
+        if radius is not None:
+            for law, step, k in zip(laws, steps, moved, strict=True):
+                if k != min(math.ceil(radius / step), law.allowed.hull_steps):
+                    raise ValueError("moved")
+        return cls(laws, steps, radius, moved, fraction_from_json(value["epsilon"]), multiplier)
 
 
 def _steps(value: object, step: Fraction, allowed: GridSet) -> int:

@@ -11,9 +11,10 @@ losses H_i(c_i), and the worst direction maximises that sum:
 `scale_ratios` r fix the shape of the noise: coordinate i has scale r_i * scale.
 
 Rule chen_hale. scale^2 >= (||widths|| + D/2) D / (epsilon - ln DC(scale)). The printed theorems
-lack the condition epsilon > ln DC: with a negative denominator they accept any scale. DC itself is
-not concave in the direction (as printed); ln DC is, and is what is maximised. The upper end of the
-bracket is returned.
+lack the condition epsilon > ln DC: with a negative denominator they accept any scale. It holds from
+scale^2 = (||widths|| + D/2) D / epsilon upwards, where the search starts. DC itself is not concave
+in the direction (as printed); ln DC is, and is what is maximised. The upper end of the bracket is
+returned.
 
 On unions the loss is not proved to fall with the scale: a scan from below brackets the first scale
 within the budget, and the scale that is returned is one that was evaluated.
@@ -283,10 +284,9 @@ def chen_hale_scale(sides: SideList, radius: float, epsilon: float) -> float:
     k = (math.hypot(*(side.width for side in sides)) + radius / 2) * radius
 
     def need(square: float) -> float:
-        room = epsilon - log_ratio(sides, math.sqrt(square), radius)
-        return k / room if room > 0 else math.inf
+        return k / (epsilon - log_ratio(sides, math.sqrt(square), radius))
 
-    low = k / epsilon
+    low = k / epsilon  # from here on ln DC < epsilon: it is below k / square
     high = need(low)
     square = _illinois(lambda v: need(v) - v, low, high, high * 2.0**-42)
     return math.sqrt(square) * (1 + 2.0**-50)

@@ -49,7 +49,7 @@ def interval_loss(rate: FloatArray, shift: FloatArray, width: FloatArray) -> Flo
 
 def _slope(rate: FloatArray, shift: FloatArray, width: FloatArray) -> FloatArray:
     """Return d loss / d rate."""
-    finite = np.where(np.isinf(width), 1e308, width)
+    finite = np.where(np.isinf(width), 1e300, width)
     rest = finite - shift
     ea, eb, ec = np.exp(-rate * shift), np.exp(-rate * rest), np.exp(-rate * finite)
     a, b, c = -np.expm1(-rate * shift), -np.expm1(-rate * rest), -np.expm1(-rate * finite)

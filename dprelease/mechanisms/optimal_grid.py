@@ -30,12 +30,12 @@ from dprelease.mechanisms.arguments import FloatArray, as_float, check_domain, c
 from dprelease.mechanisms.law import Criterion, GridLaw, GridRequest, Loss
 from dprelease.mechanisms.optimal_grid_rows import RowLaw
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
-from dprelease.numeric import exact, positive
+from dprelease.numeric import exact, exp_lower, positive
 from dprelease.schema.domain import Domain
 
 __all__ = ["PLANNED_PAIRS", "OptimalGrid"]
 
-PLANNED_PAIRS = 6_000
+PLANNED_PAIRS = 8_000
 _EPSILON_RANGE = (Fraction(1, 1000), Fraction(12))
 """Outside it the solver's tolerance, or the range of 44-bit weights, would show."""
 
@@ -98,7 +98,9 @@ class OptimalGrid:
 
     def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return P(Y <= x), vectorised over `x` and `location`."""
-        return self._curve(x, location, lambda law, v: float(sum(p for y, p in law.items() if y <= v)))
+        return self._curve(
+            x, location, lambda law, v: float(sum(p for y, p in law.items() if y <= v))
+        )
 
     def _curve(self, x: npt.ArrayLike, location: npt.ArrayLike, value: Any) -> FloatArray:
         points, q = np.broadcast_arrays(
@@ -188,13 +190,12 @@ def _check_size(request: GridRequest) -> None:
 @lru_cache(maxsize=256)
 def _solve(request: GridRequest) -> RowLaw | None:
     allowed = request.allowed
-    found = programme.optimum(
-        allowed, request.reach, float(request.epsilon), request.loss, request.criterion
-    )
-    if found is None:
-        return None
     slack = Fraction(1, 2**22)
-    while slack < Fraction(1, 64):
+    while slack < Fraction(1, 2**10):
+        limit = max(1.0, float(exp_lower(request.epsilon) * (1 - 2 * slack)))
+        found = programme.optimum(allowed, request.reach, limit, request.loss, request.criterion)
+        if found is None:
+            return None
         kept, rows = programme.integer_rows(found[0], request, slack)
         law = RowLaw(
             "optimal_grid", allowed, request.shift, request.epsilon, request.loss,
@@ -204,5 +205,5 @@ def _solve(request: GridRequest) -> RowLaw | None:
         )  # fmt: skip
         if law.certify().epsilon_upper <= request.epsilon:
             return law
-        slack *= 2
+        slack *= 8
     return None

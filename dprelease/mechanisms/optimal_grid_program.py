@@ -11,9 +11,11 @@ image: constraints and objective are convex), which halves the variables.
 
 Repair. A solver's answer is feasible only up to a tolerance, so it proposes and never decides.
 Per output the weights become integers and are raised to the smallest integer function above them
-whose values at distance <= reach differ by a factor of at most e^(epsilon - slack) (a dilation:
-raising never lowers a later bound, so it ends). The exact certificate is then taken from the
-integers; while it fails, the slack doubles.
+whose values at distance <= reach differ by a factor of at most e^epsilon (1 - slack) (a dilation:
+raising never lowers a later bound, so it ends). The programme itself is solved at
+e^epsilon (1 - 2 slack): tight chains then need no raising, which would add up along the hull and
+unbalance the row sums. The exact certificate is taken from the integers; if it fails, the slack
+grows and the programme is solved again.
 
 Units    grid steps; epsilon in nats.
 Sources  the constraints are the definition of pure differential privacy; solver: HiGHS (interior
@@ -23,7 +25,6 @@ Limits   `POINT_LIMIT` hull points: seconds. `pairs` tells how large the program
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any, cast
 
@@ -62,13 +63,14 @@ def costs(allowed: GridSet, loss: Loss) -> FloatArray:
     """Return cost(q, y), shape `(hull points, outputs)`."""
     hull = np.arange(allowed.lower, allowed.upper + 1)
     gap = np.abs(hull[:, None] - allowed.points()[None, :]).astype(np.float64)
-    return gap if loss == "absolute" else gap * gap
+    out: FloatArray = gap if loss == "absolute" else gap * gap
+    return out
 
 
 def optimum(
-    allowed: GridSet, reach: int, epsilon: float, loss: Loss, criterion: Criterion
+    allowed: GridSet, reach: int, limit: float, loss: Loss, criterion: Criterion
 ) -> tuple[FloatArray, float] | None:
-    """Return (table, its objective), or None if the solver gave up.
+    """Return (table, its objective) for ratios up to `limit`, or None if the solver gave up.
 
     The table has shape `(hull points, outputs)`; feasible up to the solver's tolerance.
     """
@@ -93,7 +95,7 @@ def optimum(
     sums = sparse(np.ones(each.size), each, index[own].ravel(), own.size)
     near = _near_pairs(index, min(reach, rows - 1), both=not mirrored)
     count = np.arange(len(near))
-    signs = np.concatenate([np.ones(len(near)), np.full(len(near), -math.exp(epsilon))])
+    signs = np.concatenate([np.ones(len(near)), np.full(len(near), -limit)])
     bounds = sparse(signs, np.concatenate([count, count]), near.T.ravel(), len(near))
     objective = np.zeros(size)
     if worst:
@@ -117,7 +119,7 @@ def optimum(
 
 
 def _near_pairs(index: IntArray, reach: int, *, both: bool) -> IntArray:
-    """Return index pairs (high, low) with p[high] <= e^epsilon p[low] to hold, without repeats."""
+    """Return index pairs (high, low) with p[high] <= limit p[low] to hold, without repeats."""
     found = []
     for d in range(1, reach + 1):
         after, before = index[d:].ravel(), index[:-d].ravel()
@@ -152,9 +154,7 @@ def _dilate(column: list[int], reach: int, limit: Fraction) -> list[int]:
     current = [max(w, 1) for w in column]
     while True:
         needed = [-(-w * floor_of[0] // floor_of[1]) for w in current]
-        raised = [
-            max(w, *needed[max(0, i - reach) : i + reach + 1]) for i, w in enumerate(current)
-        ]
+        raised = [max(w, *needed[max(0, i - reach) : i + reach + 1]) for i, w in enumerate(current)]
         if raised == current:
             return current
         current = raised

@@ -46,7 +46,6 @@ FloatArray = npt.NDArray[np.float64]
 ROW_LIMIT = 64
 _TOTAL_LIMIT = 2**55
 _SLACK = 1 + Fraction(1, 2**46)
-_PMF_LIMIT = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,10 @@ class RowLaw:
         """Return one exact draw per clamped answer, an allowed point; shape `(groups,)`."""
         totals, cumulated = _sums(self)
         row = self._row_of(answers)
-        goal = uniform_each(totals[row], bits) + (cumulated[len(self.outputs) - 1 :: len(self.outputs)] - totals)[row]
+        goal = (
+            uniform_each(totals[row], bits)
+            + (cumulated[len(self.outputs) - 1 :: len(self.outputs)] - totals)[row]
+        )
         column = np.searchsorted(cumulated, goal, side="right") - row * len(self.outputs)
         out: IntArray = np.array(self.outputs, dtype=np.int64)[column]
         return out

@@ -5,7 +5,7 @@ sensitivity D the mechanism is (D / scale)-GDP and D^2 / (2 scale^2)-zCDP, whate
 gaps. It has no pure guarantee, so it is no member of `grid_laws`.
 
 Units    scale, sensitivity, locations: the domain's unit; epsilon and rho in nats.
-Sources  [BS] Hu, Wang, Zhang, Sun, Kairouz & Xu on per-instance accounting with bounded support
+Sources  [BS] Hu, Mahloujifar, Smith, Chaudhuri & Guo on per-instance accounting with bounded support
          (its rectified mechanism); Gaussian DP: Dong, Roth & Su, "Gaussian Differential Privacy".
 Limits   needs spikes to be allowed. Curves are float64; `on_grid(step)` is what is drawn.
 """

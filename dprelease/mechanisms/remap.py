@@ -13,6 +13,8 @@ Outside the hull the posterior repeats: for noise with P(d + period) = decay * P
 raw and raw + period beyond an end have the same posterior. One period on each side is the
 whole table, and `apply` is total over int64.
 
+A declared prior, and the map that favours the worst answer, are in `remap_prior.py`.
+
 Units    grid steps.
 Sources  `mechanisms.md` section 5 of the design; the medians and means are Bayes estimators.
 Limits   tables need hulls of at most `TABLE_LIMIT` points; beyond, only `nearest`.
@@ -28,7 +30,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.entropy import RandomBits
+from dprelease.mechanisms import remap_prior
 from dprelease.mechanisms.law import IntArray
+from dprelease.mechanisms.remap_prior import Prior
 from dprelease.schema.domain import GridSet
 
 __all__ = ["TABLE_LIMIT", "Noise", "Remap", "apply", "fits", "table"]
@@ -80,20 +84,24 @@ def fits(noise: Noise, allowed: GridSet) -> bool:
     return allowed.hull_steps < TABLE_LIMIT and noise.period <= TABLE_LIMIT
 
 
-def apply(noise: Noise, allowed: GridSet, kind: Remap, raw: IntArray) -> IntArray:
+def apply(
+    noise: Noise, allowed: GridSet, kind: Remap, raw: IntArray, prior: Prior | None = None
+) -> IntArray:
     """Map raw integers into `allowed`, shape kept. Total over |raw| <= 2**62."""
     if kind == "nearest":
         return allowed.nearest(raw)
     low, high, period = allowed.lower, allowed.upper, noise.period
     folded = np.where(raw > high, high + 1 + (raw - high - 1) % period, raw)
     folded = np.where(raw < low, low - 1 - (low - 1 - raw) % period, folded)
-    out: IntArray = table(noise, allowed, kind)[folded - (low - period)]
+    out: IntArray = table(noise, allowed, kind, prior)[folded - (low - period)]
     return out
 
 
 @lru_cache(maxsize=32)
-def table(noise: Noise, allowed: GridSet, kind: Remap) -> IntArray:
-    """Return the remap of `lower - period .. upper + period`, read-only."""
+def table(noise: Noise, allowed: GridSet, kind: Remap, prior: Prior | None = None) -> IntArray:
+    """Return the remap of `lower - period .. upper + period`, read-only; prior None: uniform."""
+    if prior is not None and kind != "nearest":
+        return remap_prior.table(noise, allowed, kind, prior)
     low, high = allowed.lower, allowed.upper
     raws = np.arange(low - noise.period, high + noise.period + 1, dtype=np.int64)
     if kind == "nearest":

@@ -186,7 +186,7 @@ class Staircase:
             )
             for j in _first_steps(request.reach, float(request.epsilon))
         ]
-        return [min(laws, key=lambda law: law.expected_error().average)]
+        return [min(laws, key=lambda law: law.expected_error().by(request.criterion))]
 
     @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:

@@ -147,10 +147,11 @@ def _one_reach(
 
 # --- Section 6.2 in small: full-batch private gradient descent -------------------------------------
 
+KINDS = ("Gaussian", "rectified", "truncated", "stochastic sign")
 TRAIN, STEPS, SEEDS = 1437, 15, 3
 CLIPS, RATIOS, RATES = (0.3, 1.0), (50.0, 100.0, 200.0), (0.3, 1.0, 3.0)
+GAUSSIAN_RATIOS = (40.0, 50.0, 60.0, 70.0, 80.0, 100.0, 120.0, 150.0, 200.0, 250.0)
 SETTINGS = (
-    ("Gaussian", math.inf),
     ("rectified", 0.5),
     ("rectified", 1.0),
     ("rectified", 2.0),
@@ -248,20 +249,20 @@ def learning() -> list[Run]:
     """Train every setting; the rate is picked on the test set, as in the paper's grid search."""
     digits = load_digits()
     rows = []
+    # The baseline gets the finest grid: it must not look expensive for lack of a noise level.
+    grid = [("Gaussian", math.inf, ratio) for ratio in GAUSSIAN_RATIOS]
+    grid += [(kind, width, ratio) for kind, width in SETTINGS for ratio in RATIOS]
     for clip in CLIPS:
-        for ratio in RATIOS:
-            for kind, width in SETTINGS:
-                runs = {
-                    rate: [
-                        train(digits, kind, clip, ratio, width, rate, seed) for seed in range(SEEDS)
-                    ]
-                    for rate in RATES
-                }
-                accuracy, rate = max(
-                    (float(np.mean([r[0] for r in run])), rate) for rate, run in runs.items()
-                )
-                loss = path_loss(kind, runs[rate][0][1], ratio, width, 2.0)
-                rows.append(Run(kind, width, clip, ratio, accuracy, loss))
+        for kind, width, ratio in grid:
+            runs = {
+                rate: [train(digits, kind, clip, ratio, width, rate, seed) for seed in range(SEEDS)]
+                for rate in RATES
+            }
+            accuracy, rate = max(
+                (float(np.mean([r[0] for r in run])), rate) for rate, run in runs.items()
+            )
+            loss = path_loss(kind, runs[rate][0][1], ratio, width, 2.0)
+            rows.append(Run(kind, width, clip, ratio, accuracy, loss))
     return rows
 
 
@@ -274,19 +275,19 @@ def frontier(rows: list[Run], kind: str) -> list[Run]:
     return kept
 
 
-def equal_accuracy(rows: list[Run]) -> list[tuple[object, ...]]:
-    """Return target accuracy and each mechanism's smallest loss over the Gaussian's."""
+def learning_rows(rows: list[Run]) -> list[tuple[object, ...]]:
+    """Return the best runs, each beside the Gaussian's loss at the same accuracy.
+
+    The Gaussian's frontier is interpolated in log loss; nan outside its range of accuracies.
+    """
+    base = frontier(rows, "Gaussian")
+    accuracies, losses = [r.accuracy for r in base], [math.log(r.loss) for r in base]
     out: list[tuple[object, ...]] = []
-    for target in (0.75, 0.80, 0.83, 0.86, 0.88):
-        cheapest = {
-            name: min(
-                (r.loss for r in rows if r.kind == name and r.accuracy >= target),
-                default=math.nan,
-            )
-            for name in ("Gaussian", "rectified", "truncated", "stochastic sign")
-        }
-        base = cheapest.pop("Gaussian")
-        out.append((target, base, *(loss / base for loss in cheapest.values())))
+    for kind in KINDS:
+        for run in frontier(rows, kind):
+            at = np.interp(run.accuracy, accuracies, losses, left=math.nan, right=math.nan)
+            equal = float(np.exp(at))
+            out.append((*astuple(run), equal, run.loss / equal))
     return out
 
 
@@ -309,20 +310,31 @@ def main(folder: Path) -> None:
         "  within 0.5 % the saving is below 1 %. At a fixed reach the saving grows with mu."
     )
     rows = learning()
+    shown = learning_rows(rows)
     print_table(
-        f"Section 6.2 in small: digits, {TRAIN} people, 650 weights, {STEPS} steps, order 2",
-        ["mechanism", "a / sigma", "clip C", "sigma / C", "accuracy", "per-instance RDP"],
-        [astuple(row) for row in rows],
+        f"Section 6.2 in small: digits, {TRAIN} people, 650 weights, {STEPS} steps; best runs",
+        [
+            "mechanism",
+            "a / sigma",
+            "clip C",
+            "sigma / C",
+            "accuracy",
+            "RDP, order 2",
+            "Gaussian at equal accuracy",
+            "ratio",
+        ],
+        shown,
     )
-    print_table(
-        "Smallest RDP at equal accuracy, as a multiple of the Gaussian's",
-        ["accuracy >=", "Gaussian RDP", "rectified", "truncated", "stochastic sign"],
-        equal_accuracy(rows),
-    )
+    for kind in KINDS[1:]:
+        ratios = [float(str(row[-1])) for row in shown if row[0] == kind]
+        ratios = [ratio for ratio in ratios if not math.isnan(ratio)]
+        if ratios:
+            print(f"  {kind:<15} ratio {min(ratios):.2f} to {max(ratios):.2f}")
     print(
-        f"  paper (CIFAR, pretrained features): up to {CLAIM_LEARNING:.0%} less. Another task, another\n"
-        "  grid, and 360 test digits (standard error about 0.02): the direction is comparable,\n"
-        "  the size is not. Every ratio is that of one data set and must not be published."
+        f"  paper (CIFAR, pretrained features): up to {CLAIM_LEARNING:.0%} less. On digits a saving of that\n"
+        "  order appears at accuracies near 0.8, and little, none or a loss above. With 360 test\n"
+        "  digits (standard error about 0.02) a ratio is good to some 20 %. It describes one data\n"
+        "  set and must not be published."
     )
     panel = Panel(
         "Accuracy against per-instance loss (digits)",
@@ -331,8 +343,13 @@ def main(folder: Path) -> None:
         (0.1, 10),
         (0.6, 0.95),
         [
-            Line(kind, *frontier(rows, kind), dashed=kind == "Gaussian")
-            for kind in ("Gaussian", "rectified", "truncated", "stochastic sign")
+            Line(
+                kind,
+                [run.loss for run in frontier(rows, kind)],
+                [run.accuracy for run in frontier(rows, kind)],
+                dashed=kind == "Gaussian",
+            )
+            for kind in KINDS
         ],
         x_log=True,
     )

@@ -129,3 +129,20 @@ def test_shapes_and_boxes() -> None:
 def test_orders_not_above_one_are_refused(alpha: object) -> None:
     with pytest.raises(ArgumentError, match="DPR672"):
         renyi_divergence(LAWS[0], 0.0, 0.1, alpha)
+
+
+def test_a_single_allowed_point_tells_nothing() -> None:
+    m = RectifiedGaussian(Domain(3, 3), scale=0.5)
+    assert float(fisher_information_loss(m, 2.0)) == 0
+    assert float(renyi_divergence(m, 2.0, 2.1, 2.0)) == 0
+    assert float(renyi_divergence(m, 2.0, 9.0, 2.0)) == 0
+
+
+def test_a_half_line_is_a_long_interval() -> None:
+    half, long = (RectifiedGaussian(Domain(0, end), scale=1.0) for end in (math.inf, 100))
+    for t, u in ((0.3, 1.9), (0.3, 0.31), (2.0, 0.0)):
+        near, far = (float(renyi_divergence(m, t, u, 2.0)) for m in (half, long))
+        assert near == pytest.approx(far, rel=1e-12, abs=0)
+    assert float(fisher_information_loss(half, 0.3)) == pytest.approx(
+        float(fisher_information_loss(long, 0.3)), rel=1e-14
+    )

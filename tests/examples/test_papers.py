@@ -64,6 +64,7 @@ def test_hu_runs_in_small(
     monkeypatch.setattr(hu, "STEPS", 3)
     monkeypatch.setattr(hu, "TRIALS", 1)
     monkeypatch.setattr(hu, "RATIOS", (50.0,))
+    monkeypatch.setattr(hu, "GAUSSIAN_RATIOS", (50.0, 100.0))
     monkeypatch.setattr(hu, "RATES", (1.0,))
     hu.main(tmp_path)
     out = capsys.readouterr().out
@@ -114,6 +115,40 @@ def test_the_errors_of_the_mean_match_a_simulation() -> None:
     simulated = float(np.mean((draws - 0.1) ** 2))
     assert hu.clipped_error(centre, 0.4, 0.5, 0.1) == pytest.approx(simulated, rel=0.01)
     assert hu.clipped_error(centre, 0.4, 0.6, 0.1) != pytest.approx(simulated, rel=0.01)
+
+
+def test_what_reproduces_of_the_mean_estimation() -> None:
+    hu = paper("hu")
+    rows = [row for row in hu.mean_estimation() if row[1] == 0.4]
+    for _, _, allowed, _, ratio, one_sided, change in rows:
+        assert one_sided <= ratio <= 1
+        if allowed == "within 0.5 %":
+            assert ratio > 0.99  # no saving where the error stays
+        else:
+            assert change <= 0.005
+    at_zero = next(row for row in rows if row[0] == 0 and "worse" in row[2])
+    assert at_zero[4] < 0.7  # the 30 % of the text ...
+    assert at_zero[6] < -0.5  # ... with an error that does not stay
+    rng = np.random.Generator(np.random.PCG64(1))
+    noise = rng.normal(0, 0.024, (1, 100))
+    fixed = [hu._one_reach(mu + noise, 0.4, 0.2, mu)[1] for mu in (0.0, 0.25, 0.5)]
+    assert fixed[0] > fixed[1] > fixed[2]  # at a fixed reach the saving grows with the bias
+
+
+def test_equal_accuracy_interpolates_the_baseline() -> None:
+    hu = paper("hu")
+    runs = [
+        hu.Run("Gaussian", np.inf, 1, 100, 0.7, 1.0),
+        hu.Run("Gaussian", np.inf, 1, 90, 0.6, 1.5),  # beaten: no part of the frontier
+        hu.Run("Gaussian", np.inf, 1, 50, 0.9, 4.0),
+        hu.Run("rectified", 1, 1, 50, 0.8, 1.0),
+        hu.Run("rectified", 1, 1, 20, 0.95, 9.0),
+    ]
+    rows = hu.learning_rows(runs)
+    assert len(rows) == 4
+    rectified = [row for row in rows if row[0] == "rectified"]
+    assert rectified[0][-2:] == pytest.approx((2.0, 0.5))
+    assert np.isnan(rectified[1][-1])
 
 
 @pytest.mark.parametrize("kind", ["truncated", "rectified", "Gaussian"])

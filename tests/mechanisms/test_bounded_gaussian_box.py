@@ -119,13 +119,13 @@ def test_draws_are_allowed_and_shaped() -> None:
     assert drawn.shape == (2, 2, 2)
     assert box.sides[0].contains(drawn[..., 0]).all()
     assert box.sides[1].contains(drawn[..., 1]).all()
-    again = law.draw_with([[1.0, 1.0]] * 4000, ReplayBits("box"))
+    drawn = law.draw_with([[1.0, 1.0]] * 4000, ReplayBits("box"))
     for i, side in enumerate(law.laws):
         pmf = side.pmf(10)
         mean = sum(float(y * p) for y, p in pmf.items()) / 10
         spread = sum(float(p) * (y / 10 - mean) ** 2 for y, p in pmf.items())
-        assert abs(again[:, i].mean() - mean) < 6 * math.sqrt(spread / 4000)
-        assert abs(again[:, i].mean() - 1.0) > 6 * math.sqrt(spread / 4000)  # not the answer
+        assert abs(drawn[:, i].mean() - mean) < 6 * math.sqrt(spread / 4000)
+        assert abs(drawn[:, i].mean() - 1.0) > 6 * math.sqrt(spread / 4000)  # not the answer
     for bad in (1.0, [1.0, 2.0, 3.0]):
         with pytest.raises(ArgumentError) as caught:
             law.draw(bad)
@@ -134,7 +134,12 @@ def test_draws_are_allowed_and_shaped() -> None:
         law.draw([math.nan, 1.0])
     stored = json.loads(json.dumps(law.to_json()))
     assert stored["kind"] == "box"
-    assert stored["laws"][1]["family"] == "bounded_gaussian"
+    again = BoundedGaussianBoxLaw.from_json(stored)
+    assert again == law
+    assert again.certify() == law.certificate
+    for change in ({"multiplier": "-1"}, {"moved": [1]}, {"moved": [1, 1]}, {"steps": ["x", "1"]}):
+        with pytest.raises(ValueError):
+            BoundedGaussianBoxLaw.from_json(stored | change)
 
 
 def test_too_fine_a_grid_is_refused() -> None:

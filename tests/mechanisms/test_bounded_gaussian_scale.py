@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import time
 
 import mpmath as mp
 import numpy as np
@@ -83,10 +82,17 @@ def test_answers_inside_the_domain_use_exact_pairs() -> None:
     # 0.7 - 0.6 = 0.1 exactly: in floats the pair would be lost
     assert (exact("0.1"), exact("0.7")) in pairs
     assert all(0 < t - s <= exact("0.6") for s, t in pairs)
-    islands = Domain.from_pieces([(0, "0.3"), (2, "2.5"), (4, "4.01")])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_pair_list_matches_brute_force(turned: bool) -> None:
+    parts = [("0", "0.3"), ("2", "2.5"), ("4", "4.01")]
+    if turned:
+        parts = [(f"-{b}", f"-{a}") for a, b in parts]
+    islands = Domain.from_pieces(parts)
     for shift in (0.2, 1.7, 2.0, 3.7):
         m = BoundedGaussian(islands, scale=0.8, answers="domain")
-        points = [float(a + (b - a) * t) for a, b in islands.pieces for t in np.linspace(0, 1, 12)]
+        points = [float(a + (b - a) * t) for a, b in islands.pieces for t in np.linspace(0, 1, 9)]
         points += [p + s * shift for p in points for s in (-1, 1)]
         points = [p for p in points if islands.contains(p)]
         with mp.workdps(30):
@@ -97,8 +103,7 @@ def test_answers_inside_the_domain_use_exact_pairs() -> None:
             )
         assert m.loss(sensitivity=shift) == pytest.approx(brute, rel=1e-9)
         tight = BoundedGaussian.calibrate(islands, sensitivity=shift, epsilon=1, answers="domain")
-        assert tight.loss(sensitivity=shift) <= 1
-        assert tight.loss(sensitivity=shift) >= 1 - 1e-9
+        assert 1 - 1e-9 <= tight.loss(sensitivity=shift) <= 1
 
 
 def brute_box_loss(widths: list[float], scales: list[float], radius: float, count: int) -> float:
@@ -266,15 +271,3 @@ def test_highest_finds_interior_maxima() -> None:
     found = highest(lambda x: np.sin(7 * x) * np.exp(-x), [0.0, 0.5, 2.0])
     grid = np.linspace(0, 2, 2_000_001)
     assert found == pytest.approx(float((np.sin(7 * grid) * np.exp(-grid)).max()), abs=1e-10)
-
-
-def test_calibration_is_fast() -> None:
-    """Typically 0.4 ms an interval and 2 ms a union; the limits leave room for busy machines."""
-    for domain, limit in ((Domain(0, 1), 0.004), (Domain(0, 12, forbidden=[(4, 6)]), 0.04)):
-        sides = (Side.of(domain),)
-        best = math.inf
-        for _ in range(5):
-            start = time.perf_counter()
-            exact_scale(sides, (1.0,), Reach(each=(0.1,)), 1.0)
-            best = min(best, time.perf_counter() - start)
-        assert best < limit

@@ -1,0 +1,142 @@
+"""The exponential mechanism: choose an output with chance proportional to e^(-rate * score).
+
+Two uses:
+
+* `Exponential.for_scores(candidates, spread=..., epsilon=...)`: a finite set of candidates with
+  integer scores, drawn exactly (`exponential_scores`). Quantiles use it with ranks as scores.
+* `Exponential.calibrate(domain, ...)`: a number, with score |y - q|: the density is proportional
+  to e^(-|y - q| / b) on the domain, b = 2 sensitivity / epsilon.
+
+Privacy. For a number the score moves by at most the sensitivity either way, and so does the log of
+the normaliser: 2 sensitivity / b = epsilon, for every domain, gaps included, for all pairs.
+Bounded Laplace is the same law at an exactly calibrated, always smaller scale; hence the planner
+never needs this one for a number and `grid_laws` offers nothing.
+
+Units    sensitivity, scale, locations: the domain's unit; epsilon in nats.
+Sources  McSherry & Talwar, "Mechanism design via differential privacy".
+Limits   a number's domain may be infinite; its grid must be finite.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy.typing as npt
+
+from dprelease.mechanisms.arguments import FloatArray, as_float, float_scale, optional
+from dprelease.mechanisms.bounded_laplace import BoundedLaplace
+from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw
+from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.unit_law import UnitLaw, on_grid
+from dprelease.numeric import positive
+from dprelease.schema.domain import Domain
+
+__all__ = ["Exponential"]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Exponential:
+    """Score |y - q| on `domain`, `scale` in the domain's unit."""
+
+    domain: Domain
+    scale: float
+    sensitivity: Fraction | None
+    epsilon: Fraction | None
+
+    def __init__(
+        self, domain: Domain, *, scale: object, sensitivity: object = None, epsilon: object = None
+    ) -> None:
+        """Build the mechanism from its scale.
+
+        Raises:
+            ArgumentError: as for `BoundedLaplace` (DPR606, DPR629, DPR632).
+        """
+        BoundedLaplace(domain, scale=scale)
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "scale", float_scale(scale))
+        object.__setattr__(self, "sensitivity", optional(sensitivity, "sensitivity"))
+        object.__setattr__(self, "epsilon", optional(epsilon, "epsilon"))
+
+    @classmethod
+    def calibrate(cls, domain: Domain, *, sensitivity: object, epsilon: object) -> Exponential:
+        """Return the mechanism with scale 2 min(sensitivity, width) / epsilon, rounded up.
+
+        Raises:
+            ArgumentError: invalid numbers (DPR605, DPR606) or domain (DPR629, DPR632).
+        """
+        cls(domain, scale=1)
+        shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        width = domain.width
+        reach = min(shift, width) if isinstance(width, Fraction) else shift
+        scale = as_float(2 * reach / budget, "sensitivity / epsilon")
+        while Fraction(scale) * budget < 2 * reach:
+            scale = math.nextafter(scale, math.inf)
+        return cls(domain, scale=scale, sensitivity=shift, epsilon=budget)
+
+    @staticmethod
+    def for_scores(candidates: int, *, spread: int, epsilon: object) -> ScoreLaw:
+        """Return the exact choice among `candidates` by integer scores; see `ScoreLaw.calibrate`."""
+        return ScoreLaw.calibrate(candidates, spread=spread, epsilon=epsilon)
+
+    @property
+    def _law(self) -> BoundedLaplace:
+        return BoundedLaplace(self.domain, scale=self.scale)
+
+    def loss(self, *, sensitivity: object) -> float:
+        """Return the exact worst-case loss, in nats; at most 2 sensitivity / scale."""
+        return self._law.loss(sensitivity=sensitivity)
+
+    def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
+        """Return the density, vectorised over `x` and `location` (broadcast); 0 outside D."""
+        return self._law.pdf(x, location)
+
+    def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
+        """Return P(Y <= x), vectorised over `x` and `location`."""
+        return self._law.cdf(x, location)
+
+    def mean(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the mean of the released value per location."""
+        return self._law.mean(location)
+
+    def variance(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the variance of the released value per location (unit squared)."""
+        return self._law.variance(location)
+
+    def mass(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the chance that plain Laplace noise of this scale lands in the domain."""
+        return self._law.mass(location)
+
+    def on_grid(self, step: object, *, sensitivity: object = None) -> UnitLaw:
+        """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`).
+
+        It is the table of bounded Laplace at this mechanism's wider scale.
+        """
+        shift = optional(sensitivity, "sensitivity") or self.sensitivity
+        budget = self.epsilon
+        if shift is not None and (budget is None or sensitivity is not None):
+            budget = 2 * shift / Fraction(self.scale)
+
+        def build(request: GridRequest) -> list[GridLaw]:
+            rate = float(request.epsilon) / (2 * request.reach)
+            p = min(2**60, math.ceil(math.ldexp(math.exp(-rate), 60)))
+            law = BoundedLaplaceLaw(
+                request.allowed, request.shift, request.epsilon, request.loss, p
+            )
+            return [law] if law.certificate.epsilon_upper <= request.epsilon else []
+
+        return on_grid(self.domain, step, shift, budget, build)
+
+    @classmethod
+    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
+        """Return nothing: for a number, bounded Laplace is this law at a smaller scale."""
+        del request
+        return []
+
+    @classmethod
+    def grid_law_from_json(cls, value: dict[str, Any]) -> ScoreLaw:
+        """Rebuild the choice by scores."""
+        return ScoreLaw.from_json(value)
