@@ -127,7 +127,8 @@ def _statistic(schema: TableSchema, spec: StatisticSpec, size: int | None) -> St
         condition = parse_condition(spec.arguments[0], schema.columns, origin=spec.origin)
         # A condition may be unknown (null) on a row, which leaves the row out: n is private.
         return Statistic(spec, spec.function, condition=condition, code=Condition(condition))
-    if spec.function not in registry.names("aggregates") + registry.third_party_names("aggregates"):
+    known = spec.function in registry.names("aggregates")
+    if not known and spec.function not in registry.third_party_names("aggregates"):
         raise PlanError(
             f"this version cannot release {spec.text}",
             where=spec.origin,
