@@ -59,7 +59,7 @@ from dprelease.mechanisms.bounded_gaussian_cost import (
 )
 from dprelease.mechanisms.bounded_gaussian_scale import Reach, chen_hale_scale, exact_scale
 from dprelease.mechanisms.bounded_gaussian_table import BoundedGaussianLaw
-from dprelease.mechanisms.bounded_laplace_table import POINT_LIMIT
+from dprelease.mechanisms.bounded_laplace_table import EPSILON_FLOOR, POINT_LIMIT
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive
@@ -272,12 +272,14 @@ class BoundedGaussian:
         """Return the certified table, or nothing where only a linear loss is admissible.
 
         Raises:
-            ArgumentError: spikes are forbidden and the grid is too fine (DPR622).
+            ArgumentError: spikes are forbidden, and the grid is too fine (DPR622) or epsilon too
+                small (DPR626).
         """
         # The loss is concave in the shift: splits over coordinates would add up to more.
         # A single allowed value needs no noise; other families serve it.
         steps = request.allowed.hull_steps
-        if request.splits or (request.spikes and not 0 < steps < POINT_LIMIT):
+        tabulates = 0 < steps < POINT_LIMIT and request.epsilon >= EPSILON_FLOOR
+        if request.splits or (request.spikes and not tabulates):
             return []
         return [BoundedGaussianLaw.calibrate(request)]
 

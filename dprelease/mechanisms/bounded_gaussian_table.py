@@ -31,9 +31,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.entropy import RandomBits
-from dprelease.errors import InternalError
+from dprelease.errors import ArgumentError, InternalError
 from dprelease.mechanisms.bounded_gaussian_scale import first_bracket, scale_within
-from dprelease.mechanisms.bounded_laplace_table import check_size
+from dprelease.mechanisms.bounded_laplace_table import EPSILON_FLOOR, check_size
 from dprelease.mechanisms.law import (
     Certificate,
     ExpectedError,
@@ -74,9 +74,16 @@ class BoundedGaussianLaw:
         until the table's own certificate holds.
 
         Raises:
-            ArgumentError: more than 2**18 hull points (DPR622).
+            ArgumentError: more than 2**18 hull points (DPR622), or epsilon below 2**-40 (DPR626).
         """
         check_size(request.allowed)
+        if request.epsilon < EPSILON_FLOOR:
+            raise ArgumentError(
+                "epsilon is too small for a truncated law",
+                why="the certificate's own slack of 2**-48 would show",
+                fix="use an epsilon of at least 1e-12",
+                code="DPR626",
+            )
         scale, budget = _proposal(request), float(request.epsilon)
         for attempt in range(200):
             law = cls(

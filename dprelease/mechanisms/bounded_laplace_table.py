@@ -50,13 +50,13 @@ from dprelease.mechanisms.sampling import uniform_each
 from dprelease.numeric import fraction_from_json, fraction_to_json
 from dprelease.schema.domain import GridSet
 
-__all__ = ["POINT_LIMIT", "BoundedLaplaceLaw", "tabulates"]
+__all__ = ["EPSILON_FLOOR", "POINT_LIMIT", "BoundedLaplaceLaw", "check_size", "tabulates"]
 
 FloatArray = npt.NDArray[np.float64]
 POINT_LIMIT = 2**18
 _BITS = 60
 _WORK = 256
-_EPSILON_FLOOR = Fraction(1, 2**40)
+EPSILON_FLOOR = Fraction(1, 2**40)
 _SLACK = 1 + Fraction(1, 2**50)
 
 
@@ -87,7 +87,7 @@ class BoundedLaplaceLaw:
                 where the certificate's own slack would show (DPR626).
         """
         check_size(request.allowed)
-        if request.epsilon < _EPSILON_FLOOR:
+        if request.epsilon < EPSILON_FLOOR:
             raise ArgumentError(
                 "epsilon is too small for a truncated law",
                 fix="use an epsilon of at least 1e-12",
@@ -256,7 +256,7 @@ def check_size(allowed: GridSet) -> None:
 
 def tabulates(request: GridRequest) -> bool:
     """Return whether a table law exists for the request at all."""
-    return request.allowed.hull_steps < POINT_LIMIT and request.epsilon >= _EPSILON_FLOOR
+    return request.allowed.hull_steps < POINT_LIMIT and request.epsilon >= EPSILON_FLOOR
 
 
 def _scale(p: int) -> float:
