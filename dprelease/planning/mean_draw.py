@@ -1,0 +1,186 @@
+"""The draw of a mean without atoms when the size is private: size first, then a truncated law.
+
+Units: grid steps and the column's unit as named; epsilon in nats. Shapes: `(groups, cells)`.
+Sources: semantics 4.2 (verified there by enumeration; here by the contract tests).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.aggregates.base import Floats
+from dprelease.entropy import RandomBits
+from dprelease.errors import ArgumentError
+from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
+from dprelease.numeric import floor_half_up
+from dprelease.planning.cell_draws import Objects, ScalarDraw, underclaimed
+from dprelease.schema.domain import GridSet
+from dprelease.sensitivity import Sensitivity
+
+__all__ = ["MeanDraw", "mean_reach"]
+
+
+@dataclass(frozen=True, slots=True)
+class MeanDraw:
+    """A mean without atoms when the size is private (semantics 4.2).
+
+    First a noisy size n' >= 1 is released, then clamp(c + S(x - c)/n', l, u) through a truncated
+    law. One move (at most m rows more or fewer in one group) changes that quotient by at most
+    `reach` / n' = m w / (2 n'), for *any* n', because n' is already a differentially private
+    output. Any change of one unit is a chain of at most `moves` such moves through answers inside
+    the hull, so the losses add up to at most moves * epsilon. The integer shift is rounded up to
+    three significant bits, so that few laws serve many groups.
+
+    Raw cells per group: (noisy size, output step).
+    """
+
+    size: ScalarDraw
+    allowed: GridSet
+    step: Fraction
+    reach: Fraction
+    epsilon: Fraction
+    moves: int
+    scale: int
+    pitch: Fraction
+    offset: Fraction
+    mechanism: str
+    loss: str = "absolute"
+    noise_scale: float | None = None
+
+    def certify(self, sensitivity: Sensitivity) -> Fraction:
+        if self.moves < sensitivity.moves:
+            raise underclaimed("number of moves")
+        if min(self.epsilon, self.step, self.pitch) <= 0:
+            raise underclaimed("loss")
+        if self.reach < mean_reach(sensitivity, self.scale * self.pitch):
+            raise underclaimed("sensitivity")
+        return self.size.certify(sensitivity) + self.moves * self.epsilon
+
+    def law(self, size: int) -> GridLaw:
+        """Return the certified law for the released size."""
+        return _mean_law(self.allowed, self.shift(size), self.epsilon, self.mechanism, self.loss)
+
+    def shift(self, size: int) -> int:
+        """Return the sensitivity in grid steps for the released size, rounded up."""
+        exact = -(-self.reach // (max(1, size) * self.step))
+        steps = max(1, min(int(exact), self.allowed.hull_steps))
+        block = 1 << max(0, steps.bit_length() - 3)
+        return -(-steps // block) * block
+
+    def _sizes(self, raw: Objects) -> list[int]:
+        return [max(1, int(v)) for v in self.size.cells(raw[:, :1])[:, 0]]
+
+    def draw(self, exact: Objects, bits: RandomBits) -> Objects:
+        noisy = self.size.draw(exact[:, :1], bits)
+        out = np.concatenate([noisy, noisy], axis=1)
+        sizes = self._sizes(noisy)
+        half = Fraction(self.scale, 2)
+        centre = self.offset + half * self.pitch
+        answers = np.array(
+            [
+                min(
+                    max(
+                        floor_half_up((centre + self.pitch * (s - half * n) / size) / self.step),
+                        self.allowed.lower,
+                    ),
+                    self.allowed.upper,
+                )
+                for (n, s), size in zip(exact.tolist(), sizes, strict=True)
+            ],
+            dtype=np.int64,
+        )
+        for rows, law in self._by_law(sizes):
+            out[rows, 1] = law.draw_raw(answers[rows], bits).astype(object)
+        return out
+
+    def _by_law(self, sizes: list[int]) -> list[tuple[npt.NDArray[np.int64], GridLaw]]:
+        shifts = np.array([self.shift(s) for s in sizes], dtype=np.int64)
+        out = []
+        for shift in sorted(set(shifts.tolist())):
+            rows = np.flatnonzero(shifts == shift)
+            out.append((rows, self.law(sizes[int(rows[0])])))
+        return out
+
+    def _pair(self, raw: Objects, k: npt.NDArray[np.int64]) -> Floats:
+        num, den = self.step.as_integer_ratio()
+        return np.stack([self.size.cells(raw[:, :1])[:, 0], k.astype(np.float64) * num / den], axis=1)
+
+    def cells(self, raw: Objects) -> Floats:
+        return self._pair(raw, raw[:, 1].astype(np.int64))
+
+    def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
+        """Invert the second law at the released size, then undo the noise of that size.
+
+        The law's answer is c + (mean - c) n/n', clamped; with n in the size's own interval,
+        mean - c = (answer - c) n'/n. Where the interval reaches an end of the hull, the answer
+        may have been clamped there, and so does the result.
+        """
+        share = 1 - (1 - level) / 2
+        low = np.zeros(raw.shape[0], dtype=np.int64)
+        high = np.zeros(raw.shape[0], dtype=np.int64)
+        outputs = raw[:, 1].astype(np.int64)
+        sizes = self._sizes(raw)
+        for rows, law in self._by_law(sizes):
+            low[rows], high[rows] = law.interval(outputs[rows], share)
+        size_low, size_high = self.size.box(raw[:, :1], share)
+        lower, upper = self._pair(raw, low), self._pair(raw, high)
+        lower[:, 1] -= float(self.step) / 2  # the answer was rounded to the grid before the draw
+        upper[:, 1] += float(self.step) / 2
+        centre = float(self.offset + self.scale * self.pitch / 2)
+        n = np.array(sizes, dtype=np.float64)
+        factors = (n / np.maximum(size_low[:, 0], 1.0), n / np.maximum(size_high[:, 0], 1.0))
+        ends = [centre + (v[:, 1] - centre) * f for v in (lower, upper) for f in factors]
+        hull = self._pair(raw, np.full(raw.shape[0], self.allowed.lower))[:, 1]
+        lower[:, 1] = np.where(low == self.allowed.lower, hull, np.minimum.reduce(ends))
+        hull = self._pair(raw, np.full(raw.shape[0], self.allowed.upper))[:, 1]
+        upper[:, 1] = np.where(high == self.allowed.upper, hull, np.maximum.reduce(ends))
+        lower[:, 0], upper[:, 0] = size_low[:, 0], size_high[:, 0]
+        return lower, upper
+
+    def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return np.zeros(raw.shape[0], dtype=bool)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "draw": "mean",
+            "size": self.size.to_json(),
+            "allowed": [[str(a), str(b)] for a, b in self.allowed.runs],
+            "step": str(self.step),
+            "reach": str(self.reach),
+            "epsilon": str(self.epsilon),
+            "moves": self.moves,
+            "scale": str(self.scale),
+            "pitch": str(self.pitch),
+            "offset": str(self.offset),
+            "mechanism": self.mechanism,
+            "loss": self.loss,
+        }
+
+
+def mean_reach(sensitivity: Sensitivity, width: Fraction) -> Fraction:
+    """Return n' times the most one move changes c + S(x - c)/n'; `width` = u - l.
+
+    `in_group` counts the rows of a move; each lies within half a range of c (semantics 4.2).
+    """
+    return sensitivity.in_group * width / 2
+
+
+@lru_cache(maxsize=512)
+def _mean_law(allowed: GridSet, shift: int, epsilon: Fraction, mechanism: str, loss: str) -> GridLaw:
+    request = GridRequest(allowed, shift, epsilon, loss=loss, spikes=False)  # type: ignore[arg-type]
+    for law in grid_laws(request):
+        if law.family == mechanism:
+            if law.certify().epsilon_upper > epsilon:
+                raise underclaimed("loss")
+            return law
+    raise ArgumentError(
+        f"`{mechanism}` offers no law without atoms for this domain",
+        fix="use mechanism: bounded_laplace",
+        code="DPR623",
+    )
