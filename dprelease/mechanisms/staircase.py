@@ -195,9 +195,9 @@ class Staircase:
 
 
 def _first_steps(width: int, epsilon: float) -> list[int]:
-    """Return the first steps worth pricing: around width / (1 + e^(epsilon/2)), 1 and width."""
+    """Return the first steps worth pricing: around width / (1 + e^(epsilon/2)); 1, half, width."""
     if width <= 8:
         return list(range(1, width + 1))
     best = width / (1 + math.exp(min(epsilon / 2, 700.0)))
-    tries = {1, width, *(round(best * factor) for factor in (0.7, 0.85, 1.0, 1.2, 1.5))}
+    tries = {1, width // 2, width, *(round(best * factor) for factor in (0.7, 0.85, 1.0, 1.2, 1.5))}
     return sorted({min(max(j, 1), width) for j in tries})

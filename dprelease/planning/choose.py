@@ -15,7 +15,7 @@ or a few more grid steps per sensitivity lose at most 0.1 % and keep tables smal
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
@@ -33,7 +33,7 @@ from dprelease.planning.draws import (
     mean_reach,
     steps_moved,
 )
-from dprelease.planning.layout import BlockLayout, Member
+from dprelease.planning.layout import WITHOUT_ATOMS, BlockLayout, Member
 from dprelease.planning.model import Option
 from dprelease.planning.price import cell_error
 from dprelease.schema.domain import Domain, GridSet
@@ -273,6 +273,10 @@ def _means(
         mechanism=spec.mechanism or "bounded_laplace",
         loss=loss,
     )
+    if spec.mechanism is None:  # the best family at the public guess of the size
+        priced = _laws(allowed, draw.shift(size), moving, loss, False, False)
+        best = next((law.family for law in priced if law.family in WITHOUT_ATOMS), draw.mechanism)
+        draw = replace(draw, mechanism=best)
     inner = draw.law(size).expected_error()
     off = float(width) / 4 * sizes.law.expected_error().average / max(1, size)
     if loss == "absolute":

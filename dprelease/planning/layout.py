@@ -12,15 +12,18 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dprelease import registry
 from dprelease.aggregates.base import Aggregate, aggregate_named
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.errors import PlanError
 from dprelease.query.spec import Query, Statistic
 from dprelease.schema.domain import Domain
 
-__all__ = ["BlockLayout", "Member", "layout"]
+__all__ = ["WITHOUT_ATOMS", "BlockLayout", "Member", "layout"]
 
 _CELLS = ("two_sums", "bernstein2", "bins")
+WITHOUT_ATOMS = ("bounded_laplace", "reflected_laplace", "bounded_gaussian")
+"""Families that draw a mean without atoms at whatever size is released."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +212,9 @@ def _nearest_form(statistic: Statistic) -> str:
 def _families(encoding: Encoding) -> tuple[str, ...]:
     match encoding.family:
         case "scalar":
-            return ("staircase", "discrete_laplace", "rectified_laplace", "bounded_laplace")
+            return registry.names("mechanisms") + registry.third_party_names("mechanisms")
         case "truncated_mean":
-            return ("bounded_laplace",)
+            return WITHOUT_ATOMS
         case "constant":
             return ()
         case _:

@@ -9,15 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from dprelease import registry
 from dprelease.aggregates.base import Floats
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
+from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.numeric import floor_half_up
 from dprelease.planning.cell_draws import Objects, ScalarDraw, underclaimed
 from dprelease.schema.domain import GridSet
@@ -174,7 +175,9 @@ def mean_reach(sensitivity: Sensitivity, width: Fraction) -> Fraction:
 @lru_cache(maxsize=512)
 def _mean_law(allowed: GridSet, shift: int, epsilon: Fraction, mechanism: str, loss: str) -> GridLaw:
     request = GridRequest(allowed, shift, epsilon, loss=loss, spikes=False)  # type: ignore[arg-type]
-    for law in grid_laws(request):
+    family = cast("Any", registry.load("mechanisms", mechanism))
+    laws: list[GridLaw] = family.grid_laws(request)
+    for law in laws:
         if law.family == mechanism:
             if law.certify().epsilon_upper > epsilon:
                 raise underclaimed("loss")

@@ -172,7 +172,7 @@ def test_draws_fit_the_pmf_and_neighbouring_laws_are_caught(q: int) -> None:
     def p_value(epsilon: Fraction) -> float:
         other = rows_of(GridRequest(GAPPED, 3, epsilon))
         assert other is not None
-        pmf = {y: 0.0 for y in GAPPED.points().tolist()}
+        pmf = dict.fromkeys(GAPPED.points().tolist(), 0.0)
         pmf |= {y: float(w) * draws.size for y, w in other.pmf(q).items()}
         cells = [(int((draws == y).sum()), max(e, 1e-3)) for y, e in pmf.items()]
         assert sum(c for c, _ in cells) == draws.size

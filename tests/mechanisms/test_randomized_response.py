@@ -61,9 +61,7 @@ def test_prices_are_those_of_the_enumerated_law() -> None:
 
 def test_the_worst_answer_of_a_huge_hull_is_found_at_the_ends_of_the_bins() -> None:
     small = _best(GridRequest(GridSet.from_runs([(0, 2999)]), 3000, Fraction(2)), 3)
-    errors = [
-        float(sum(w * abs(y - q) for y, w in small.pmf(q).items())) for q in range(0, 3000)
-    ]
+    errors = [float(sum(w * abs(y - q) for y, w in small.pmf(q).items())) for q in range(3000)]
     assert small.expected_error().worst == pytest.approx(max(errors), rel=1e-9)
     assert small.expected_error().average == pytest.approx(np.mean(errors), rel=1e-3)
     huge = RandomizedResponse.grid_laws(

@@ -22,9 +22,7 @@ def log_cosh_loss(width: float, shift: float, scale: float) -> float:
     return math.log(math.cosh(width / scale)) - math.log(math.cosh((width - shift) / scale))
 
 
-@given(
-    st.floats(0.01, 1), st.floats(0.01, 20), st.sampled_from([1e-3, 1.0, 1e6]), st.floats(0, 1)
-)
+@given(st.floats(0.01, 1), st.floats(0.01, 20), st.sampled_from([1e-3, 1.0, 1e6]), st.floats(0, 1))
 @settings(max_examples=60, deadline=None)
 def test_the_loss_is_the_largest_log_ratio_and_calibration_spends_it(
     part: float, epsilon: float, width: float, where: float
@@ -40,8 +38,8 @@ def test_the_loss_is_the_largest_log_ratio_and_calibration_spends_it(
     q = where * (width - shift)
     with np.errstate(divide="ignore"):
         here, there = np.log(m.pdf(x, q)), np.log(m.pdf(x, min(q + shift, width)))
-    sound = np.isfinite(here) & np.isfinite(there)
-    assert np.abs(here - there)[sound].max() <= epsilon * (1 + 1e-9) + 1e-9
+    sound = (here > -600) & (there > -600)  # beyond, doubles are too coarse
+    assert np.abs(here[sound] - there[sound]).max() <= epsilon * (1 + 1e-9) + 1e-9
     if width / m.scale < 300:
         assert loss == pytest.approx(log_cosh_loss(width, shift, m.scale), rel=1e-6, abs=1e-9)
         ends = np.log(m.pdf(x, 0.0)) - np.log(m.pdf(x, shift))
@@ -72,7 +70,9 @@ def test_curves_agree_with_each_other(domain: Domain, scale: float) -> None:
         assert float(m.mean(q)) == pytest.approx(mean, abs=1e-5 * scale)
         assert float(m.variance(q)) == pytest.approx(np.trapezoid(p * (x - mean) ** 2, x), rel=1e-5)
         for i in (100_000, 150_000, 300_000):
-            assert float(m.cdf(x[i], q)) == pytest.approx(np.trapezoid(p[: i + 1], x[: i + 1]), abs=1e-6)
+            assert float(m.cdf(x[i], q)) == pytest.approx(
+                np.trapezoid(p[: i + 1], x[: i + 1]), abs=1e-6
+            )
         assert 0 < float(m.mass(q)) <= 1
     assert m.cdf(INF, 2.0) == 1
     assert m.pdf(INF, 2.0) == 0
@@ -115,7 +115,10 @@ class TestBrokenTwins:
         (lambda: ReflectedLaplace.calibrate(TEN, sensitivity=1, epsilon=0), "DPR606"),
         (lambda: ReflectedLaplace(TEN, scale=1).on_grid(step=1), "DPR627"),
         (lambda: ReflectedLaplace(TEN, scale=1).cdf(1, 99.0), "DPR630"),
-        (lambda: ReflectedLaplace(Domain(0, INF), scale=1).on_grid(step=1, sensitivity=1), "DPR603"),
+        (
+            lambda: ReflectedLaplace(Domain(0, INF), scale=1).on_grid(step=1, sensitivity=1),
+            "DPR603",
+        ),
     ],
 )
 def test_invalid_arguments_are_refused_with_a_fix(build: object, code: str) -> None:
