@@ -148,9 +148,9 @@ class BoundedLaplace:
         if rule == "croft":
             scale = view.croft_scale(reach, goal)
         elif rule == "holohan":
-            scale = view.pure_scale(reach, goal - math.log1p(-slack))
+            scale = view.pure_scale(shift, goal - math.log1p(-slack))
         else:
-            scale = view.pure_scale(reach, goal)
+            scale = view.pure_scale(shift, goal)
             if slack > 0:
                 scale = view.delta_scale(reach, goal, slack, scale)
         return cls(
@@ -163,7 +163,8 @@ class BoundedLaplace:
 
     def loss(self, *, sensitivity: object) -> float:
         """Return the exact worst-case loss, in nats (float64 evaluation)."""
-        shift = as_float(positive(sensitivity, "sensitivity"), "sensitivity")
+        shift = positive(sensitivity, "sensitivity")
+        as_float(shift, "sensitivity")
         return losses.LossView(self.domain, self.answers).loss(self.scale, shift)
 
     def delta(self, *, epsilon: object, sensitivity: object) -> float:

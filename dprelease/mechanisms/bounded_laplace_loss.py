@@ -1,8 +1,9 @@
 """Losses of bounded Laplace noise, and the scales that keep them within a budget.
 
 See `bounded_laplace.py` for the law and the argument. Here: the closed form and its Newton
-inverse for one interval (vectorised), the maximisation over hull pairs for unions, the finite
-pair list for answers inside D, the exact hockey-stick divergence, and Croft's fixed point.
+inverse for one interval (vectorised), the maximisation over hull pairs for unions, the exact
+hockey-stick divergence, and Croft's fixed point. The pairs of a union, and log C at both without
+cancellation: `bounded_laplace_pairs.py`. The search over scales: `bounded_laplace_search.py`.
 
 Newton runs in t = 1/b from t = epsilon / (2 sensitivity): the loss is increasing and concave in
 t, so the iterates rise towards the root and never pass it. The target is epsilon (1 - 2**-43);
@@ -10,7 +11,7 @@ the result is then verified and widened while the evaluated loss exceeds epsilon
 
 Units    the domain's unit; nats.
 Sources  `mechanisms.md` section 1 of the design (proved there); [BL], [TNL] as in the parent.
-Limits   float64. Hull pairs: piece ends and 65 nodes per smooth stretch, refined by golden
+Limits   float64. Hull pairs: piece ends and 51 nodes per smooth stretch, refined by golden
          section; "worst pair at full distance" for delta is observed, not proved.
 """
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +28,8 @@ import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.bounded_laplace_pairs import Ends, Pairs, around, log_ratio
+from dprelease.mechanisms.bounded_laplace_search import smallest_scale, widen
 from dprelease.mechanisms.truncation import segments
 from dprelease.schema.domain import Domain
 
@@ -49,10 +53,12 @@ def interval_loss(rate: FloatArray, shift: FloatArray, width: FloatArray) -> Flo
 
 def _slope(rate: FloatArray, shift: FloatArray, width: FloatArray) -> FloatArray:
     """Return d loss / d rate."""
-    finite = np.where(np.isinf(width), 1e300, width)
+    # Of an infinite width every term below vanishes; a huge number in its place would overflow.
+    finite = np.where(np.isinf(width), shift, width)
     rest = finite - shift
-    ea, eb, ec = np.exp(-rate * shift), np.exp(-rate * rest), np.exp(-rate * finite)
-    a, b, c = -np.expm1(-rate * shift), -np.expm1(-rate * rest), -np.expm1(-rate * finite)
+    ea, eb, ec = np.exp(-rate * shift), np.exp(-rate * (width - shift)), np.exp(-rate * width)
+    a, c = -np.expm1(-rate * shift), -np.expm1(-rate * width)
+    b = -np.expm1(-rate * (width - shift))
     h = a * b / c
     change = (shift * ea * b + a * rest * eb) / c - h * finite * ec / c
     out: FloatArray = shift + change / (1 + h)
@@ -125,40 +131,29 @@ class LossView:
     def _one_interval(self) -> bool:
         return len(self.domain.exact_pieces) == 1
 
-    def _reach(self, shift: float) -> float:
-        low, high = self.domain.hull
-        return min(shift, high - low)
+    def _reach(self, shift: float | Fraction) -> Fraction:
+        width, reach = self.domain.width, Fraction(shift)
+        return min(reach, width) if isinstance(width, Fraction) else reach
 
-    def loss(self, scale: float, shift: float) -> float:
+    def loss(self, scale: float, shift: float | Fraction) -> float:
         """Return the worst loss for answers at most `shift` apart."""
         low, high = self.domain.hull
         reach = self._reach(shift)
         if math.isinf(low) and math.isinf(high) and self._one_interval():
-            return shift / scale
+            return float(shift) / scale
         if self._one_interval():
-            value = interval_loss(np.array(1 / scale), np.array(reach), np.array(high - low))
+            width = float(self.domain.width)  # not high - low: the ends are rounded
+            value = interval_loss(np.array(1 / scale), np.array(float(reach)), np.array(width))
             return float(value)
+        ends = Ends.of(self.domain)
         if self.answers == "domain":
-            first, second = self._pairs(shift)
-            apart = second - first
-            worst = float(np.max(apart / scale + np.abs(self._log_ratio(first, second, scale))))
-            return max(worst, shift / scale) if not self.domain.is_finite else worst
-        return reach / scale + _maximum(self._gap(reach, scale), self._starts(reach, scale))[0]
-
-    def _gap(self, reach: float, scale: float) -> Callable[[FloatArray], FloatArray]:
-        def gap(q: FloatArray) -> FloatArray:
-            return np.abs(self._log_ratio(q, q + reach, scale))
-
-        return gap
-
-    def _log_ratio(self, q: FloatArray, other: FloatArray, scale: float) -> FloatArray:
-        low, high = self.domain.hull
-        other = np.clip(other, low, high)
-        first = segments(self.domain, q, scale).log_mass()
-        return segments(self.domain, other, scale).log_mass() - first
+            pairs = ends.inside(Fraction(shift))
+            worst = float(_losses(ends, pairs, scale).max())
+            return worst if self.domain.is_finite else max(worst, float(shift) / scale)
+        return _worst(ends, ends.stretches(reach, scale), scale)[0]
 
     def _starts(self, reach: float, scale: float) -> FloatArray:
-        """Return the ends of the smooth stretches of q -> (q, q + reach)."""
+        """Return the ends of the smooth stretches of q -> (q, q + reach), for `delta`."""
         ends = [e for piece in self.domain.pieces for e in piece if math.isfinite(e)]
         low, high = self.domain.hull
         low = low if math.isfinite(low) else min(ends) - reach - 40 * scale
@@ -166,50 +161,43 @@ class LossView:
         marks = {low, high - reach, *ends, *(e - reach for e in ends)}
         return np.array(sorted(m for m in marks if low <= m <= high - reach))
 
-    def _pairs(self, shift: float) -> tuple[FloatArray, FloatArray]:
-        """Return the finite list of worst pairs for answers inside D, as explicit pairs."""
-        pieces = self.domain.pieces
-        pairs: list[tuple[float, float]] = []
-        for low, high in pieces:
-            if math.isfinite(low):
-                top = max(min(low + shift, c) for a, c in pieces if a <= low + shift)
-                pairs.append((low, top))
-                if any(a <= low - shift <= c for a, c in pieces):
-                    pairs.append((low - shift, low))
-            if math.isfinite(high):
-                bottom = min(max(high - shift, a) for a, c in pieces if c >= high - shift)
-                pairs.append((bottom, high))
-                if any(a <= high + shift <= c for a, c in pieces):
-                    pairs.append((high, high + shift))
-        first, second = np.array(pairs).T
-        return first, second
-
-    def pure_scale(self, shift: float, epsilon: float) -> float:
+    def pure_scale(self, shift: float | Fraction, epsilon: float) -> float:
         """Return the smallest verified scale with loss at most `epsilon`."""
         low, high = self.domain.hull
         if self._one_interval():
-            return float(bounded_laplace_scale(low, high, shift, epsilon))
-        reach = self._reach(shift)
+            if self.domain.is_finite:
+                low, high = 0.0, float(self.domain.width)
+            return float(bounded_laplace_scale(low, high, float(shift), epsilon))
+        ends = Ends.of(self.domain)
         if self.answers == "domain":
-            first, second = self._pairs(shift)
-            reach = shift if not self.domain.is_finite else float(np.max(second - first))
-        low, high = reach / epsilon, 2 * reach / epsilon
-        goal = epsilon * _TARGET
-        if self.answers == "domain":
-            return _first_valid(lambda b: self.loss(b, shift) <= goal, low, high)
-        # Search on fixed nodes; refine only the winner, and add its worst pair to the nodes.
-        nodes = _nodes(self._starts(reach, high))
-        for _ in range(6):
+            pairs = ends.inside(Fraction(shift))
+            reach = float(np.max(pairs.distance) if self.domain.is_finite else shift)
+            least = 0.0 if self.domain.is_finite else reach
 
-            def holds(scale: float, at: FloatArray = nodes) -> bool:
-                return reach / scale + float(self._gap(reach, scale)(at).max()) <= goal
+            def inside(scale: FloatArray) -> FloatArray:
+                return np.maximum(_losses(ends, pairs, scale).max(axis=-1), least / scale)
 
-            scale = _first_valid(holds, low, high)
-            worst, where = _maximum(self._gap(reach, scale), self._starts(reach, scale))
-            if reach / scale + worst <= epsilon:
+            scale = smallest_scale(inside, reach / epsilon, epsilon)
+            return widen(lambda b: self.loss(b, shift) <= epsilon, scale)
+        # Search on few pairs; add the worst of all pairs at the result while it is too much.
+        exact_reach = self._reach(shift)
+        reach = float(exact_reach)
+        smooth = ends.stretches(exact_reach, 2 * reach / epsilon)
+        few = Pairs.of([nodes.every(8) for nodes, _ in smooth])
+        scale = reach / epsilon
+        for _ in range(12):
+            at = few
+
+            def outside(scale: FloatArray, at: Pairs = at) -> FloatArray:
+                out: FloatArray = _losses(ends, at, scale).max(axis=-1)
+                return out
+
+            scale = smallest_scale(outside, reach / epsilon, epsilon)
+            worst, pair = _worst(ends, ends.stretches(exact_reach, scale), scale)
+            if worst <= epsilon:
                 return scale
-            nodes = np.append(nodes, where)
-        return _widen(lambda b: self.loss(b, shift) <= epsilon, scale)
+            few = Pairs.of([few, pair])
+        return widen(lambda b: self.loss(b, shift) <= epsilon, scale)
 
     def croft_scale(self, shift: float, epsilon: float) -> float:
         """Return the scale of the metric guarantee, at most 2 shift / epsilon."""
@@ -221,24 +209,33 @@ class LossView:
         if not ends.size:
             return math.nextafter(shift / epsilon, math.inf)
 
-        def holds(scale: float) -> bool:
-            parts = segments(self.domain, ends, scale)
-            mass = parts.moments()[0]
-            right = np.where(parts.sign > 0, mass, 0.0).sum(axis=0) / mass.sum(axis=0)
-            return scale >= full * float(np.max(np.maximum(right, 1 - right)))
+        def needed(scales: FloatArray) -> FloatArray:
+            """Return, per scale, the scale it asks for divided by itself."""
+            shares = []
+            for scale in scales.tolist():
+                parts = segments(self.domain, ends, scale)
+                mass = parts.moments()[0]
+                right = np.where(parts.sign > 0, mass, 0.0).sum(axis=0) / mass.sum(axis=0)
+                shares.append(float(np.max(np.maximum(right, 1 - right))))
+            return full * np.array(shares) / scales
 
-        return _first_valid(holds, full / 2, full)
+        return min(full, smallest_scale(needed, full / 2, 1.0))
 
     def delta(self, scale: float, shift: float, epsilon: float) -> float:
         """Return the worst hockey-stick divergence over pairs `shift` apart, both directions."""
-        reach = self._reach(shift)
+        reach = float(self._reach(shift))
         if self.answers == "domain" and not self._one_interval():
-            first, second = self._pairs(shift)
+            ends = Ends.of(self.domain)
+            first, second = ends.floats(ends.inside(Fraction(shift)))
             both = self._hockey(first, second, scale, epsilon)
             return float(np.max(both))
         if self._one_interval() and self.domain.hull == (-math.inf, math.inf):
             return max(0.0, -math.expm1((epsilon - shift / scale) / 2))
         return _maximum(self._curve(reach, scale, epsilon), self._starts(reach, scale))[0]
+
+    def _log_ratio(self, q: FloatArray, other: FloatArray, scale: float) -> FloatArray:
+        first = segments(self.domain, q, scale).log_mass()
+        return segments(self.domain, other, scale).log_mass() - first
 
     def _curve(
         self, reach: float, scale: float, epsilon: float
@@ -283,7 +280,7 @@ class LossView:
 
     def delta_scale(self, shift: float, epsilon: float, delta: float, pure: float) -> float:
         """Return a verified scale below `pure` with divergence at most `delta`."""
-        reach, goal = self._reach(shift), delta * (1 - 1e-9)
+        reach, goal = float(self._reach(shift)), delta * (1 - 1e-9)
         nodes = _nodes(self._starts(reach, pure))
         low, high = 0.0, pure
         while high - low > 1e-10 * high:
@@ -293,40 +290,39 @@ class LossView:
             else:
                 value = float(self._curve(reach, middle, epsilon)(nodes).max())
             low, high = (low, middle) if value <= goal else (middle, high)
-        return min(pure, _widen(lambda b: self.delta(b, shift, epsilon) <= delta, high))
+        return min(pure, widen(lambda b: self.delta(b, shift, epsilon) <= delta, high))
 
 
-def _widen(holds: Callable[[float], bool], scale: float) -> float:
-    """Return the first of scale, scale (1 + 2**-40), ... that holds."""
-    step = 2.0**-40
-    while not holds(scale):
-        scale, step = scale * (1 + step), 2 * step
-    return scale
+def _losses(ends: Ends, pairs: Pairs, scale: float | FloatArray) -> FloatArray:
+    """Return the loss of every pair: shape `(pairs,)`, or `(scales, pairs)`."""
+    b = np.asarray(scale, dtype=np.float64)[..., None]
+    out: FloatArray = pairs.distance / b + np.abs(log_ratio(ends, pairs, scale))
+    return out
 
 
-def _first_valid(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return about the smallest scale in [low, high] where `holds`, itself verified.
-
-    `holds` need not be monotone: the first valid point of a scan is bracketed and bisected.
-    """
-    if holds(low):
-        return low
-    scan = np.geomspace(low, high, 33)
-    last = low
-    for scale in scan[1:].tolist():
-        if holds(scale):
-            high = scale
-            break
-        last = scale
-    else:
-        return _widen(holds, high)
-    while high - last > 1e-13 * high:
-        middle = (last + high) / 2
-        if holds(middle):
-            high = middle
-        else:
-            last = middle
-    return high
+def _worst(ends: Ends, smooth: list[tuple[Pairs, float]], scale: float) -> tuple[float, Pairs]:
+    """Return the largest loss over hull pairs and its pair: nodes, then golden section."""
+    values = [_losses(ends, nodes, scale) for nodes, _ in smooth]
+    tops = [int(np.argmax(v)) for v in values]
+    k = max(range(len(smooth)), key=lambda i: float(values[i][tops[i]]))
+    best, pair = float(values[k][tops[k]]), smooth[k][0].take(tops[k])
+    starts = [nodes.take(top) for (nodes, _), top in zip(smooth, tops, strict=True)]
+    steps = [around(top, nodes.offset.size) for (nodes, _), top in zip(smooth, tops, strict=True)]
+    both = Pairs.of(starts + starts)
+    centre, size = both.offset[: len(starts)], np.array([length for _, length in smooth])
+    low = centre - size * np.array([before for before, _ in steps])
+    high = centre + size * np.array([after for _, after in steps])
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(30):
+        x, y = high - ratio * (high - low), low + ratio * (high - low)
+        tried = Pairs(both.anchor, np.concatenate([x, y]), both.distance)
+        found = _losses(ends, tried, scale)
+        top = int(np.argmax(found))
+        if found[top] > best:
+            best, pair = float(found[top]), tried.take(top)
+        up = found[: x.size] > found[x.size :]
+        low, high = np.where(up, low, x), np.where(up, y, high)
+    return best, pair
 
 
 def _nodes(marks: FloatArray) -> FloatArray:

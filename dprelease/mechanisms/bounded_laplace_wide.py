@@ -327,7 +327,10 @@ def _float_mass(allowed: GridSet, rate: float, q: IntArray, top: IntArray) -> Fl
         ):
             n = np.maximum(length, 0).astype(np.float64)
             total += np.where(
-                n > 0, np.exp(-rate * np.maximum(start.astype(np.float64) - near, 0.0)) * -np.expm1(-rate * n), 0.0
+                n > 0,
+                np.exp(-rate * np.maximum(start.astype(np.float64) - near, 0.0))
+                * -np.expm1(-rate * n),
+                0.0,
             )
     return total
 

@@ -1,0 +1,88 @@
+"""The smallest scale whose loss is within epsilon, when the loss need not fall as the scale grows.
+
+On a union of intervals the valid scales can be several intervals. A scan brackets the first valid
+one, dips between two points of the scan included; regula falsi (the Illinois variant) closes in on
+the crossing, and the valid end of the bracket is returned: every result was itself evaluated.
+
+Units    scales in the domain's unit; losses in nats.
+Sources  Dowell & Jarratt, "A modified regula falsi method for computing the root of an equation".
+Limits   a valid interval narrower than a step of the scan (1.1 %) is found only by its dip.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from dprelease.mechanisms.arguments import FloatArray
+
+__all__ = ["smallest_scale", "widen"]
+
+_ROOM = 1e-12  # by which the loss stays within epsilon, relative: a thousand times its rounding
+_SCAN = 65
+
+
+def widen(holds: Callable[[float], bool], scale: float) -> float:
+    """Return the first of scale, scale (1 + 2**-40), ... that holds."""
+    step = 2.0**-40
+    while not holds(scale):
+        scale, step = scale * (1 + step), 2 * step
+    return scale
+
+
+def smallest_scale(loss: Callable[[FloatArray], FloatArray], low: float, epsilon: float) -> float:
+    """Return the smallest scale in [low, 2 low] with loss within `epsilon`, itself verified.
+
+    `loss` maps an array of scales and need not be monotone: a scan brackets its first valid point,
+    dips between two points of the scan included; then regula falsi (Illinois) finds the crossing,
+    and the valid end of the bracket is returned.
+    """
+
+    def over(scale: float) -> float:
+        return float(loss(np.array([scale]))[0]) / epsilon - 1
+
+    scan = np.geomspace(low, 2 * low * (1 + 2.0**-40), _SCAN)
+    excess = loss(scan) / epsilon - 1
+    valid = np.flatnonzero(excess <= -_ROOM)
+    first = int(valid[0]) if valid.size else _SCAN
+    if first == 0:
+        return float(scan[0])
+    a, fa, b, fb = float(scan[first - 1]), float(excess[first - 1]), 0.0, 0.0
+    if first < _SCAN:
+        b, fb = float(scan[first]), float(excess[first])
+    for i in range(1, min(first, _SCAN - 1)):
+        if excess[i] < min(excess[i - 1], excess[i + 1]):
+            dip = _dip(over, float(scan[i - 1]), float(scan[i + 1]))
+            if dip is not None:
+                a, fa, b = float(scan[i - 1]), float(excess[i - 1]), dip
+                fb = over(b)
+                break
+    if b == 0:
+        return widen(lambda scale: over(scale) <= -_ROOM, float(scan[-1]))
+    wa, wb, aim = fa, fb, -2 * _ROOM
+    for _ in range(100):
+        if fb >= -4 * _ROOM or b - a <= 1e-14 * b:
+            break
+        c = a + (b - a) * (wa - aim) / (wa - wb)
+        c = min(max(c, a + (b - a) * 1e-3), b - (b - a) * 1e-3)
+        fc = over(c)
+        if fc > -_ROOM:
+            a, wa, wb = c, fc, (wb + aim) / 2
+        else:
+            b, fb, wb, wa = c, fc, fc, (wa + aim) / 2
+    return b
+
+
+def _dip(over: Callable[[float], float], low: float, high: float) -> float | None:
+    """Return a valid scale near a local minimum of the loss, or None."""
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(40):
+        x, y = high - ratio * (high - low), low + ratio * (high - low)
+        at_x, at_y = over(x), over(y)
+        for scale, value in ((x, at_x), (y, at_y)):
+            if value <= -_ROOM:
+                return scale
+        low, high = (low, y) if at_x < at_y else (x, high)
+    return None
