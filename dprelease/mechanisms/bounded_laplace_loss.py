@@ -175,7 +175,8 @@ class LossView:
             least = 0.0 if self.domain.is_finite else reach
 
             def inside(scale: FloatArray) -> FloatArray:
-                return np.maximum(_losses(ends, pairs, scale).max(axis=-1), least / scale)
+                worst: FloatArray = _losses(ends, pairs, scale).max(axis=-1)
+                return np.asarray(np.maximum(worst, least / scale))
 
             scale = smallest_scale(inside, reach / epsilon, epsilon)
             return widen(lambda b: self.loss(b, shift) <= epsilon, scale)

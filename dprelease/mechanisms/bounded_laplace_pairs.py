@@ -157,8 +157,8 @@ class Ends:
             length = float(r - q)
             half = _FRACTIONS < 0.5  # anchored at the nearer mark
             anchor = np.where(half, i, j).astype(np.int64)
-            offset = np.where(half, start + _FRACTIONS * length, end - (1 - _FRACTIONS) * length)
-            out.append((Pairs(anchor, offset, np.full(offset.size, float(shift))), length))
+            places = np.where(half, start + _FRACTIONS * length, end - (1 - _FRACTIONS) * length)
+            out.append((Pairs(anchor, places, np.full(places.size, float(shift))), length))
         return out
 
 

@@ -15,7 +15,6 @@ from dprelease.mechanisms.bounded_gaussian_loss import Side, domain_pairs, highe
 from dprelease.mechanisms.bounded_gaussian_scale import (
     Reach,
     chen_hale_scale,
-    exact_scale,
     log_ratio,
 )
 from dprelease.numeric import exact
