@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import runpy
 import shutil
@@ -118,6 +119,8 @@ class TestMake:
         done = subprocess.run(
             ["make", "-n", target, "VENV=/nonexistent/venv"],
             capture_output=True, text=True, check=True, cwd=ROOT,
+            # The suite itself may run below `make test`, whose flags would reach this make.
+            env={k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))},
         )  # fmt: skip
         return done.stdout
 
