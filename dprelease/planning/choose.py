@@ -82,39 +82,55 @@ def candidates(
             (DPR213).
     """
     found: list[Candidate] = []
-    try:
-        for encoding in block.options:
-            s = sensitivities[encoding]
-            match encoding.family:
-                case "constant":
-                    draw = ConstantDraw(int(encoding.value))
-                    free = (0.0,) * len(block.members)
-                    found.append(Candidate(encoding, draw, free, free))
-                case "scalar":
-                    found += _scalars(block, encoding, epsilon, loss, s)
-                case "truncated_mean":
-                    found += _means(block, encoding, epsilon, loss, size, s)
-                case _:
-                    found.append(_cells(block, encoding, epsilon, loss, size, s))
-    except ArgumentError as problem:
-        spec = block.members[0].statistic.spec
+    refusals: list[ArgumentError] = []
+    for encoding in block.options:
+        try:
+            found += _priced(block, encoding, epsilon, loss, size, sensitivities[encoding])
+        except ArgumentError as refusal:  # counts only if no other encoding takes the block
+            refusals.append(refusal)
+    ranked = sorted(found, key=lambda c: sum(c.errors))
+    while ranked and isinstance(ranked[0].draw, MeanDraw):
+        try:
+            ranked[0].draw.check_sizes()
+            break
+        except ArgumentError as refusal:
+            refusals.append(refusal)
+            del ranked[0]
+    if ranked:
+        return ranked
+    spec = block.members[0].statistic.spec
+    if refusals:
         raise PlanError(
-            f"cannot build a law for {spec.text}: {problem.what}",
+            f"cannot build a law for {spec.text}: {refusals[0].what}",
             where=spec.origin,
-            why=problem.why,
-            fix=problem.fix,
+            why=refusals[0].why,
+            fix=refusals[0].fix,
             code="DPR213",
-        ) from None
-    if not found:
-        spec = block.members[0].statistic.spec
-        raise PlanError(
-            f"no admissible mechanism for {spec.text}",
-            where=spec.origin,
-            why="pins and `spikes: forbid` leave no law with a proof",
-            fix="allow spikes, or remove the `mechanism` pin",
-            code="DPR212",
         )
-    return sorted(found, key=lambda c: sum(c.errors))
+    raise PlanError(
+        f"no admissible mechanism for {spec.text}",
+        where=spec.origin,
+        why="pins and `spikes: forbid` leave no law with a proof",
+        fix="allow spikes, or remove the `mechanism` pin",
+        code="DPR212",
+    )
+
+
+def _priced(
+    block: BlockLayout, encoding: Encoding, epsilon: Fraction, loss: Loss, size: int, s: Sensitivity
+) -> list[Candidate]:
+    """Return the candidates of one encoding; ArgumentError if its laws cannot be built."""
+    match encoding.family:
+        case "constant":
+            draw = ConstantDraw(int(encoding.value))
+            free = (0.0,) * len(block.members)
+            return [Candidate(encoding, draw, free, free)]
+        case "scalar":
+            return _scalars(block, encoding, epsilon, loss, s)
+        case "truncated_mean":
+            return _means(block, encoding, epsilon, loss, size, s)
+        case _:
+            return [_cells(block, encoding, epsilon, loss, size, s)]
 
 
 def _pinned(block: BlockLayout) -> str | None:

@@ -67,6 +67,18 @@ class MeanDraw:
         """Return the certified law for the released size."""
         return _mean_law(self.allowed, self.shift(size), self.epsilon, self.mechanism, self.loss)
 
+    def check_sizes(self) -> None:
+        """Build the laws of the smallest and the largest size that can be released.
+
+        Laws get harder to build in one direction only (rejection on wide grids with the rate), so
+        the ends speak for all sizes: after the charge no released size can lack a law.
+
+        Raises:
+            ArgumentError: one of them cannot be built (DPR622, DPR626, DPR627).
+        """
+        for size in (1, self.size.law.allowed.upper):
+            self.law(size)
+
     def shift(self, size: int) -> int:
         """Return the sensitivity in grid steps for the released size, rounded up."""
         exact = -(-self.reach // (max(1, size) * self.step))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dprelease as dp
 from dprelease.entropy import ReplayBits
-from dprelease.errors import InternalError
+from dprelease.errors import ArgumentError, InternalError, PlanError
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.numeric import floor_half_up
 from dprelease.planning.draws import MeanDraw, ScalarDraw, draw_from_json, steps_moved
@@ -149,3 +151,40 @@ class TestMeanDraw:
         assert law.certify(s) <= 1
         with pytest.raises(InternalError):
             replace(law, **wrong).certify(s)  # type: ignore[arg-type]
+
+
+class TestEverySizeHasALaw:
+    """A size is drawn after the charge; whatever it is, its law must exist by then."""
+
+    FINE: ClassVar[dict[str, object]] = {
+        "statistic": "mean(a)",
+        "domain": {"range": [0, 100], "forbidden": [[40, 60]], "step": 0.0001},
+    }
+
+    def asked(self, **more: object) -> dict[str, object]:
+        return {
+            "dprelease": "schema/1",
+            "name": "t",
+            "unit": "row",
+            "adjacency": "add_remove",
+            "rows": {"max": 10**6, "expected": 2},
+            "columns": {"a": {"kind": "integer", "range": [0, 100]}},
+            "release": {"epsilon": 1, "statistics": [{**self.FINE, **more}]},
+        }
+
+    def test_a_grid_that_only_small_sizes_can_serve_is_refused_while_planning(self) -> None:
+        with pytest.raises(PlanError, match="too wide") as refused:
+            dp.plan(self.asked(spikes="forbid"))
+        assert refused.value.code == "DPR213"
+
+    def test_the_twin_without_the_check_would_have_planned_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(MeanDraw, "check_sizes", lambda _: None)
+        law = draw_from_json(dp.plan(self.asked(spikes="forbid")).blocks[0].law)
+        assert isinstance(law, MeanDraw)
+        with pytest.raises(ArgumentError, match="too wide"):
+            law.law(law.size.law.allowed.upper)
+
+    def test_with_spikes_allowed_the_cells_take_it(self) -> None:
+        assert dp.plan(self.asked()).statistics[0].mechanism == "discrete_laplace"
