@@ -17,28 +17,29 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Protocol
 
-import numpy as np
-
 from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.exact import exact_cells
 from dprelease.entropy import RandomBits, SystemBits
-from dprelease.errors import InternalError, SourceError, WithheldError
+from dprelease.errors import InternalError, SourceError
 from dprelease.noised import Cells, decode, encode
 from dprelease.planning.draws import Draw, MeanDraw, Objects, draw_from_json
 from dprelease.planning.model import PlannedBlock, ReleasePlan
+from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
+from dprelease.recompute import recompute
 from dprelease.secret import Secret
-from dprelease.sensitivity import Sensitivity, recompute
+from dprelease.sensitivity import Sensitivity
 
 __all__ = ["Engine", "Exact", "check", "check_size", "draw"]
 
-Exact = Secret[Objects]
+Exact = Secret[Answer]
 
 
 class Engine(Protocol):
     """Computes the primitives of a bounded query exactly."""
 
     def compute(self, source: object, query: BoundedQuery, salt: bytes) -> Exact:
-        """Return integers, shape `(groups, primitives)`; never raises because of the data."""
+        """Return exact integers; never raises because of the data."""
 
 
 def check(plan: ReleasePlan) -> Fraction:
@@ -107,7 +108,7 @@ def check_size(plan: ReleasePlan, source: object, engine: Engine) -> None:
     if not declared:
         return
     count = BoundedQuery((), GroupKeys((), ((),)), (), (Primitive("rows", max_rows=1),))
-    if {int(engine.compute(source, count, b"").reveal_to_mechanism()[0, 0])} != declared:
+    if {int(engine.compute(source, count, b"").reveal_to_mechanism().sums[0, 0])} != declared:
         raise SourceError(
             "the table does not have the public number of rows that the schema declares",
             why="its sums and variances are priced for exactly that number",
@@ -143,11 +144,11 @@ def draw(
             fix="do not pass `bits`",
             code="DPR903",
         )
-    primitives = exact.reveal_to_mechanism()
+    answer = exact.reveal_to_mechanism()
 
     # All that could go wrong happens before the transaction: inside it there is only drawing.
     laws = [draw_from_json(b.law) for b in plan.blocks]
-    answers = [_cells(b.encoding, primitives, len(plan.keys)) for b in plan.blocks]
+    answers = [_cells(b.encoding, answer, len(plan.keys)) for b in plan.blocks]
 
     def payload() -> bytes:
         drawn = (law.draw(cells, source) for law, cells in zip(laws, answers, strict=True))
@@ -156,25 +157,5 @@ def draw(
     return decode(plan, payload() if once is None else once(payload))
 
 
-def _cells(stored: Mapping[str, Any], primitives: Objects, groups: int) -> Objects:
-    """Return exact cells `(groups, cells)` as Python integers."""
-    encoding, rows = Encoding.from_json(dict(stored)), stored["primitives"]
-    chosen = primitives[:, list(rows)].astype(object) if rows else np.zeros((groups, 0), dtype=object)
-    cells = np.zeros((groups, max(1, len(encoding.weights))), dtype=object)
-    for i, weight in enumerate(encoding.weights):
-        for j, w in enumerate(weight):
-            if w:
-                cells[:, i] = cells[:, i] + w * chosen[:, j]
-    if encoding.quadratic:
-        n = encoding.public_rows
-        if any(int(rows) != n for rows in chosen[:, 2]):
-            # Equal in all neighbours under substitution, so refusing says nothing private; a
-            # scatter over any other number of rows would move further than it was priced for.
-            raise WithheldError(
-                "the table does not have the public number of rows that the schema declares",
-                why="a variance over a public number of rows is priced for exactly that number",
-                fix="correct `rows: {exact: ...}` in the schema",
-                code="DPR702",
-            )
-        cells = (n * chosen[:, 1] - chosen[:, 0] * chosen[:, 0])[:, None]
-    return cells
+def _cells(stored: Mapping[str, Any], answer: Answer, groups: int) -> Objects:
+    return exact_cells(Encoding.from_json(dict(stored)), stored["primitives"], answer, groups)

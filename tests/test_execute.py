@@ -24,6 +24,7 @@ from dprelease import execute, noised
 from dprelease.entropy import ReplayBits, SystemBits
 from dprelease.errors import DpreleaseError, InternalError, WithheldError
 from dprelease.planning.model import ReleasePlan
+from dprelease.query.answer import Answer
 from dprelease.secret import Secret
 from tests.planning.requests import PUBLIC_X, USER, planned, public
 
@@ -278,7 +279,7 @@ def exact(plan: ReleasePlan, rows: int = 40) -> execute.Exact:
         rows * 3**p.power if p.kind == "power" else rows if p.kind != "between" else rows // 2
         for p in plan.query.primitives
     ]
-    return Secret(np.array([values] * len(plan.keys), dtype=object))
+    return Secret(Answer(np.array([values] * len(plan.keys), dtype=object)))
 
 
 class TestDraw:
@@ -419,7 +420,7 @@ class TestTheWallInTheSource:
     def test_errors_of_the_wall_hold_no_exact_answer(self) -> None:
         plan = public(["variance(x)"], n=9)
         with pytest.raises(DpreleaseError) as caught:
-            execute.draw(plan, Secret(np.array([[777, 999, 8]], dtype=object)))
+            execute.draw(plan, Secret(Answer(np.array([[777, 999, 8]], dtype=object))))
         assert not {"777", "999"} & set(str(caught.value).split())
 
 

@@ -52,7 +52,7 @@ def replayed(plan: ReleasePlan, rows: npt.NDArray[np.float64], label: str) -> di
     for block in plan.blocks:
         encoding = Encoding.from_json(dict(block.encoding))
         chosen = sums[:, list(block.encoding["primitives"])]
-        if encoding.quadratic:
+        if encoding.form == "scatter":
             exact = (encoding.public_rows * chosen[:, 1] - chosen[:, 0] ** 2)[:, None]
         else:
             exact = chosen @ np.array(encoding.weights, dtype=object).T
@@ -152,7 +152,7 @@ def test_intervals_cover_under_a_public_size(statistic: str) -> None:
     block = plan.blocks[0]
     encoding, rows = Encoding.from_json(dict(block.encoding)), rows_of(5)
     sums = np.array([primitives(plan, rows)], dtype=object)[:, list(block.encoding["primitives"])]
-    if encoding.quadratic:
+    if encoding.form == "scatter":
         cell = 57 * int(sums[0, 1]) - int(sums[0, 0]) ** 2
     else:
         cell = int((sums @ np.array(encoding.weights, dtype=object).T)[0, 0])

@@ -14,9 +14,10 @@ from dprelease.aggregates.encoding import Encoding, Family
 from dprelease.errors import InternalError, PlanError
 from dprelease.planning.make import make_plan
 from dprelease.query.bounded import BoundedQuery, Code, Fixed, GroupKeys, Primitive
+from dprelease.recompute import recompute, row_moves
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit
-from dprelease.sensitivity import Bounds, recompute, row_moves, sensitivity, unit_bounds
+from dprelease.sensitivity import Bounds, sensitivity, unit_bounds
 from tests.planning.requests import asked, planned
 
 ONE = ((),)
@@ -244,7 +245,7 @@ def test_a_scatter_of_two_columns_is_refused() -> None:
     shape = tuple(Primitive("power", c, p, max_rows=1) for c, p in ((0, 1), (1, 2), (0, 0)))
     task = query((code(4, 0), code(4, 0, "y")), shape)
     with pytest.raises(InternalError, match="own moments"):
-        row_moves(task, encoding((), quadratic=True, public_rows=5), (0, 1, 2))
+        row_moves(task, encoding((), form="scatter", public_rows=5), (0, 1, 2))
 
 
 class TestBounds:

@@ -30,9 +30,12 @@ from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
 
-__all__ = ["Context", "Encoding", "Family", "Measure"]
+__all__ = ["Context", "Encoding", "Family", "Form", "Measure"]
 
 Family = Literal["scalar", "two_sums", "bernstein2", "bins", "truncated_mean", "constant"]
+
+Form = Literal["linear", "scatter"]
+"""How exact cells are made of primitives (`aggregates.exact`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class Measure:
     power: int = 0
     low: int = 0
     high: int = 0
+    other: Code | None = None
+    other_power: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,8 @@ class Encoding:
     """Integer cells of one block.
 
     Attributes:
-        cells: labels; weights: cells = weights @ measures, exact integers; `quadratic` adds
-            the one non-linear form, public-n scatter: cell = n * S(code^2) - S(code)^2.
+        cells: labels; form: how cells follow from the measures, `weights @ measures` unless it
+            names another one of `aggregates.exact`.
         per_unit: one unit contributes once, however many rows it keeps (persons).
         lower, upper: public bounds of a scalar's cell.
         scale: K, the code range of the column.
@@ -73,7 +78,7 @@ class Encoding:
     offset: Fraction = Fraction(0)
     pitch: Fraction = Fraction(1)
     per_unit: bool = False
-    quadratic: bool = False
+    form: Form = "linear"
     public_rows: int | None = None
     value: Fraction = Fraction(0)
 
@@ -91,7 +96,7 @@ class Encoding:
             "offset": str(self.offset),
             "pitch": str(self.pitch),
             "per_unit": self.per_unit,
-            "quadratic": self.quadratic,
+            "form": self.form,
             "public_rows": self.public_rows,
             "value": str(self.value),
             "weights": [[str(w) for w in row] for row in self.weights],
@@ -114,7 +119,7 @@ class Encoding:
             offset=Fraction(value["offset"]),
             pitch=Fraction(value["pitch"]),
             per_unit=value["per_unit"],
-            quadratic=value["quadratic"],
+            form=value["form"],
             public_rows=value["public_rows"],
             value=Fraction(value["value"]),
         )

@@ -123,6 +123,6 @@ def public_scatter(context: Context) -> Encoding:
         upper=k * k * (n * n // 4),
         scale=k,
         pitch=context.step**2 / Fraction(n * n),
-        quadratic=True,
+        form="scatter",
         public_rows=n,
     )

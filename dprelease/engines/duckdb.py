@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dprelease.engines import in_memory
 from dprelease.engines.csv_header import read_header
@@ -33,6 +32,7 @@ from dprelease.engines.physical import Physical, check_columns, of_arrow, of_duc
 from dprelease.engines.request import check_query, used_columns
 from dprelease.engines.source import Source
 from dprelease.errors import InternalError, SourceError
+from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Column
 from dprelease.secret import Secret
@@ -123,8 +123,8 @@ class DuckDBEngine:
 
     def compute(
         self, source: Source, query: BoundedQuery, salt: bytes
-    ) -> Secret[npt.NDArray[np.object_]]:
-        """Return exact integers, shape `(groups, primitives)`, 0 for a group without rows.
+    ) -> Secret[Answer]:
+        """Return exact integers, 0 for a group without rows.
 
         Args:
             source: has passed `preflight`.
@@ -152,7 +152,7 @@ class DuckDBEngine:
                 fix="check the source, memory and disk space; `preflight` sees public metadata only",
                 code="DPR900",
             )
-        return Secret(out)
+        return Secret(Answer(out))
 
     def _rows(
         self, connection: Any, source: Source, query: BoundedQuery, salt: bytes

@@ -38,6 +38,7 @@ from dprelease.engines.request import (
 )
 from dprelease.engines.source import Source
 from dprelease.errors import InternalError
+from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Code, Fixed, Primitive
 from dprelease.query.expression import evaluate
 from dprelease.schema.column import Kind
@@ -70,8 +71,8 @@ class ReferenceEngine:
 
     def compute(
         self, source: Source, query: BoundedQuery, salt: bytes
-    ) -> Secret[npt.NDArray[np.object_]]:
-        """Return exact integers, shape `(groups, primitives)`, 0 for a group without rows.
+    ) -> Secret[Answer]:
+        """Return exact integers, 0 for a group without rows.
 
         Raises:
             InternalError: anything failed while rows were read (DPR900).
@@ -89,7 +90,7 @@ class ReferenceEngine:
             out = None
         if out is None:
             raise InternalError("the rows could not be aggregated", code="DPR900")
-        return Secret(out)
+        return Secret(Answer(out))
 
 
 @dataclass(frozen=True, slots=True)

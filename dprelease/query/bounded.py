@@ -69,6 +69,14 @@ class Primitive:
         "rows": 1 per row. "persons": 1 per unit (its row number 1).
         "power": code(`code`) ** `power`, null codes left out (power 0 counts them).
         "between": 1 if `low` <= code <= `high`, null codes left out.
+        "product": code(`code`) ** `power` * code(`other`) ** `other_power`, rows where either is
+            null left out.
+        "distinct": the number of different codes, null codes left out.
+
+    Table primitives (`query.answer`):
+        "tally": rows per code 0..K, null codes left out; shape `(groups, K + 1)`.
+        "edges": the graph's edges as pairs of node numbers below n, the smaller one first, each
+            edge once, sorted, no self-loop; shape `(edges, 2)`.
     """
 
     kind: str
@@ -77,6 +85,8 @@ class Primitive:
     low: int = 0
     high: int = 0
     max_rows: int | None = None
+    other: int | None = None
+    other_power: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,17 +33,7 @@ def task_to_json(query: BoundedQuery) -> dict[str, Any]:
     window = query.window
     return {
         "codes": [_code(c) for c in query.codes],
-        "primitives": [
-            {
-                "kind": p.kind,
-                "code": p.code,
-                "power": p.power,
-                "low": str(p.low),
-                "high": str(p.high),
-                "max_rows": p.max_rows,
-            }
-            for p in query.primitives
-        ],
+        "primitives": [_primitive(p) for p in query.primitives],
         "groups": [
             {"column": c.name, "other": c.other, "null": c.null_label} for c in query.groups.columns
         ],
@@ -55,6 +45,19 @@ def task_to_json(query: BoundedQuery) -> dict[str, Any]:
         "max_groups": query.max_groups,
         "max_rows": query.max_rows,
         "max_rows_total": query.max_rows_total,
+    }
+
+
+def _primitive(p: Primitive) -> dict[str, Any]:
+    pair = {} if p.other is None else {"other": p.other, "other_power": p.other_power}
+    return {
+        "kind": p.kind,
+        "code": p.code,
+        "power": p.power,
+        "low": str(p.low),
+        "high": str(p.high),
+        "max_rows": p.max_rows,
+        **pair,
     }
 
 
@@ -96,6 +99,8 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
                 low=int(p["low"]),
                 high=int(p["high"]),
                 max_rows=p["max_rows"],
+                other=p.get("other"),
+                other_power=p.get("other_power", 0),
             )
             for p in value["primitives"]
         ),

@@ -123,7 +123,7 @@ def finished(
             else:
                 sums[j] += 1
     chosen = [sums[i] for i in cell_rows(encoding, task, 1)]
-    if encoding.quadratic:
+    if encoding.form == "scatter":
         n = encoding.public_rows or 0
         cells = [n * chosen[1] - chosen[0] ** 2]
     else:

@@ -23,6 +23,7 @@ from dprelease.errors import PlanError
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
+from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.secret import Secret
 from tests.planning.requests import asked
@@ -146,7 +147,7 @@ def synthetic(query: BoundedQuery, groups: int, exactly: int | None, label: int)
             else ((both >= p.low) & (both <= p.high)).astype(object)
         )
         out[:, j] = (sizes * part).sum(axis=0)
-    return Secret(out)
+    return Secret(Answer(out))
 
 
 def exact_size(plan: ReleasePlan) -> int | None:

@@ -28,9 +28,10 @@ from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.expression import evaluate
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
+from dprelease.recompute import row_moves
 from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Sensitivity, bound, cell_rows, row_moves, sensitivity, unit_bounds
+from dprelease.sensitivity import Sensitivity, bound, cell_rows, sensitivity, unit_bounds
 
 Ints = npt.NDArray[np.int64]
 Raw = float | None
@@ -202,7 +203,7 @@ def moves(case: Case, encoding: Encoding) -> tuple[int, int]:
     """Return the largest move in one group and over all groups together, L1."""
     if not encoding.measures:
         return 0, 0
-    source = scatter_moves if encoding.quadratic else additive_moves
+    source = scatter_moves if encoding.form == "scatter" else additive_moves
     if encoding.family == "truncated_mean":  # its size is a vector of one cell; its mean, see below
         encoding = replace(encoding, weights=((1, 0),))
     in_group = total = 0

@@ -166,7 +166,7 @@ def test_instants_beyond_the_range_do_not_raise() -> None:
     ):
         source = as_source(pa.table({"at": huge.view(kind)}))
         DuckDBEngine().preflight(source, query)
-        assert DuckDBEngine().compute(source, query, b"").reveal_to_mechanism()[0, 0] >= 1
+        assert DuckDBEngine().compute(source, query, b"").reveal_to_mechanism().sums[0, 0] >= 1
 
 
 def test_polars_frames_lazy_frames_and_categoricals() -> None:
@@ -181,7 +181,7 @@ def test_polars_frames_lazy_frames_and_categoricals() -> None:
     for data in (frame, frame.lazy()):
         for engine in (DuckDBEngine(), ReferenceEngine()):
             engine.preflight(as_source(data), query)
-            found = engine.compute(as_source(data), query, b"").reveal_to_mechanism()
+            found = engine.compute(as_source(data), query, b"").reveal_to_mechanism().sums
             assert found.tolist() == [[2, 11], [1, 2]]
 
 

@@ -1,0 +1,64 @@
+"""From an engine's exact answer to the exact integer cells of one encoding.
+
+The only arithmetic between the rows and the law that is not a sum over rows. One function per
+`Encoding.form`; each is total: whatever the integers are, it returns cells, and the sensitivities
+of the encodings (`aggregates.scalar` and the aggregates themselves) are those of these functions.
+
+    linear    cells = weights @ primitives
+    scatter   cell = n S(k^2) - S(k)^2, public n
+
+Units: grid steps. Shapes: cells `(groups, cells)`, Python integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dprelease.aggregates.encoding import Encoding
+from dprelease.errors import WithheldError
+from dprelease.query.answer import Answer, Objects
+
+__all__ = ["exact_cells"]
+
+
+def exact_cells(encoding: Encoding, primitives: Sequence[int], answer: Answer, groups: int) -> Objects:
+    """Return the exact cells of `encoding`, whose measures are the primitives at `primitives`.
+
+    Raises:
+        WithheldError: a scatter is not over the declared public number of rows (DPR702).
+    """
+    chosen = (
+        answer.sums[:, list(primitives)].astype(object)
+        if len(primitives)
+        else np.zeros((groups, 0), dtype=object)
+    )
+    match encoding.form:
+        case "scatter":
+            return _scatter(encoding, chosen)
+        case _:
+            return _linear(encoding, chosen)
+
+
+def _linear(encoding: Encoding, chosen: Objects) -> Objects:
+    cells = np.zeros((chosen.shape[0], max(1, len(encoding.weights))), dtype=object)
+    for i, weight in enumerate(encoding.weights):
+        for j, w in enumerate(weight):
+            if w:
+                cells[:, i] = cells[:, i] + w * chosen[:, j]
+    return cells
+
+
+def _scatter(encoding: Encoding, chosen: Objects) -> Objects:
+    n = encoding.public_rows
+    if any(int(rows) != n for rows in chosen[:, 2]):
+        # Equal in all neighbours under substitution, so refusing says nothing private; a
+        # scatter over any other number of rows would move further than it was priced for.
+        raise WithheldError(
+            "the table does not have the public number of rows that the schema declares",
+            why="a variance over a public number of rows is priced for exactly that number",
+            fix="correct `rows: {exact: ...}` in the schema",
+            code="DPR702",
+        )
+    return np.asarray((n * chosen[:, 1] - chosen[:, 0] * chosen[:, 0])[:, None])

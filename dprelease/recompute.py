@@ -1,0 +1,221 @@
+"""The wall's own sensitivity: from what the engine really sums and the declared unit, nothing else.
+
+`sensitivity` prices an encoding by what the encoding says of itself; here the same number is made
+again from the bounded query alone (invariant 4), so that a plan, however it came to be, cannot
+claim less than its query moves. What has no proved bound is refused.
+
+Units: integer grid steps. Sources: semantics 1.2, 3, 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+from dprelease.aggregates.encoding import Encoding
+from dprelease.errors import InternalError
+from dprelease.query.bounded import BoundedQuery, Code, Fixed, Primitive
+from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit
+from dprelease.sensitivity import Bounds, Sensitivity, sensitivity, unit_bounds
+
+__all__ = ["recompute", "row_moves"]
+
+
+def row_moves(query: BoundedQuery, encoding: Encoding, primitives: tuple[int, ...]) -> tuple[int, int]:
+    """Return (per_row, per_swap) of `encoding`, recomputed from what the engine really sums.
+
+    The wall calls this instead of believing the encoding (invariant 4). Measures that are functions
+    of the same code are bounded together: with code k in the code's range every cell is a
+    polynomial of degree at most 2, so its range is exact; for cells that are nowhere negative the
+    L1 norm is their sum, again such a polynomial. Bins of one code are indicators. Measures of
+    different codes, or of rows and of a code that may be null, can move apart: their bounds add up.
+
+    Raises:
+        InternalError: a primitive has no proved bound (DPR902).
+    """
+    used = [query.primitives[i] for i in primitives]
+    if encoding.form == "scatter":
+        low, high = _quadratic(query, used)
+        return ((high - low) ** 2 * max(0, (encoding.public_rows or 0) - 1),) * 2
+    if encoding.form != "linear":
+        raise _unproved(f"its cells are `{encoding.form}`, which has no proved bound")
+    apart: dict[tuple[str, int | None], list[int]] = {}
+    for place, p in enumerate(used):
+        known = p.kind in ("rows", "persons") or (p.code is not None and p.power in (0, 1, 2))
+        if not known or p.kind not in ("rows", "persons", "power", "between"):
+            raise _unproved(f"it sums `{p.kind}`, which has no proved bound")
+        apart.setdefault((p.kind, p.code), []).append(place)
+    per_row = per_swap = 0
+    for (kind, code), places in apart.items():
+        weights = [[row[place] for place in places] for row in encoding.weights]
+        part = [used[place] for place in places]
+        if kind == "between":
+            move = _bin_move(weights, part)
+            swap = 2 * move
+        else:
+            reach = (0, 0) if code is None else _code_range(query.codes[code])
+            cells = [_polynomial(row, part) for row in weights]
+            move, swap = _cell_move(cells, reach, absent=encoding.public_rows is None)
+        per_row, per_swap = per_row + move, per_swap + swap
+    return per_row, per_swap
+
+
+def _quadratic(query: BoundedQuery, used: list[Primitive]) -> tuple[int, int]:
+    """Return the code range of a scatter n S(k^2) - S(k)^2 over exactly the rows it counts."""
+    shape = [(p.kind, p.code, p.power) for p in used]
+    code = used[0].code if used else None
+    if code is None or shape != [("power", code, 1), ("power", code, 2), ("power", code, 0)]:
+        raise _unproved("its scatter is not made of one column's own moments")
+    return _code_range(query.codes[code])
+
+
+def _bin_move(weights: list[list[int]], bins: list[Primitive]) -> int:
+    """A row lies in at most one of disjoint bins; otherwise it could lie in all of them."""
+    spans = sorted((p.low, p.high) for p in bins)
+    disjoint = all(a[1] < b[0] for a, b in pairwise(spans))
+    each = [sum(abs(row[j]) for row in weights) for j in range(len(bins))]
+    return max(each) if disjoint else sum(each)
+
+
+def _cell_move(
+    cells: list[tuple[int, int, int]], reach: tuple[int, int], *, absent: bool
+) -> tuple[int, int]:
+    ranges = [_range(c, reach) for c in cells]
+    if len(cells) == 1:
+        low, high = ranges[0]
+        zero = Fraction(0)
+        swap = max(high, zero) - min(low, zero) if absent else high - low
+        return int(max(abs(low), abs(high))), int(swap)
+    if all(low >= 0 for low, _ in ranges):
+        total = tuple(sum(c[i] for c in cells) for i in range(3))
+        most = int(_range((total[0], total[1], total[2]), reach)[1])
+    else:
+        most = int(sum(max(abs(low), abs(high)) for low, high in ranges))
+    return most, 2 * most
+
+
+def _code_range(code: Code) -> tuple[int, int]:
+    """Return the least and greatest code of a row, a null's default included."""
+    if not isinstance(code, Fixed):
+        return 0, 1
+    default = 0 if code.default is None else code.default
+    return min(0, default), max(code.grid.hull_steps, default)
+
+
+def _polynomial(weights: list[int], used: list[Primitive]) -> tuple[int, int, int]:
+    """Return the coefficients of one cell as a function of one row's code."""
+    out = [0, 0, 0]
+    for weight, primitive in zip(weights, used, strict=True):
+        out[primitive.power if primitive.kind == "power" else 0] += weight
+    return out[0], out[1], out[2]
+
+
+def _range(c: tuple[int, int, int], reach: tuple[int, int]) -> tuple[Fraction, Fraction]:
+    """Return the least and greatest value of c0 + c1 x + c2 x^2 over real x in `reach`."""
+    low, high = reach
+    points = [Fraction(low), Fraction(high)]
+    if c[2]:
+        vertex = Fraction(-c[1], 2 * c[2])
+        if low < vertex < high:
+            points.append(vertex)
+    values = [c[0] + c[1] * x + c[2] * x * x for x in points]
+    return min(values), max(values)
+
+
+def recompute(
+    query: BoundedQuery,
+    encoding: Encoding,
+    primitives: tuple[int, ...],
+    max_rows: int | None,
+    *,
+    unit: Unit,
+    adjacency: Adjacency,
+    groups: int,
+    whole: bool,
+) -> Sensitivity:
+    """Return what one unit can move, from what the engine sums and the declared unit alone.
+
+    Args:
+        max_rows: the block's override of m; groups: K; whole: no filter or period takes rows away.
+
+    Raises:
+        InternalError: the query does not bound contributions as declared, or the encoding's
+            cells have no proved bound (DPR902).
+    """
+    bounds = unit_bounds(unit, max_rows, groups)
+    used = [query.primitives[i] for i in primitives]
+    _check_bounds(query, used, bounds, unit, groups)
+    if encoding.public_rows is not None and primitives:
+        _check_public(query, used, unit, adjacency, groups, whole=whole)
+    if encoding.family == "truncated_mean":  # a size and a sum for `MeanDraw`, not an L1 vector
+        encoding, primitives = _size_of(query, encoding, used), primitives[:1]
+    per_row, per_swap = row_moves(query, encoding, primitives)
+    per_unit = bool(used) and all(p.kind == "persons" for p in used)
+    honest = replace(encoding, per_row=per_row, per_swap=per_swap, per_unit=per_unit)
+    return sensitivity(honest, bounds, adjacency, groups)
+
+
+def _check_bounds(
+    query: BoundedQuery, used: list[Primitive], bounds: Bounds, unit: Unit, groups: int
+) -> None:
+    caps = [query.max_rows if p.max_rows is None else p.max_rows for p in used]
+    total = query.max_rows_total
+    honest = (
+        all(cap <= bounds.rows for cap in caps)
+        and query.max_groups <= bounds.groups
+        and (bounds.total is None or (total is not None and total <= bounds.total))
+        and query.user == (unit.column if isinstance(unit, UserUnit) else None)
+        and len(query.groups.keys) == groups
+    )
+    if not honest:
+        raise _unproved("its rows per unit, groups per unit, unit or groups differ")
+
+
+def _check_public(
+    query: BoundedQuery,
+    used: list[Primitive],
+    unit: Unit,
+    adjacency: Adjacency,
+    groups: int,
+    *,
+    whole: bool,
+) -> None:
+    """Whatever can take a row out of the statistic makes n private (semantics 1.2)."""
+    codes = [query.codes[p.code] for p in used if p.code is not None]
+    public = (
+        adjacency is Adjacency.substitution
+        and isinstance(unit, RowUnit)
+        and groups == 1
+        and not query.groups.columns
+        and whole
+        and query.where is None
+        and query.window is None
+        and all(isinstance(c, Fixed) and c.default is not None for c in codes)
+    )
+    if not public:
+        raise _unproved("it takes a private number of rows for a public one")
+
+
+def _size_of(query: BoundedQuery, encoding: Encoding, used: list[Primitive]) -> Encoding:
+    """Return the encoding of a truncated mean's size; its sum must be what `MeanDraw` bounds."""
+    code = used[0].code if used else None
+    shape = [(p.kind, p.code, p.power) for p in used]
+    if (
+        code is None
+        or shape != [("power", code, 0), ("power", code, 1)]
+        or encoding.weights != ((1, 0), (0, 1))
+        or encoding.form != "linear"
+        or _code_range(query.codes[code]) != (0, encoding.scale)
+    ):
+        raise _unproved("its mean is not a size and a sum of one column's codes")
+    return replace(encoding, weights=((1,),))
+
+
+def _unproved(why: str) -> InternalError:
+    return InternalError(
+        "the query does not measure what the plan says",
+        why=why,
+        fix="make the plan again with this version of dprelease",
+        code="DPR902",
+    )
