@@ -11,7 +11,7 @@ from dprelease.cli.terminal import AsJson, console, guarded, print_json
 
 Kind = Literal["schema", "pipeline"]
 
-app = typer.Typer(help="Check schema files.", no_args_is_help=True)
+app = typer.Typer(help="Check schema files, draft one, or print their JSON Schema.", no_args_is_help=True)
 
 
 @app.command("check")
@@ -65,3 +65,40 @@ def json_schema(
     from dprelease.schema.json_schema import json_schema as build
 
     print_json(build(which))
+
+
+@app.command("import")
+@guarded
+def import_(
+    file: Annotated[Path, typer.Argument(help="The contract.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write here instead of printing.")
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", help="Which table, if the contract has several.")
+    ] = None,
+) -> None:
+    """Draft a schema from an Open Data Contract (v3), a Frictionless schema or a pandera schema.
+
+    The format is detected. Only declared bounds are taken over; lines with ANSWER are yours.
+
+    Example: dprelease schema import contract.yaml -o schemas/visits.yaml
+    """
+    from dprelease.errors import ArgumentError
+    from dprelease.schema.importers.contracts import draft_schema
+
+    text = draft_schema(file, table=table)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    if out.exists():
+        raise ArgumentError(
+            f"{out} exists already",
+            why="a draft never replaces a schema somebody may have edited",
+            fix="choose another name with --out, or remove the file",
+            code="DPR752",
+        )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    open_lines = text.count("# ANSWER ")
+    console().print(f"{out}: drafted, {open_lines} lines to answer", style="green", markup=False)

@@ -1,0 +1,191 @@
+"""A column as another standard declares it, and the schema file drafted from such columns.
+
+Only what the contract *declares* is taken over; nothing is read from data, because a bound that
+follows the data tells about it. Whatever a release needs and the contract does not say stays a
+comment that begins with `ANSWER`, so that the draft is honest about what is still open: who is
+protected, ranges, public lists of values.
+
+A draft loads as it is whenever at least one column could be taken over; columns that need an answer
+stand in it as comments.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dprelease.numeric import exact, plain
+from dprelease.schema.column import Kind
+
+__all__ = ["DraftColumn", "DraftTable", "as_number", "write_draft"]
+
+_NAME = re.compile(r"[^A-Za-z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class DraftColumn:
+    """What a contract says of one column.
+
+    Attributes:
+        kind: None where the contract's type holds nothing that can be released.
+        low, high: declared bounds, the open ones closed (integers: moved inside by one).
+        values: declared public values of a category.
+        step: declared resolution (`multipleOf`).
+        nullable: whether nulls are allowed.
+        measure: unit for labels, if the contract names one.
+        said: the contract's own word for the type.
+    """
+
+    name: str
+    kind: Kind | None
+    low: Fraction | None = None
+    high: Fraction | None = None
+    values: tuple[str, ...] = ()
+    step: Fraction | None = None
+    nullable: bool = True
+    measure: str | None = None
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTable:
+    """A contract's table: its name, columns and the standard it was read from."""
+
+    name: str
+    standard: str
+    columns: tuple[DraftColumn, ...]
+
+
+def as_number(value: object) -> Fraction | None:
+    """Return a declared bound exactly, or None for anything that is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        found = exact(value)
+    except Exception:  # noqa: BLE001 - any text may stand where a bound is expected
+        return None
+    return found if isinstance(found, Fraction) else None
+
+
+def write_draft(table: DraftTable, source: str) -> str:
+    """Return the text of a schema file for `table`, drafted from the file called `source`."""
+    lines = [_line(c) for c in table.columns]
+    user = _identifier(table.columns)
+    width = max((len(_key(c.name)) + 1 for c in table.columns), default=0)
+    ready = [(c, body) for c, (body, answer) in zip(table.columns, lines, strict=True) if not answer]
+    out = [
+        f"# Drafted from {source} ({table.standard}).",
+        "# Lines with ANSWER need a decision that only the publisher can take. Never take a bound",
+        "# from the data: it would tell about them.",
+        "dprelease: schema/1",
+        f"name: {_safe_name(table.name)}",
+        *_unit(user),
+        "adjacency: add_remove",
+        "# ANSWER rows: {max: 1000000, expected: 1000}   public cap on all rows; public guess per group",
+        "columns:",
+    ]
+    for column, (body, answer) in zip(table.columns, lines, strict=True):
+        text = f"{_key(column.name) + ':':<{width}} {body}"
+        out.append(f"  # ANSWER {text}   {answer}" if answer else f"  {text}")
+    out += _release([c for c, _ in ready])
+    return "\n".join(out) + "\n"
+
+
+def _line(column: DraftColumn) -> tuple[str, str]:
+    """Return the column's mapping and, if something is missing, what to answer."""
+    match column.kind:
+        case Kind.integer | Kind.number:
+            return _numeric(column)
+        case Kind.category:
+            if column.values:
+                values = ", ".join(json.dumps(v, ensure_ascii=False) for v in column.values)
+                null = ', nulls: {as: "unknown"}' if column.nullable and "unknown" not in column.values else ""
+                return f"{{kind: category, values: [{values}]{null}}}", ""
+            return (
+                '{kind: category, values: ["..."]}',
+                "list the public values; or `kind: identifier` if it names a person",
+            )
+        case None:
+            said = f"`{column.said}`" if column.said else "its type"
+            return "{kind: category}", f"{said} holds nothing that can be released as it is"
+        case kind:
+            return f"{{kind: {kind.value}}}", ""
+
+
+def _numeric(column: DraftColumn) -> tuple[str, str]:
+    assert column.kind is not None
+    measure = f", measure: {json.dumps(column.measure, ensure_ascii=False)}" if column.measure else ""
+    low, high = column.low, column.high
+    if low is None or high is None or low >= high:
+        ends = f"[{_text(low)}, {_text(high)}]"
+        side = "both ends" if low is None and high is None else "the other end"
+        return (
+            f"{{kind: {column.kind.value}{measure}, range: {ends}}}",
+            f"give {side} of the valid range; rows are clamped to it",
+        )
+    body = f"kind: {column.kind.value}{measure}, range: [{plain(low)}, {plain(high)}]"
+    step = column.step
+    if column.kind is Kind.number:
+        step = _step(low, high, step)
+    return "{" + body + (f", step: {plain(step)}" if step is not None else "") + "}", ""
+
+
+def _step(low: Fraction, high: Fraction, declared: Fraction | None) -> Fraction:
+    """Return a decimal step that divides both ends: declared, else about 10,000 per range."""
+    if declared is not None and declared > 0 and low % declared == 0 and high % declared == 0:
+        return declared
+    step = Fraction(10) ** math.floor(math.log10((high - low) / 10_000))
+    while (low % step or high % step) and step > Fraction(1, 10**9):
+        step /= 10
+    return step
+
+
+def _text(value: Fraction | None) -> str:
+    return "..." if value is None else str(plain(value))
+
+
+def _identifier(columns: Sequence[DraftColumn]) -> str | None:
+    return next((c.name for c in columns if c.kind is Kind.identifier), None)
+
+
+def _unit(user: str | None) -> list[str]:
+    if user is None:
+        return [
+            "unit: row   # ANSWER who is protected: a row, or all rows of one person:",
+            "# unit: {user: person_id, max_groups: 1, max_rows_per_group: 3}",
+        ]
+    unit = f"unit: {{user: {json.dumps(user)}, max_groups: 1, max_rows_per_group: 1}}"
+    return [f"{unit}   # ANSWER how many rows and groups of one person may count"]
+
+
+def _release(ready: Sequence[DraftColumn]) -> list[str]:
+    by = next((c.name for c in ready if c.kind is Kind.category), None)
+    means = [c.name for c in ready if c.kind in (Kind.integer, Kind.number)][:3]
+    out = ["release:", "  epsilon: 1   # ANSWER the privacy loss this release may cost"]
+    if by is not None:
+        out.append(f"  by: [{json.dumps(by, ensure_ascii=False)}]")
+    out.append("  statistics:")
+    out.append('    - {statistic: "count", domain: {range: [0, 1000000]}}')
+    out += [f"    - {json.dumps(f'mean({_argument(name)})', ensure_ascii=False)}" for name in means]
+    return out
+
+
+def _argument(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
+
+
+def _key(name: str) -> str:
+    """Return a YAML key; quoted unless it is an ordinary word that YAML leaves alone."""
+    ordinary = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)
+    if ordinary and name.lower() not in {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}:
+        return name
+    return json.dumps(name, ensure_ascii=False)
+
+
+def _safe_name(name: str) -> str:
+    word = _NAME.sub("_", name).strip("_") or "table"
+    return (word if word[0].isalpha() else f"t_{word}")[:64]
