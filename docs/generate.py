@@ -1,0 +1,209 @@
+"""The reference pages, made from the code when the site is built: they cannot go out of date.
+
+MkDocs calls `on_files`. Nothing is written into the repository.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+import dprelease as dp
+from dprelease import registry
+from dprelease.query.statistic import FORMS
+from dprelease.schema.json_schema import json_schema
+
+PACKAGE = Path(dp.__file__).parent
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    for name, make in PAGES.items():
+        files.append(File.generated(config, f"reference/{name}.md", content=make()))
+    return files
+
+
+def kinds() -> str:
+    """Statistics, mechanisms, engines and formats."""
+    out = ["# Statistics and mechanisms", "", "## Statistics", "", "| written as | what it is |", "|---|---|"]
+    known = registry.names("aggregates")
+    out += [
+        f"| `{form.example}` | {_first(registry.load('aggregates', name))} |"
+        for name, form in FORMS.items()
+        if name in known
+    ]
+    for kind in ("mechanisms", "engines", "formats"):
+        out += ["", f"## {kind.capitalize()}", "", "| name | what it is |", "|---|---|"]
+        out += [f"| `{n}` | {_first(registry.load(kind, n))} |" for n in registry.names(kind)]
+    return "\n".join(out) + "\n"
+
+
+def _first(thing: object) -> str:
+    """Return the first sentence of a kind's module: classes are named, modules explain."""
+    module = inspect.getmodule(thing)
+    text = inspect.getdoc(module) or inspect.getdoc(thing) or ""
+    return _cell(text.split("\n\n")[0].replace("\n", " "))
+
+
+def _cell(text: object) -> str:
+    return str(text).replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def fields(kind: Any) -> str:
+    """All keys of a schema or pipeline file."""
+    model = json_schema(kind)
+    out = [f"# {kind.capitalize()} file", "", model.get("description", ""), ""]
+    out += [f"`dprelease schema json-schema {kind}` prints the JSON Schema for your editor.", ""]
+    sections = {model["title"]: model} | model.get("$defs", {})
+    for title, part in sections.items():
+        if "properties" not in part:
+            continue
+        out += [f"## {title}", "", _cell(part.get("description", "")) if part is not model else "", ""]
+        out += ["| key | type | default | meaning |", "|---|---|---|---|"]
+        for name, field in part["properties"].items():
+            needed = name in part.get("required", ())
+            default = "required" if needed else f"`{json.dumps(field.get('default'))}`"
+            out.append(f"| `{name}` | {_type(field)} | {default} | {_cell(field.get('description', ''))} |")
+        out.append("")
+    return "\n".join(out)
+
+
+def _type(field: dict[str, Any]) -> str:
+    if "enum" in field:
+        return _cell(" or ".join(f"`{v}`" for v in field["enum"]))
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "$ref" in field:
+        return field["$ref"].rsplit("/", 1)[-1]
+    for many in ("anyOf", "oneOf"):
+        if many in field:
+            return _cell(" or ".join(dict.fromkeys(_type(f) for f in field[many])))
+    if field.get("type") == "array":
+        return f"list of {_type(field.get('items', {}))}"
+    found = field.get("type", "any")
+    return found if isinstance(found, str) else " or ".join(found)
+
+
+def command_line() -> str:
+    """Help of every command."""
+    from typer.main import get_command
+
+    from dprelease.cli import app
+
+    out = ["# Command line", ""]
+
+    def walk(command: Any, path: str) -> None:
+        context = command.context_class(command, info_name=path, parent=None)
+        if not hasattr(command, "commands"):
+            out.extend([f"## `{path}`", "", _prose(command.help or ""), ""])
+            rows = [p for p in command.params if getattr(p, "help", None) or p.param_type_name == "argument"]
+            if rows:
+                out.extend(["| parameter | meaning |", "|---|---|"])
+                out.extend(f"| `{_spelled(p)}` | {_cell(p.help or '')} |" for p in rows)
+                out.append("")
+            return
+        for name in command.list_commands(context):
+            walk(command.get_command(context, name), f"{path} {name}")
+
+    walk(get_command(app), "dprelease")
+    return "\n".join(out)
+
+
+def _spelled(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return parameter.name.upper()
+    return ", ".join(parameter.opts)
+
+
+def _prose(text: str) -> str:
+    text = inspect.cleandoc(text)
+    return re.sub(r"^Example: (.*)$", r"```text\n\1\n```", text, flags=re.MULTILINE)
+
+
+def python() -> str:
+    """Signatures and docstrings of the public names."""
+    out = ["# Python", "", "`import dprelease as dp` registers the accessor `df.dp`.", ""]
+    for name in sorted(dp.__all__):
+        thing = getattr(dp, name)
+        if inspect.ismodule(thing):
+            out += [f"## `dp.{name}`", "", _doc(thing), ""]
+            continue
+        out += [f"## `dp.{name}{_signature(thing)}`", "", _doc(thing), ""]
+        if inspect.isclass(thing):
+            for method, value in _methods(thing):
+                out += [f"### `{name}.{method}{_signature(value)}`", "", _doc(value), ""]
+    out += ["## `dp.mechanisms`", ""]
+    for name in dp.mechanisms.__all__:
+        thing = getattr(dp.mechanisms, name)
+        out += [f"### `{name}{_signature(thing)}`", "", _doc(thing), ""]
+    return "\n".join(out)
+
+
+def _methods(thing: type) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(thing).items():
+        inner = getattr(value, "__func__", value)
+        if not name.startswith("_") and inspect.isfunction(inner) and inner.__doc__:
+            yield name, inner
+
+
+def _signature(thing: Any) -> str:
+    try:
+        found = str(inspect.signature(thing))
+    except (TypeError, ValueError):
+        return ""
+    return found if len(found) < 160 else "(…)"
+
+
+def _doc(thing: object) -> str:
+    text = inspect.getdoc(thing) or ""
+    return "```text\n" + text.replace("```", "'''") + "\n```" if text else ""
+
+
+def errors() -> str:
+    """Every code, with where it is raised and what it says."""
+    found: dict[str, dict[str, str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                words = {k.arg: k.value for k in node.keywords}
+                code = words.get("code")
+                if isinstance(code, ast.Constant) and str(code.value).startswith("DPR"):
+                    said = node.args[0] if node.args else words.get("what")
+                    name = node.func.id if isinstance(node.func, ast.Name) else ""
+                    text = _words(said)
+                    if text:
+                        found.setdefault(code.value, {}).setdefault(text, name)
+    out = ["# Error codes", "", "Every error says what, where, why, how to fix it, and what was spent.", ""]
+    out += ["| code | class | says |", "|---|---|---|"]
+    for code, texts in sorted(found.items()):
+        name = next((n for n in texts.values() if n.endswith("Error")), "")
+        out.append(f"| `{code}` | {name} | {_cell(' · '.join(list(texts)[:3]))} |")
+    return "\n".join(out) + "\n"
+
+
+def _words(node: ast.expr | None) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            str(v.value) if isinstance(v, ast.Constant) else "…" for v in node.values
+        )
+    return ""
+
+
+PAGES = {
+    "kinds": kinds,
+    "schema": lambda: fields("schema"),
+    "pipeline": lambda: fields("pipeline"),
+    "cli": command_line,
+    "python": python,
+    "errors": errors,
+}

@@ -1,0 +1,100 @@
+"""Every code block of the documentation is run, in order, page by page; the site builds strictly.
+
+Blocks are `sh` (dprelease commands and `cd`), `python` (one namespace per page), `yaml` with a title
+(written to that file). A `text` block shows output and is not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dprelease.cli import app
+from tests.end_to_end.projects import ROOT
+
+DOCS = ROOT / "docs"
+PAGES = sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md"))
+BLOCK = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+REPOSITORY = {"tutorials/flights.md", "tutorials/graph.md"}
+"""Pages that are read inside a clone of the repository."""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    return tmp_path
+
+
+def blocks(page):
+    return BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+
+
+def run_shell(text, monkeypatch):
+    for line in text.splitlines():
+        words = shlex.split(line, comments=True)
+        if not words:
+            continue
+        if words[0] == "cd":
+            monkeypatch.chdir(Path.cwd() / words[1])
+            continue
+        assert words[0] == "dprelease", line
+        result = CliRunner().invoke(app, words[1:])
+        assert result.exit_code == 0, f"{line}\n{result.output}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_runs(page, here, monkeypatch):
+    found = blocks(page)
+    if page in REPOSITORY:
+        for folder in ("schemas", "pipelines", "examples/data"):
+            shutil.copytree(ROOT / folder, here / folder)
+        (here / "pyproject.toml").touch()
+    names = {"__name__": "page"}
+    for language, title, text in found:
+        match language:
+            case "sh":
+                run_shell(text, monkeypatch)
+            case "python":
+                with contextlib.redirect_stdout(io.StringIO()):
+                    exec(compile(text, page, "exec"), names)
+            case "yaml":
+                assert title, f"{page}: a YAML block without a file name is not run"
+                Path(title).parent.mkdir(parents=True, exist_ok=True)
+                Path(title).write_text(text, encoding="utf-8")
+            case _:
+                assert language == "text", f"{page}: unknown block {language!r}"
+
+
+def test_the_pages_that_teach_hold_blocks():
+    for page in ("index.md", "tutorials/survey.md", "tutorials/flights.md", "how-to/verify.md"):
+        assert {b[0] for b in blocks(page)} >= {"sh"}
+
+
+def test_a_broken_command_would_be_found(here, monkeypatch):
+    with pytest.raises(AssertionError, match="no-such"):
+        run_shell("dprelease verify no-such-folder", monkeypatch)
+
+
+def test_the_site_builds_strictly(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(tmp_path / "site")],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    site = tmp_path / "site"
+    assert "DPR401" in (site / "reference" / "errors.html").read_text(encoding="utf-8")
+    index = (site / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"(?:src|href)=\"https?://[^\"]+\.(?:js|css|woff2?)", index)
