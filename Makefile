@@ -1,9 +1,10 @@
 # Needs Python 3.11 or newer and make, nothing else.
 #
-#   make demo    create .venv, install, release one week of the example flights, verify it
-#   make test    create .venv, install what the tests need, run every check
-#   make lint    the static checks alone
-#   make clean   remove .venv and caches; the ledger and the published folders stay
+#   make demo       create .venv, install, release one week of the example flights, verify it
+#   make demo-year  release 52 weeks of the flights, as a scheduler would, and their index page
+#   make test       create .venv, install what the tests need, run every check
+#   make lint       the static checks alone
+#   make clean      remove .venv and caches; the ledger and the published folders stay
 
 VENV     ?= .venv
 BIN      := $(VENV)/bin
@@ -18,7 +19,9 @@ PYTHON   ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& echo $$p && break; done)
 
-.PHONY: demo test lint clean
+YEAR     := pipelines/flights_year.yaml
+
+.PHONY: demo demo-year test lint clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed
@@ -33,6 +36,15 @@ demo: $(VENV)/.installed
 	@echo; echo "open  $(WEEK)/report.html"
 	@echo "again: the same week costs nothing; another does: $(BIN)/dprelease run $(PIPELINE) --period 2013-W06"
 
+demo-year: $(VENV)/.installed
+	@echo; echo "== 1/3  a ledger with a budget for 52 weeks"
+	$(BIN)/dprelease ledger init $(YEAR)
+	@echo; echo "== 2/3  the scheduler, as if it were New Year 2014: every week of 2013, oldest first"
+	$(BIN)/dprelease schedule $(YEAR) --once --at 2014-01-01T12:00:00Z
+	@echo; echo "== 3/3  verify one of them"
+	$(BIN)/dprelease verify public/flights_year/2013-W27 --ledger .dprelease/year.db
+	@echo; echo "open  public/flights_year/index.html"
+
 test: lint
 	$(BIN)/python -m pytest -q -n 2
 
@@ -40,6 +52,10 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/.installed-test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q
+	@echo "open  build/site/index.html"
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

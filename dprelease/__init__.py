@@ -18,7 +18,7 @@ from dprelease.errors import UnledgeredWarning
 
 if TYPE_CHECKING:
     from dprelease import accessor, mechanisms
-    from dprelease.facade import Release, create_ledger, plan, release, run
+    from dprelease.facade import Release, create_ledger, plan, release, run, sql
     from dprelease.planning.model import ReleasePlan
     from dprelease.schema.domain import Box, Domain
     from dprelease.schema.table import TableSchema as Schema
@@ -42,6 +42,7 @@ __all__ = [
     "plan",
     "release",
     "run",
+    "sql",
     "verify",
 ]
 
@@ -58,6 +59,7 @@ _LAZY = {
     "plan": "dprelease.facade:plan",
     "release": "dprelease.facade:release",
     "run": "dprelease.facade:run",
+    "sql": "dprelease.facade:sql",
     "verify": "dprelease.verification:verify",
 }
 

@@ -19,6 +19,7 @@ derived from private rows. Codes never change their meaning; a new meaning gets 
 
 from __future__ import annotations
 
+import traceback
 from typing import ClassVar
 
 __all__ = [
@@ -168,6 +169,24 @@ class InternalError(DpreleaseError):
     """A failure inside dprelease; details go to the restricted log, values stripped."""
 
     default_code = "DPR900"
+
+    @classmethod
+    def unforeseen(cls, error: Exception) -> InternalError:
+        """Return what may be said of an exception that is not ours.
+
+        Only its type and the place in our code: its text, and a traceback's, may quote a row.
+        """
+        place = None
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            if (module := frame.f_globals.get("__name__", "")).startswith("dprelease"):
+                place = f"{module}:{line}"
+        reason = error.strerror if isinstance(error, OSError) else None
+        return cls(
+            f"something failed that should not: {type(error).__name__}",
+            where=place,
+            why=reason or "details are not shown, they could quote a row",
+            fix="check disk space and access rights; otherwise please report it, with this place",
+        )
 
 
 class UnledgeredWarning(UserWarning):

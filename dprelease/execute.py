@@ -19,18 +19,21 @@ from typing import Any, Protocol
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.exact import exact_cells
+from dprelease.budget.composition import Proof, total_rho
 from dprelease.entropy import RandomBits, SystemBits
 from dprelease.errors import InternalError, SourceError
 from dprelease.noised import Cells, decode, encode
-from dprelease.planning.draws import Draw, MeanDraw, Objects, draw_from_json
+from dprelease.planning.draws import ChoiceDraw, Draw, MeanDraw, Objects, draw_from_json, proof
+from dprelease.planning.guarantee import composed
 from dprelease.planning.model import PlannedBlock, ReleasePlan
 from dprelease.query.answer import Answer
-from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
+from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
+from dprelease.query.graph import SPARSE
 from dprelease.recompute import recompute
 from dprelease.secret import Secret
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Engine", "Exact", "check", "check_size", "draw"]
+__all__ = ["Engine", "Exact", "check", "check_size", "concentrated", "draw"]
 
 Exact = Secret[Answer]
 
@@ -43,32 +46,27 @@ class Engine(Protocol):
 
 
 def check(plan: ReleasePlan) -> Fraction:
-    """Recompute all sensitivities and certificates; return the proved total loss.
+    """Recompute all sensitivities and certificates; return the proved epsilon at the plan's delta.
 
     Raises:
         InternalError: the plan claims less than it costs (DPR901), or a block does not measure
             what its encoding says (DPR902).
     """
-    total = Fraction(0)
-    for block in plan.blocks:
-        law = draw_from_json(block.law)
-        proved = law.certify(_sensitivity(plan, block, law))
-        if proved > block.epsilon:
-            raise InternalError(
-                f"block {block.name} costs more than it claims",
-                why=f"the recomputed loss is above {block.epsilon}",
-                fix="make the plan again with this version of dprelease",
-                code="DPR901",
-            )
-        total += block.epsilon
-    if total > plan.epsilon:
-        raise InternalError(
-            "the blocks cost more than the plan",
-            why=f"they add up to {total}, the plan says {plan.epsilon}",
-            fix="make the plan again with this version of dprelease",
-            code="DPR901",
-        )
-    return total
+    return composed(plan, _proofs(plan))
+
+
+def concentrated(plan: ReleasePlan) -> Fraction:
+    """Return the plan's proved rho, recomputed, for datasets whose budget composes by zCDP.
+
+    Raises:
+        InternalError: as `check`.
+    """
+    return total_rho(_proofs(plan))
+
+
+def _proofs(plan: ReleasePlan) -> list[Proof]:
+    laws = [(b, draw_from_json(b.law)) for b in plan.blocks]
+    return [proof(law, _sensitivity(plan, block, law)) for block, law in laws]
 
 
 def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivity:
@@ -77,6 +75,20 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
     encoding = Encoding.from_json(dict(stored))
     # A mean law bounds a size and a sum by itself; every other law, an L1 move of its cells.
     mean = encoding.family == "truncated_mean"
+    if isinstance(law, ChoiceDraw) != (encoding.form == "ranks") or not _fits(plan, block, law):
+        raise InternalError(
+            f"block {block.name} chooses among other values than its query counts",
+            why="scores by rank belong to a choice among exactly the codes of one column",
+            fix="make the plan again with this version of dprelease",
+            code="DPR902",
+        )
+    if encoding.form == "sparse_connectivity" and not any(SPARSE in note for note in plan.notes):
+        raise InternalError(
+            f"block {block.name} is not proved, and the plan does not say so",
+            why="a sparse eigenvalue's numerical error is observed only",
+            fix="make the plan again with this version of dprelease",
+            code="DPR902",
+        )
     if isinstance(law, MeanDraw) != mean or (isinstance(law, MeanDraw) and law.scale != encoding.scale):
         raise InternalError(
             f"block {block.name} draws something else than its encoding says",
@@ -96,6 +108,15 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
     )
 
 
+def _fits(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> bool:
+    """Return whether a choice's candidates are the codes whose rows it counts."""
+    if not isinstance(law, ChoiceDraw):
+        return True
+    numbers = [plan.query.primitives[i].code for i in block.encoding["primitives"]]
+    codes = [plan.query.codes[i] for i in numbers if i is not None]
+    return [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] == [(law.allowed, law.step)]
+
+
 def check_size(plan: ReleasePlan, source: object, engine: Engine) -> None:
     """Refuse, before the charge, a table without the declared public number of rows.
 
@@ -107,7 +128,9 @@ def check_size(plan: ReleasePlan, source: object, engine: Engine) -> None:
     declared = {b.encoding["public_rows"] for b in plan.blocks} - {None}
     if not declared:
         return
-    count = BoundedQuery((), GroupKeys((), ((),)), (), (Primitive("rows", max_rows=1),))
+    count = BoundedQuery(
+        plan.query.columns, GroupKeys((), ((),)), (), (Primitive("rows", max_rows=1),), view=plan.query.view
+    )
     if {int(engine.compute(source, count, b"").reveal_to_mechanism().sums[0, 0])} != declared:
         raise SourceError(
             "the table does not have the public number of rows that the schema declares",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["Release", "create_ledger", "plan", "release", "run"]
+__all__ = ["Release", "create_ledger", "plan", "release", "run", "sql"]
 
 SchemaLike = TableSchema | str | Path | Mapping[str, object]
 
@@ -143,6 +143,9 @@ class Release:
             files = ledger.files(key) or {}
         out = publish_files(Path(folder), key.pipeline, key.period, files)
         ledger.mark_published(key)
+        from dprelease.series.write import refresh_after_publication
+
+        refresh_after_publication(out.parent)
         return out
 
     def __repr__(self) -> str:
@@ -186,9 +189,54 @@ def release(
     table = _schema(schema)
     given = {"epsilon": epsilon, "delta": delta, "statistics": statistics, "by": by, "where": where}
     chosen = stages.plan_release(table, _overrides(given))
+    return _drawn(data, chosen, _request(table, ledger, dataset, period))
+
+
+def sql(
+    query: str,
+    schema: SchemaLike,
+    *,
+    epsilon: object = None,
+    delta: object = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    period: str | None = None,
+    **tables: object,
+) -> Release:
+    """Release what one SELECT asks for: the same plan as the release block that says the same.
+
+    Args:
+        query: `SELECT region, COUNT(*) AS n, AVG(age) FROM visits WHERE age >= 18 GROUP BY region`;
+            the supported forms are listed in `dprelease.query.select`. It is read as a request
+            and never run.
+        schema: a schema, a path to its file, or a mapping of the same shape; the SELECT replaces
+            its `by`, `where` and `statistics`.
+        epsilon, delta: override the schema's `release` block.
+        ledger, dataset, period: as in `release`.
+        tables: one table, under the name that FROM gives it: `visits=df`.
+
+    Raises:
+        PlanError: the SELECT asks for more than a release can give (DPR250 to DPR255).
+        ArgumentError: not exactly one table is given (DPR638).
+        DpreleaseError: as `release`.
+    """
+    if len(tables) != 1:
+        raise ArgumentError(
+            f"a release is of one table, not {len(tables)}",
+            where="sql(...)",
+            fix="pass the table under its name in FROM: `visits=df`",
+            code="DPR638",
+        )
+    ((name, data),) = tables.items()
+    table = _schema(schema)
+    given = _overrides({"sql": query, "epsilon": epsilon, "delta": delta})
+    chosen = stages.plan_release(table, given, origin="sql(...)", table=name)
+    return _drawn(data, chosen, _request(table, ledger, dataset, period))
+
+
+def _drawn(data: object, chosen: ReleasePlan, request: stages.Request | None) -> Release:
     source = as_source(data)
     engine = stages.engine_named("duckdb")
-    request = _request(table, ledger, dataset, period)
     stages.preflight(chosen, source, engine)
     if request is None:
         warnings.warn(
@@ -261,6 +309,7 @@ def create_ledger(
     epsilon: object,
     delta: object = 0,
     dataset: str | None = None,
+    composition: str = "basic",
 ) -> Path:
     """Create a ledger, or a dataset's budget in one; a no-op if both exist unchanged.
 
@@ -269,6 +318,7 @@ def create_ledger(
         schema: declares who is protected; a dataset's releases must all protect the same unit.
         epsilon, delta: everything that may ever be spent on the dataset.
         dataset: its name; the schema's by default.
+        composition: "basic", or "zcdp" (with a delta): releases add up by their rho.
 
     Returns:
         `path`, for `release(..., ledger=...)`.
@@ -284,6 +334,7 @@ def create_ledger(
         dataset=dataset or table.name,
         epsilon=epsilon,
         delta=delta,
+        composition=composition,
         adjacency=table.adjacency.value,
         unit=json.dumps(unit_to_json(table.unit)),
     )

@@ -8,7 +8,17 @@ The tidy table has one row per (group, published column):
     <key columns>   utf8      labels of the group
     statistic       utf8      published column, `mean_age` or `histogram_hour[5,9)`
     value           float64   always finite and inside the statistic's domain
-    lower, upper    float64   95 % interval for the statistic of the bounded, clamped data
+    lower, upper    float64   95 % interval for the statistic of the bounded, clamped data; both
+                              null for a choice by rank, whose error is known in rows only
+    estimate        float64   median-unbiased estimate of the same statistic, clipped to the
+                              domain's hull, not rounded, gaps not left out; null for variances,
+                              covariances and choices by rank, for which none is known, and where
+                              no signal is left
+    unbiased        float64   estimate whose expectation is that statistic; for averaging many
+                              releases. May lie outside the domain. Null where none exists
+                              (truncated laws) or none is offered (ratios, tables, ranks)
+    consistent      float64   the value made to fit the other released ones (`consistency`), inside
+                              its domain; the same as `value` where nothing has to move
     expected_error  float64   null where the plan cannot know it
     mechanism       utf8
     block           utf8
@@ -26,11 +36,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dprelease.aggregates.base import Floats, Reading, aggregate_named
+from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
 from dprelease.aggregates.encoding import Encoding
-from dprelease.planning.draws import RAW_LIMIT, Draw, Objects, draw_from_json
+from dprelease.aggregates.graph import one_cell
+from dprelease.aggregates.pair_cells import one_column
+from dprelease.consistency import consistent, to_domain
+from dprelease.planning.companions import companion_cells
+from dprelease.planning.draws import RAW_LIMIT, Draw, GaussianDraw, Objects, draw_from_json
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
-from dprelease.schema.domain import Domain
 
 __all__ = [
     "CELL_BYTES",
@@ -62,6 +75,9 @@ TIDY = pa.schema(
         ("value", pa.float64()),
         ("lower", pa.float64()),
         ("upper", pa.float64()),
+        ("estimate", pa.float64()),
+        ("unbiased", pa.float64()),
+        ("consistent", pa.float64()),
         ("expected_error", pa.float64()),
         ("mechanism", pa.utf8()),
         ("block", pa.utf8()),
@@ -70,6 +86,11 @@ TIDY = pa.schema(
     ]
 )
 """The tidy table's columns after the key columns."""
+
+_MAYBE_UNKNOWN = ("lower", "upper", "estimate", "unbiased", "expected_error")
+
+_DIRECT = ("scalar", "bins", "constant", "truncated_mean")
+"""Families whose statistic is a rising function of one cell, so that a median stays one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +161,9 @@ def assemble(
         parts["value"].append(values)
         parts["lower"].append(lower)
         parts["upper"].append(upper)
+        estimate, unbiased = block.companions(statistic)
+        parts["estimate"].append(estimate)
+        parts["unbiased"].append(unbiased)
         parts["status"].append(status)
         errors = np.full((count, width), np.nan)
         if statistic.group_errors is not None:
@@ -151,6 +175,7 @@ def assemble(
         for name, text in (("mechanism", statistic.mechanism), ("block", statistic.block)):
             parts[name].append(np.full((count, width), text, dtype=object))
         parts["epsilon"].append(np.full((count, width), float(block.block.epsilon)))
+    parts["consistent"] = list(consistent(statistics, blocks, parts["value"]))
     columns = {name: np.concatenate(parts[name], axis=1).ravel() for name in TIDY.names}
     per_group = len(columns["value"]) // count if count else 0
     arrays = {
@@ -159,7 +184,7 @@ def assemble(
     }
     for column in TIDY:
         data = columns[column.name]
-        missing = np.isnan(data) if column.name == "expected_error" else None
+        missing = np.isnan(data) if column.name in _MAYBE_UNKNOWN else None
         arrays[column.name] = pa.array(data, column.type, mask=missing)
     return pa.table(arrays)
 
@@ -177,8 +202,35 @@ class _Drawn:
         self._cells = self._draw.cells(raw)
         low, high = self._draw.box(raw, LEVEL)
         plain = raw.astype(np.float64)
-        self._reading = Reading(low, high, plain, self._draw.noise_scale, LEVEL)
+        gaussian = isinstance(self._draw, GaussianDraw)
+        self._reading = Reading(low, high, plain, self._draw.noise_scale, LEVEL, gaussian=gaussian)
         self._empty = self._draw.empty(raw)
+        self._median, self._unbiased = companion_cells(self._draw, raw)
+
+    def _seen(self, statistic: PlannedStatistic) -> tuple[Encoding, Floats, Reading]:
+        seen = self._encoding, self._cells, self._reading
+        if statistic.view is None:
+            return seen
+        return (one_cell if self._encoding.family == "graph_box" else one_column)(*seen, statistic.view)
+
+    def companions(self, statistic: PlannedStatistic) -> tuple[Floats, Floats]:
+        """Return (median-unbiased, unbiased) estimates, `(groups, columns)`, NaN where none."""
+        aggregate = aggregate_named(statistic.function)
+        encoding, _, reading = self._seen(statistic)
+        none = np.full((reading.raw.shape[0], len(statistic.columns)), np.nan)
+        if encoding.family in _DIRECT and statistic.view is None:
+            middle = aggregate.finish(encoding, self._median)
+            # A root of an unbiased estimate is biased: only the identity keeps expectations.
+            probe = np.tile([[-2.0], [0.25], [4.0]], (1, self._unbiased.shape[1]))
+            same = encoding.family != "truncated_mean" and np.array_equal(
+                aggregate.finish(encoding, probe), probe
+            )
+            unbiased = self._unbiased if same else none
+        elif isinstance(aggregate, Estimating):
+            middle, unbiased = aggregate.estimate(encoding, reading), none
+        else:
+            middle, unbiased = none, none
+        return np.clip(middle, *statistic.domain.hull), unbiased
 
     def values(
         self, statistic: PlannedStatistic
@@ -187,8 +239,9 @@ class _Drawn:
         aggregate = aggregate_named(statistic.function)
         domain = statistic.domain
         low_end, high_end = domain.hull
-        value = _publish(aggregate.finish(self._encoding, self._cells), statistic)
-        lower, upper = aggregate.interval(self._encoding, self._reading)
+        encoding, cells, reading = self._seen(statistic)
+        value = to_domain(aggregate.finish(encoding, cells), domain, statistic.step)
+        lower, upper = aggregate.interval(encoding, reading)
         # Outward to the published step, so that rounding never makes an interval too short.
         step = float(statistic.step)
         lower = np.clip(np.floor(lower / step) * step, low_end, high_end)
@@ -202,19 +255,6 @@ class _Drawn:
         if self.block.family == "constant":
             status[:] = "ok"
         return value, lower, upper, status
-
-
-def _publish(values: Floats, statistic: PlannedStatistic) -> Floats:
-    """Round to `step`, then map to the nearest allowed multiple of it: always in the domain.
-
-    Only noised values come here; an exact statistic is never snapped (semantics 2.4).
-    """
-    domain: Domain = statistic.domain
-    allowed = domain.on_grid(statistic.step)
-    num, den = statistic.step.as_integer_ratio()
-    clipped = np.clip(values, *domain.hull)
-    k = allowed.nearest(np.floor(clipped * den / num + 0.5).astype(np.int64))
-    return np.asarray(k.astype(np.float64) * num / den)
 
 
 def width(plan: ReleasePlan) -> int:

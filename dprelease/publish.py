@@ -1,7 +1,8 @@
 """Publish the committed bytes: written aside, synced, then one atomic rename.
 
     <to>/<pipeline>/<period>/    the files, 0644 in a folder 0755
-    <to>/<pipeline>/latest       a link to the greatest period, replaced atomically
+    <to>/<pipeline>/latest       a link to the greatest period that stands, replaced atomically
+    <to>/<pipeline>/<file>       what is said of all periods: status.json, index.html, feed.xml …
 
 A reader sees a whole period or none. Publication only copies bytes that the ledger has already
 committed, so it may be repeated at any time: a folder with the same bytes is left alone, one with
@@ -24,18 +25,29 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
+from dprelease import corrections
 from dprelease.budget.record import check_identifier
 from dprelease.errors import ArgumentError, ConfigError, VerificationError, WithheldError
 
-__all__ = ["folder_for", "hash_files", "publish_files", "read_folder"]
+__all__ = [
+    "folder_for",
+    "hash_files",
+    "period_order",
+    "publish_files",
+    "read_folder",
+    "update_beside",
+]
 
 _LATEST = "latest"
 _ASIDE = ".publishing-"
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
+# O_NONBLOCK: a named pipe must be recognised, not waited for.
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -68,11 +80,20 @@ def folder_for(to: Path, pipeline: str, period: str) -> Path:
     return folder
 
 
-def publish_files(to: Path, pipeline: str, period: str, files: Mapping[str, bytes]) -> Path:
+def publish_files(
+    to: Path,
+    pipeline: str,
+    period: str,
+    files: Mapping[str, bytes],
+    *,
+    stamp: datetime | None = None,
+) -> Path:
     """Make `<to>/<pipeline>/<period>` hold exactly `files`, atomically and durably; idempotent.
 
     Args:
         files: name to bytes, as committed to the ledger.
+        stamp: their modification time, the scheduled instant: when the run really ended would
+            say how long it took.
 
     Returns:
         The period's folder.
@@ -80,8 +101,8 @@ def publish_files(to: Path, pipeline: str, period: str, files: Mapping[str, byte
     Raises:
         ConfigError: as `folder_for`.
         ArgumentError: there is no file, or a name is not a plain file name (DPR652).
-        WithheldError: the folder exists with other bytes (DPR713), or the system refuses a step
-            (DPR714). The ledger keeps the release: the same call may be repeated.
+        WithheldError: the folder exists with other bytes (DPR713), the record of corrections
+            beside it is broken (DPR720), or the system refuses a step (DPR714). The ledger keeps the release: the same call may be repeated.
     """
     folder = folder_for(to, pipeline, period)
     if not files or not all(isinstance(n, str) and _FILE.fullmatch(n) for n in files):
@@ -94,10 +115,19 @@ def publish_files(to: Path, pipeline: str, period: str, files: Mapping[str, byte
     try:
         with _pipeline_folder(Path(to), pipeline) as parent:
             _remove_leftovers(parent)
+            gone = _gone(parent)
             if not _already_there(parent, period, folder, files):
-                _place(parent, period, files)
-            _point_latest(parent)
+                _place(parent, period, files, stamp)
+            _point_latest(parent, gone)
             os.fsync(parent)
+    except VerificationError as broken:
+        raise WithheldError(
+            "the release is drawn and stored, but not published: " + broken.what,
+            where=str(folder.parent / corrections.FILE),
+            why=broken.why,
+            fix="restore that file, then run again: the stored bytes are published for free",
+            code="DPR720",
+        ) from None
     except OSError as error:
         raise WithheldError(
             "the release is drawn and stored, but could not be published",
@@ -128,6 +158,43 @@ def read_folder(path: Path) -> dict[str, bytes]:
         raise _not_a_release(path, why) from None
     finally:
         os.close(descriptor)
+
+
+def update_beside(
+    folder: Path, make: Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
+) -> tuple[str, ...]:
+    """Replace files beside the periods of the pipeline folder `folder`, each atomically.
+
+    Args:
+        make: gets the files that are there, by name, and returns those to write, in the order of
+            writing. Called under the lock of the pipeline's folder, so nothing is published
+            meanwhile; may read periods.
+
+    Returns:
+        The names that changed, in order.
+
+    Raises:
+        VerificationError: there is no such folder (DPR810), or the record of corrections is
+            broken (DPR830).
+        OSError: the system refuses a step; what was not replaced is as before.
+    """
+    # Only a folder that exists: a misspelt name must not become a published one.
+    if folder.is_symlink() or not folder.is_dir():
+        raise _not_a_release(folder, "it is a link, or not a folder")
+    with _pipeline_folder(folder.parent, folder.name) as parent:
+        _remove_leftovers(parent)
+        before = _contents(parent, only_files=True)
+        made = make(before)
+        changed = tuple(name for name in made if made[name] != before.get(name))
+        for name in changed:
+            if not _FILE.fullmatch(name):
+                raise ArgumentError("a file beside periods needs a plain name", code="DPR652")
+            aside = f"{_ASIDE}{secrets.token_hex(8)}"
+            _write(parent, aside, made[name])
+            os.rename(aside, name, src_dir_fd=parent, dst_dir_fd=parent)
+        _point_latest(parent, _gone(parent))
+        os.fsync(parent)
+    return changed
 
 
 def hash_files(files: Mapping[str, bytes]) -> dict[str, str]:
@@ -188,13 +255,15 @@ def _already_there(parent: int, period: str, folder: Path, files: Mapping[str, b
     return True
 
 
-def _place(parent: int, period: str, files: Mapping[str, bytes]) -> None:
+def _place(
+    parent: int, period: str, files: Mapping[str, bytes], stamp: datetime | None
+) -> None:
     aside = f"{_ASIDE}{secrets.token_hex(8)}"
     os.mkdir(aside, 0o700, dir_fd=parent)
     descriptor = os.open(aside, _FOLDER, dir_fd=parent)
     try:
         for name in sorted(files):
-            _write(descriptor, name, files[name])
+            _write(descriptor, name, files[name], stamp)
         os.fchmod(descriptor, 0o755)
         os.fsync(descriptor)
     finally:
@@ -203,44 +272,65 @@ def _place(parent: int, period: str, files: Mapping[str, bytes]) -> None:
     os.fsync(parent)
 
 
-def _write(folder: int, name: str, data: bytes) -> None:
+def _write(folder: int, name: str, data: bytes, stamp: datetime | None = None) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(name, flags, 0o644, dir_fd=folder), "wb") as file:
         file.write(data)
         file.flush()
         os.fchmod(file.fileno(), 0o644)  # whatever the umask
+        if stamp is not None:
+            os.utime(file.fileno(), (stamp.timestamp(), stamp.timestamp()))
         os.fsync(file.fileno())
 
 
-def _point_latest(parent: int) -> None:
+def _gone(parent: int) -> frozenset[str]:
+    """Return the periods that were withdrawn or superseded; VerificationError DPR830."""
+    try:
+        descriptor = os.open(corrections.FILE, _PLAIN, dir_fd=parent)
+    except FileNotFoundError:
+        return frozenset()
+    with open(descriptor, "rb") as file:
+        return frozenset(corrections.standing(corrections.parse(file.read())))
+
+
+def _point_latest(parent: int, gone: frozenset[str]) -> None:
     periods = [
         name
         for name in os.listdir(parent)
         if not name.startswith(".")
+        and name not in gone
         and stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
     ]
-    greatest = max(periods, key=_natural)
     try:
-        if os.readlink(_LATEST, dir_fd=parent) == greatest:
-            return
+        now = os.readlink(_LATEST, dir_fd=parent)
     except FileNotFoundError:
-        pass
+        now = None
+    if not periods:  # everything was withdrawn
+        if now is not None:
+            os.unlink(_LATEST, dir_fd=parent)
+        return
+    greatest = max(periods, key=period_order)
+    if now == greatest:
+        return
     aside = f"{_ASIDE}{secrets.token_hex(8)}"
     os.symlink(greatest, aside, dir_fd=parent)
     os.rename(aside, _LATEST, src_dir_fd=parent, dst_dir_fd=parent)
 
 
-def _natural(name: str) -> tuple[list[tuple[int, int, str]], str]:
+def period_order(name: str) -> tuple[list[tuple[int, int, str]], str]:
+    """Return a sort key: runs of digits compare as numbers, the rest as text."""
     parts = re.findall(r"\d+|\D+", name, re.ASCII)
     return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in parts], name
 
 
-def _contents(folder: int) -> dict[str, bytes]:
+def _contents(folder: int, *, only_files: bool = False) -> dict[str, bytes]:
+    """Return the folder's files; `only_files` passes over folders, links and the like."""
     found: dict[str, bytes] = {}
     for name in sorted(os.listdir(folder)):
-        # O_NONBLOCK: a named pipe must be recognised, not waited for.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with open(os.open(name, flags, dir_fd=folder), "rb") as file:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        if only_files and (name.startswith(".") or not stat.S_ISREG(mode)):
+            continue
+        with open(os.open(name, _PLAIN, dir_fd=folder), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OSError("not a regular file")
             found[name] = file.read()

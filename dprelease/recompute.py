@@ -14,12 +14,25 @@ from fractions import Fraction
 from itertools import pairwise
 
 from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.graph_moves import GRAPH_FORMS, graph_moves
+from dprelease.aggregates.pair_moves import coefficients, pair_moves
+from dprelease.aggregates.ranks import spreads
+from dprelease.aggregates.spectrum import (
+    factors,
+    matrix_move,
+    pair_parts,
+    pair_shape,
+    scatter_shape,
+    spectrum_move,
+)
 from dprelease.errors import InternalError
-from dprelease.query.bounded import BoundedQuery, Code, Fixed, Primitive
-from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit
+from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label, Primitive
+from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
 from dprelease.sensitivity import Bounds, Sensitivity, sensitivity, unit_bounds
 
 __all__ = ["recompute", "row_moves"]
+
+_ADDITIVE = ("rows", "persons", "power", "between", "distinct", "product")
 
 
 def row_moves(query: BoundedQuery, encoding: Encoding, primitives: tuple[int, ...]) -> tuple[int, int]:
@@ -28,7 +41,8 @@ def row_moves(query: BoundedQuery, encoding: Encoding, primitives: tuple[int, ..
     The wall calls this instead of believing the encoding (invariant 4). Measures that are functions
     of the same code are bounded together: with code k in the code's range every cell is a
     polynomial of degree at most 2, so its range is exact; for cells that are nowhere negative the
-    L1 norm is their sum, again such a polynomial. Bins of one code are indicators. Measures of
+    L1 norm is their sum, again such a polynomial. Products of two codes likewise, by
+    `pair_moves`. Bins of one code are indicators. Measures of
     different codes, or of rows and of a code that may be null, can move apart: their bounds add up.
 
     Raises:
@@ -38,27 +52,91 @@ def row_moves(query: BoundedQuery, encoding: Encoding, primitives: tuple[int, ..
     if encoding.form == "scatter":
         low, high = _quadratic(query, used)
         return ((high - low) ** 2 * max(0, (encoding.public_rows or 0) - 1),) * 2
+    if encoding.form == "cross":
+        return (_cross(query, used) * max(0, (encoding.public_rows or 0) - 1),) * 2
+    if encoding.form in ("spectrum", "matrix", "pairs"):
+        return _spectral(query, encoding, used)
+    if encoding.form == "ranks":
+        return _rank_spreads(query, encoding, used)
     if encoding.form != "linear":
         raise _unproved(f"its cells are `{encoding.form}`, which has no proved bound")
-    apart: dict[tuple[str, int | None], list[int]] = {}
+    apart: dict[tuple[str, int | None, int | None], list[int]] = {}
     for place, p in enumerate(used):
         known = p.kind in ("rows", "persons") or (p.code is not None and p.power in (0, 1, 2))
-        if not known or p.kind not in ("rows", "persons", "power", "between"):
+        known = known and (p.kind != "product" or (p.other is not None and p.other_power in (0, 1, 2)))
+        if not known or p.kind not in _ADDITIVE:
             raise _unproved(f"it sums `{p.kind}`, which has no proved bound")
-        apart.setdefault((p.kind, p.code), []).append(place)
+        apart.setdefault((p.kind, p.code, p.other), []).append(place)
     per_row = per_swap = 0
-    for (kind, code), places in apart.items():
+    for (kind, code, other), places in apart.items():
         weights = [[row[place] for place in places] for row in encoding.weights]
         part = [used[place] for place in places]
         if kind == "between":
             move = _bin_move(weights, part)
             swap = 2 * move
+        elif kind == "distinct":  # a replaced row takes one value away and brings another one
+            move = swap = sum(abs(w) for row in weights for w in row)
+        elif kind == "product" and code is not None and other is not None:
+            top = _top(query, code), _top(query, other)
+            move, swap = pair_moves(weights, part, top, absent=encoding.public_rows is None)
         else:
             reach = (0, 0) if code is None else _code_range(query.codes[code])
             cells = [_polynomial(row, part) for row in weights]
             move, swap = _cell_move(cells, reach, absent=encoding.public_rows is None)
         per_row, per_swap = per_row + move, per_swap + swap
     return per_row, per_swap
+
+
+def _rank_spreads(
+    query: BoundedQuery, encoding: Encoding, used: list[Primitive]
+) -> tuple[int, int]:
+    """Return the spreads of scores by rank (`aggregates.ranks`), made from one column's tally."""
+    shape = [p.kind for p in used]
+    codes = [query.codes[p.code] for p in used if p.code is not None]
+    fits = shape == ["tally"] and len(codes) == 1 and isinstance(codes[0], Fixed)
+    target = encoding.weights[0] if len(encoding.weights) == 1 else ()
+    if not fits or len(target) != 3 or not 0 <= target[0] <= target[1] or target[1] < 1:
+        raise _unproved("its scores are not the ranks of one column's values around one target")
+    return spreads(target[0], target[1], target[2])
+
+
+def _spectral(
+    query: BoundedQuery, encoding: Encoding, used: list[Primitive]
+) -> tuple[int, int]:
+    """Return the moves of a covariance matrix's encoding, made of its columns' own moments."""
+    axes, n = encoding.axes, encoding.public_rows
+    shape = tuple((p.kind, p.code, p.power, p.other, p.other_power) for p in used)
+    singles = dict.fromkeys(p.code for p in used if p.kind == "power" and p.code is not None)
+    if tuple(_top(query, c) for c in singles) != tuple(a.scale for a in axes) or len(axes) < 2:
+        raise _unproved("its columns are not those of its encoding")
+    if any(a.pitch <= 0 or a.scale < 1 for a in axes) or encoding.pitch <= 0:
+        raise _unproved("its steps are not positive")
+    private = encoding.form == "pairs"
+    if shape != (pair_shape if private else scatter_shape)(tuple(singles)) or private != (n is None):
+        raise _unproved("its matrix is not made of its columns' own moments")
+    if n is None:
+        total = sum(f * part for f, part in zip(factors(axes), pair_parts(axes), strict=True))
+        return total, 2 * total
+    move = spectrum_move if encoding.form == "spectrum" else matrix_move
+    return (move(axes, n, encoding.pitch),) * 2
+
+
+def _cross(query: BoundedQuery, used: list[Primitive]) -> int:
+    """Return Ka Kb of a cross product n S(ab) - S(a) S(b) over exactly the rows it counts."""
+    shape = [(p.kind, p.code, p.power, p.other, p.other_power) for p in used]
+    a, b = (used[0].code, used[0].other) if used else (None, None)
+    powers = ((1, 1), (1, 0), (0, 1), (0, 0))
+    if a is None or b is None or shape != [("product", a, p, b, q) for p, q in powers]:
+        raise _unproved("its cross product is not made of two columns' own moments")
+    return _top(query, a) * _top(query, b)
+
+
+def _top(query: BoundedQuery, code: int) -> int:
+    """Return the greatest code, the least being 0."""
+    low, high = _code_range(query.codes[code])
+    if low or not isinstance(query.codes[code], Fixed):
+        raise _unproved("a factor of its products is not a column's code from 0 upwards")
+    return high
 
 
 def _quadratic(query: BoundedQuery, used: list[Primitive]) -> tuple[int, int]:
@@ -150,10 +228,70 @@ def recompute(
         _check_public(query, used, unit, adjacency, groups, whole=whole)
     if encoding.family == "truncated_mean":  # a size and a sum for `MeanDraw`, not an L1 vector
         encoding, primitives = _size_of(query, encoding, used), primitives[:1]
+    if isinstance(unit, EdgeUnit) or encoding.form in GRAPH_FORMS:
+        honest = _edge_moves(query, encoding, used, unit)
+        # Squares are proved for sums over rows and for a scatter only: none here.
+        return replace(sensitivity(honest, bounds, adjacency, groups, positive=False), square=None)
     per_row, per_swap = row_moves(query, encoding, primitives)
     per_unit = bool(used) and all(p.kind == "persons" for p in used)
     honest = replace(encoding, per_row=per_row, per_swap=per_swap, per_unit=per_unit)
-    return sensitivity(honest, bounds, adjacency, groups)
+    positive = encoding.form == "linear" and _nowhere_negative(query, encoding, primitives)
+    found = sensitivity(honest, bounds, adjacency, groups, positive=positive)
+    return found if encoding.form in ("linear", "scatter") else replace(found, square=None)
+
+
+def _edge_moves(
+    query: BoundedQuery, encoding: Encoding, used: list[Primitive], unit: Unit
+) -> Encoding:
+    """Return a graph's encoding with the moves that its edges really make.
+
+    Only the prepared graph has a proved bound under the edge unit: a row of an edge table is no
+    unit, as one edge may have any number of rows.
+    """
+    if not isinstance(unit, EdgeUnit) or encoding.form not in GRAPH_FORMS:
+        raise _unproved("edges are protected in statistics of the graph that they make, only there")
+    ends = [(p.kind, p.code, p.other) for p in used]
+    made = [("edges", p.code, p.other) for p in query.primitives if p.code is not None]
+    if len(query.primitives) != 1 or ends != made or query.groups.columns:
+        raise _unproved("it does not measure one simple graph")
+    codes = [query.codes[place] for place in ends[0][1:] if place is not None]
+    labels = unit.node_labels
+    if codes != [Label(unit.source, labels), Label(unit.target, labels)]:
+        raise _unproved("its edges do not join the declared nodes of the unit's two columns")
+    try:
+        moves = graph_moves(encoding.form, encoding.weights, unit.nodes, unit.k)
+    except ValueError:
+        raise _unproved(f"its `{encoding.form}` of this graph has no proved bound") from None
+    per_row, per_swap, each = moves
+    return replace(encoding, per_row=per_row, per_swap=per_swap, per_unit=False, each=each)
+
+
+def _nowhere_negative(query: BoundedQuery, encoding: Encoding, primitives: tuple[int, ...]) -> bool:
+    """Return whether no row can make any cell of a linear form negative."""
+    used = [query.primitives[i] for i in primitives]
+    places: dict[int | None, list[int]] = {}
+    pairs: dict[tuple[int, int], list[int]] = {}
+    for place, p in enumerate(used):
+        if p.kind == "power":
+            places.setdefault(p.code, []).append(place)
+        elif p.kind == "product" and p.code is not None and p.other is not None:
+            pairs.setdefault((p.code, p.other), []).append(place)
+        elif p.kind not in ("rows", "persons", "between") or any(
+            row[place] < 0 for row in encoding.weights
+        ):
+            return False
+    for code, at in places.items():
+        reach = (0, 0) if code is None else _code_range(query.codes[code])
+        for row in encoding.weights:
+            cell = _polynomial([row[i] for i in at], [used[i] for i in at])
+            if _range(cell, reach)[0] < 0:
+                return False
+    for (one, other), at in pairs.items():
+        top = _top(query, one), _top(query, other)
+        for row in encoding.weights:
+            if min(coefficients([row[i] for i in at], [used[i] for i in at], top)) < 0:
+                return False
+    return True
 
 
 def _check_bounds(
@@ -182,7 +320,8 @@ def _check_public(
     whole: bool,
 ) -> None:
     """Whatever can take a row out of the statistic makes n private (semantics 1.2)."""
-    codes = [query.codes[p.code] for p in used if p.code is not None]
+    places = [place for p in used for place in (p.code, p.other) if place is not None]
+    codes = [query.codes[place] for place in places]
     public = (
         adjacency is Adjacency.substitution
         and isinstance(unit, RowUnit)
@@ -191,6 +330,7 @@ def _check_public(
         and whole
         and query.where is None
         and query.window is None
+        and (query.view is None or query.view.keeps_rows)
         and all(isinstance(c, Fixed) and c.default is not None for c in codes)
     )
     if not public:

@@ -25,6 +25,21 @@ most m, which is at most m replacements (s covers "by none"): m s in each of at 
 total cap T of rows per unit replaces G m by min(G m, T). `per_unit` encodings (persons) have m = 1.
 All rows of semantics 3.1 and 3.2 follow, and the contract tests enumerate them.
 
+The squared L2 move over all groups (for Gaussian noise). Let A = m a bound a group that appears or
+vanishes, and C a group that changes inside: C^2 = (m s)^2, or 2 A^2 if that is less and no cell is
+ever negative, because then |u - v|^2 <= |u|^2 + |v|^2.
+
+    add_remove         G A^2; under a total cap floor(T/m) A^2 + (T mod m)^2 a^2
+    substitution       the largest of min(2 (G - h), K - h) A^2 + h C^2 over 0 <= h <= min(G, K)
+    public n (row)     C^2 with m = 1
+
+Proof. The L2 norm is at most the L1 norm, so A bounds |u| in a group. With r_g rows in group g,
+sum (r_g a)^2 is convex in r, largest at an extreme point of {r_g <= m, sum r_g <= T}: full groups
+and one rest. Replacing a unit leaves i groups, enters j, changes h inside, i + h <= G, j + h <= G,
+i + j + h <= K; for fixed h the rest counts A^2 each; piecewise linear in h, so three points speak
+for all. A total cap there replaces G by the number of groups that T rows can fill, ceil(T/m): the
+cells' squares are convex in the rows again.
+
 Scalars whose law is not linear in the shift are charged per touched group (sequential
 composition over the groups one unit touches), see `planning.choose`.
 
@@ -33,11 +48,12 @@ Units: integer grid steps. Sources: semantics 1.3, 1.5, 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dprelease.aggregates.encoding import Encoding, Measure
 from dprelease.errors import PlanError
-from dprelease.query.bounded import BoundedQuery, Code, Primitive
+from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label, Primitive, largest_code
+from dprelease.query.derived import Derived, derived_column
 from dprelease.query.spec import Query
 from dprelease.schema.unit import Adjacency, Unit, UserUnit
 
@@ -66,13 +82,17 @@ class Sensitivity:
 
     Attributes:
         in_group: within any one group; total: over all groups; touched: groups it can move;
-        moves: additions or removals of one group's rows that make up any change.
+        moves: additions or removals of one group's rows that make up any change;
+        square: squared L2 move over all groups and cells together, None where it is not proved;
+        each: the most of every single cell, where the encoding says so.
     """
 
     in_group: int
     total: int
     touched: int
     moves: int
+    square: int | None = field(default=None, repr=False)
+    each: tuple[int, ...] = field(default=(), repr=False)
 
 
 def unit_bounds(unit: Unit, max_rows: int | None, groups: int) -> Bounds:
@@ -82,8 +102,22 @@ def unit_bounds(unit: Unit, max_rows: int | None, groups: int) -> Bounds:
     return Bounds(1, 1)
 
 
-def sensitivity(encoding: Encoding, bounds: Bounds, adjacency: Adjacency, groups: int) -> Sensitivity:
+_NOWHERE_NEGATIVE = ("two_sums", "bernstein2", "bins", "soft_table", "tensor")
+"""Families whose several cells are never negative: what makes their L2 move shorter."""
+
+
+def sensitivity(
+    encoding: Encoding,
+    bounds: Bounds,
+    adjacency: Adjacency,
+    groups: int,
+    *,
+    positive: bool | None = None,
+) -> Sensitivity:
     """Return the sensitivity of `encoding` (module docstring; K = `groups`).
+
+    Args:
+        positive: whether several cells are never negative; by default what the family promises.
 
     >>> from dprelease.aggregates.count import aggregate
     >>> from dprelease.aggregates.encoding import Context
@@ -92,8 +126,11 @@ def sensitivity(encoding: Encoding, bounds: Bounds, adjacency: Adjacency, groups
     >>> sensitivity(e, Bounds(rows=3, groups=2), Adjacency.add_remove, 5)
     Sensitivity(in_group=3, total=6, touched=2, moves=2)
     """
+    if positive is None:
+        positive = encoding.family in _NOWHERE_NEGATIVE
     if encoding.public_rows is not None:
-        return Sensitivity(encoding.per_swap, encoding.per_swap, 1, 1)
+        square = _inside(encoding, 1, positive=positive)
+        return Sensitivity(encoding.per_swap, encoding.per_swap, 1, 1, square)
     m = 1 if encoding.per_unit else bounds.rows
     everywhere = bounds.groups * m
     if bounds.total is not None:
@@ -105,13 +142,32 @@ def sensitivity(encoding: Encoding, bounds: Bounds, adjacency: Adjacency, groups
             total=everywhere * encoding.per_row,
             touched=min(groups, bounds.groups),
             moves=bounds.groups,
+            square=(everywhere // m * m * m + (everywhere % m) ** 2) * encoding.per_row**2,
+            each=encoding.each,
         )
     return Sensitivity(
         in_group=m * encoding.per_swap,
         total=min(groups * m * encoding.per_swap, 2 * everywhere * encoding.per_row),
         touched=min(groups, 2 * bounds.groups),
         moves=2 * bounds.groups,
+        square=_replaced(encoding, m, min(groups, -(-everywhere // m)), groups, positive=positive),
+        each=encoding.each,
     )
+
+
+def _inside(encoding: Encoding, m: int, *, positive: bool) -> int:
+    """Return C^2: the squared move of one group whose at most m rows are replaced."""
+    square = (m * encoding.per_swap) ** 2
+    if positive and len(encoding.cells) > 1:
+        square = min(square, 2 * (m * encoding.per_row) ** 2)
+    return square
+
+
+def _replaced(encoding: Encoding, m: int, most: int, groups: int, *, positive: bool) -> int:
+    """Return the squared move of a replaced unit with at most `most` groups before and after."""
+    outside, inside = (m * encoding.per_row) ** 2, _inside(encoding, m, positive=positive)
+    changed = {0, max(0, 2 * most - groups), min(most, groups)}
+    return max(min(2 * (most - h), groups - h) * outside + h * inside for h in changed)
 
 
 def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> BoundedQuery:
@@ -124,14 +180,14 @@ def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> B
     """
     schema = query.schema
     codes: list[Code] = []
-    primitives: list[Primitive] = []
+    primitives: dict[Primitive, None] = {}  # in order, each once
     for encoding, override in encodings:
         m = unit_bounds(schema.unit, override, len(query.groups.keys)).rows
         for measure in encoding.measures:
             primitive = _primitive(measure, codes, m)
-            if primitive not in primitives:
-                primitives.append(primitive)
+            primitives.setdefault(primitive)
         power = max((m.power for m in encoding.measures), default=0)
+        _check_products(query, encoding)
         if encoding.scale**power >= 2**64:
             raise PlanError(
                 f"the column behind {encoding.cells[0]} has too many steps",
@@ -152,7 +208,40 @@ def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> B
         max_groups=min(unit.max_groups, len(query.groups.keys)) if isinstance(unit, UserUnit) else 1,
         max_rows=max((p.max_rows or 1 for p in primitives), default=1),
         max_rows_total=unit.max_rows if isinstance(unit, UserUnit) else None,
+        derived=_derived(query, codes),
+        view=query.view,
     )
+
+
+def _derived(query: Query, codes: list[Code]) -> tuple[Derived, ...]:
+    """Return the derived columns that are keys, arguments or the window; conditions inline theirs."""
+    columns = query.schema.columns
+    names = [c.name for c in query.groups.columns]
+    names += [code.column for code in codes if isinstance(code, Fixed | Label)]
+    names += [query.window.column] if query.window is not None else []
+    return tuple(
+        derived_column(name, columns)
+        for name in dict.fromkeys(names)
+        if columns[name].derived is not None
+    )
+
+
+def _check_products(query: Query, encoding: Encoding) -> None:
+    """Refuse sums of products that 2**63 rows could carry beyond 127 bits (DPR230)."""
+    for m in encoding.measures:
+        if m.code is None or m.other is None:
+            continue
+        one, other = largest_code(m.code), largest_code(m.other)
+        if max(1, one) ** m.power * max(1, other) ** m.other_power >= 2**64:
+            names = ", ".join(c.column for c in (m.code, m.other) if isinstance(c, Fixed))
+            raise PlanError(
+                f"the columns {names} have too many steps together",
+                where=query.spec.origin,
+                why=f"products of {one:,} and {other:,} steps to the powers {m.power} and "
+                f"{m.other_power}, summed over 2**63 rows, would not fit 127 bits",
+                fix="declare coarser steps for these columns",
+                code="DPR230",
+            )
 
 
 def _primitive(measure: Measure, codes: list[Code], max_rows: int) -> Primitive:
@@ -182,4 +271,5 @@ def cell_rows(
 ) -> tuple[int, ...]:
     """Return the indices of `encoding`'s measures among the query's primitives."""
     codes = list(query.codes)
-    return tuple(query.primitives.index(_primitive(m, codes, max_rows)) for m in encoding.measures)
+    place = {p: i for i, p in enumerate(query.primitives)}
+    return tuple(place[_primitive(m, codes, max_rows)] for m in encoding.measures)

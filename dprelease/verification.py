@@ -6,6 +6,7 @@
                   sum against the guarantee, in exact arithmetic
     values        every table, and the report, made again from the noisy integers equal those here
     domains       every value is finite, in its domain and on its step; joint constraints hold
+    status        the record of corrections beside the folder does not withdraw the release
     ledger        with the ledger at hand: the anchor right after the debit, the bytes committed
                   under it, and the whole chain
 
@@ -32,10 +33,11 @@ from dprelease import execute, registry
 from dprelease.budget.ledger import Anchor, Ledger
 from dprelease.errors import DpreleaseError, VerificationError
 from dprelease.formats.json_ import FILE, VERSION
-from dprelease.noised import Noised, assemble
 from dprelease.planning.model import ReleasePlan, plan_hash
 from dprelease.publish import hash_files, read_folder
 from dprelease.schema.unit import describe, unit_to_json
+from dprelease.series.collect import noised_of
+from dprelease.series.correct import standing_of
 from dprelease.validate.rules import check
 
 __all__ = ["Check", "Verification", "read_manifest", "table_of", "verify"]
@@ -109,6 +111,7 @@ def verify(folder: str | Path, *, ledger: str | Path | None = None) -> Verificat
         _guarded("certificates", lambda: _certificates(manifest)),
         _guarded("values", lambda: _values(files, manifest)),
         _guarded("domains", lambda: _domains(manifest)),
+        _guarded("status", lambda: _status(path, files, manifest)),
     ]
     if ledger is not None:
         checks.append(_guarded("ledger", lambda: _ledger(files, manifest, Path(ledger))))
@@ -117,7 +120,7 @@ def verify(folder: str | Path, *, ledger: str | Path | None = None) -> Verificat
 
 def table_of(manifest: Mapping[str, Any]) -> pa.Table:
     """Return the tidy table made again from a manifest's noisy integers."""
-    return _noised(manifest).table
+    return noised_of(manifest).table
 
 
 def _guarded(name: str, look: Callable[[], tuple[bool, str]]) -> Check:
@@ -167,21 +170,12 @@ def _plan(manifest: Mapping[str, Any]) -> tuple[bool, str]:
 def _certificates(manifest: Mapping[str, Any]) -> tuple[bool, str]:
     plan = ReleasePlan.from_json(manifest["plan"])
     total = execute.check(plan)
-    return True, f"{len(plan.blocks)} laws recomputed, proved epsilon {float(total):.9g} in total"
-
-
-def _noised(manifest: Mapping[str, Any]) -> Noised:
-    plan = ReleasePlan.from_json(manifest["plan"])
-    cells = {
-        block: tuple(tuple(int(v) for v in row) for row in rows)
-        for block, rows in manifest["cells"].items()
-    }
-    table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
-    return Noised(plan, table, cells)
+    said = "".join(f"; {note}" for note in plan.notes if note.startswith("observed"))
+    return True, f"{len(plan.blocks)} laws recomputed, proved epsilon {float(total):.9g} in total{said}"
 
 
 def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> tuple[bool, str]:
-    noised = _noised(manifest)
+    noised = noised_of(manifest)
     table = noised.table
     shown = []
     if "data.parquet" in files:
@@ -197,7 +191,7 @@ def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> tuple[bo
     made = dict(registry.load("formats", "csv")(noised, manifest))  # type: ignore[operator]
     own = manifest["software"]["dprelease"] == metadata.version("dprelease")
     if own:
-        for name in ("datapackage", "html"):
+        for name in ("datapackage", "html", "registry"):
             made |= registry.load("formats", name)(noised, manifest)  # type: ignore[operator]
     for name in sorted(set(made) & set(files)):
         if made[name] != files[name]:
@@ -209,8 +203,14 @@ def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> tuple[bo
 
 
 def _domains(manifest: Mapping[str, Any]) -> tuple[bool, str]:
-    verdict = check(_noised(manifest))
+    verdict = check(noised_of(manifest))
     return verdict.ok, str(verdict)
+
+
+def _status(
+    path: Path, files: Mapping[str, bytes], manifest: Mapping[str, Any]
+) -> tuple[bool, str]:
+    return standing_of(path, manifest, hash_files({FILE: files[FILE]})[FILE])
 
 
 def _ledger(

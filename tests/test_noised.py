@@ -139,7 +139,7 @@ def test_intervals_cover_the_clamped_answer(name: str, monkeypatch: pytest.Monke
     for column, share in coverage(plan, rows, name).items():
         assert share >= NOMINAL, column
     # the control: the same draws at level one half must not reach 95 %, where the interval is the
-    # law's own (a ratio's and a variance's are conservative, a bound of a bound)
+    # law's own or a pivot's (a truncated mean's is conservative, a bound of a bound)
     if name in ("count, small epsilon", "sum, replaced rows", "mean", "histogram"):
         monkeypatch.setattr(noised, "LEVEL", 0.5)
         assert min(coverage(plan, rows, name).values()) < 0.85

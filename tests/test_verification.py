@@ -20,6 +20,7 @@ from dprelease.formats.json_ import manifest_bytes
 from dprelease.pipeline import stages
 from dprelease.planning.model import plan_hash
 from dprelease.publish import read_folder
+from dprelease.series.correct import withdraw
 from dprelease.verification import verify
 from tests.end_to_end.projects import clinic
 
@@ -132,10 +133,10 @@ def test_a_changed_cell_with_every_file_made_again_needs_the_ledger(published, c
     block = next(iter(manifest["cells"]))
     manifest["cells"][block][0][0] = str(int(manifest["cells"][block][0][0]) + 40)
     from dprelease import registry
-    from dprelease.verification import _noised
+    from dprelease.series.collect import noised_of
 
-    for kind in (*stages.FORMATS, "datapackage"):
-        for name, data in registry.load("formats", kind)(_noised(manifest), manifest).items():
+    for kind in (*stages.FORMATS, "registry", "datapackage"):
+        for name, data in registry.load("formats", kind)(noised_of(manifest), manifest).items():
             (copy / name).write_bytes(data)
     rewrite(copy, manifest)
     assert failed(copy) == {}
@@ -265,3 +266,31 @@ def test_parquet_metadata_is_not_a_value(copy):
     rewrite(copy, manifest_of(copy))
     assert failed(copy) == {}
     assert isinstance(table, pa.Table)
+
+
+def test_a_withdrawn_release_does_not_verify_and_only_that_check_says_so(published, tmp_path):
+    place = tmp_path / "public" / "clinic_weekly"
+    shutil.copytree(published[0], place / "2026-W46")
+    assert verify(place / "2026-W46").ok
+    withdraw(place / "2026-W46", reason="the source held test rows")
+    found = failed(place / "2026-W46", ledger=published[1])
+    assert list(found) == ["status"]
+    assert found["status"].endswith(": the source held test rows")
+    text = (place / "status.json").read_text().replace("withdraw", "supersede")
+    (place / "status.json").write_text(text)
+    assert "DPR830" in failed(place / "2026-W46")["status"]
+
+
+def test_a_folder_from_before_the_registry_record_and_the_index_verifies(copy):
+    manifest = manifest_of(copy)
+    (copy / "registry.yaml").unlink()
+    del manifest["scheduled"]
+    rewrite(copy, manifest)
+    assert failed(copy) == {}
+
+
+def test_a_forged_registry_record_is_found(copy):
+    text = (copy / "registry.yaml").read_text()
+    (copy / "registry.yaml").write_text(text.replace("epsilon: 1", "epsilon: 0.1"))
+    rewrite(copy, manifest_of(copy))
+    assert "registry.yaml" in failed(copy)["values"]

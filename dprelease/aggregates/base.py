@@ -9,7 +9,7 @@ knows a statistic by name.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from dprelease import registry
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.schema.domain import Domain
 
-__all__ = ["Aggregate", "Floats", "Reading", "aggregate_named"]
+__all__ = ["Aggregate", "Estimating", "Floats", "Reading", "aggregate_named"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,6 +31,8 @@ class Reading:
         low, high: bounds that hold for all cells together at `level` (Bonferroni).
         raw: the cells as drawn, before they were raised to 0.
         scale: of the discrete Laplace noise on every cell; None for other laws.
+        copies: every cell is the sum of this many cells with noise of their own.
+        gaussian: the noise is a discrete Gaussian, and `scale` its standard deviation.
     """
 
     low: Floats
@@ -38,6 +40,8 @@ class Reading:
     raw: Floats
     scale: float | None
     level: float
+    copies: int = 1
+    gaussian: bool = False
 
 
 class Aggregate(Protocol):
@@ -59,6 +63,14 @@ class Aggregate(Protocol):
 
     def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
         """Return a confidence interval per group and column, at the reading's level or above."""
+
+
+@runtime_checkable
+class Estimating(Protocol):
+    """An aggregate of several cells that also has a median-unbiased estimate."""
+
+    def estimate(self, encoding: Encoding, reading: Reading) -> Floats:
+        """Return it per group, shape `(groups, 1)`, NaN where no signal is left."""
 
 
 def aggregate_named(name: str) -> Aggregate:

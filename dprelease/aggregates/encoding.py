@@ -8,7 +8,15 @@ Families
     two_sums        S(code), S(K - code): non-negative, one row adds exactly K in total.
     bernstein2      S((K-code)^2), S(2 code (K-code)), S(code^2): one row adds exactly K^2.
     bins            one count per histogram bin: one row adds 1 to at most one of them.
+    soft_table      two columns: S(ab) and its mirror images; one row adds exactly Ka Kb.
+    tensor          two columns: products of Bernstein-2 cells; one row adds exactly (Ka Kb)^2.
+    pairs           several columns: one bernstein2 per column, one soft_table per pair.
+    spectrum        eigenvalues of a covariance matrix in steps of a public grid, public n.
+    matrix          the covariance matrix's upper triangle in such steps, public n.
     truncated_mean  S(1), S(code): first the count is released, then a truncated mean (4.2).
+    ranks           a score per candidate value: how far its rank is from the one asked for.
+    laplacian       eigenvalues of a graph's Laplacian in steps of a public grid.
+    graph_box       lambda_2 of a graph and degrees of nodes, each bounded by itself.
     constant        a public number: nothing is drawn, nothing is charged.
 
 Units: cells are integers in steps, so nothing is rounded before noise (semantics 2.3). `per_row`
@@ -24,18 +32,32 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from dprelease.query.bounded import Code
+from dprelease.query.bounded import Code, Fixed
 from dprelease.query.expression import Expression
+from dprelease.query.graph import Graph
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
 
-__all__ = ["Context", "Encoding", "Family", "Form", "Measure"]
+__all__ = ["Axis", "Context", "Encoding", "Family", "Form", "Measure"]
 
-Family = Literal["scalar", "two_sums", "bernstein2", "bins", "truncated_mean", "constant"]
+Family = Literal["scalar", "two_sums", "bernstein2", "bins", "truncated_mean", "ranks", "constant", "soft_table", "tensor", "pairs", "spectrum", "matrix", "laplacian", "graph_box"]
 
-Form = Literal["linear", "scatter"]
+Form = Literal["linear", "scatter", "ranks", "cross", "pairs", "spectrum", "matrix", "degree", "connectivity", "sparse_connectivity", "laplacian", "graph_box"]
 """How exact cells are made of primitives (`aggregates.exact`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One of several columns: its code k in 0..scale stands for offset + pitch * k."""
+
+    scale: int
+    offset: Fraction
+    pitch: Fraction
+
+    @property
+    def width(self) -> Fraction:
+        return self.scale * self.pitch
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +85,8 @@ class Encoding:
         scale: K, the code range of the column.
         offset, pitch: value = offset + pitch * (cell for scalars, code otherwise).
         public_rows: n, if it is public; then `per_swap` is the whole sensitivity.
+        axes: the columns of an encoding of several, in the order of its codes.
+        each: the most that one unit moves every single cell, where a law is made of those.
     """
 
     family: Family
@@ -81,6 +105,8 @@ class Encoding:
     form: Form = "linear"
     public_rows: int | None = None
     value: Fraction = Fraction(0)
+    axes: tuple[Axis, ...] = ()
+    each: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return what post-processing and re-checking need; public numbers only."""
@@ -100,6 +126,8 @@ class Encoding:
             "public_rows": self.public_rows,
             "value": str(self.value),
             "weights": [[str(w) for w in row] for row in self.weights],
+            **({"axes": [_axis_json(a) for a in self.axes]} if self.axes else {}),
+            **({"each": [str(v) for v in self.each]} if self.each else {}),
         }
 
     @classmethod
@@ -122,7 +150,16 @@ class Encoding:
             form=value["form"],
             public_rows=value["public_rows"],
             value=Fraction(value["value"]),
+            axes=tuple(
+                Axis(int(a["scale"]), Fraction(a["offset"]), Fraction(a["pitch"]))
+                for a in value.get("axes", ())
+            ),
+            each=tuple(int(v) for v in value.get("each", ())),
         )
+
+
+def _axis_json(axis: Axis) -> dict[str, str]:
+    return {"scale": str(axis.scale), "offset": str(axis.offset), "pitch": str(axis.pitch)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +169,25 @@ class Context:
     Attributes:
         column: the argument column, if the statistic has one; condition: the parsed condition.
         code: the fixed-point code of the column or condition, if there is one.
+        columns, codes: of a statistic of several columns, in the order of the columns' names.
         edges: histogram edges, exact.
         public_rows: n when the number of rows entering this statistic is public (semantics 1.2).
         cap: N, the public cap of rows per group, if declared.
+        groups: how many groups are released.
+        graph: what a statistic of a graph is asked of.
     """
 
     spec: StatisticSpec
     column: Column | None = None
     condition: Expression | None = None
     code: Code | None = None
+    columns: tuple[Column, ...] = ()
+    codes: tuple[Code, ...] = ()
     edges: tuple[Fraction, ...] = ()
     public_rows: int | None = None
     cap: int | None = None
+    groups: int = 1
+    graph: Graph | None = None
 
     @property
     def hull(self) -> Domain:
@@ -170,8 +214,19 @@ class Context:
         return self.column.grid.lower * self.step
 
     @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The columns of a statistic of several."""
+        return tuple(
+            Axis(c.grid.hull_steps, c.grid.lower * c.step, c.step)
+            for c in self.codes
+            if isinstance(c, Fixed)
+        )
+
+    @property
     def subject(self) -> str:
         """Identifies what is measured, for sharing blocks."""
         if self.condition is not None:
             return f"({self.condition.canonical})"
+        if self.columns:
+            return " and ".join(c.name for c in self.columns)
         return self.column.name if self.column is not None else "*"

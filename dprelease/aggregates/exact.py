@@ -6,6 +6,10 @@ of the encodings (`aggregates.scalar` and the aggregates themselves) are those o
 
     linear    cells = weights @ primitives
     scatter   cell = n S(k^2) - S(k)^2, public n
+    cross     cell = n S(ab) - S(a) S(b), public n
+    spectrum, matrix, pairs    see `aggregates.spectrum_cells`
+    ranks     a score per candidate value from rows per value, see `aggregates.ranks`
+    degree, connectivity, laplacian, ...    of a graph, see `aggregates.graph_cells`
 
 Units: grid steps. Shapes: cells `(groups, cells)`, Python integers.
 """
@@ -13,10 +17,15 @@ Units: grid steps. Shapes: cells `(groups, cells)`, Python integers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.graph_cells import graph_cells
+from dprelease.aggregates.graph_moves import GRAPH_FORMS
+from dprelease.aggregates.ranks import rank_scores
+from dprelease.aggregates.spectrum_cells import matrix_cells, pair_cells, spectrum_cells
 from dprelease.errors import WithheldError
 from dprelease.query.answer import Answer, Objects
 
@@ -35,8 +44,25 @@ def exact_cells(encoding: Encoding, primitives: Sequence[int], answer: Answer, g
         else np.zeros((groups, 0), dtype=object)
     )
     match encoding.form:
+        case "ranks":
+            ((a, b, shift),) = encoding.weights
+            scores = rank_scores(answer.tables[primitives[0]], a, b, shift)
+            return cast("Objects", scores)  # so many Python integers would not fit in memory
         case "scatter":
             return _scatter(encoding, chosen)
+        case "cross":
+            check_rows(encoding, chosen[:, 3])
+            return np.asarray(
+                (encoding.public_rows * chosen[:, 0] - chosen[:, 1] * chosen[:, 2])[:, None]
+            )
+        case "spectrum" | "matrix":
+            check_rows(encoding, chosen[:, 0])
+            made = spectrum_cells if encoding.form == "spectrum" else matrix_cells
+            return made(encoding, chosen)
+        case "pairs":
+            return pair_cells(encoding, chosen)
+        case form if form in GRAPH_FORMS:
+            return graph_cells(encoding, answer.tables[primitives[0]])
         case _:
             return _linear(encoding, chosen)
 
@@ -52,7 +78,13 @@ def _linear(encoding: Encoding, chosen: Objects) -> Objects:
 
 def _scatter(encoding: Encoding, chosen: Objects) -> Objects:
     n = encoding.public_rows
-    if any(int(rows) != n for rows in chosen[:, 2]):
+    check_rows(encoding, chosen[:, 2])
+    return np.asarray((n * chosen[:, 1] - chosen[:, 0] * chosen[:, 0])[:, None])
+
+
+def check_rows(encoding: Encoding, counted: Objects) -> None:
+    """Refuse rows that are not as many as declared; see `exact_cells`."""
+    if any(int(rows) != encoding.public_rows for rows in counted):
         # Equal in all neighbours under substitution, so refusing says nothing private; a
         # scatter over any other number of rows would move further than it was priced for.
         raise WithheldError(
@@ -61,4 +93,3 @@ def _scatter(encoding: Encoding, chosen: Objects) -> Objects:
             fix="correct `rows: {exact: ...}` in the schema",
             code="DPR702",
         )
-    return np.asarray((n * chosen[:, 1] - chosen[:, 0] * chosen[:, 0])[:, None])

@@ -51,11 +51,33 @@ class Mean:
         scores = _SCORES.get(encoding.family)
         if scores is not None:
             assert reading.scale is not None
-            low, high = ratio_interval(reading.raw, scores, reading.scale, reading.level)
+            low, high = ratio_interval(
+                reading.raw,
+                scores,
+                reading.scale,
+                reading.level,
+                copies=reading.copies,
+                gaussian=reading.gaussian,
+            )
             return _value(encoding, low), _value(encoding, high)
         if encoding.family == "truncated_mean":
             return reading.low[:, 1:], reading.high[:, 1:]
         return reading.low, reading.high
+
+    def estimate(self, encoding: Encoding, reading: Reading) -> Floats:
+        """Return the mean that the noise leaves in the middle, NaN where no signal is left.
+
+        The pivot of `pivot.ratio_interval`, Z(theta) = S((u_i - theta) raw_i), is symmetric around
+        0 at the true theta and falls in theta where the raw total is positive: its root is
+        median-unbiased up to the chance that the total is not. It is clipped to [0, 1].
+        """
+        scores = _SCORES.get(encoding.family)
+        if scores is None:
+            return np.full((reading.raw.shape[0], 1), np.nan)
+        total = reading.raw.sum(axis=1)
+        top = reading.raw @ np.asarray(scores)
+        root = np.divide(top, total, out=np.full_like(top, np.nan), where=total > 0)
+        return _value(encoding, np.clip(root, 0.0, 1.0))
 
 
 _SCORES = {"two_sums": (1.0, 0.0), "bernstein2": (0.0, 0.5, 1.0)}

@@ -27,16 +27,23 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import ndtri
 
 from dprelease.aggregates.base import Floats
 
-__all__ = ["ratio_interval", "weighted_quantile"]
+__all__ = ["ratio_interval", "sum_quantile", "weighted_quantile"]
 
 _CELLS = 256
 
 
 def ratio_interval(
-    raw: Floats, scores: tuple[float, ...], scale: float, level: float
+    raw: Floats,
+    scores: tuple[float, ...],
+    scale: float,
+    level: float,
+    *,
+    copies: int = 1,
+    gaussian: bool = False,
 ) -> tuple[Floats, Floats]:
     """Return the ends of the confidence interval for theta, shape `(groups,)` each.
 
@@ -45,11 +52,13 @@ def ratio_interval(
         scores: u_i.
         scale: the noise's scale b, in steps.
         level: 0.95.
+        copies: independent noises in every cell.
+        gaussian: the noise is a discrete Gaussian of this scale.
 
     Where the noise leaves no theta in [0, 1], the end nearest to the point estimate is returned.
     """
     edges = np.linspace(0.0, 1.0, _CELLS + 1)
-    reach = _reaches(scores, scale, level)
+    reach = (_normal_reaches if gaussian else _reaches)(scores, scale, level, copies)
     top = raw @ np.asarray(scores)
     total = raw.sum(axis=1)
     low = np.full(raw.shape[0], np.inf)
@@ -71,14 +80,70 @@ def ratio_interval(
 
 
 @lru_cache(maxsize=256)
-def _reaches(scores: tuple[float, ...], scale: float, level: float) -> tuple[float, ...]:
+def _reaches(
+    scores: tuple[float, ...], scale: float, level: float, copies: int
+) -> tuple[float, ...]:
     """Return q for every cell of theta values."""
     edges = np.linspace(0.0, 1.0, _CELLS + 1)
     out = []
     for a, b in pairwise(edges):
         w = np.array([max(abs(u - a), abs(u - b)) for u in scores])
-        out.append(scale * weighted_quantile(w, level) + float(w.sum()))
+        if copies == 1:
+            out.append(scale * weighted_quantile(w, level) + float(w.sum()))
+        else:
+            out.append(scale * sum_quantile(tuple(np.repeat(w, copies)), level) + copies * float(w.sum()))
     return tuple(out)
+
+
+@lru_cache(maxsize=256)
+def _normal_reaches(
+    scores: tuple[float, ...], scale: float, level: float, copies: int
+) -> tuple[float, ...]:
+    """Return q for every cell of theta values under discrete Gaussian noise of this scale.
+
+    S(w_i N_i) is normal with variance scale^2 S(w_i^2), which rises with every |w_i|. Under the
+    monotone coupling a discrete Gaussian lies within 2 steps of a normal of its scale:
+    P(|D| >= k) <= P(|N| >= k - 1), and P(|D| >= k) >= P(|N| >= k + 1), because with
+    Z <= sqrt(2 pi) scale + 1 the first is at least P(|N| >= k) / (1 + 0.4 / scale), and a step
+    further the normal tail has lost the factor e^(-0.79 / scale) or more.
+    """
+    edges = np.linspace(0.0, 1.0, _CELLS + 1)
+    z = -float(ndtri((1 - level) / 2)) * (1 + 1e-9)
+    out = []
+    for a, b in pairwise(edges):
+        w = np.repeat([max(abs(u - a), abs(u - b)) for u in scores], copies)
+        out.append(z * scale * float(np.sqrt((w * w).sum())) + 2 * float(w.sum()))
+    return tuple(out)
+
+
+@lru_cache(maxsize=2**15)
+def sum_quantile(weights: tuple[float, ...], level: float) -> float:
+    """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i, equal w_i too.
+
+    The closed form of `weighted_quantile` cancels where many weights are equal. Here w_i X_i is
+    coupled with a discrete Laplace D_i on the lattice of width h (within one h of it, by the same
+    coupling as in the module's docstring), whose characteristic function is
+    (1 - r)^2 / (1 - 2 r cos(omega) + r^2), r = e^(-h / w_i). The law of the sum is one inverse
+    Fourier transform; z is its quantile plus one h per weight. The period of the lattice is 128
+    times the largest weight, beyond which less than 1e-15 lies for up to 16 weights.
+
+    >>> 2.995 < sum_quantile((1.0,), 0.95) < 3.01
+    True
+    """
+    w = np.abs(np.asarray(weights, dtype=float))
+    w = w[w > 0]
+    if w.size == 0:
+        return 0.0
+    most = float(w.max())
+    h, size = 1 / 256, 2**15
+    cosine = np.cos(2 * np.pi * np.arange(size // 2 + 1) / size)
+    law = np.ones_like(cosine)
+    for r in np.exp(-h * most / np.maximum(w, most * 1e-6)):
+        law *= (1 - r) ** 2 / (1 - 2 * r * cosine + r * r)
+    mass = np.fft.irfft(law, size)
+    within = mass[0] + 2 * np.cumsum(mass[1 : size // 2])
+    k = int(np.searchsorted(within, level + 1e-9)) + 1
+    return float(most * h * (k + w.size))
 
 
 def weighted_quantile(weights: Floats, level: float) -> float:

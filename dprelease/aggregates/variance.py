@@ -16,7 +16,9 @@ import numpy as np
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.cells import bernstein_variance, bernstein_variance_box
 from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.aggregates.pair_pivot import variance_interval as margin_interval
 from dprelease.aggregates.scalar import bernstein2, public_scatter
+from dprelease.aggregates.variance_pivot import variance_interval
 from dprelease.schema.domain import Domain
 
 __all__ = ["Variance", "aggregate", "std"]
@@ -54,7 +56,15 @@ class Variance:
     def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
         low, high = reading.low, reading.high
         if encoding.family == "bernstein2":
-            a, b = bernstein_variance_box(low, high)
+            if reading.copies == 1 and reading.scale is not None:
+                a, b = variance_interval(
+                    reading.raw, reading.scale, reading.level, gaussian=reading.gaussian
+                )
+            elif reading.scale is not None and not reading.gaussian:
+                # margins of a tensor: every cell has several noises
+                a, b = margin_interval(reading.raw, reading.scale, reading.level, reading.copies)
+            else:
+                a, b = bernstein_variance_box(low, high)
             return self._value(encoding, a), self._value(encoding, b)
         if self._root:
             return np.sqrt(np.maximum(low, 0.0)), np.sqrt(np.maximum(high, 0.0))

@@ -23,10 +23,11 @@ import json
 import secrets
 import sqlite3
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 
 from dprelease.budget.accountant import Cost
 from dprelease.budget.record import Anchor, Entry, canonical
+from dprelease.budget.rho_filter import CEILING, VERSION, nano_rho, spent_epsilon
 from dprelease.budget.storage import APPLICATION_ID, DDL, SCHEMA_VERSION
 from dprelease.errors import DpreleaseError
 
@@ -91,6 +92,9 @@ class _Fold:
     payloads: dict[object, str] = field(default_factory=dict)
     files: dict[tuple[object, object], str] = field(default_factory=dict)
     salts: dict[object, str] = field(default_factory=dict)
+    declared: dict[str, Cost] = field(default_factory=dict)
+    rho: dict[str, int] = field(default_factory=dict)
+    rho_spent: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
@@ -119,7 +123,7 @@ def problems(db: sqlite3.Connection, *, deep: bool) -> list[str]:
         fold = _Fold()
         found = _links(db, fold)
         if not found:
-            found = fold.problems + _projections(db, fold)
+            found = fold.problems + _projections(db, fold) + _version(db, fold)
         if deep and not found:
             found = _bytes(db, fold)
     except (sqlite3.Error, *_UNPARSABLE):
@@ -130,7 +134,7 @@ def problems(db: sqlite3.Connection, *, deep: bool) -> list[str]:
 def _storage_problems(db: sqlite3.Connection, *, deep: bool) -> list[str]:
     if db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
         return ["the file is not a dprelease ledger"]
-    if db.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
+    if db.execute("PRAGMA user_version").fetchone() not in ((SCHEMA_VERSION,), (VERSION,)):
         return ["the ledger has a schema version this dprelease does not know"]
     check = "integrity_check" if deep else "quick_check"
     if db.execute(f"PRAGMA {check}(1)").fetchone() != ("ok",):
@@ -173,6 +177,7 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
             row = (seq, body["dataset"], body["nano_epsilon"], body["atto_delta"])
             fold.budget.append(row)
             _spend(fold, seq, body, sign=1)
+            _declare_rho(fold, seq, body)
         case "debit":
             entry = Entry.from_json(_mapping(body["entry"]))
             cost = Cost(_integer(body["nano_epsilon"]), _integer(body["atto_delta"]))
@@ -183,6 +188,7 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
                 (seq, *asdict(key).values(), entry.plan_hash, cost.nano_epsilon, cost.atto_delta)
             )
             _spend(fold, seq, {**body, "dataset": key.dataset}, sign=-1)
+            _spend_rho(fold, seq, entry, body)
         case "payload":
             fold.payload.append((body["entry"], seq, body["size"]))
             fold.payloads[body["entry"]] = str(body["sha256"])
@@ -204,6 +210,48 @@ def _spend(fold: _Fold, seq: int, body: dict[str, object], *, sign: int) -> None
     fold.left[name] = left
     if left.nano_epsilon < 0 or left.atto_delta < 0:
         fold.problems.append(f"debit {seq} exceeds the budget it was charged to")
+
+
+def _declare_rho(fold: _Fold, seq: int, body: dict[str, object]) -> None:
+    """Follow a budget that composes by zCDP: rho_max must be worth what was declared so far."""
+    name = str(body["dataset"])
+    if "zcdp" not in body:
+        if name in fold.rho:
+            fold.problems.append(f"budget {seq} changes how its dataset composes")
+        return
+    part = _mapping(body["zcdp"])
+    more = Cost(_integer(part["nano_epsilon"]), _integer(part["atto_delta"]))
+    total = fold.declared.get(name, Cost(0)) + more
+    rho = _integer(part["nano_rho"])
+    first = name not in fold.declared
+    if (first and (body["nano_epsilon"], body["atto_delta"]) != astuple(CEILING)) or (
+        not first and name not in fold.rho
+    ):
+        fold.problems.append(f"budget {seq} changes how its dataset composes")
+    if rho < 0 or spent_epsilon(rho, total.delta) > total.epsilon:
+        fold.problems.append(f"budget {seq} states more rho than it is worth")
+    fold.declared[name], fold.rho[name] = total, rho
+
+
+def _spend_rho(fold: _Fold, seq: int, entry: Entry, body: dict[str, object]) -> None:
+    name = entry.key.dataset
+    if name not in fold.rho:
+        if "nano_rho" in body:
+            fold.problems.append(f"debit {seq} counts rho in a dataset that does not")
+        return
+    spent = _integer(body["nano_rho"])
+    if spent != nano_rho(entry):
+        fold.problems.append(f"debit {seq} costs less or more rho than its loss")
+    fold.rho_spent[name] = fold.rho_spent.get(name, 0) + spent
+    if fold.rho_spent[name] > fold.rho[name]:
+        fold.problems.append(f"debit {seq} exceeds the budget it was charged to")
+
+
+def _version(db: sqlite3.Connection, fold: _Fold) -> list[str]:
+    """A ledger says version 2 exactly if a dataset of it composes by zCDP."""
+    expected = VERSION if fold.rho else SCHEMA_VERSION
+    found = db.execute("PRAGMA user_version").fetchone() == (expected,)
+    return [] if found else ["the ledger's schema version is not the one of its budgets"]
 
 
 def _projections(db: sqlite3.Connection, fold: _Fold) -> list[str]:

@@ -20,7 +20,9 @@ import os
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from dprelease.budget.record import Anchor, Entry, Key, canonical
 from dprelease.errors import DpreleaseError, LedgerError
@@ -64,12 +66,21 @@ class Citation:
                 mechanisms=({"manifest_sha256": hashlib.sha256(data).hexdigest()},),
                 epsilon=fraction_from_json(guarantee["epsilon"]),
                 delta=fraction_from_json(guarantee["delta"]),
+                rho=_rho(manifest),
             )
             return cls(
                 entry, Anchor(str(anchor["ledger_id"]), anchor["seq"], str(anchor["head_hash"]))
             )
         except (*_UNPARSABLE, DpreleaseError):
             raise _unreadable(None) from None
+
+
+def _rho(manifest: dict[str, Any]) -> Fraction | None:
+    """Return the rho that the cited plan records; pure plans have none and need none."""
+    composition = manifest.get("plan", {}).get("composition")
+    if composition is None:
+        return None
+    return fraction_from_json(composition["evidence"]["rho"])
 
 
 def read_citations(places: Iterable[Path]) -> list[Citation]:

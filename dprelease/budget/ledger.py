@@ -35,10 +35,11 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from fractions import Fraction
 from pathlib import Path
 
-from dprelease.budget import chain, location, refusals, rows, storage
-from dprelease.budget.accountant import Cost, spent
+from dprelease.budget import chain, location, refusals, rho_filter, rows, storage
+from dprelease.budget.accountant import Cost
 from dprelease.budget.citation import read_citations
 from dprelease.budget.record import (
     Anchor,
@@ -52,6 +53,7 @@ from dprelease.budget.record import (
     declaration_text,
     protected_unit,
 )
+from dprelease.budget.standing import spent_by, standing
 from dprelease.errors import LedgerError
 from dprelease.numeric import positive
 
@@ -83,6 +85,7 @@ class Ledger:
         adjacency: str,
         unit: str,
         anchors: Iterable[Path] = (),
+        composition: str = "basic",
     ) -> Ledger:
         """Create the ledger if needed and the dataset's budget in it; a no-op if both exist.
 
@@ -90,16 +93,20 @@ class Ledger:
             epsilon, delta: the dataset's whole budget (rounded down to 1e-9 and 1e-18).
             unit: JSON; limits named `max_*` are not compared (see `protected_unit`).
             anchors: public folders whose manifests this ledger must account for.
+            composition: "basic" (epsilons and deltas add up) or "zcdp" (rho adds up, up to what
+                the declared epsilon and delta are worth; see `rho_filter`). Fixed at creation.
 
         Raises:
             LedgerError: the dataset has another budget, adjacency or unit here (DPR414, DPR411);
                 a manifest of the dataset names another, or an older, ledger (DPR404, DPR405);
                 or as `open`.
-            ConfigError, ArgumentError: a malformed name, number or unit (DPR150, DPR650, DPR651).
+            ConfigError, ArgumentError: a malformed name, number, unit or composition (DPR150,
+                DPR650, DPR651, DPR653, DPR654).
         """
         check_identifier(dataset, "dataset")
         unit = declaration_text(adjacency, unit)
         budget = _budget(epsilon, delta)
+        rho_filter.check_composition(composition, budget)
         # Manifests first, ledger second: what is published by now is committed by then.
         citations = [c for c in read_citations(anchors) if c.entry.key.dataset == dataset]
         ledger = cls(location.absolute(Path(path)))
@@ -110,12 +117,13 @@ class Ledger:
             if declared is None:
                 if citations:
                     raise refusals.foreign(ledger.path, citations[-1].entry.key)
-                rows.insert_dataset(db, dataset, budget, adjacency, unit)
+                rows.insert_dataset(db, dataset, budget, adjacency, unit, composition)
                 return ledger
             if declared != (adjacency, protected_unit(unit)):
                 raise refusals.other_declaration(ledger.path, dataset)
             # The declared budget, or what raises have made of it: the pipeline file may say either.
-            if budget not in (rows.budgets(db, dataset)[0], rows.total(db, dataset)):
+            same = (rho_filter.rho_budget(db, dataset) is not None) == (composition == "zcdp")
+            if not same or budget not in (rows.budgets(db, dataset)[0], rows.total(db, dataset)):
                 raise refusals.other_budget(ledger.path, dataset, rows.total(db, dataset))
             rows.must_account(db, citations, ledger.path)
         return ledger
@@ -188,17 +196,18 @@ class Ledger:
         """
         with self._read() as db:
             rows.declared(db, dataset, self.path)
-            total, costs = rows.total(db, dataset), rows.costs(db, dataset)
-        nano, delta = spent(costs)
-        used = Cost(nano).epsilon
-        return Budget(
-            epsilon=total.epsilon,
-            delta=total.delta,
-            spent=used,
-            left=total.epsilon - used,
-            spent_delta=delta,
-            left_delta=total.delta - delta,
-        )
+            return standing(db, dataset)
+
+    def composition(self, dataset: str) -> str:
+        """Return how the dataset's budget adds up: "basic" (also if it has none here) or "zcdp"."""
+        with self._read() as db:
+            return "basic" if rho_filter.rho_budget(db, dataset) is None else "zcdp"
+
+    def spent_at(self, dataset: str, seq: int) -> Fraction:
+        """Return the epsilon that the dataset's debits up to `seq` have cost together."""
+        kept = [r.entry for r in self.entries(dataset) if r.anchor.seq <= seq]
+        with self._read() as db:
+            return spent_by(db, dataset, kept)
 
     def salt(self, dataset: str) -> bytes:
         """Return the dataset's 32 secret bytes for contribution bounding; never publish them.
@@ -232,16 +241,15 @@ class Ledger:
             else:
                 rows.must_be_same_plan(db, seq, entry, self.path)
             anchor = chain.head(db, seq)
-            nano, _ = spent(rows.costs(db, key.dataset))
-            total = rows.total(db, key.dataset)
+            now = standing(db, key.dataset)
         return Receipt(
             key=key,
             plan_hash=entry.plan_hash,
             epsilon=entry.epsilon,
             delta=entry.delta,
             anchor=anchor,
-            spent=Cost(nano).epsilon,
-            budget=total.epsilon,
+            spent=now.spent,
+            budget=now.epsilon,
             fresh=fresh,
         )
 

@@ -119,6 +119,7 @@ class Entry:
             a better accountant can re-evaluate the past.
         epsilon, delta: the whole release's guarantee, exact.
         accountant: the version whose sum enforces the budget ("basic/1").
+        rho: what the release costs under zCDP, for datasets whose budget composes that way.
 
     Raises:
         ArgumentError: a field is malformed (DPR650, DPR651).
@@ -132,6 +133,7 @@ class Entry:
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     accountant: str = BASIC
+    rho: Fraction | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", declaration_text(self.adjacency, self.unit))
@@ -150,6 +152,10 @@ class Entry:
                 "epsilon and delta must be exact",
                 fix="pass Fractions; floats round both ways",
                 code="DPR650",
+            )
+        if self.rho is not None and (not isinstance(self.rho, Fraction) or self.rho < 0):
+            raise ArgumentError(
+                "rho must be exact and at least 0", fix="pass a Fraction", code="DPR650"
             )
         Cost.of(self.epsilon, self.delta)
         canonical([dict(mechanism) for mechanism in self.mechanisms])
@@ -171,6 +177,7 @@ class Entry:
             "epsilon": fraction_to_json(self.epsilon),
             "delta": fraction_to_json(self.delta),
             "accountant": self.accountant,
+            **({} if self.rho is None else {"rho": fraction_to_json(self.rho)}),
         }
 
     @classmethod
@@ -196,6 +203,7 @@ class Entry:
             epsilon=fraction_from_json(str(text["epsilon"])),
             delta=fraction_from_json(str(text["delta"])),
             accountant=str(text["accountant"]),
+            rho=fraction_from_json(str(text["rho"])) if "rho" in text else None,
         )
 
 
@@ -248,7 +256,12 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A dataset's declared budget and what is left; left is never negative."""
+    """A dataset's declared budget and what is left; left is never negative.
+
+    `rho` and `spent_rho` are set where the budget composes by zCDP; then `spent` is what the rho
+    spent is worth at the dataset's delta, and all of that delta counts as spent with the first
+    debit.
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -256,6 +269,8 @@ class Budget:
     left: Fraction
     spent_delta: Fraction
     left_delta: Fraction
+    rho: Fraction | None = None
+    spent_rho: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

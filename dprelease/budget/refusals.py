@@ -40,8 +40,10 @@ __all__ = [
     "other_files",
     "other_plan",
     "over_budget",
+    "over_rho",
     "published_elsewhere",
     "unknown_dataset",
+    "without_rho",
     "wrong_stage",
 ]
 
@@ -95,6 +97,26 @@ def foreign(path: Path, key: Key) -> LedgerError:
         why="this one does not know what that one spent on the same dataset",
         fix="use that ledger, or `dprelease ledger reconcile` to debit its releases here",
         code="DPR405",
+    )
+
+
+def over_rho(path: Path, dataset: str, asked: int, used: int, budget: int) -> BudgetError:
+    return BudgetError(
+        f"the release does not fit the budget of dataset {dataset}",
+        where=str(path),
+        why=f"it needs rho {asked / 1e9:.9f}, {used / 1e9:.9f} of {budget / 1e9:.9f} is spent",
+        fix="`dprelease ledger add` raises the budget, on the record; or ask for less",
+        code="DPR303",
+    )
+
+
+def without_rho(path: Path, dataset: str) -> BudgetError:
+    return BudgetError(
+        f"the release has no rho, and dataset {dataset} composes by zcdp",
+        where=str(path),
+        why="an (epsilon, delta) alone gives no zero-concentrated guarantee",
+        fix="release with delta 0, or make the plan again with this version of dprelease",
+        code="DPR304",
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from dprelease.budget import chain, refusals
+from dprelease.budget import chain, refusals, rho_filter
 from dprelease.budget.accountant import Cost, fits
 from dprelease.budget.citation import Citation
 from dprelease.budget.record import Anchor, Entry, EntryRow, Key, protected_unit
@@ -82,6 +82,9 @@ def stored_salt(db: sqlite3.Connection, dataset: str, path: Path) -> bytes:
 
 def budgets(db: sqlite3.Connection, dataset: str) -> list[Cost]:
     """Return the declared budget and every raise of it, in order."""
+    concentrated = rho_filter.rho_budget(db, dataset)
+    if concentrated is not None:
+        return list(concentrated.steps)
     return [
         Cost(int(nano), int(atto))
         for nano, atto in db.execute(
@@ -106,18 +109,39 @@ def costs(db: sqlite3.Connection, dataset: str) -> list[Cost]:
 
 
 def insert_dataset(
-    db: sqlite3.Connection, dataset: str, budget: Cost, adjacency: str, unit: str
+    db: sqlite3.Connection,
+    dataset: str,
+    budget: Cost,
+    adjacency: str,
+    unit: str,
+    composition: str = "basic",
 ) -> None:
     salt = secrets.token_bytes(32)
     body = {"adjacency": adjacency, "unit": unit, "salt_sha256": chain.digest(salt)}
     seq = chain.append(db, "dataset", {"name": dataset, **body})
     db.execute("INSERT INTO dataset (seq, name, salt) VALUES (?, ?, ?)", (seq, dataset, salt))
-    insert_budget(db, dataset, budget)
+    if composition == "zcdp":
+        db.execute(f"PRAGMA user_version = {rho_filter.VERSION}")
+        _append_budget(db, dataset, rho_filter.CEILING, rho_filter.event(budget, budget))
+    else:
+        insert_budget(db, dataset, budget)
 
 
 def insert_budget(db: sqlite3.Connection, dataset: str, more: Cost) -> None:
-    values = (dataset, more.nano_epsilon, more.atto_delta)
-    body = dict(zip(("dataset", "nano_epsilon", "atto_delta"), values, strict=True))
+    """Record a budget, or a raise of one."""
+    concentrated = rho_filter.rho_budget(db, dataset)
+    if concentrated is None:
+        _append_budget(db, dataset, more, {})
+    else:
+        raised = sum(concentrated.steps, _NOTHING) + more
+        _append_budget(db, dataset, rho_filter.NEXT, rho_filter.event(more, raised))
+
+
+def _append_budget(
+    db: sqlite3.Connection, dataset: str, row: Cost, more: Mapping[str, object]
+) -> None:
+    values = (dataset, row.nano_epsilon, row.atto_delta)
+    body = {**dict(zip(("dataset", "nano_epsilon", "atto_delta"), values, strict=True)), **more}
     seq = chain.append(db, "budget", body)
     db.execute("INSERT INTO budget VALUES (?, ?, ?, ?)", (seq, *values))
 
@@ -173,9 +197,7 @@ def insert_entry(db: sqlite3.Connection, entry: Entry, path: Path, *, origin: An
     key, cost = entry.key, entry.cost
     if declared(db, key.dataset, path) != (entry.adjacency, protected_unit(entry.unit)):
         raise refusals.other_declaration(path, key.dataset)
-    before, budget = costs(db, key.dataset), total(db, key.dataset)
-    if not fits(before, cost, budget):
-        raise refusals.over_budget(path, key.dataset, cost, sum(before, _NOTHING), budget)
+    rho = _fitting(db, entry, path)
     seq = chain.append(
         db,
         "debit",
@@ -184,6 +206,7 @@ def insert_entry(db: sqlite3.Connection, entry: Entry, path: Path, *, origin: An
             "nano_epsilon": cost.nano_epsilon,
             "atto_delta": cost.atto_delta,
             "origin": _anchor_json(origin),
+            **({} if rho is None else {"nano_rho": rho}),
         },
     )
     db.execute(
@@ -191,6 +214,24 @@ def insert_entry(db: sqlite3.Connection, entry: Entry, path: Path, *, origin: An
         (seq, *asdict(key).values(), entry.plan_hash, cost.nano_epsilon, cost.atto_delta),
     )
     return seq
+
+
+def _fitting(db: sqlite3.Connection, entry: Entry, path: Path) -> int | None:
+    """Refuse an entry that does not fit what is left; return its nano-rho where that counts."""
+    dataset, cost = entry.key.dataset, entry.cost
+    concentrated = rho_filter.rho_budget(db, dataset)
+    if concentrated is None:
+        before, budget = costs(db, dataset), total(db, dataset)
+        if not fits(before, cost, budget):
+            raise refusals.over_budget(path, dataset, cost, sum(before, _NOTHING), budget)
+        return None
+    rho = rho_filter.nano_rho(entry)
+    if rho is None:
+        raise refusals.without_rho(path, dataset)
+    used = rho_filter.spent_nano_rho(db, dataset)
+    if used + rho > concentrated.nano_rho:
+        raise refusals.over_rho(path, dataset, rho, used, concentrated.nano_rho)
+    return rho
 
 
 # -- payload, files, state -----------------------------------------------------------------

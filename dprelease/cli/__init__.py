@@ -8,7 +8,19 @@ from __future__ import annotations
 import typer
 
 from dprelease import __version__
-from dprelease.cli import init, kinds, ledger, plan, report, run, schema, verify
+from dprelease.cli import (
+    correct,
+    index,
+    init,
+    kinds,
+    ledger,
+    plan,
+    report,
+    run,
+    schedule,
+    schema,
+    verify,
+)
 from dprelease.cli.terminal import guarded
 
 __all__ = ["app", "main"]
@@ -40,9 +52,13 @@ app.command("init")(guarded(init.init))
 app.add_typer(schema.app, name="schema")
 app.command("plan")(guarded(plan.plan))
 app.command("run")(guarded(run.run, spends=True))
+app.command("schedule")(guarded(schedule.schedule, spends=True))
 app.command("verify")(guarded(verify.verify))
 app.add_typer(ledger.app, name="ledger")
 app.command("report")(guarded(report.report))
+app.command("index")(guarded(index.index))
+app.command("withdraw")(guarded(correct.withdraw))
+app.command("supersede")(guarded(correct.supersede))
 app.command("kinds")(guarded(kinds.kinds))
 
 

@@ -11,7 +11,7 @@ import typer
 from dprelease.cli.terminal import AsJson, console, guarded, print_json
 
 if TYPE_CHECKING:
-    from dprelease.budget.ledger import Ledger
+    from dprelease.budget.ledger import Budget, Ledger
     from dprelease.pipeline.config import PipelineConfig
 
 app = typer.Typer(help="The durable privacy budget.", no_args_is_help=True)
@@ -108,7 +108,7 @@ def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False
     for name, budget in budgets.items():
         out.print(
             f"{name}: spent {_shown(budget.spent)} of {_shown(budget.epsilon)}, "
-            f"left {_shown(budget.left)}",
+            f"left {_shown(budget.left)}{_rho(budget)}",
             style="bold",
             markup=False,
         )
@@ -130,11 +130,24 @@ def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False
         out.print(table)
 
 
+def _rho(budget: Budget) -> str:
+    """Return what a budget that composes by zcdp has spent of its rho."""
+    if budget.rho is None or budget.spent_rho is None:
+        return ""
+    at = f"at delta={float(budget.delta):.3g}"
+    return f" {at} (zcdp: rho {_shown(budget.spent_rho)} of {_shown(budget.rho)})"
+
+
 def _as_json(book: Ledger, entries: Any, budgets: Any) -> dict[str, Any]:
     return {
         "ledger": str(book.path),
         "datasets": {
-            name: {"epsilon": str(b.epsilon), "spent": str(b.spent), "left": str(b.left)}
+            name: {
+                "epsilon": str(b.epsilon),
+                "spent": str(b.spent),
+                "left": str(b.left),
+                **({} if b.rho is None else {"rho": str(b.rho), "spent_rho": str(b.spent_rho)}),
+            }
             for name, b in budgets.items()
         },
         "entries": [

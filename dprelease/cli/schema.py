@@ -9,7 +9,7 @@ import typer
 
 from dprelease.cli.terminal import AsJson, console, guarded, print_json
 
-Kind = Literal["schema", "pipeline"]
+Kind = Literal["schema", "pipeline", "manifest"]
 
 app = typer.Typer(help="Check schema files, draft one, or print their JSON Schema.", no_args_is_help=True)
 
@@ -56,15 +56,20 @@ def check(
 @app.command("json-schema")
 @guarded
 def json_schema(
-    which: Annotated[Kind, typer.Argument(help="`schema` or `pipeline`.")] = "schema",
+    which: Annotated[
+        Kind, typer.Argument(help="`schema`, `pipeline` or `manifest`.")
+    ] = "schema",
+    of: Annotated[Kind | None, typer.Option(help="The same, by name.")] = None,
 ) -> None:
-    """Print the JSON Schema of schema files (or pipeline files), for editor completion.
+    """Print the JSON Schema of schema files (or pipeline files, or manifests).
 
     Example: dprelease schema json-schema pipeline > pipeline.schema.json
+
+    Example: dprelease schema json-schema --of manifest > release.schema.json
     """
     from dprelease.schema.json_schema import json_schema as build
 
-    print_json(build(which))
+    print_json(build(of or which))
 
 
 @app.command("import")
@@ -96,7 +101,7 @@ def import_(
             f"{out} exists already",
             why="a draft never replaces a schema somebody may have edited",
             fix="choose another name with --out, or remove the file",
-            code="DPR752",
+            code="DPR608",
         )
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")

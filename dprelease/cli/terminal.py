@@ -10,7 +10,6 @@ import functools
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
@@ -46,8 +45,7 @@ def print_json(value: Any) -> None:
 def guarded(command: Callable[P, None], *, spends: bool = False) -> Callable[P, None]:
     """Turn errors into messages and exit codes.
 
-    Of an exception that is not ours only the type and the place in our code are shown: its text,
-    and a traceback's, may quote a row.
+    Of an exception that is not ours only the type and the place in our code are shown.
 
     Args:
         spends: whether the command may have charged the ledger when something unforeseen fails.
@@ -70,27 +68,13 @@ def guarded(command: Callable[P, None], *, spends: bool = False) -> Callable[P, 
             raise
         except Exception as error:  # noqa: BLE001 - its text may quote a row
             _show(
-                _unforeseen(error),
+                InternalError.unforeseen(error),
                 as_json=bool(kwargs.get("as_json")),
                 spent="unknown" if spends else "nothing",
             )
             raise typer.Exit(3 if spends else 1) from None
 
     return wrapped
-
-
-def _unforeseen(error: Exception) -> InternalError:
-    place = None
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if (module := frame.f_globals.get("__name__", "")).startswith("dprelease"):
-            place = f"{module}:{line}"
-    reason = error.strerror if isinstance(error, OSError) else None
-    return InternalError(
-        f"something failed that should not: {type(error).__name__}",
-        where=place,
-        why=reason or "details are not shown, they could quote a row",
-        fix="check disk space and access rights; otherwise please report it, with this place",
-    )
 
 
 def _show(error: DpreleaseError, *, as_json: bool, spent: str | None = None) -> None:

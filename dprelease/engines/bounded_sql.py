@@ -1,13 +1,15 @@
 """A bounded query as one SELECT that returns every primitive of every group.
 
+    viewed    the curator's view, where the query has one (`view_sql`)
     typed     declared types, NaN and unparsable cells null
+    derived   columns made from the row's typed ones, where the query has any
     labelled  window, filter, unit not null; key labels by joins with public tables
     stepped   group index; codes as steps on the grid's hull, or 1/0 of a condition
     coded     nearest allowed step, ties to the lower; nulls to their default
     numbered  user units: rows of one (unit, group) in the order of a salted hash
     ranked    user units: groups of one unit in the order of a salted hash
     capped    user units with a total cap: rows of one unit over its groups
-    (last)    GROUP BY group
+    (last)    GROUP BY group; of a graph, its different edges
 
 Stability. Up to `coded` each row maps to at most one row by a function of itself and public
 constants. `numbered`, `ranked`, `capped` order rows of one unit by values of that unit's rows
@@ -34,17 +36,18 @@ import pyarrow as pa
 from sqlglot import exp
 
 from dprelease.engines.code_sql import (
+    aggregated,
     code_of_steps,
     column,
     is_null,
     not_null,
     steps,
-    summand,
 )
 from dprelease.engines.physical import Physical
 from dprelease.engines.request import declared_labels, row_cap, used_columns
 from dprelease.engines.typed_sql import case, number, try_cast, typed
-from dprelease.query.bounded import BoundedQuery, Fixed
+from dprelease.engines.view_sql import ViewStatement
+from dprelease.query.bounded import BoundedQuery, Fixed, Label, Primitive
 from dprelease.query.expression import Expression, to_sql
 from dprelease.schema.column import Kind
 
@@ -56,7 +59,8 @@ class Statement:
     """One SELECT over the rows and public tables.
 
     Attributes:
-        tree: sqlglot tree; its rows are (group index, primitive 0, primitive 1, …).
+        tree: sqlglot tree; its rows are (group index, primitive 0, primitive 1, …), a tally as a
+            map from code to rows; of a graph, (smaller node, greater node).
         parameters: bound by name.
         tables: public key tables to register under their names.
     """
@@ -72,6 +76,7 @@ def build(
     salt: bytes,
     *,
     rows_table: str = "source_rows",
+    view: ViewStatement | None = None,
 ) -> Statement:
     """Return the statement that computes `query`.
 
@@ -80,8 +85,14 @@ def build(
         stored: declared column name -> (identifier in `rows_table`, storage class).
         salt: orders rows and groups of a user unit.
         rows_table: the table or view with the rows.
+        view: the query's view, which the rows come from instead.
     """
-    return _Builder(query, stored, salt, rows_table).build()
+    builder = _Builder(query, stored, salt, rows_table)
+    if view is not None:
+        builder.parameters.update(view.parameters)
+        builder.stages.append(("viewed", view.tree))
+        builder.last = "viewed"
+    return builder.build()
 
 
 def _as(tree: exp.Expression, name: str) -> exp.Expression:
@@ -111,16 +122,17 @@ class _Builder:
         self.stored = stored
         self.salt = salt.hex()
         self.columns = used_columns(query)
-        self.kinds = {c.name: c.kind for c in self.columns}
+        self.kinds = {c.name: c.kind for c in (*query.groups.columns, *query.columns, *self.columns)}
         self.place = {c.name: f"x{i}" for i, c in enumerate(self.columns)}
         self.most_rows = max((row_cap(query, p) for p in query.primitives), default=1)
         self.parameters: dict[str, object] = {}
         self.tables: dict[str, pa.Table] = {}
-        self.stages: list[tuple[str, exp.Select]] = []
+        self.stages: list[tuple[str, exp.Expression]] = []
         self.last = rows_table
 
     def build(self) -> Statement:
         self._typed()
+        self._derived()
         self._labelled()
         self._stepped()
         self._coded()
@@ -128,7 +140,8 @@ class _Builder:
             self._numbered()
             self._ranked()
             self._capped()
-        tree = self._sums()
+        edges = next((p for p in self.query.primitives if p.kind == "edges"), None)
+        tree = self._sums() if edges is None else self._edges(edges)
         for name, stage in self.stages:
             tree = tree.with_(exp.to_identifier(name), as_=stage, copy=False)
         return Statement(tree, self.parameters, self.tables)
@@ -171,6 +184,16 @@ class _Builder:
         # with no column at all the rows still have to come through
         self._stage("typed", self._select(*(parts or [_as(number(1), "row")])))
 
+    def _derived(self) -> None:
+        made = self.query.derived
+        if not made:
+            return
+        parts = [
+            _as(self._expression(d.expression, f"d{i}_"), f"y{i}") for i, d in enumerate(made)
+        ]
+        self._stage("derived", self._select(exp.Column(this=exp.Star(), table=exp.to_identifier("t")), *parts))
+        self.place |= {d.column: f"y{i}" for i, d in enumerate(made)}
+
     def _labelled(self) -> None:
         query = self.query
         every = exp.Column(this=exp.Star(), table=exp.to_identifier("t"))
@@ -190,7 +213,17 @@ class _Builder:
                 select = select.where(inside, copy=False)
         if query.where is not None:
             select = select.where(self._expression(query.where, "w"), copy=False)
+        ends = self._ends()
+        if ends:  # self-loops, as texts: comparing node numbers would cross both node tables
+            one, other = (self._value(name) for name in ends)
+            select = select.where(exp.NEQ(this=one, expression=other), copy=False)
         self._stage("labelled", select)
+
+    def _ends(self) -> list[str]:
+        """Return the two columns of a graph's nodes; equal labels are equal texts, as none repeats."""
+        edges = [p for p in self.query.primitives if p.kind == "edges"]
+        codes = [self.query.codes[at] for p in edges for at in (p.code, p.other) if at is not None]
+        return [c.column for c in codes if isinstance(c, Label)]
 
     def _with_label(self, select: exp.Select, i: int) -> exp.Select:
         """Join key column `i` with its public labels and select the label's number as `g{i}`."""
@@ -233,6 +266,8 @@ class _Builder:
         for j, code in enumerate(query.codes):
             if isinstance(code, Fixed):
                 value = steps(code, partial(self._double, code.column), self._bind)
+            elif isinstance(code, Label):
+                value = column("code", f"d{j}")
             else:
                 condition = self._expression(code.expression, f"q{j}_")
                 negated = exp.Not(this=exp.Paren(this=condition.copy()))
@@ -243,7 +278,18 @@ class _Builder:
             select = select.where(not_null(column("g0", "t")), copy=False)
         elif width > 1:
             select = self._join_keys(select, width)
+        for j, code in enumerate(query.codes):
+            if isinstance(code, Label):
+                select = self._join_values(select, j, code)
         self._stage("stepped", select)
+
+    def _join_values(self, select: exp.Select, j: int, code: Label) -> exp.Select:
+        """Join the rows with the public values behind code `j`, each value once."""
+        name, alias = f"values_{j}", f"d{j}"
+        values = pa.array(code.values, pa.string())
+        self.tables[name] = pa.table({"value": values, "code": pa.array(range(len(values)), pa.int64())})
+        same = exp.EQ(this=column("value", alias), expression=self._value(code.column))
+        return select.join(_table(name, alias), on=same, join_type="left", copy=False)
 
     def _double(self, name: str) -> exp.Expression:
         boolean = self.kinds[name] is Kind.boolean
@@ -266,7 +312,7 @@ class _Builder:
         if self.query.user is not None:
             parts.append(column("u"))
         for j, code in enumerate(self.query.codes):
-            if isinstance(code, Fixed):
+            if isinstance(code, Fixed):  # labels and conditions are codes already
                 value = code_of_steps(code, f"s{j}")
             else:
                 value = try_cast(column(f"s{j}"), "BIGINT")
@@ -324,10 +370,20 @@ class _Builder:
             select = select.select(_as(row, "c"), copy=False)
         self._stage("capped", select)
 
+    def _edges(self, primitive: Primitive) -> exp.Select:
+        """Return the graph's edges: ends known, the smaller first, each once (self-loops are gone)."""
+        ends = [column(f"v{place}") for place in (primitive.code, primitive.other)]
+        low = exp.Least(this=ends[0].copy(), expressions=[ends[1].copy()], ignore_nulls=True)
+        high = exp.Greatest(this=ends[0].copy(), expressions=[ends[1].copy()], ignore_nulls=True)
+        select = self._select(_as(low, "low"), _as(high, "high")).distinct(copy=False)
+        for end in ends:  # first: LEAST and GREATEST skip nulls
+            select = select.where(not_null(end.copy()), copy=False)
+        return select.order_by(exp.to_identifier("low"), exp.to_identifier("high"), copy=False)
+
     def _sums(self) -> exp.Select:
         query = self.query
         sums = [
-            _as(exp.Sum(this=summand(query, p, self.most_rows)), f"p{j}")
+            _as(aggregated(query, p, self.most_rows), f"p{j}")
             for j, p in enumerate(query.primitives)
         ]
         select = self._select(column("g"), *sums).group_by(column("g"), copy=False)

@@ -14,6 +14,7 @@ Units: s in steps of the column from zero, v in steps from the grid's lower end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -21,9 +22,9 @@ from sqlglot import exp
 
 from dprelease.engines.request import rounding, row_cap
 from dprelease.engines.typed_sql import case, number, try_cast
-from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
+from dprelease.query.bounded import BoundedQuery, Fixed, Primitive, largest_code
 
-__all__ = ["code_of_steps", "column", "is_null", "not_null", "steps", "summand"]
+__all__ = ["aggregated", "code_of_steps", "column", "is_null", "not_null", "steps", "summand"]
 
 Bind = Callable[[object, str], exp.Expression]
 """Binds a value as a parameter of the given SQL type."""
@@ -83,6 +84,24 @@ def code_of_steps(code: Fixed, name: str) -> exp.Expression:
     return try_cast(case((is_null(column(name)), default), default=offset), "BIGINT")
 
 
+def aggregated(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Expression:
+    """Return `primitive` over the kept rows of one group.
+
+    A tally is a map from code to number of rows, null where no code is; both it and `distinct`
+    leave null codes out by themselves.
+    """
+    if primitive.kind not in ("tally", "distinct"):
+        return exp.Sum(this=summand(query, primitive, most_rows))
+    value = column(f"v{primitive.code}")
+    cap = row_cap(query, primitive)
+    if query.user is not None and cap < most_rows:
+        few = exp.LTE(this=column("n"), expression=number(cap))
+        value = case((few, value), default=exp.Null())
+    if primitive.kind == "distinct":
+        return exp.Count(this=exp.Distinct(expressions=[value]))
+    return exp.Anonymous(this="histogram", expressions=[value])
+
+
 def summand(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Expression:
     """Return what one kept row adds to `primitive`; rows numbered above `most_rows` are gone."""
     conditions: list[exp.Expression] = []
@@ -99,6 +118,12 @@ def summand(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Ex
             conditions.append(exp.Between(this=column(name), low=low, high=high))
         elif primitive.power:
             value = _power(query, primitive, name)
+    elif primitive.kind == "product":
+        assert primitive.code is not None
+        assert primitive.other is not None
+        pair = ((primitive.code, primitive.power), (primitive.other, primitive.other_power))
+        conditions += [not_null(column(f"v{code}")) for code, _ in pair]
+        value = _product(query, pair)
     if not conditions:
         return value
     first, *rest = conditions
@@ -107,11 +132,21 @@ def summand(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Ex
     return case((first, value), default=number(0))
 
 
+def _product(query: BoundedQuery, factors: tuple[tuple[int, int], ...]) -> exp.Expression:
+    """Return the product of codes to their powers; HUGEINT where a BIGINT would raise."""
+    widest = math.prod(max(1, largest_code(query.codes[code])) ** power for code, power in factors)
+    names = [f"v{code}" for code, power in factors for _ in range(power)]
+    if not names:
+        return number(1)
+    value = try_cast(column(names[0]), "HUGEINT") if widest >= 2**63 else column(names[0])
+    for name in names[1:]:
+        value = exp.Mul(this=value, expression=column(name))
+    return value
+
+
 def _power(query: BoundedQuery, primitive: Primitive, name: str) -> exp.Expression:
     assert primitive.code is not None
-    code = query.codes[primitive.code]
-    widest = max(code.grid.hull_steps, code.default or 0) if isinstance(code, Fixed) else 1
-    wide = widest**primitive.power >= 2**63  # a BIGINT product would raise
+    wide = largest_code(query.codes[primitive.code]) ** primitive.power >= 2**63  # a BIGINT product would raise
     value = try_cast(column(name), "HUGEINT") if wide else column(name)
     for _ in range(primitive.power - 1):
         value = exp.Mul(this=value, expression=column(name))

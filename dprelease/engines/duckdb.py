@@ -17,29 +17,24 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dprelease.engines import in_memory
-from dprelease.engines.csv_header import read_header
-from dprelease.engines.physical import Physical, check_columns, of_arrow, of_duckdb
-from dprelease.engines.request import check_query, used_columns
+from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
+from dprelease.engines.physical import check_columns
+from dprelease.engines.request import check_query, empty_tallies, used_columns
 from dprelease.engines.source import Source
-from dprelease.errors import InternalError, SourceError
+from dprelease.errors import DpreleaseError, InternalError, SourceError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
-from dprelease.schema.column import Column
 from dprelease.secret import Secret
 
 __all__ = ["DuckDBEngine"]
 
-_ROWS = "source_rows"
 _HARMFUL = (
     # moves casts into the CSV reader, where a cell that fails drops its row; TRIM in typed_sql is
     # enough today, this says it outright
@@ -59,14 +54,6 @@ _LOCK = (
     "SET allow_community_extensions = false",
     "SET lock_configuration = true",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """What a connection can see: names, their storage, and the identifier of each."""
-
-    stored: dict[str, tuple[str, Physical]]
-    repeated: frozenset[str]
 
 
 class DuckDBEngine:
@@ -98,17 +85,21 @@ class DuckDBEngine:
         """Check by public metadata that `compute` will find what it reads; read no row.
 
         Raises:
-            SourceError: the source does not open (DPR501, DPR502, DPR506), lacks a column
-                (DPR503), stores one unfit (DPR504) or twice (DPR505).
+            SourceError: the source does not open (DPR501, DPR502, DPR506, DPR509, DPR512), lacks a
+                column (DPR503), stores one unfit (DPR504) or twice (DPR505), or a public table of
+                its view repeats a key (DPR510).
+            ConfigError: an expression of its view is faulty (DPR12x).
             PlanError: the query itself is unsafe to run (DPR230 to DPR233).
         """
         check_query(query)
         columns = used_columns(query)
-        opened: _Opened | None = None
+        from dprelease.engines.duckdb_view import open_rows
+
+        opened: Opened | None = None
         with self._connection() as connection:
             try:
-                opened = self._open(connection, source, columns, rows=False)
-            except SourceError:
+                opened, _ = open_rows(Tables(connection, self.statements), source, query, rows=False)
+            except DpreleaseError:  # ours: public facts only
                 raise
             except Exception:  # noqa: BLE001 - its message may quote the file's content
                 opened = None
@@ -137,11 +128,24 @@ class DuckDBEngine:
         """
         check_query(query)
         out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
+        tables = empty_tallies(query)
         done = False
         try:
             with self._connection() as connection:
-                for group, *sums in self._rows(connection, source, query, salt):
-                    out[group] = sums
+                run = self._statement(connection, source, query, salt)
+                if any(p.kind == "edges" for p in query.primitives):
+                    found = run.fetchnumpy()
+                    ends = [np.asarray(found[end], dtype=np.int64) for end in ("low", "high")]
+                    tables[0] = np.stack(ends, axis=1)
+                    run = []
+                else:
+                    run = run.fetchall()
+                for group, *found in run:
+                    for place, tally in tables.items():
+                        for code, count in (found[place] or {}).items():
+                            tally[group, code] = count
+                        found[place] = 0
+                    out[group] = found
             done = True
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             done = False
@@ -152,26 +156,26 @@ class DuckDBEngine:
                 fix="check the source, memory and disk space; `preflight` sees public metadata only",
                 code="DPR900",
             )
-        return Secret(Answer(out))
+        return Secret(Answer(out, tables))
 
-    def _rows(
+    def _statement(
         self, connection: Any, source: Source, query: BoundedQuery, salt: bytes
-    ) -> list[tuple[int, ...]]:
+    ) -> Any:
         from dprelease.engines.bounded_sql import build
+        from dprelease.engines.duckdb_view import open_rows
 
         columns = used_columns(query)
-        opened = self._open(connection, source, columns, rows=True)
+        opened, view = open_rows(Tables(connection, self.statements), source, query, rows=True)
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
         check_columns(source.name, columns, stored, opened.repeated)
-        statement = build(query, opened.stored, salt, rows_table=_ROWS)
+        statement = build(query, opened.stored, salt, rows_table=ROWS, view=view)
         for name, table in statement.tables.items():
             connection.register(name, table)
         for setting in _LOCK:
             self._run(connection, setting)
         sql = statement.tree.sql(dialect="duckdb")
         used = {k: v for k, v in statement.parameters.items() if f"${k}" in sql}
-        rows: list[tuple[int, ...]] = self._run(connection, sql, used).fetchall()
-        return rows
+        return self._run(connection, sql, used)
 
     def _run(self, connection: Any, sql: str, parameters: dict[str, object] | None = None) -> Any:
         self.statements.append(sql)
@@ -201,143 +205,6 @@ class DuckDBEngine:
             connection.close()
             shutil.rmtree(spill, ignore_errors=True)
 
-    # -- making rows visible -----------------------------------------------------------------
-
-    def _open(
-        self,
-        connection: Any,
-        source: Source,
-        columns: tuple[Column, ...],
-        *,
-        rows: bool,
-    ) -> _Opened:
-        match source.kind:
-            case "arrow" | "pandas" | "polars":
-                return self._open_in_memory(connection, source, columns, rows=rows)
-            case "duckdb_relation":
-                return self._open_relation(connection, source, columns, rows=rows)
-            case "csv":
-                return self._open_csv(connection, source)
-            case "parquet":
-                return self._open_parquet(connection, source)
-            case "duckdb_table":
-                return self._open_table(connection, source)
-
-    def _open_in_memory(
-        self,
-        connection: Any,
-        source: Source,
-        columns: tuple[Column, ...],
-        *,
-        rows: bool,
-    ) -> _Opened:
-        counted = in_memory.names(source)
-        repeated = frozenset(name for name, count in counted.items() if count > 1)
-        wanted = [c.name for c in columns if counted[c.name] == 1]
-        table = in_memory.plain_table(source, wanted, rows=rows)
-        if rows:
-            if not wanted:  # count(*) alone reads no column, but needs the rows
-                table = _bare_rows(source)
-            connection.register(_ROWS, table)
-        stored = {n: (f"c{i}", of_arrow(table.schema.field(i).type)) for i, n in enumerate(wanted)}
-        others = {n: ("", Physical.other) for n in counted if n not in stored}
-        return _Opened({**others, **stored}, repeated)
-
-    def _open_relation(
-        self,
-        connection: Any,
-        source: Source,
-        columns: tuple[Column, ...],
-        *,
-        rows: bool,
-    ) -> _Opened:
-        import duckdb
-
-        relation: Any = source.payload
-        counted = Counter(relation.columns)
-        kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
-        wanted = [c.name for c in columns if c.name in counted]
-        stored = {name: ("", of_duckdb(kind)) for name, kind in kinds.items()}
-        if rows:
-            # numbers that Arrow would widen or wrap (HUGEINT) keep their value as text
-            parts = [
-                duckdb.ColumnExpression(n).cast("VARCHAR")
-                if "HUGEINT" in kinds[n] or kinds[n] in ("UUID", "BIGNUM")
-                else duckdb.ColumnExpression(n)
-                for n in wanted
-            ]
-            bare = duckdb.ConstantExpression(1)
-            reader = relation.select(*(parts or [bare])).to_arrow_reader(65_536)
-            plain = in_memory.plain_batches(reader, max(1, len(wanted)))
-            connection.register(_ROWS, plain)
-            for i, name in enumerate(wanted):
-                stored[name] = (f"c{i}", of_arrow(plain.schema.field(i).type))
-        repeated = frozenset(name for name, count in counted.items() if count > 1)
-        return _Opened(stored, repeated)
-
-    def _open_csv(self, connection: Any, source: Source) -> _Opened:
-        paths: Any = source.payload
-        header = read_header(paths)
-        types = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(header.names)))
-        self._run(
-            connection,
-            f"CREATE VIEW {_ROWS} AS SELECT * FROM read_csv({_path_list(paths)}, "  # noqa: S608 - quoted
-            f"auto_detect = false, header = true, delim = {_text(header.delimiter)}, "
-            "quote = '\"', escape = '\"', "
-            f"columns = {{{types}}}, strict_mode = false, null_padding = true, "
-            # parallel reading refuses quoted line ends, a failure that depends on rows
-            "ignore_errors = true, parallel = false)",
-        )
-        self._allow(connection, paths)
-        counted = Counter(header.names)
-        stored = {n: (f"c{i}", Physical.text) for i, n in enumerate(header.names)}
-        return _Opened(stored, frozenset(n for n, count in counted.items() if count > 1))
-
-    def _open_parquet(self, connection: Any, source: Source) -> _Opened:
-        paths: Any = source.payload
-        self._run(
-            connection,
-            f"CREATE VIEW {_ROWS} AS SELECT * FROM read_parquet({_path_list(paths)}, "  # noqa: S608 - quoted
-            "union_by_name = true, hive_partitioning = false, binary_as_string = true, "
-            "utf8_validation = 'replace')",
-        )
-        self._allow(connection, paths)
-        return self._described(connection, _ROWS)
-
-    def _open_table(self, connection: Any, source: Source) -> _Opened:
-        payload: Any = source.payload
-        database, table = payload
-        name = ".".join(_quoted(part) for part in str(table).split("."))
-        self._run(connection, f"ATTACH {_text(str(database))} AS source_database (READ_ONLY)")
-        view = f"CREATE VIEW {_ROWS} AS SELECT * FROM source_database.{name}"  # noqa: S608 - quoted
-        self._run(connection, view)
-        return self._described(connection, _ROWS)
-
-    def _described(self, connection: Any, view: str) -> _Opened:
-        found = self._run(connection, f"DESCRIBE {view}").fetchall()
-        return _Opened({row[0]: (row[0], of_duckdb(row[1])) for row in found}, frozenset())
-
-    def _allow(self, connection: Any, paths: tuple[Path, ...]) -> None:
-        self._run(connection, f"SET allowed_paths = {_path_list(paths)}")
-
-
-def _bare_rows(source: Source) -> Any:
-    import pyarrow as pa
-
-    payload: Any = source.payload
-    if hasattr(payload, "collect_schema") and hasattr(payload, "lazy"):
-        payload = payload.lazy().collect()
-    length = payload.num_rows if source.kind == "arrow" else len(payload)
-    return pa.table({"c0": pa.nulls(length, pa.bool_())})
-
 
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _path_list(paths: tuple[Path, ...]) -> str:
-    return "[" + ", ".join(_text(str(p)) for p in paths) + "]"

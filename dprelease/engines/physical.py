@@ -18,7 +18,7 @@ from dprelease.schema.column import Column, Kind
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Physical", "check_columns", "of_arrow", "of_duckdb"]
+__all__ = ["Physical", "check_columns", "fits", "of_arrow", "of_duckdb"]
 
 
 class Physical(StrEnum):
@@ -46,6 +46,11 @@ _FITS: dict[Kind, frozenset[Physical]] = {
     Kind.category: _NUMBERS | _TIMES,
     Kind.node: _NUMBERS | _TIMES,
 }
+
+
+def fits(kind: Kind, stored: Physical) -> bool:
+    """Return whether a column stored as `stored` can hold what `kind` declares."""
+    return stored in _FITS[kind]
 
 
 def of_arrow(kind: pa.DataType) -> Physical:

@@ -20,11 +20,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from dprelease.engines import in_memory
 from dprelease.engines.csv_header import read_header
@@ -32,16 +32,18 @@ from dprelease.engines.physical import Physical, check_columns, of_arrow
 from dprelease.engines.request import (
     check_query,
     declared_labels,
+    empty_tallies,
     rounding,
     row_cap,
     used_columns,
 )
-from dprelease.engines.source import Source
+from dprelease.engines.source import Source, partition, partitioned
+from dprelease.engines.view_rows import view_rows
 from dprelease.errors import InternalError
 from dprelease.query.answer import Answer
-from dprelease.query.bounded import BoundedQuery, Code, Fixed, Primitive
+from dprelease.query.bounded import BoundedQuery, Code, Condition, Label, Primitive
 from dprelease.query.expression import evaluate
-from dprelease.schema.column import Kind
+from dprelease.schema.column import Column, Kind
 from dprelease.secret import Secret
 
 __all__ = ["ReferenceEngine"]
@@ -79,7 +81,7 @@ class ReferenceEngine:
             PlanError: the query is unsafe to run (DPR230 to DPR233).
         """
         check_query(query)
-        out: npt.NDArray[np.object_] | None
+        out: Answer | None
         try:
             kept = [kept for row in _load(source, query) if (kept := _code(row, query)) is not None]
             numbered = (
@@ -90,7 +92,7 @@ class ReferenceEngine:
             out = None
         if out is None:
             raise InternalError("the rows could not be aggregated", code="DPR900")
-        return Secret(Answer(out))
+        return Secret(out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +146,12 @@ def _label(value: object, query: BoundedQuery, place: int) -> str | None:
 
 
 def _value(code: Code, row: Row) -> int | None:
-    if not isinstance(code, Fixed):
+    if isinstance(code, Condition):
         truth = evaluate(code.expression, row)
         return None if truth is None else int(bool(truth))
     value = row[code.column]
+    if isinstance(code, Label):
+        return code.values.index(str(value)) if value in code.values else None
     if value is None:
         return code.default
     doubles = rounding(code)
@@ -190,13 +194,41 @@ def _cells(row: _Coded) -> list[str]:
     return ["-" if c is None else str(c) for c in row.codes]
 
 
-def _sum(rows: list[tuple[_Coded, int]], query: BoundedQuery) -> npt.NDArray[np.object_]:
+def _sum(rows: list[tuple[_Coded, int]], query: BoundedQuery) -> Answer:
     out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
-    for row, n in rows:
-        for place, primitive in enumerate(query.primitives):
-            if query.user is None or n <= row_cap(query, primitive):
-                out[row.group, place] += _summand(primitive, row.codes)
-    return out
+    tables = empty_tallies(query)
+    for place, primitive in enumerate(query.primitives):
+        kept = [r for r, n in rows if query.user is None or n <= row_cap(query, primitive)]
+        known = [(r.group, c) for r in kept if (c := _code_of(primitive, r)) is not None]
+        match primitive.kind:
+            case "edges":
+                tables[place] = _edges(primitive, kept)
+            case "tally":
+                for group, code in known:
+                    tables[place][group, code] += 1
+            case "distinct":
+                for group, _ in set(known):
+                    out[group, place] += 1
+            case _:
+                for row in kept:
+                    out[row.group, place] += _summand(primitive, row.codes)
+    return Answer(out, tables)
+
+
+def _edges(primitive: Primitive, rows: list[_Coded]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Return the simple graph that the rows name, `(edges, 2)`, smaller node first, sorted."""
+    assert primitive.code is not None
+    assert primitive.other is not None
+    edges = set()
+    for row in rows:
+        one, other = row.codes[primitive.code], row.codes[primitive.other]
+        if one is not None and other is not None and one != other:
+            edges.add((min(one, other), max(one, other)))
+    return np.array(sorted(edges), dtype=np.int64).reshape(-1, 2)
+
+
+def _code_of(primitive: Primitive, row: _Coded) -> int | None:
+    return None if primitive.code is None else row.codes[primitive.code]
 
 
 def _summand(primitive: Primitive, codes: tuple[int | None, ...]) -> int:
@@ -208,6 +240,10 @@ def _summand(primitive: Primitive, codes: tuple[int | None, ...]) -> int:
         return 0
     if primitive.kind == "between":
         return int(primitive.low <= code <= primitive.high)
+    if primitive.kind == "product":
+        assert primitive.other is not None
+        other = codes[primitive.other]
+        return 0 if other is None else int(code**primitive.power * other**primitive.other_power)
     return int(code**primitive.power)
 
 
@@ -217,51 +253,72 @@ def _summand(primitive: Primitive, codes: tuple[int | None, ...]) -> int:
 def _load(source: Source, query: BoundedQuery) -> Iterator[Row]:
     """Check the columns and return the rows, cells of their declared types."""
     columns = used_columns(query)
+    if query.view is not None:
+        named: Any = source.payload
+        readers = {name: partial(_whole, table) for name, table in named.items()}
+        declared = {c.name: c for c in query.columns}
+        stored, rows = view_rows(query.view, readers, declared, _typed)
+        check_columns(source.name, columns, stored, ())
+    else:
+        rows = _stored(source, columns)
+    kinds = {c.name: c.kind for c in columns}
+    typed = ({c.name: _typed(kinds[c.name], row[c.name]) for c in columns} for row in rows)
+    return ({**row, **{d.column: evaluate(d.expression, row) for d in query.derived}} for row in typed)
+
+
+def _whole(source: Source) -> tuple[dict[str, Physical], Iterator[Row]]:
+    """Return every column of a table that is there once, as stored."""
+    if source.kind == "csv":
+        names = list(read_header(cast("Any", source.payload)).names)
+        kinds = dict.fromkeys(names, Physical.text)
+    else:
+        table = _read_table(source)
+        names = [name for name, count in in_memory.names(table).items() if count == 1]
+        types = in_memory.plain_table(table, names, rows=False).schema
+        kinds = {n: of_arrow(types.field(i).type) for i, n in enumerate(names)}
+    return kinds, _stored(source, tuple(Column(name, Kind.identifier) for name in names))
+
+
+def _stored(source: Source, columns: tuple[Column, ...]) -> Iterator[Row]:
+    """Check the columns and return the rows as they are stored."""
     if source.kind == "csv":
         header, cells = _read_csv(source.payload)
         stored = dict.fromkeys(header, Physical.text)
         repeated = {n for n in header if header.count(n) > 1}
         check_columns(source.name, columns, stored, repeated)
         wanted = {c.name: header.index(c.name) for c in columns}
-        rows: Iterator[Row] = (
+        return (
             {n: line[i] if i < len(line) and line[i] else None for n, i in wanted.items()}
             for line in cells
         )
+    table = _read_table(source)
+    counted = in_memory.names(table)
+    whole: Any = table.payload
+    if table.kind == "arrow" and source.kind != "arrow":
+        stored = {f.name: of_arrow(in_memory.plain_array(whole[f.name]).type) for f in whole.schema}
     else:
-        table = _read_table(source)
-        counted = in_memory.names(table)
-        whole: Any = table.payload
-        if table.kind == "arrow" and source.kind != "arrow":
-            stored = {
-                f.name: of_arrow(in_memory.plain_array(whole[f.name]).type) for f in whole.schema
-            }
-        else:
-            unique = [n for n, count in counted.items() if count == 1]
-            types = in_memory.plain_table(table, unique, rows=False).schema
-            stored = {n: of_arrow(types.field(i).type) for i, n in enumerate(unique)}
-        repeated = {n for n, count in counted.items() if count > 1}
-        check_columns(source.name, columns, stored, repeated)
-        names = [c.name for c in columns]
-        plain = in_memory.plain_table(table, names)
-        if names:
-            lists = [plain.column(i).to_pylist() for i in range(len(names))]
-            rows = (dict(zip(names, cells, strict=True)) for cells in zip(*lists, strict=True))
-        else:
-            length = len(whole) if table.kind == "pandas" else whole.shape[0]
-            rows = ({} for _ in range(length))
-    kinds = {c.name: c.kind for c in columns}
-    return ({n: _typed(kinds[n], value) for n, value in row.items()} for row in rows)
+        unique = [n for n, count in counted.items() if count == 1]
+        types = in_memory.plain_table(table, unique, rows=False).schema
+        stored = {n: of_arrow(types.field(i).type) for i, n in enumerate(unique)}
+    repeated = {n for n, count in counted.items() if count > 1}
+    check_columns(source.name, columns, stored, repeated)
+    names = [c.name for c in columns]
+    plain = in_memory.plain_table(table, names)
+    if names:
+        lists = [plain.column(i).to_pylist() for i in range(len(names))]
+        return (dict(zip(names, cells, strict=True)) for cells in zip(*lists, strict=True))
+    length = len(whole) if table.kind == "pandas" else whole.shape[0]
+    return ({} for _ in range(length))
 
 
 def _read_table(source: Source) -> Source:
     """Return the source as an in-memory one."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     payload: Any = source.payload
     match source.kind:
         case "parquet":
-            tables = [pq.read_table(path) for path in payload]
+            tables = [_read_parquet(path, hive=partitioned(payload)) for path in payload]
             table = pa.concat_tables(tables, promote_options="permissive")
         case "duckdb_relation":
             table = payload.to_arrow_table()
@@ -270,9 +327,26 @@ def _read_table(source: Source) -> Source:
 
             with duckdb.connect(str(payload[0]), read_only=True) as connection:
                 table = connection.table(payload[1]).to_arrow_table()
+        case "postgres":
+            from dprelease.engines import postgres
+
+            columns = postgres.describe(source)
+            table = postgres.read(source, columns).read_all().rename_columns(list(columns))
         case _:
             return source
     return Source("arrow", table, source.name)
+
+
+def _read_parquet(path: Path, *, hive: bool) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.ParquetFile(path).read()
+    for name, value in partition(path) if hive else ():
+        cells = pa.array([value] * table.num_rows, pa.string())
+        place = table.schema.get_field_index(name)
+        table = table.append_column(name, cells) if place < 0 else table.set_column(place, name, cells)
+    return table
 
 
 def _read_csv(paths: object) -> tuple[list[str], Iterator[list[str]]]:

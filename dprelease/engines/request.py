@@ -14,17 +14,30 @@ Units: codes in steps of their column; `max_rows` in rows per (unit, group).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from dprelease.errors import PlanError
 from dprelease.numeric import plain
-from dprelease.query.bounded import BoundedQuery, Condition, Fixed, Primitive
+from dprelease.query.answer import TABLE_LIMIT
+from dprelease.query.bounded import (
+    BoundedQuery,
+    Condition,
+    Fixed,
+    Label,
+    Primitive,
+    largest_code,
+)
 from dprelease.schema.column import Column, Kind
 
 __all__ = [
     "Rounding",
     "check_query",
     "declared_labels",
+    "empty_tallies",
     "rounding",
     "row_cap",
     "used_columns",
@@ -70,16 +83,17 @@ def rounding(code: Fixed) -> Rounding:
 
 
 def used_columns(query: BoundedQuery) -> tuple[Column, ...]:
-    """Return the columns that `query` reads, each once, in order of first use.
+    """Return the stored columns that `query` reads, each once, in order of first use.
 
     Raises:
         PlanError: a used column is not declared (DPR232).
     """
     known = {c.name: c for c in (*query.groups.columns, *query.columns)}
+    made = {d.column: d for d in query.derived}
     names = [query.user] if query.user is not None else []
     names += [c.name for c in query.groups.columns]
     for code in query.codes:
-        if isinstance(code, Fixed):
+        if isinstance(code, Fixed | Label):
             names.append(code.column)
         else:
             names += sorted(code.expression.columns)
@@ -87,6 +101,9 @@ def used_columns(query: BoundedQuery) -> tuple[Column, ...]:
         names += sorted(query.where.columns)
     if query.window is not None:
         names.append(query.window.column)
+    for name in [n for n in names if n in made]:
+        names += sorted(made[name].expression.columns)
+    names = [n for n in names if n not in made]
     missing = next((n for n in names if n not in known and n != query.user), None)
     if missing is not None:
         raise PlanError(
@@ -120,16 +137,31 @@ def declared_labels(query: BoundedQuery, place: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(k[place] for k in query.groups.keys if k[place] not in special))
 
 
+def empty_tallies(query: BoundedQuery) -> dict[int, npt.NDArray[np.int64]]:
+    """Return a table of zeros per tally, `(groups, K + 1)`, under the primitive's index."""
+    groups = len(query.groups.keys)
+    return {
+        place: np.zeros((groups, largest_code(query.codes[p.code]) + 1), dtype=np.int64)
+        for place, p in enumerate(query.primitives)
+        if p.kind == "tally" and p.code is not None
+    }
+
+
 def check_query(query: BoundedQuery) -> None:
     """Refuse a query that some table could make fail or that would count a row twice.
 
     Raises:
         PlanError: sums may overflow (DPR230), a step or a grid is unusable (DPR231), a column is
-            undeclared or of a kind without codes (DPR232), keys repeat or a cap is below 1 (DPR233).
+            undeclared or of a kind without codes (DPR232), keys repeat or a cap is below 1 (DPR233),
+            a tally is too large for memory (DPR219), edges are asked for beside other things (DPR272).
     """
-    kinds = {c.name: c.kind for c in used_columns(query)}
+    kinds = {c.name: c.kind for c in (*query.groups.columns, *query.columns)}
+    used_columns(query)
     for code in query.codes:
         if isinstance(code, Condition):
+            continue
+        if isinstance(code, Label):
+            _check_label(code, kinds[code.column], ends=_is_graph(query))
             continue
         rounding(code)
         if kinds[code.column] not in _NUMERIC:
@@ -145,8 +177,10 @@ def check_query(query: BoundedQuery) -> None:
                 fix="choose a larger step",
                 code="DPR231",
             )
+    _check_graph(query)
     for primitive in query.primitives:
         _check_overflow(query, primitive)
+        _check_tally(query, primitive)
     caps = [
         query.max_groups,
         query.max_rows,
@@ -167,17 +201,67 @@ def check_query(query: BoundedQuery) -> None:
         )
 
 
-def _check_overflow(query: BoundedQuery, primitive: Primitive) -> None:
-    if primitive.kind != "power" or primitive.code is None:
+def _is_graph(query: BoundedQuery) -> bool:
+    return any(p.kind == "edges" for p in query.primitives)
+
+
+def _check_graph(query: BoundedQuery) -> None:
+    """A graph is one table of edges between two labelled ends, and nothing else beside it."""
+    if not _is_graph(query):
         return
-    code = query.codes[primitive.code]
-    if not isinstance(code, Fixed):
-        return
-    widest = max(code.grid.hull_steps, code.default or 0)
-    if 2**63 * widest**primitive.power >= 2**127:
+    alone = len(query.primitives) == 1 and query.user is None and query.groups.keys == ((),)
+    first = query.primitives[0]
+    places = (first.code, first.other)
+    ends = [query.codes[place] for place in places if place is not None]
+    labels = [code.values for code in ends if isinstance(code, Label)]
+    if not alone or len(labels) != 2 or labels[0] != labels[1]:
         raise PlanError(
-            f"sums of {code.column} to the power {primitive.power} may overflow",
-            why=f"the range has {widest} steps, and 2**63 rows of it pass 2**127",
+            "a graph is made of two columns that hold the same nodes, in one group",
+            why="its edges are one table, not a number per group",
+            fix="ask for statistics of the graph alone, without groups",
+            code="DPR272",
+        )
+
+
+def _check_label(code: Label, kind: Kind, *, ends: bool = False) -> None:
+    fits = (Kind.category, Kind.node, Kind.identifier) if ends else (Kind.category,)
+    if kind not in fits or not code.values or len(set(code.values)) < len(code.values):
+        raise PlanError(
+            f"{code.column} is a {kind.value} and has no codes by label",
+            why="labels are the different declared values of a category",
+            fix="use a category column with its public `values`",
+            code="DPR232",
+        )
+
+
+def _check_tally(query: BoundedQuery, primitive: Primitive) -> None:
+    if primitive.kind != "tally" or primitive.code is None:
+        return
+    cells = len(query.groups.keys) * (largest_code(query.codes[primitive.code]) + 1)
+    if cells > TABLE_LIMIT:
+        raise PlanError(
+            "a tally of rows per value and group does not fit in memory",
+            why=f"{cells:,} cells; at most {TABLE_LIMIT:,} are supported",
+            fix="choose a larger step, or fewer groups",
+            code="DPR219",
+        )
+
+
+def _check_overflow(query: BoundedQuery, primitive: Primitive) -> None:
+    if primitive.kind not in ("power", "product") or primitive.code is None:
+        return
+    factors = [(primitive.code, primitive.power)]
+    if primitive.other is not None:
+        factors.append((primitive.other, primitive.other_power))
+    widest = math.prod(max(1, largest_code(query.codes[place])) ** power for place, power in factors)
+    if 2**63 * widest >= 2**127:
+        codes = [(query.codes[place], power) for place, power in factors]
+        names = " times ".join(
+            f"{c.column} to the power {p}" if isinstance(c, Fixed) else "a condition" for c, p in codes
+        )
+        raise PlanError(
+            f"sums of {names} may overflow",
+            why=f"one row of it reaches {widest:,} steps, and 2**63 rows of it pass 2**127",
             fix="choose a larger step",
             code="DPR230",
         )

@@ -9,15 +9,39 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 from dprelease.errors import SourceError
 
-__all__ = ["Make", "Source", "as_source", "duckdb_table", "file_source"]
+__all__ = [
+    "Make",
+    "Source",
+    "as_source",
+    "duckdb_table",
+    "file_source",
+    "partition",
+    "partitioned",
+    "postgres_table",
+    "tables_source",
+]
 
-Make = Literal["parquet", "csv", "arrow", "pandas", "polars", "duckdb_relation", "duckdb_table"]
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+Make = Literal[
+    "parquet",
+    "csv",
+    "arrow",
+    "pandas",
+    "polars",
+    "duckdb_relation",
+    "duckdb_table",
+    "postgres",
+    "tables",
+]
 
 _SUFFIXES: dict[str, Literal["parquet", "csv"]] = {
     ".parquet": "parquet",
@@ -45,8 +69,9 @@ class Source:
 
     Attributes:
         kind: the make of the table.
-        payload: files: a sorted tuple of `Path`; `duckdb_table`: `(database, table)`; else the
-            in-memory object itself. Never shown.
+        payload: files: a sorted tuple of `Path`; `duckdb_table`: `(database, table)`; `postgres`:
+            `(reveal, table)`, where `reveal()` gives the connection string; `tables`: name ->
+            `Source`, for a view; else the in-memory object itself. Never shown.
         name: how errors and plans call it; public.
     """
 
@@ -119,3 +144,33 @@ def duckdb_table(database: str | Path, table: str) -> Source:
     if not path.is_file():
         raise SourceError(f"there is no DuckDB database {str(database)!r}", code="DPR501")
     return Source("duckdb_table", (path.resolve(), table), f"{database}:{table}")
+
+
+def postgres_table(reveal: Callable[[], str], table: str) -> Source:
+    """Return the source that is `table` (or `schema.table`) of a PostgreSQL database.
+
+    Args:
+        reveal: gives the connection string when the source opens; it is kept nowhere else.
+    """
+    return Source("postgres", (reveal, table), f"postgres:{table}")
+
+
+def tables_source(tables: Mapping[str, Source]) -> Source:
+    """Return the source of a query with a view: its tables by the names that the view uses."""
+    return Source("tables", dict(tables), ", ".join(tables))
+
+
+def partitioned(paths: tuple[Path, ...]) -> bool:
+    """Return whether the files lie in Hive partitions, all by the same keys."""
+    keys = [tuple(key for key, _ in partition(path)) for path in paths]
+    return bool(keys) and bool(keys[0]) and all(k == keys[0] for k in keys)
+
+
+def partition(path: Path) -> tuple[tuple[str, str | None], ...]:
+    """Return the `key=value` folders above a file, outermost first; Hive's null is None."""
+    pairs = [part.partition("=") for part in path.parts[:-1]]
+    return tuple(
+        (unquote(key), None if value == _HIVE_NULL else unquote(value))
+        for key, equal, value in pairs
+        if key and equal
+    )

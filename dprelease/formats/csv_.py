@@ -4,7 +4,7 @@ A spreadsheet runs a text cell that starts with = + - @ (or hides one behind a t
 break) as a formula, so such text cells, headers included, get a leading apostrophe. Numbers are
 never touched: a negative value stays a number.
 
-Values are written with the decimals of their step; intervals and errors in their shortest exact
+Values are written with the decimals of their step; intervals, estimates and errors in their shortest exact
 form; an unknown error is an empty cell. Same release, same bytes.
 """
 
@@ -49,7 +49,7 @@ def _tidy(noised: Noised) -> bytes:
     texts = []
     for i, name in enumerate(table.column_names):
         cells = table.column(i).to_pylist()
-        if i == keys + TIDY.get_field_index("value"):
+        if i > keys and name in ("value", "consistent"):
             places = map(decimals.get, names)
             texts.append([_number(x, d) for x, d in zip(cells, places, strict=True)])
         elif i > keys and pa.types.is_floating(TIDY.field(name).type):

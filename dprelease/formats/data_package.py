@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+import pyarrow as pa
+
 from dprelease.formats import csv_, parquet
 from dprelease.formats.csv_ import guarded
 from dprelease.formats.json_ import manifest_bytes
@@ -30,8 +32,15 @@ SCHEMA = "https://datapackage.org/profiles/2.0/datapackage.json"
 DESCRIPTIONS = {
     "statistic": "published column",
     "value": "released value",
-    "lower": "lower end of the 95 % interval for the statistic of the bounded, clamped data",
-    "upper": "upper end of the 95 % interval",
+    "lower": "lower end of the 95 % interval for the statistic of these bounded, clamped data; "
+    "sampling error and the bias of bounding and clamping are not in it",
+    "upper": "upper end of the 95 % interval; both are empty for a choice by rank",
+    "estimate": "median-unbiased estimate, as likely too high as too low, clipped to the ends of "
+    "the domain; empty where none is known",
+    "unbiased": "unbiased estimate for averaging many releases; may lie outside the domain; empty "
+    "where none exists or is offered",
+    "consistent": "the value made to fit the other released values, by a fixed rule that reads no "
+    "data; inside the domain",
     "expected_error": "expected error, empty where the plan cannot know it",
     "mechanism": "family of the noise",
     "block": "statistics of one block share one draw and its epsilon",
@@ -116,7 +125,7 @@ def _tidy_fields(plan: ReleasePlan, *, guard: bool) -> list[Field]:
         field: Field = {
             "name": name,
             "type": "number"
-            if name in {"value", "lower", "upper", "expected_error", "epsilon"}
+            if pa.types.is_floating(TIDY.field(name).type)
             else "string",
             "description": DESCRIPTIONS[name],
         }
@@ -127,7 +136,7 @@ def _tidy_fields(plan: ReleasePlan, *, guard: bool) -> list[Field]:
             }
         elif name == "status":
             field["constraints"] = {"required": True, "enum": STATUSES}
-        elif name == "value":
+        elif name in ("value", "consistent"):
             hulls = [s.domain for s in plan.statistics]
             field["constraints"] = {
                 "required": True,

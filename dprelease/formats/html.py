@@ -88,9 +88,16 @@ class Released:
     """One row of the tidy table."""
 
     value: float
-    lower: float
-    upper: float
+    lower: float | None
+    upper: float | None
     status: str
+    consistent: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval, or the value alone where there is none."""
+        none = self.lower is None or self.upper is None
+        return (self.value, self.value) if none else (self.lower or 0.0, self.upper or 0.0)
 
     @property
     def weak(self) -> bool:
@@ -98,7 +105,7 @@ class Released:
 
     @property
     def point(self) -> Point:
-        return Point(self.value, self.lower, self.upper, self.weak)
+        return Point(self.value, *self.ends, self.weak)
 
 
 Columns = Mapping[tuple[tuple[str, ...], str], Released]
@@ -115,11 +122,11 @@ def _released(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns:
     groups = zip(*columns, strict=True) if keys else [()] * table.num_rows
     parts = [
         table.column(at[name]).to_pylist()
-        for name in ("statistic", "value", "lower", "upper", "status")
+        for name in ("statistic", "value", "lower", "upper", "status", "consistent")
     ]
     return {
-        (tuple(group), name): Released(value, lower, upper, status)
-        for group, name, value, lower, upper, status in zip(groups, *parts, strict=True)
+        (tuple(group), name): Released(value, lower, upper, status, fitted)
+        for group, name, value, lower, upper, status, fitted in zip(groups, *parts, strict=True)
     }
 
 
@@ -190,7 +197,7 @@ def _section(
 ) -> dict[str, Any]:
     grid = [[released[key, column] for column in statistic.columns] for key in keys]
     flat = [r for row in grid for r in row]
-    spread = [(r.upper - r.lower) / 4 for r in flat if not r.weak]
+    spread = [(r.ends[1] - r.ends[0]) / 4 for r in flat if not r.weak and block.has_interval]
     # The plan's error is at a public guess of the group size; small groups are often worse.
     errors = [median(spread)] if spread else []
     if statistic.expected_error is not None and loss == "absolute":
@@ -223,6 +230,8 @@ def _section(
         "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak),
         "bars": _histograms(grid, rows) if many else (),
         "error_text": statistic.error_text,
+        "error_words": loss_text(loss) if block.has_interval else "error",
+        "interval": block.has_interval,
         "mechanism": mechanism_words(statistic.mechanism),
         "sensitivity": statistic.sensitivity,
         "step": _end(statistic.step, statistic.step),
@@ -246,6 +255,7 @@ def _section(
         "remark": statistic.remark,
         "weak": sum(r.weak for r in flat),
         "at_bound": sum(r.status == "at_bound" for r in flat),
+        "moved": sum(r.consistent != r.value for r in flat),
     }
 
 
@@ -281,7 +291,7 @@ def _histograms(
     """Return (key, picture, largest value) per group; each group has its own vertical scale."""
     pictures = []
     for row, texts in zip(grid[:PLOT_LIMIT], rows, strict=False):
-        top = max((max(r.value, r.upper) for r in row if not r.weak), default=0.0)
+        top = max((max(r.value, r.ends[1]) for r in row if not r.weak), default=0.0)
         largest = max(range(len(row)), key=lambda i: row[i].value)
         points = [r.point for r in row]
         pictures.append((texts["key"], bars(points, top), texts["cells"][largest].value))
@@ -290,7 +300,8 @@ def _histograms(
 
 def _cell(row: Released, decimals: int) -> Cell:
     status = WEAK.get(row.status, "at bound" if row.status == "at_bound" else "")
-    value, lower, upper = (reading_text(x, decimals) for x in (row.value, row.lower, row.upper))
+    value = reading_text(row.value, decimals)
+    lower, upper = ("–" if x is None else reading_text(x, decimals) for x in (row.lower, row.upper))
     return Cell(value, lower, upper, status, row.weak)
 
 

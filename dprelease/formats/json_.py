@@ -42,6 +42,7 @@ def build_manifest(
     *,
     software: Mapping[str, str],
     budget: Mapping[str, str] | None = None,
+    scheduled: str | None = None,
 ) -> dict[str, Any]:
     """Return the manifest as JSON data.
 
@@ -49,6 +50,8 @@ def build_manifest(
         files: name -> bytes of every other file of the release; `{}` while they are being made.
         software: name -> version.
         budget: `{"spent": "p/q", "total": "p/q"}` in epsilon, as of this release's ledger entry.
+        scheduled: the instant the period is due, `2013-02-06T11:00:00Z`: of the calendar, never of
+            the clock, so that a late run gives the same bytes.
     """
     plan, receipt = noised.plan, noised.receipt
     anchored = receipt.ledger is not None
@@ -56,6 +59,7 @@ def build_manifest(
         "dprelease": VERSION,
         "pipeline": receipt.pipeline,
         "period": receipt.period,
+        "scheduled": scheduled,
         "dataset": receipt.dataset,
         "guarantee": {
             "statement": plan.guarantee,

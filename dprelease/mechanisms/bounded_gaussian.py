@@ -22,7 +22,7 @@ Units    scale, sensitivity, locations: the domain's unit; epsilon in nats. On a
 Sources  [BG] Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy"; exact losses
          and zCDP: `mechanisms.md` section 3 and `semantics.md` section 5 of the design.
 Limits   finite domains. float64; what is drawn is `on_grid(step)`, certified exactly, a law of its
-         own to which the GDP statement does not carry over. delta on boxes is an upper bound.
+         own to which the GDP statement does not carry over.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ from dprelease.mechanisms.bounded_gaussian_cost import (
 )
 from dprelease.mechanisms.bounded_gaussian_scale import Reach, chen_hale_scale, exact_scale
 from dprelease.mechanisms.bounded_gaussian_table import BoundedGaussianLaw
+from dprelease.mechanisms.bounded_gaussian_wide import BoundedGaussianWideLaw
 from dprelease.mechanisms.bounded_laplace_table import EPSILON_FLOOR, POINT_LIMIT
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
@@ -180,12 +181,15 @@ class BoundedGaussian:
         return self._reach(sensitivity).loss(sides_of(self.domain), self.scales)
 
     def delta(self, *, epsilon: object, sensitivity: object) -> float:
-        """Return the hockey-stick divergence at `epsilon`, worst over hull answers.
+        """Return the hockey-stick divergence at `epsilon`, worst over admissible answers.
 
-        Exact for one coordinate; for a box of intervals, the Gaussian-DP curve: an upper bound.
+        Exact for one coordinate (answers in gaps only count if `answers="hull"`). For a box the
+        joint divergence, rounded up by at most about 0.1 %; for an l2 sensitivity on three or more
+        sides the Gaussian-DP curve, an upper bound that can be several times too large.
 
         Raises:
-            ArgumentError: a box with gaps whose loss exceeds `epsilon` (DPR634).
+            ArgumentError: an l2 sensitivity on three or more sides, some with gaps, whose loss
+                exceeds `epsilon` (DPR634).
         """
         budget = float(positive(epsilon, "epsilon", allow_zero=True))
         return worst_delta(sides_of(self.domain), self.scales, self._reach(sensitivity), budget)
@@ -269,23 +273,32 @@ class BoundedGaussian:
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return the certified table, or nothing where only a linear loss is admissible.
+        """Return the certified table, on wide grids the closed form; nothing for splits.
 
         Raises:
-            ArgumentError: spikes are forbidden, and the grid is too fine (DPR622) or epsilon too
-                small (DPR626).
+            ArgumentError: spikes are forbidden, and epsilon is too small (DPR626) or the gaps of
+                a wide grid are too wide (DPR627).
         """
         # The loss is concave in the shift: splits over coordinates would add up to more.
         # A single allowed value needs no noise; other families serve it.
         steps = request.allowed.hull_steps
-        tabulates = 0 < steps < POINT_LIMIT and request.epsilon >= EPSILON_FLOOR
-        if request.splits or (request.spikes and not tabulates):
+        small = steps == 0 or request.epsilon < EPSILON_FLOOR
+        if request.splits or (request.spikes and small):
             return []
-        return [BoundedGaussianLaw.calibrate(request)]
+        if steps < POINT_LIMIT:
+            return [BoundedGaussianLaw.calibrate(request)]
+        try:
+            return [BoundedGaussianWideLaw.calibrate(request)]
+        except ArgumentError:
+            if request.spikes:  # there are other families
+                return []
+            raise
 
     @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
-        """Rebuild the table law."""
+        """Rebuild the table, or the closed form."""
+        if value.get("form") == "wide":
+            return BoundedGaussianWideLaw.from_json(value)
         return BoundedGaussianLaw.from_json(value)
 
     def _product(self, curve: Any, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms.bounded_gaussian_loss import Side, domain_pairs
+from dprelease.mechanisms.bounded_gaussian_loss import Side, domain_pairs, domain_runs
 from dprelease.mechanisms.bounded_gaussian_scale import Reach, SideList
 from dprelease.numeric import positive
 from dprelease.schema.domain import Box, Domain
@@ -111,7 +111,12 @@ def reach_of(domain: Domain | Box, sides: SideList, shift: Sensitivity, answers:
             fix='use answers="hull"',
             code="DPR634",
         )
-    return Reach(pairs=tuple((float(s), float(t - s)) for s, t in pairs))
+    full = max(t - s for s, t in pairs)
+    runs = domain_runs(only, shift) if full == shift else []
+    return Reach(
+        pairs=tuple((float(s), float(t - s)) for s, t in pairs),
+        runs=tuple((float(a), float(b)) for a, b in runs),
+    )
 
 
 def check_chen_hale(

@@ -8,7 +8,8 @@ maximised over the reach (greedily: the dearest sides first).
 
 Units    the domain's unit; rho, epsilon in nats.
 Sources  `semantics.md` section 5.2 and `mechanisms.md` section 3 of the design.
-Limits   float64, rounded up by 2**-50. For boxes delta is the Gaussian curve: an upper bound.
+Limits   float64, rounded up by 2**-50. delta: `bounded_gaussian_joint.py`; for an l2 ball on three or
+         more sides, the Gaussian curve, an upper bound.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from __future__ import annotations
 import math
 
 from dprelease.errors import ArgumentError
+from dprelease.mechanisms.bounded_gaussian_joint import ball_delta, box_delta
 from dprelease.mechanisms.bounded_gaussian_scale import Reach, SideList, delta_scale
 from dprelease.mechanisms.normal_pieces import gaussian_delta
 
 __all__ = ["gdp_cost", "relaxed_scale", "worst_delta", "zcdp_cost"]
 
 _UP = 1 + 2.0**-50
+_JOINT = 2.0**-16
+"""Relative tolerance of scales on boxes: below the joint divergence's own."""
 
 
 def zcdp_cost(sides: SideList, scales: tuple[float, ...], reach: Reach) -> float:
@@ -66,12 +70,27 @@ def gdp_cost(sides: SideList, scales: tuple[float, ...], reach: Reach) -> float:
 
 
 def worst_delta(sides: SideList, scales: tuple[float, ...], reach: Reach, epsilon: float) -> float:
-    """Return the divergence at `epsilon`; DPR634 for a box with gaps whose loss exceeds it."""
+    """Return the divergence at `epsilon`.
+
+    Raises:
+        ArgumentError: an l2 ball on three or more sides, some with gaps, whose loss exceeds
+            `epsilon` (DPR634).
+    """
+    if reach.pairs is not None:
+        return sides[0].domain_hockey(reach.pairs, reach.runs, scales[0], epsilon)
     if len(sides) == 1:
         return sides[0].worst_hockey(_distance(reach, sides), scales[0], epsilon)
     if reach.loss(sides, scales) <= epsilon:
         return 0.0
-    return gaussian_delta(gdp_cost(sides, scales, reach), epsilon)
+    if reach.each is not None:
+        found = box_delta(sides, reach.shifts(sides), scales, epsilon)
+    elif len(sides) == 2:
+        found = ball_delta(sides, scales, float(reach.radius or 0.0), epsilon)
+    else:
+        return gaussian_delta(gdp_cost(sides, scales, reach), epsilon)
+    if not all(side.is_interval for side in sides):
+        return found
+    return min(found, gaussian_delta(gdp_cost(sides, scales, reach), epsilon))
 
 
 def relaxed_scale(
@@ -83,10 +102,12 @@ def relaxed_scale(
     pure: float,
 ) -> float:
     """Return the scale for (epsilon, delta), at most `pure`."""
-    distance = _distance(reach, sides) if len(sides) == 1 else gdp_cost(sides, ratios, reach)
+    one = len(sides) == 1
+    plain = math.sqrt(_quadratic(sides, [r**-2.0 for r in ratios], reach))
+    distance = _distance(reach, sides) if one else plain
     goal = delta * (1 - 1e-9)
 
     def holds(scale: float) -> bool:
         return worst_delta(sides, tuple(scale * r for r in ratios), reach, epsilon) <= goal
 
-    return delta_scale(holds, distance, epsilon, delta, pure)
+    return delta_scale(holds, distance, epsilon, delta, pure, 1e-11 if one else _JOINT)

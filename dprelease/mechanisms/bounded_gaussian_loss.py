@@ -37,7 +37,7 @@ from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.normal_pieces import NormalNodes, normal_nodes
 from dprelease.schema.domain import Domain
 
-__all__ = ["Side", "domain_pairs", "highest"]
+__all__ = ["Side", "domain_pairs", "domain_runs", "highest"]
 
 _DIRECT = 1.5  # largest k (top - bottom) for the expm1 form; beyond it, logarithms are exact enough
 
@@ -151,18 +151,49 @@ class Side:
 
     def worst_hockey(self, shift: float, scale: float, epsilon: float) -> float:
         """Return the worst divergence over hull answers at most `shift` <= width apart."""
-        best = 0.0
-        for side in (self,) if self.is_interval else (self, self.mirror):
-            ends = [*side.low[:, 0].tolist(), *side.high[:, 0].tolist()]
-            last = max(side.highest - shift, side.lowest)
-            marks = {side.lowest, last, *ends, *(e - shift for e in ends)}
-            marks = {m for m in marks if side.lowest <= m <= last}
+        last = max(self.highest - shift, self.lowest)
+        best = self.highest_hockey(self.lowest, last, shift, scale, epsilon)
+        if self.is_interval:
+            return best
+        other = self.mirror.highest_hockey(
+            -self.highest, -shift - self.lowest, shift, scale, epsilon
+        )
+        return max(best, other)
 
-            def curve(start: FloatArray, at: Side = side) -> FloatArray:
-                return at.hockey(start, shift, scale, epsilon)
+    def domain_hockey(
+        self,
+        pairs: tuple[tuple[float, float], ...],
+        runs: tuple[tuple[float, float], ...],
+        scale: float,
+        epsilon: float,
+    ) -> float:
+        """Return the worst divergence over answers inside the domain, in both directions.
 
-            best = max(best, highest(curve, sorted(marks)))
+        `pairs` are (start, shift); `runs` are (first start, last start) of pairs that are both
+        allowed, apart by the largest shift of `pairs`.
+        """
+        best, full = 0.0, max(c for _, c in pairs)
+        for side, sign in ((self, 1), (self.mirror, -1)):
+            for start, shift in pairs:
+                at = start if sign > 0 else -start - shift
+                found = side.hockey(np.array([at]), shift, scale, epsilon)
+                best = max(best, float(found[0]))
+            for first, last in runs:
+                ends = (first, last) if sign > 0 else (-last - full, -first - full)
+                best = max(best, side.highest_hockey(*ends, full, scale, epsilon))
         return best
+
+    def highest_hockey(
+        self, first: float, last: float, shift: float, scale: float, epsilon: float
+    ) -> float:
+        """Return the largest divergence for starts in [first, last]."""
+        ends = [*self.low[:, 0].tolist(), *self.high[:, 0].tolist()]
+        marks = {first, max(first, last), *ends, *(e - shift for e in ends)}
+
+        def curve(start: FloatArray) -> FloatArray:
+            return self.hockey(start, shift, scale, epsilon)
+
+        return highest(curve, sorted(m for m in marks if first <= m <= max(first, last)))
 
 
 def domain_pairs(domain: Domain, shift: Fraction) -> list[tuple[Fraction, Fraction]]:
@@ -177,6 +208,17 @@ def domain_pairs(domain: Domain, shift: Fraction) -> list[tuple[Fraction, Fracti
     pairs = [(s, t) for s, t in _rising_pairs(pieces, shift) if s < t]
     pairs += [(-t, -s) for s, t in _rising_pairs(flipped, shift) if s < t]
     return sorted(set(pairs))
+
+
+def domain_runs(domain: Domain, shift: Fraction) -> list[tuple[Fraction, Fraction]]:
+    """Return the runs of s' for which both s' and s' + shift are allowed.
+
+    A pair of allowed answers lies within one of `domain_pairs` or is a pair of these runs: any
+    other can be lengthened at one end without leaving the domain, and longer is worse.
+    """
+    pieces = [(Fraction(a), Fraction(b)) for a, b in domain.exact_pieces]
+    both = [(max(a, c - shift), min(b, d - shift)) for a, b in pieces for c, d in pieces]
+    return sorted((low, high) for low, high in both if low <= high)
 
 
 def _rising_pairs(

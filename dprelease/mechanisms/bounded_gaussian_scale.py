@@ -22,8 +22,7 @@ within the budget, and the scale that is returned is one that was evaluated.
 Units    the domain's unit; nats.
 Sources  Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy", Theorems 2.4 and
          3.4 and Algorithm 2, corrected as above; `mechanisms.md` sections 3 and 7 of the design.
-Limits   at most 10 sides with gaps under an l2 sensitivity. For boxes, delta comes from the
-         Gaussian-DP curve, an upper bound.
+Limits   at most 10 sides with gaps under an l2 sensitivity.
 """
 
 from __future__ import annotations
@@ -65,11 +64,13 @@ class Reach:
         radius: an l2 sensitivity, or None.
         each: per-coordinate sensitivities, or None.
         pairs: for one coordinate with answers inside the domain only: (start, shift) pairs.
+        runs: with `pairs`: (first, last) starts of allowed pairs at the largest shift.
     """
 
     radius: float | None = None
     each: tuple[float, ...] | None = None
     pairs: tuple[tuple[float, float], ...] | None = None
+    runs: tuple[tuple[float, float], ...] = ()
 
     def shifts(self, sides: SideList) -> tuple[float, ...]:
         """Return the per-coordinate shifts of a reach that is not an l2 ball."""
@@ -293,11 +294,17 @@ def chen_hale_scale(sides: SideList, radius: float, epsilon: float) -> float:
 
 
 def delta_scale(
-    holds: Callable[[float], bool], distance: float, epsilon: float, delta: float, pure: float
+    holds: Callable[[float], bool],
+    distance: float,
+    epsilon: float,
+    delta: float,
+    pure: float,
+    tolerance: float = 1e-11,
 ) -> float:
     """Return a verified scale, at most `pure`, for which `holds` (divergence within delta).
 
-    `distance` is the largest shift in scales of 1: the Gaussian-DP scale starts the search.
+    `distance` is the largest shift in scales of 1: the Gaussian-DP scale starts the search, which
+    ends at a relative `tolerance`.
     """
     high = min(pure, distance / gaussian_mu(epsilon, delta))
     while not holds(high) and high < pure:
@@ -305,7 +312,7 @@ def delta_scale(
     low = high / 2
     while low > 1e-12 * pure and holds(low):
         low, high = low / 2, low
-    while high - low > 1e-11 * high:
+    while high - low > tolerance * high:
         middle = math.sqrt(low * high)
         if holds(middle):
             high = middle

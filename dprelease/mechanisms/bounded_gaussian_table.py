@@ -13,7 +13,14 @@ Privacy. The certificate is `symmetric_table.worst_ratio`: all hull pairs at all
 reach = min(shift, hull), answers inside gaps included, from the integers alone. That the loss
 grows with the distance, as it does for the exact Gaussian, is not assumed of the rounded table.
 
-Units    grid steps; epsilon in nats.
+zCDP. `symmetric_table.range_rho` holds for any table. On one run there is more: for real alpha let
+f(alpha) = log sum P^alpha P'^(1 - alpha). f vanishes at 0 and 1 and f'' is the variance of the loss under
+weights W[|y - q|]^alpha W[|y - q'|]^(1 - alpha), so D_alpha <= (alpha / 2) max f''. If log W differs from the
+Gaussian's exponent by at most kappa, those weights are within e^(+-2 alpha kappa) of an exact Gaussian's on
+the run, whose variance is at most e^rate / (2 rate) (`bounded_gaussian_wide.py`), and the loss is within
+2 kappa of a linear one. Only alpha up to epsilon / rho counts: D_alpha <= epsilon beyond.
+
+Units    grid steps; epsilon and rho in nats.
 Sources  Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy"; calibration and
          certificate: `mechanisms.md` sections 3 and 6 of the design.
 Limits   at most 2**18 hull points. For one purely private scalar other laws are more accurate.
@@ -40,11 +47,16 @@ from dprelease.mechanisms.law import (
     GridRequest,
     IntArray,
     Loss,
-    allowed_from_json,
     certify_ratio,
+    law_fields,
+    read_fields,
 )
-from dprelease.mechanisms.symmetric_table import SymmetricTable, top_bits, worst_ratio
-from dprelease.numeric import fraction_from_json, fraction_to_json
+from dprelease.mechanisms.symmetric_table import (
+    SymmetricTable,
+    range_rho,
+    top_bits,
+    worst_ratio,
+)
 from dprelease.schema.domain import GridSet
 
 __all__ = ["BoundedGaussianLaw", "decay_of"]
@@ -110,6 +122,15 @@ class BoundedGaussianLaw:
     def certificate(self) -> Certificate:
         return _certificate(self)
 
+    @property
+    def rho_upper(self) -> Fraction:
+        """The law is rho-zCDP for this rho, rounded up; on one run about reach^2 / 2 scale^2."""
+        reach = GridRequest(self.allowed, self.shift, self.epsilon).reach
+        bounds = [range_rho(self.table, reach)]
+        if len(self.allowed.runs) == 1 and 0 < self.p < 2**_BITS:
+            bounds.append(_gaussian_rho(self, reach))
+        return min(bounds)
+
     def certify(self) -> Certificate:
         """Recompute the proof from scratch: build the table, check every pair."""
         reach = GridRequest(self.allowed, self.shift, self.epsilon).reach
@@ -142,24 +163,17 @@ class BoundedGaussianLaw:
 
     def to_json(self) -> dict[str, Any]:
         """Return all integers of the law."""
-        return {
-            "family": self.family,
-            "allowed": [list(run) for run in self.allowed.runs],
-            "shift": self.shift,
-            "epsilon": fraction_to_json(self.epsilon),
-            "loss": self.loss,
-            "p": str(self.p),
-        }
+        return law_fields(self, self.loss) | {"p": str(self.p)}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> BoundedGaussianLaw:
-        allowed, p = allowed_from_json(value["allowed"]), int(value["p"])
-        if not 0 < p <= 2**_BITS or value["loss"] not in ("absolute", "squared"):
-            raise ValueError("p or loss")
+        """Rebuild the law; KeyError, TypeError or ValueError if a number is missing or wrong."""
+        p = int(value["p"])
+        if not 0 < p <= 2**_BITS:
+            raise ValueError("p")
+        allowed, shift, epsilon, loss = read_fields(value)
         check_size(allowed)
-        return cls(
-            allowed, int(value["shift"]), fraction_from_json(value["epsilon"]), value["loss"], p
-        )
+        return cls(allowed, shift, epsilon, loss, p)
 
     def describe(self) -> str:
         """Return one line for a plan."""
@@ -176,6 +190,21 @@ def _rate(p: int) -> float:
     """Return 1 / scale^2."""
     rate: float = -math.log1p(-float(Fraction(2**_BITS - p, 2**_BITS)))
     return rate
+
+
+def _gaussian_rho(law: BoundedGaussianLaw, reach: int) -> Fraction:
+    """Return the interval's bound, widened by what rounding W can change; see the module."""
+    rate = _rate(law.p) / 2
+    weights = law.table.weights.astype(np.float64)
+    d = np.arange(weights.size, dtype=np.float64)
+    exponent = rate * d * d
+    off = np.log(weights / weights[0]) + exponent
+    kappa = float(np.abs(off).max()) + 2.0**-44 * (1 + float(exponent[-1]))
+    plain = rate * reach**2 * math.exp(rate)
+    most = float(law.certificate.epsilon_upper) / plain + 1  # the largest alpha that counts
+    drift = min(2 * kappa * most, 300.0)
+    spread = 2 * rate * reach * math.sqrt(math.exp(rate) / (2 * rate)) * math.exp(drift)
+    return Fraction((spread + 2 * kappa) ** 2 / 2 * (1 + 2.0**-40))
 
 
 def _proposal(request: GridRequest) -> float:

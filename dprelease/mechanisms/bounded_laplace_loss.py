@@ -11,8 +11,8 @@ the result is then verified and widened while the evaluated loss exceeds epsilon
 
 Units    the domain's unit; nats.
 Sources  `mechanisms.md` section 1 of the design (proved there); [BL], [TNL] as in the parent.
-Limits   float64. Hull pairs: piece ends and 51 nodes per smooth stretch, refined by golden
-         section; "worst pair at full distance" for delta is observed, not proved.
+Limits   float64. Hull pairs: piece ends and 51 nodes per smooth stretch, refined by
+         zooming in; places of delta are found by search, in `bounded_laplace_delta.py`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.bounded_laplace_delta import full_runs, hockey
 from dprelease.mechanisms.bounded_laplace_pairs import Ends, Pairs, around, log_ratio
 from dprelease.mechanisms.bounded_laplace_search import smallest_scale, widen
 from dprelease.mechanisms.truncation import segments
@@ -37,6 +38,7 @@ __all__ = ["LossView", "bounded_laplace_scale", "interval_loss", "piece_mass"]
 
 _TARGET = 1 - 2.0**-43
 _NODES = 65
+_ZOOM, _ROUNDS = 17, 7  # seven rounds of an eighth each: 5e-7 of a stretch
 
 
 def interval_loss(rate: FloatArray, shift: FloatArray, width: FloatArray) -> FloatArray:
@@ -228,8 +230,16 @@ class LossView:
         if self.answers == "domain" and not self._one_interval():
             ends = Ends.of(self.domain)
             first, second = ends.floats(ends.inside(Fraction(shift)))
-            both = self._hockey(first, second, scale, epsilon)
-            return float(np.max(both))
+            worst = float(np.max(self._hockey(first, second, scale, epsilon)))
+            # Inside a run of pairs at full distance the worst place is often no end.
+            kinks = self._starts(float(shift), scale)
+            for first_start, last_start in full_runs(self.domain, Fraction(shift)):
+                low = max(first_start, float(kinks[0]))
+                high = min(last_start, float(kinks[-1]))
+                inner = {low, high, *(m for m in kinks.tolist() if low < m < high)}
+                curve = self._curve(float(shift), scale, epsilon)
+                worst = max(worst, _maximum(curve, np.array(sorted(inner)))[0])
+            return worst
         if self._one_interval() and self.domain.hull == (-math.inf, math.inf):
             return max(0.0, -math.expm1((epsilon - shift / scale) / 2))
         return _maximum(self._curve(reach, scale, epsilon), self._starts(reach, scale))[0]
@@ -249,35 +259,8 @@ class LossView:
         return curve
 
     def _hockey(self, q: FloatArray, other: FloatArray, scale: float, epsilon: float) -> FloatArray:
-        """Return the divergence of each pair, the larger of its two directions; q <= other.
-
-        log p_q - log p_other falls in x from z/b + log(C'/C) to -z/b + log(C'/C), linearly
-        between the two locations, so the set where it exceeds epsilon is a half-line.
-        """
-        ratio = self._log_ratio(q, other, scale)
-        out = np.zeros(q.size)
-        for sign in (1.0, -1.0):
-            cut = epsilon - sign * ratio
-            edge = np.where(
-                np.abs(cut) * scale >= other - q,
-                np.where(cut > 0, q if sign > 0 else other, other if sign > 0 else q),
-                (q + other - sign * scale * cut) / 2,
-            )
-            inner = self._below(q, edge, scale), self._below(other, edge, scale)
-            mine, theirs = inner if sign > 0 else (1 - inner[1], 1 - inner[0])
-            gain = np.where(
-                cut * scale >= other - q, 0.0, mine - math.exp(min(epsilon, 700)) * theirs
-            )
-            out = np.maximum(out, gain)
-        return out
-
-    def _below(self, q: FloatArray, x: FloatArray, scale: float) -> FloatArray:
-        near = segments(self.domain, q, scale).nearest
-        total, below = np.zeros(q.size), np.zeros(q.size)
-        for a, c in self.domain.pieces:
-            total += piece_mass(q, near, a, np.full(q.size, c), scale)
-            below += piece_mass(q, near, a, np.clip(x, a, c), scale)
-        return below / total
+        """Return the divergence of each pair, the larger of its two directions; q <= other."""
+        return hockey(self.domain, q, other, scale, epsilon, self._log_ratio(q, other, scale))
 
     def delta_scale(self, shift: float, epsilon: float, delta: float, pure: float) -> float:
         """Return a verified scale below `pure` with divergence at most `delta`."""
@@ -302,27 +285,31 @@ def _losses(ends: Ends, pairs: Pairs, scale: float | FloatArray) -> FloatArray:
 
 
 def _worst(ends: Ends, smooth: list[tuple[Pairs, float]], scale: float) -> tuple[float, Pairs]:
-    """Return the largest loss over hull pairs and its pair: nodes, then golden section."""
+    """Return the largest loss over hull pairs and its pair: nodes, then zooming in."""
     values = [_losses(ends, nodes, scale) for nodes, _ in smooth]
     tops = [int(np.argmax(v)) for v in values]
     k = max(range(len(smooth)), key=lambda i: float(values[i][tops[i]]))
     best, pair = float(values[k][tops[k]]), smooth[k][0].take(tops[k])
     starts = [nodes.take(top) for (nodes, _), top in zip(smooth, tops, strict=True)]
     steps = [around(top, nodes.offset.size) for (nodes, _), top in zip(smooth, tops, strict=True)]
-    both = Pairs.of(starts + starts)
-    centre, size = both.offset[: len(starts)], np.array([length for _, length in smooth])
+    tops_only = Pairs.of(starts)
+    centre, size = tops_only.offset, np.array([length for _, length in smooth])
     low = centre - size * np.array([before for before, _ in steps])
     high = centre + size * np.array([after for _, after in steps])
-    ratio = (math.sqrt(5) - 1) / 2
-    for _ in range(30):
-        x, y = high - ratio * (high - low), low + ratio * (high - low)
-        tried = Pairs(both.anchor, np.concatenate([x, y]), both.distance)
-        found = _losses(ends, tried, scale)
+    # Few wide rounds, not golden section: a call costs more than its elements.
+    share = np.linspace(0, 1, _ZOOM)[:, None]
+    anchor, distance = np.tile(tops_only.anchor, _ZOOM), np.tile(tops_only.distance, _ZOOM)
+    rows = np.arange(centre.size)
+    for _ in range(_ROUNDS):
+        tried = low + (high - low) * share
+        pairs = Pairs(anchor, tried.ravel(), distance)
+        found = _losses(ends, pairs, scale)
         top = int(np.argmax(found))
         if found[top] > best:
-            best, pair = float(found[top]), tried.take(top)
-        up = found[: x.size] > found[x.size :]
-        low, high = np.where(up, low, x), np.where(up, y, high)
+            best, pair = float(found[top]), pairs.take(top)
+        at = found.reshape(tried.shape).argmax(axis=0)
+        low = tried[np.maximum(at - 1, 0), rows]
+        high = tried[np.minimum(at + 1, _ZOOM - 1), rows]
     return best, pair
 
 

@@ -32,7 +32,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError, InternalError
@@ -42,17 +41,15 @@ from dprelease.mechanisms.law import (
     GridRequest,
     IntArray,
     Loss,
-    allowed_from_json,
     certify_ratio,
-    choose_answers,
+    law_fields,
+    read_fields,
 )
-from dprelease.mechanisms.sampling import uniform_each
-from dprelease.numeric import fraction_from_json, fraction_to_json
+from dprelease.mechanisms.symmetric_table import SymmetricTable, masses, range_rho, top_bits
 from dprelease.schema.domain import GridSet
 
 __all__ = ["EPSILON_FLOOR", "POINT_LIMIT", "BoundedLaplaceLaw", "check_size", "tabulates"]
 
-FloatArray = npt.NDArray[np.float64]
 POINT_LIMIT = 2**18
 _BITS = 60
 _WORK = 256
@@ -111,13 +108,24 @@ class BoundedLaplaceLaw:
         return _scale(self.p)
 
     @property
+    def table(self) -> SymmetricTable:
+        """The weights, rebuilt from `p`."""
+        return _table(self.allowed, self.p)
+
+    @property
     def certificate(self) -> Certificate:
         return _certificate(self)
+
+    @property
+    def rho_upper(self) -> Fraction:
+        """The law is rho-zCDP for this rho: eighth of the squared range of its losses."""
+        reach = GridRequest(self.allowed, self.shift, self.epsilon).reach
+        return range_rho(self.table, reach)
 
     def certify(self) -> Certificate:
         """Recompute the proof from scratch: build the table, check every pair."""
         reach = GridRequest(self.allowed, self.shift, self.epsilon).reach
-        top, z = _top(self.allowed), _mass(self.allowed, self.p)
+        top, z = top_bits(self.allowed), self.table.mass
         if self.allowed.hull_steps == 0:
             # One possible answer and one output: nothing can be told apart.
             ratio = Fraction(1)
@@ -140,69 +148,15 @@ class BoundedLaplaceLaw:
 
     def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
         """Return one exact draw per clamped answer, an allowed point; shape `(groups,)`."""
-        low = self.allowed.lower
-        q = np.clip(answers, low, self.allowed.upper)
-        head = _head(self.allowed, self.p)
-        left = uniform_each(_mass(self.allowed, self.p)[q - low], bits)
-        out = np.full(q.size, self.allowed.lower, dtype=np.int64)
-        todo = np.ones(q.size, dtype=bool)
-        # Allowed points in a fixed order: per run, those right of q, then those left of it.
-        for a, b in self.allowed.runs:
-            for sign in (1, -1):
-                near = np.maximum(a - q, 0) if sign > 0 else np.maximum(q - b, 1)
-                far = (b - q if sign > 0 else q - a) + 1
-                far = np.maximum(far, near)
-                mass = head[far] - head[near]
-                here = np.flatnonzero(todo & (left < mass))
-                goal = left[here] + head[near[here]]
-                out[here] = q[here] + sign * (np.searchsorted(head, goal, side="right") - 1)
-                todo[here] = False
-                left = left - mass
-        return out
+        return self.table.draw(answers, bits)
 
     def finish(self, raw: IntArray) -> IntArray:
         """Return `raw`: every draw is allowed already."""
         return raw
 
     def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
-        """Return {q in hull: P_q(Y >= y) and P_q(Y <= y) are both at least (1 - level) / 2}.
-
-        By bisection over q, for all groups at once; empty sets become the nearer end.
-        """
-        if not 0 < level < 1:
-            raise ArgumentError(
-                "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
-            )
-        alpha = (1 - level) / 2 * (1 - 1e-6)
-        y = np.clip(raw, self.allowed.lower, self.allowed.upper)
-        lows = self._bisect(y, lambda q: 1 - self._below(q, y - 1) >= alpha)
-        mirror = self._bisect(
-            y, lambda q: self._below(self.allowed.lower + self.allowed.upper - q, y) >= alpha
-        )
-        highs = self.allowed.lower + self.allowed.upper - mirror
-        return np.minimum(lows, highs), np.maximum(lows, highs)
-
-    def _bisect(self, y: IntArray, holds: Any) -> IntArray:
-        """Return the smallest hull point where `holds` (monotone in q), else the upper end."""
-        low = np.full(y.shape, self.allowed.lower, dtype=np.int64)
-        high = np.full(y.shape, self.allowed.upper, dtype=np.int64)
-        for _ in range(self.allowed.hull_steps.bit_length()):
-            middle = (low + high) // 2
-            good = holds(middle)
-            high = np.where(good, middle, high)
-            low = np.where(good, low, np.minimum(middle + 1, high))
-        return high
-
-    def _below(self, q: IntArray, y: IntArray) -> FloatArray:
-        """Return P_q(Y <= y)."""
-        head = _head(self.allowed, self.p)
-        total = np.zeros(q.shape, dtype=np.int64)
-        for a, b in self.allowed.runs:
-            end = np.minimum(y, b)
-            part = _run_mass(head, q, a, np.maximum(end, a))
-            total += np.where(end >= a, part, 0)
-        out: FloatArray = total / _mass(self.allowed, self.p)[q - self.allowed.lower]
-        return out
+        """Return a confidence interval per clamped answer (DPR625 for a bad level)."""
+        return self.table.interval(raw, level)
 
     def expected_error(self) -> ExpectedError:
         """Return the error over answers uniform on the hull (a subset of them if it is large)."""
@@ -210,33 +164,21 @@ class BoundedLaplaceLaw:
 
     def pmf(self, answer: int) -> dict[int, Any]:
         """Return {output: exact probability}, Fractions that sum to 1."""
-        q = min(max(answer, self.allowed.lower), self.allowed.upper)
-        weights = _weights(self.p, self.allowed.hull_steps, _top(self.allowed))
-        total = int(_mass(self.allowed, self.p)[q - self.allowed.lower])
-        points = self.allowed.points().tolist()
-        return {y: Fraction(int(weights[abs(y - q)]), total) for y in points}
+        return dict(self.table.pmf(answer))
 
     def to_json(self) -> dict[str, Any]:
         """Return all integers of the law."""
-        return {
-            "family": self.family,
-            "allowed": [list(run) for run in self.allowed.runs],
-            "shift": self.shift,
-            "epsilon": fraction_to_json(self.epsilon),
-            "loss": self.loss,
-            "p": self.p,
-        }
+        return law_fields(self, self.loss) | {"p": self.p}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> BoundedLaplaceLaw:
-        allowed = allowed_from_json(value["allowed"])
+        """Rebuild the law; KeyError, TypeError or ValueError if a number is missing or wrong."""
         p = int(value["p"])
-        if not 0 < p <= 2**_BITS or value["loss"] not in ("absolute", "squared"):
-            raise ValueError("p or loss")
+        if not 0 < p <= 2**_BITS:
+            raise ValueError("p")
+        allowed, shift, epsilon, loss = read_fields(value)
         check_size(allowed)
-        return cls(
-            allowed, int(value["shift"]), fraction_from_json(value["epsilon"]), value["loss"], p
-        )
+        return cls(allowed, shift, epsilon, loss, p)
 
     def describe(self) -> str:
         """Return one line for a plan."""
@@ -263,50 +205,16 @@ def _scale(p: int) -> float:
     return math.inf if p == 2**_BITS else -1 / math.log(p / 2**_BITS)
 
 
-def _top(allowed: GridSet) -> int:
-    """Sums over the hull stay below 2**62."""
-    return 61 - (allowed.hull_steps + 1).bit_length()
-
-
 @lru_cache(maxsize=8)
-def _weights(p: int, hull_steps: int, top: int) -> IntArray:
-    out = np.ones(hull_steps + 1, dtype=np.int64)
-    w, up = 1 << top, (1 << _BITS) - 1
-    for d in range(hull_steps + 1):
+def _table(allowed: GridSet, p: int) -> SymmetricTable:
+    out = np.ones(allowed.hull_steps + 1, dtype=np.int64)
+    w, up = 1 << top_bits(allowed), (1 << _BITS) - 1
+    for d in range(out.size):
         out[d] = w
         if w == 1:
             break
         w = (w * p + up) >> _BITS
-    out.setflags(write=False)
-    return out
-
-
-@lru_cache(maxsize=8)
-def _head(allowed: GridSet, p: int) -> IntArray:
-    """head[k] = W[0] + ... + W[k - 1]."""
-    weights = _weights(p, allowed.hull_steps, _top(allowed))
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(weights)])
-
-
-def _run_mass(head: npt.NDArray[Any], q: IntArray, a: Any, b: Any) -> npt.NDArray[Any]:
-    """Return the sum of W[|y - q|] over y = a .. b, per q."""
-    right = head[np.maximum(b - q, -1) + 1] - head[np.maximum(a - q, 0)]
-    left = head[np.maximum(q - a, 0) + 1] - head[np.maximum(q - b, 1)]
-    return np.where(b >= q, right, 0) + np.where(a < q, left, 0)
-
-
-@lru_cache(maxsize=8)
-def _mass(allowed: GridSet, p: int) -> IntArray:
-    """Return Z(q) for every hull point q, exact."""
-    return _masses(allowed, _head(allowed, p)).astype(np.int64)
-
-
-def _masses(allowed: GridSet, head: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    q = np.arange(allowed.lower, allowed.upper + 1, dtype=np.int64)
-    total = np.zeros(q.size, dtype=head.dtype)
-    for a, b in allowed.runs:
-        total = total + _run_mass(head, q, a, b)
-    return total
+    return SymmetricTable.of(allowed, out)
 
 
 def _decay_upper(p: int, reach: int) -> Fraction:
@@ -341,7 +249,7 @@ class FloatLoss:
             return 0.0
         weights = np.exp(-self._distances / scale)
         head = np.concatenate([[0.0], np.cumsum(weights)])
-        z = np.log(np.maximum(_masses(self.allowed, head), 1e-300))
+        z = np.log(np.maximum(masses(self.allowed, head), 1e-300))
         return self.reach / scale + float(np.max(np.abs(z[self.reach :] - z[: -self.reach])))
 
     def smallest_scale(self, epsilon: float) -> float:
@@ -367,13 +275,4 @@ def _certificate(law: BoundedLaplaceLaw) -> Certificate:
 
 @lru_cache(maxsize=64)
 def _expected_error(law: BoundedLaplaceLaw) -> ExpectedError:
-    answers, share = choose_answers(law.allowed, 65 if law.allowed.hull_steps < 2**14 else 17)
-    weights = _weights(law.p, law.allowed.hull_steps, _top(law.allowed))
-    points = law.allowed.points()
-    errors = np.empty(answers.size)
-    for i, q in enumerate(answers):
-        gap = np.abs(points - q)
-        mass = weights[gap].astype(np.float64)
-        cost = gap.astype(np.float64) if law.loss == "absolute" else gap.astype(np.float64) ** 2
-        errors[i] = float((cost * mass).sum() / mass.sum())
-    return ExpectedError(float(errors @ share), float(errors.max()))
+    return law.table.expected_error(law.loss)

@@ -49,9 +49,10 @@ from dprelease.mechanisms.law import (
     GridRequest,
     IntArray,
     Loss,
-    allowed_from_json,
     certify_ratio,
     choose_answers,
+    law_fields,
+    read_fields,
 )
 from dprelease.numeric import exp_lower, exp_upper, fraction_from_json, fraction_to_json
 from dprelease.schema.domain import GridSet
@@ -110,6 +111,12 @@ class BoundedLaplaceWideLaw:
     @property
     def certificate(self) -> Certificate:
         return _certificate(self)
+
+    @property
+    def rho_upper(self) -> Fraction:
+        """The law is rho-zCDP for this rho: losses of a pair span 2 rate reach, squared over 8."""
+        reach = GridRequest(self.allowed, self.shift, self.epsilon).reach
+        return (self.rate * reach) ** 2 / 2
 
     def certify(self) -> Certificate:
         """Recompute the proof from the runs, the rate and the shift alone."""
@@ -192,30 +199,14 @@ class BoundedLaplaceWideLaw:
 
     def to_json(self) -> dict[str, Any]:
         """Return all exact numbers of the law."""
-        return {
-            "family": self.family,
-            "form": "wide",
-            "allowed": [[str(a), str(b)] for a, b in self.allowed.runs],
-            "shift": str(self.shift),
-            "epsilon": fraction_to_json(self.epsilon),
-            "loss": self.loss,
-            "rate": fraction_to_json(self.rate),
-        }
+        return law_fields(self, self.loss, wide=True) | {"rate": fraction_to_json(self.rate)}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> BoundedLaplaceWideLaw:
+        """Rebuild the law; KeyError, TypeError or ValueError if a number is missing or wrong."""
         rate = fraction_from_json(value["rate"])
         DiscreteLaplaceNoise(rate)
-        if value["loss"] not in ("absolute", "squared"):
-            raise ValueError("loss")
-        runs = [[int(a), int(b)] for a, b in value["allowed"]]
-        return cls(
-            allowed_from_json(runs),
-            int(value["shift"]),
-            fraction_from_json(value["epsilon"]),
-            value["loss"],
-            rate,
-        )
+        return cls(*read_fields(value), rate)
 
     def describe(self) -> str:
         """Return one line for a plan."""

@@ -157,6 +157,22 @@ class ScoreLaw:
         out: IntArray = weights[np.minimum(apart, np.uint64(weights.size - 1)).astype(np.int64)]
         return out
 
+    def reach(self, level: float) -> int:
+        """Return k: the chosen score is at most k above the best one with probability `level`.
+
+        Holds for all scores: at most candidates - 1 have a weight of w[k + 1] or less, and the
+        best one has w[0], so P(more than k) <= (candidates - 1) w[k + 1] / w[0].
+        """
+        weights = _weights(self.p, self.candidates)
+        share = (self.candidates - 1) * weights[1:].astype(np.float64) / float(weights[0])
+        # Falling; past the table's end the last weight stands for all, a mass below 2**-20.
+        return int(np.searchsorted(-share, level - 1, side="left"))
+
+    @property
+    def rate(self) -> float:
+        """Nats per score step."""
+        return -math.log(self.p / 2**_BITS)
+
     def to_json(self) -> dict[str, Any]:
         """Return all integers of the law."""
         return {
@@ -182,8 +198,7 @@ class ScoreLaw:
 
     def describe(self) -> str:
         """Return one line for a plan."""
-        rate = -math.log(self.p / 2**_BITS)
-        return f"{self.family} (rate {rate:.6g} per score step, {self.candidates} candidates)"
+        return f"{self.family} (rate {self.rate:.6g} per score step, {self.candidates} candidates)"
 
 
 @lru_cache(maxsize=16)

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from dprelease import registry
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError, ConfigError
-from dprelease.numeric import exp_lower, fraction_to_json
+from dprelease.numeric import exp_lower, fraction_from_json, fraction_to_json
 from dprelease.schema.domain import GridSet
 
 __all__ = [
@@ -44,8 +44,11 @@ __all__ = [
     "certify_ratio",
     "choose_answers",
     "grid_laws",
+    "law_fields",
     "law_from_json",
     "log_upper",
+    "read_fields",
+    "rho_upper",
 ]
 
 IntArray = npt.NDArray[np.int64]
@@ -249,12 +252,39 @@ def law_from_json(value: dict[str, Any]) -> GridLaw:
         ) from None
 
 
-def allowed_from_json(runs: list[list[int]]) -> GridSet:
+def allowed_from_json(runs: list[list[Any]]) -> GridSet:
     """Return the grid set stored as `[[low, high], ...]`; ValueError if it is not one."""
     pairs = [(int(low), int(high)) for low, high in runs]
     if not pairs or any(low > high for low, high in pairs):
         raise ValueError("allowed")
     return GridSet.from_runs(pairs)
+
+
+def law_fields(law: GridLaw, loss: Loss, *, wide: bool = False) -> dict[str, Any]:
+    """Return what every truncated law stores of its request; `wide`: integers as text."""
+    text: Any = str if wide else int
+    return {
+        "family": law.family,
+        "allowed": [[text(a), text(b)] for a, b in law.allowed.runs],
+        "shift": text(law.shift),
+        "epsilon": fraction_to_json(law.epsilon),
+        "loss": loss,
+    } | ({"form": "wide"} if wide else {})
+
+
+def read_fields(value: dict[str, Any]) -> tuple[GridSet, int, Fraction, Loss]:
+    """Return (allowed, shift, epsilon, loss) from `law_fields`; ValueError for an unknown loss."""
+    if value["loss"] not in ("absolute", "squared"):
+        raise ValueError("loss")
+    allowed = allowed_from_json(value["allowed"])
+    return allowed, int(value["shift"]), fraction_from_json(value["epsilon"]), value["loss"]
+
+
+def rho_upper(law: GridLaw) -> Fraction:
+    """Return a rho for which the law is rho-zCDP: its own proof, or epsilon^2 / 2."""
+    pure = law.certificate.epsilon_upper**2 / 2
+    own: Fraction | None = getattr(law, "rho_upper", None)
+    return pure if own is None else min(pure, own)
 
 
 def log_upper(ratio: Fraction) -> Fraction:

@@ -17,13 +17,15 @@ Limits   running time depends on the bits drawn (rejection). A source that never
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck, uniform_below
 from dprelease.mechanisms.law import IntArray
 
-__all__ = ["bernoulli", "bernoulli_exp", "geometric_e", "uniform_each", "words"]
+__all__ = ["bernoulli", "bernoulli_exp", "exp_coin", "geometric_e", "uniform_each", "words"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -60,10 +62,19 @@ def bernoulli_exp(u: IntArray, t: int, bits: RandomBits) -> BoolArray:
     The k-th trial succeeds with probability u/(t k), drawn as two coins (u/t and 1/k) so that
     no product leaves int64. The number of trials is odd with probability e^(-u/t).
     """
-    out = np.zeros(u.size, dtype=bool)
-    active = np.arange(u.size)
+    return exp_coin(lambda at: uniform_below(t, at.size, bits) < u[at], u.size, bits)
+
+
+def exp_coin(flip: Callable[[IntArray], BoolArray], count: int, bits: RandomBits) -> BoolArray:
+    """Return `count` coins, True with probability exactly e^-x for coins `flip` of probability x.
+
+    `flip(at)` returns one fresh coin per index in `at`. Products of probabilities are coins flipped
+    together, so x never has to be a number that fits anywhere.
+    """
+    out = np.zeros(count, dtype=bool)
+    active = np.arange(count)
     for k in range(1, ROUND_LIMIT):
-        again = uniform_below(t, active.size, bits) < u[active]
+        again = flip(active)
         if k > 1:
             # `== k - 1`, not `== 0`: a source stuck at zero then ends, at the answer "no".
             hits = np.flatnonzero(again)

@@ -14,7 +14,10 @@ the mirror image. All k <= reach are covered, in blocks [k1, k2] of growing size
 A_k2, and Z(q + k) <= its maximum over the block. k = reach is a block of its own, so the bound is
 exact where the loss is largest.
 
-Units    grid steps.
+A pair whose losses span a range of at most r is r^2 / 8 zCDP (`range_rho`): the second derivative
+in alpha of (alpha - 1) D_alpha is a variance of the loss, at most r^2 / 4, and it vanishes at 0 and 1.
+
+Units    grid steps; losses and rho in nats.
 Sources  elementary; certificate over all hull pairs: `mechanisms.md` section 6 of the design.
 Limits   float64 quotients, widened by 2**-48: more than their five roundings can err.
 """
@@ -24,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +38,10 @@ from dprelease.mechanisms.law import ExpectedError, IntArray, Loss, choose_answe
 from dprelease.mechanisms.sampling import uniform_each
 from dprelease.schema.domain import GridSet
 
-__all__ = ["SymmetricTable", "loss_curve", "top_bits", "worst_ratio"]
+__all__ = ["SymmetricTable", "loss_curve", "masses", "range_rho", "top_bits", "worst_ratio"]
 
 FloatArray = npt.NDArray[np.float64]
+Number = TypeVar("Number", np.int64, np.float64)
 _SLACK = 1 + Fraction(1, 2**48)
 
 
@@ -64,10 +69,7 @@ class SymmetricTable:
         ):
             raise InternalError("a weight table is malformed")
         head = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(weights)])
-        q = np.arange(allowed.lower, allowed.upper + 1, dtype=np.int64)
-        mass = np.zeros(q.size, dtype=np.int64)
-        for a, b in allowed.runs:
-            mass += _run_mass(head, q, np.int64(a), np.full(q.size, b))
+        mass = masses(allowed, head)
         for array in (weights, head, mass):
             array.setflags(write=False)
         return cls(allowed, weights, head, mass)
@@ -152,11 +154,22 @@ class SymmetricTable:
         return {y: Fraction(int(self.weights[abs(y - q)]), total) for y in points}
 
 
-def _run_mass(head: IntArray, q: IntArray, a: np.int64, b: IntArray) -> IntArray:
+def masses(allowed: GridSet, head: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Return Z(q) for every hull point q from prefix sums, of integers (exact) or of floats."""
+    q = np.arange(allowed.lower, allowed.upper + 1, dtype=np.int64)
+    total = np.zeros(q.size, dtype=head.dtype)
+    for a, b in allowed.runs:
+        total += _run_mass(head, q, np.int64(a), np.full(q.size, b))
+    return total
+
+
+def _run_mass(
+    head: npt.NDArray[Number], q: IntArray, a: np.int64, b: IntArray
+) -> npt.NDArray[Number]:
     """Return the sum of W[|y - q|] over y = a .. b, per q."""
     right = head[np.maximum(b - q, -1) + 1] - head[np.maximum(a - q, 0)]
     left = head[np.maximum(q - a, 0) + 1] - head[np.maximum(q - b, 1)]
-    out: IntArray = np.where(b >= q, right, 0) + np.where(a < q, left, 0)
+    out: npt.NDArray[Number] = np.where(b >= q, right, 0) + np.where(a < q, left, 0)
     return out
 
 
@@ -198,6 +211,25 @@ def _window(mass: FloatArray, size: int) -> FloatArray:
     while width < size:
         window, width = np.maximum(window[:-width], window[width:]), 2 * width
     return window
+
+
+def range_rho(table: SymmetricTable, reach: int) -> Fraction:
+    """Return eighth of the square of the widest range of losses within `reach`, rounded up.
+
+    The largest loss of a pair plus the largest of the pair reversed; normalisers cancel. Distances
+    go in blocks as in `worst_ratio`.
+    """
+    hull = table.weights.size - 1
+    log = np.log(table.weights.astype(np.float64))
+    last, size, widest = min(reach, hull), 1, 0.0
+    while last >= 1:
+        first = last - size + 1
+        starts = np.arange(hull - first + 1)
+        up = np.maximum.accumulate(log[starts] - log[np.minimum(starts + last, hull)])
+        widest = max(widest, float((up + up[::-1]).max()))
+        last = first - 1
+        size = min(2 * size, max(last, 1))
+    return (Fraction(widest) + Fraction(1, 2**46)) ** 2 / 8
 
 
 def loss_curve(table: SymmetricTable, reach: int) -> FloatArray:

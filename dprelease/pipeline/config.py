@@ -16,10 +16,11 @@ from typing import NoReturn
 
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import plain
-from dprelease.pipeline.models import PipelineModel, SourceModel
+from dprelease.pipeline.models import SOURCES, PipelineModel, SourceModel, TableModel
 from dprelease.pipeline.period import Every, zone
 from dprelease.pipeline.secret_reference import SecretReference
 from dprelease.query.merge import merge_release
+from dprelease.query.view import View, parse_view
 from dprelease.schema.column import Kind
 from dprelease.schema.faults import checked
 from dprelease.schema.load import load_schema
@@ -51,12 +52,15 @@ class SourceConfig:
         path: absolute path or pattern (parquet, csv, arrow), or the DuckDB file.
         table: table name (duckdb, postgres, spark).
         dsn: reference to the connection string (postgres).
+        view: what `tables` are read through (kind view): a name of the view -> its source.
     """
 
     kind: str
     path: str | None = None
     table: str | None = None
     dsn: SecretReference | None = None
+    view: View | None = None
+    tables: Mapping[str, SourceConfig] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ class BudgetConfig:
     dataset: str
     epsilon: Fraction
     delta: Fraction = Fraction(0)
+    composition: str = "basic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
     return PipelineConfig(
         name=model.name,
         origin=document.marks.at(),
-        source=reader.source(model.source, model.engine),
+        source=reader.source(model.source, model.engine, release.allow),
         schema=schema,
         release=release,
         budget=reader.budget(model),
@@ -180,12 +185,67 @@ class _Reader:
                 code="DPR142",
             )
 
-    def source(self, model: SourceModel, engine: str) -> SourceConfig:
-        given = [kind for kind in type(model).model_fields if getattr(model, kind) is not None]
+    def source(self, model: SourceModel, engine: str, allow: tuple[str, ...]) -> SourceConfig:
+        given = [kind for kind in SOURCES if getattr(model, kind) is not None]
+        if model.view is None:
+            for key in ("tables", "public_tables"):
+                if getattr(model, key):
+                    self._fail(
+                        f"`{key}` belongs to a view",
+                        "source",
+                        key,
+                        fix="add `view: SELECT …`, or name one source",
+                        code="DPR140",
+                    )
+            return self._table(model, engine, "source")
+        if given or not model.tables or engine == "spark":
+            self._fail(
+                "a view reads declared tables",
+                "source",
+                "view",
+                fix="`source: {view: SELECT …, tables: {visits: {parquet: …}}, public_tables: {…}}`",
+                code="DPR140",
+            )
+        twice = next((n for n in model.public_tables if n in model.tables), None)
+        if twice is not None:
+            self._fail(
+                f"`{twice}` is both private and public",
+                "source",
+                "public_tables",
+                fix="give one of the tables another name",
+                code="DPR140",
+            )
+        for name, table in model.public_tables.items():
+            if table.postgres is not None or table.spark is not None:
+                self._fail(
+                    "a public table is a file",
+                    "source",
+                    "public_tables",
+                    name,
+                    fix="parquet, csv, arrow or duckdb",
+                    code="DPR140",
+                )
+        tables = {
+            name: self._table(table, engine, "source", group, name)
+            for group in ("tables", "public_tables")
+            for name, table in getattr(model, group).items()
+        }
+        view = parse_view(
+            model.view,
+            private=model.tables,
+            public=model.public_tables,
+            allow=allow,
+            origin=self.marks.at("source", "view"),
+        )
+        used = {name: table for name, table in tables.items() if name in view.tables}
+        return SourceConfig("view", view=view, tables=used)
+
+    def _table(self, model: TableModel, engine: str, *place: str) -> SourceConfig:
+        given = [kind for kind in SOURCES if getattr(model, kind) is not None]
         if len(given) != 1:
             self._fail(
                 f"a source has exactly one kind, not {len(given)}",
-                "source",
+                *place,
                 fix="e.g. `source: {parquet: ../data/visits.parquet}`",
                 code="DPR140",
             )
@@ -193,21 +253,21 @@ class _Reader:
         if (kind == "spark") != (engine == "spark"):
             self._fail(
                 f"the source `{kind}` does not fit the engine `{engine}`",
-                "engine" if engine == "spark" else "source",
+                *(("engine",) if engine == "spark" else place),
                 fix="use `engine: spark` with `source: {spark: {table: …}}`",
                 code="DPR140",
             )
-        where = self.marks.at("source", kind)
+        where = self.marks.at(*place, kind)
         inside = {"base": self.folder, "root": self.root, "origin": where}
         if model.duckdb is not None:
-            database = self.path(model.duckdb.database, "source", kind, "database")
+            database = self.path(model.duckdb.database, *place, kind, "database")
             return SourceConfig(kind, path=str(database), table=model.duckdb.table)
         if model.postgres is not None:
             dsn = SecretReference(
                 model.postgres.dsn,
                 base=self.folder,
                 root=self.root,
-                origin=self.marks.at("source", kind, "dsn"),
+                origin=self.marks.at(*place, kind, "dsn"),
             )
             return SourceConfig(kind, table=model.postgres.table, dsn=dsn)
         if model.spark is not None:
@@ -276,7 +336,7 @@ class _Reader:
                 code="DPR145",
             )
         ledger = self.path(budget.ledger, "budget", "ledger")
-        return BudgetConfig(ledger, budget.dataset, budget.epsilon, delta)
+        return BudgetConfig(ledger, budget.dataset, budget.epsilon, delta, budget.composition)
 
     def publish(self, model: PipelineModel) -> PublishConfig:
         publish = model.publish

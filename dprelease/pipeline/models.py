@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from dprelease.schema.models import Identifier, Number, ReleaseModel, Strict, Text, fault
+from dprelease.schema.models import Identifier, Number, ReleaseModel, Sql, Strict, Text, fault
 
-__all__ = ["SOURCES", "PipelineModel", "SourceModel"]
+__all__ = ["SOURCES", "PipelineModel", "SourceModel", "TableModel"]
 
 SOURCES = ("parquet", "csv", "arrow", "duckdb", "postgres", "spark")
 
@@ -33,8 +33,8 @@ class SparkModel(Strict):
     table: Text = Field(description="Name of the table.")
 
 
-class SourceModel(Strict):
-    """Where the rows are: exactly one kind."""
+class TableModel(Strict):
+    """Where one table's rows are: exactly one kind."""
 
     parquet: Text | None = Field(None, description="Path or pattern of Parquet files.")
     csv: Text | None = Field(None, description="Path or pattern of CSV files with a header.")
@@ -42,6 +42,18 @@ class SourceModel(Strict):
     duckdb: DuckDBModel | None = Field(None, description="A table of a DuckDB file.")
     postgres: PostgresModel | None = Field(None, description="A Postgres table.")
     spark: SparkModel | None = Field(None, description="A Spark table.")
+
+
+class SourceModel(TableModel):
+    """Where the rows are: exactly one kind, or a view of declared tables."""
+
+    view: Sql | None = Field(
+        None, description="One SELECT: rows of a private table, each beside public ones."
+    )
+    tables: dict[Text, TableModel] = Field({}, description="Private tables of the view, by name.")
+    public_tables: dict[Text, TableModel] = Field(
+        {}, description="Public tables of the view, by name."
+    )
 
 
 class PeriodModel(Strict):
@@ -60,6 +72,9 @@ class BudgetModel(Strict):
     dataset: Identifier = Field(description="The dataset whose budget is charged.")
     epsilon: Number = Field(description="The dataset's whole budget, in nats.")
     delta: Number = Field(0, description="The dataset's whole delta.")
+    composition: Literal["basic", "zcdp"] = Field(
+        "basic", description="How releases add up; zcdp needs a delta."
+    )
 
 
 def _formats(value: object) -> object:

@@ -16,12 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.engines.source import Source, as_source, duckdb_table, file_source
+from dprelease.engines.source import (
+    Source,
+    as_source,
+    duckdb_table,
+    file_source,
+    postgres_table,
+    tables_source,
+)
 from dprelease.errors import BudgetError, ConfigError, LedgerError, SourceError
 from dprelease.noised import Receipt
 from dprelease.numeric import plain
 from dprelease.pipeline import stages
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
+from dprelease.pipeline.due import due_at, instant_text
 from dprelease.pipeline.period import check_period_name, parse_period
 from dprelease.pipeline.stages import Progress, Request
 from dprelease.planning.model import ReleasePlan
@@ -77,7 +85,13 @@ def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleaseP
         # Any period's plan costs the same: the window is public and prices nothing.
         start, end = parse_period(period or _EXAMPLES[every], every, config.period.timezone)
         window = (config.period.column, start, end)
-    return stages.plan_release(config.schema, config.release, window=window, origin=config.origin)
+    return stages.plan_release(
+        config.schema,
+        config.release,
+        window=window,
+        origin=config.origin,
+        view=config.source.view,
+    )
 
 
 def run(
@@ -101,6 +115,7 @@ def run(
     tell = progress or _quiet
     name = _period_name(config, period)
     folder_for(config.publish.to, config.name, name)
+    due = due_at(config, name)
     plan = plan_pipeline(config, name if config.period else None)
     tell("plan", plan.guarantee)
     request = Request(_open_ledger(config), Key(config.budget.dataset, config.name, name))
@@ -121,11 +136,21 @@ def run(
             raise stages.withhold(request, verdict)
         tell("validate", str(verdict))
         budget = stages.spent_at(request.ledger, request.key, receipt.seq or 0)
-        made = stages.bundle(noised, verdict, config.publish.formats, budget=budget)
+        made = stages.bundle(
+            noised,
+            verdict,
+            config.publish.formats,
+            budget=budget,
+            scheduled=None if due is None else instant_text(due),
+        )
         _commit(request, made)
     files = request.ledger.files(request.key) or {}
-    folder = publish_files(config.publish.to, config.name, name, files)
+    folder = publish_files(config.publish.to, config.name, name, files, stamp=due)
     request.ledger.mark_published(request.key)
+    from dprelease.series.write import refresh_after_publication  # the page's library, jinja2
+
+    if problem := refresh_after_publication(folder.parent):
+        tell("index", problem)
     tell("publish", str(folder))
     return RunResult(folder, {n: len(b) for n, b in sorted(files.items())}, receipt, plan)
 
@@ -188,6 +213,7 @@ def init_ledger(config: PipelineConfig) -> Ledger:
         dataset=budget.dataset,
         epsilon=budget.epsilon,
         delta=budget.delta,
+        composition=budget.composition,
         adjacency=config.schema.adjacency.value,
         unit=json.dumps(unit_to_json(config.schema.unit)),
         anchors=[config.publish.to],
@@ -223,8 +249,14 @@ def open_source(source: SourceConfig) -> Source:
         return file_source(source.kind, source.path)  # type: ignore[arg-type]
     if source.kind == "arrow":
         return as_source(_arrow(str(source.path)))
+    if source.kind == "view":
+        named = {name: open_source(table) for name, table in source.tables.items()}
+        return tables_source(named)
     if source.kind == "duckdb":
         return duckdb_table(str(source.path), str(source.table))
+    if source.kind == "postgres":
+        assert source.dsn is not None
+        return postgres_table(source.dsn.reveal_to_source, str(source.table))
     raise SourceError(
         f"this version does not read from `{source.kind}`",
         fix="export the table to Parquet, or name a DuckDB file",

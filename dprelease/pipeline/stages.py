@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -34,6 +35,7 @@ from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
+from dprelease.query.view import View
 from dprelease.schema.table import ReleaseSpec, TableSchema
 from dprelease.schema.unit import describe, unit_to_json
 from dprelease.validate.rules import check
@@ -75,6 +77,8 @@ def plan_release(
     *,
     window: tuple[str, datetime, datetime] | None = None,
     origin: str = "release(...)",
+    table: str | None = None,
+    view: View | None = None,
 ) -> ReleasePlan:
     """Return the plan of the schema's default release with `overrides` merged over it.
 
@@ -84,8 +88,8 @@ def plan_release(
     if isinstance(overrides, ReleaseSpec):
         spec = overrides
     else:
-        spec = merge_release(schema, overrides, origin)
-    return make_plan(resolve(schema, spec, window=window))
+        spec = merge_release(schema, overrides, origin, table=table)
+    return make_plan(resolve(schema, spec, window=window, view=view))
 
 
 def engine_named(name: str) -> Any:
@@ -128,6 +132,7 @@ def charge(plan: ReleasePlan, request: Request) -> Receipt:
             ),
             epsilon=plan.epsilon,
             delta=plan.delta,
+            rho=execute.concentrated(plan) if ledger.composition(key.dataset) == "zcdp" else None,
         )
     )
     return Receipt(
@@ -214,6 +219,7 @@ def bundle(
     formats: Iterable[str] = FORMATS,
     *,
     budget: Mapping[str, str] | None = None,
+    scheduled: str | None = None,
 ) -> dict[str, bytes]:
     """Return every file of the publication folder, by name; deterministic.
 
@@ -223,7 +229,8 @@ def bundle(
     from dprelease.formats.json_ import build_manifest
     from dprelease.formats.json_ import write as write_manifest
 
-    wanted = tuple(dict.fromkeys((*formats, "datapackage")))  # the package lists the others: last
+    # the package lists the others: last
+    wanted = tuple(dict.fromkeys((*formats, "registry", "datapackage")))
     known = registry.names("formats")
     for name in wanted:
         if name not in known:
@@ -235,7 +242,9 @@ def bundle(
     files: dict[str, bytes] = {}
 
     def manifest() -> dict[str, Any]:
-        return build_manifest(noised, verdict, files, software=software(), budget=budget)
+        return build_manifest(
+            noised, verdict, files, software=software(), budget=budget, scheduled=scheduled
+        )
 
     for name in wanted:
         write: Any = registry.load("formats", name)
@@ -245,16 +254,19 @@ def bundle(
 
 def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, str]:
     """Return the dataset's spent and total epsilon as of entry `seq`, for the report."""
-    total = sum(
-        (e.entry.epsilon for e in ledger.entries(key.dataset) if e.anchor.seq <= seq), Fraction(0)
-    )
+    total = ledger.spent_at(key.dataset, seq)
     return {"spent": str(total), "total": str(ledger.budget(key.dataset).epsilon)}
+
+
+@cache
+def _versions() -> dict[str, str]:
+    names = ("dprelease", "duckdb", "numpy", "pandas", "pyarrow", "great-expectations")
+    return {"python": platform.python_version()} | {n: metadata.version(n) for n in names}
 
 
 def software() -> dict[str, str]:
     """Return the versions that made the release."""
-    names = ("dprelease", "duckdb", "numpy", "pandas", "pyarrow", "great-expectations")
-    return {"python": platform.python_version()} | {n: metadata.version(n) for n in names}
+    return dict(_versions())
 
 
 def _text(value: Fraction) -> str:

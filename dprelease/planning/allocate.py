@@ -1,7 +1,8 @@
 """How the budget is split: fixed shares first, the rest by the closed form.
 
 With absolute error c / epsilon_j per block, sum w_j c_j / epsilon_j is least at epsilon_j
-proportional to sqrt(w_j c_j); with squared error, at (w_j c_j^2)^(1/3) (semantics 5.6). c_j is the
+proportional to sqrt(w_j c_j); with squared error, at (w_j c_j^2)^(1/3) (semantics 5.6). Under zCDP
+the budget is rho and errors fall as its root: (w_j c_j)^(2/3) and c_j sqrt(w_j). c_j is the
 block's expected error relative to the width of its domain at an equal split, a public number, so
 that minutes and counts can be compared. Results are whole nano-units rounded down: their sum never
 exceeds the request.
@@ -10,12 +11,13 @@ exceeds the request.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal
 
 from dprelease.errors import PlanError
 from dprelease.numeric import NANO, plain
+from dprelease.planning.goals import too_little
 from dprelease.planning.layout import BlockLayout
 
 __all__ = ["allocate"]
@@ -26,20 +28,29 @@ def allocate(
     epsilon: Fraction,
     loss: Literal["absolute", "squared"],
     relative_error: Callable[[BlockLayout, Fraction], float],
+    *,
+    concentrated: bool = False,
+    needed: Mapping[int, Fraction] | None = None,
 ) -> tuple[Fraction, ...]:
     """Return each block's epsilon, in block order; public constants get 0.
 
     Args:
+        needed: amounts that are fixed beforehand, by the block's place (accuracy goals).
+        concentrated: `epsilon` and the results are amounts of rho; shares are parts of it.
         relative_error: prices one block at one epsilon, as a share of its domain's width.
 
     Raises:
-        PlanError: fixed shares exceed 1 or leave nothing for the others (DPR220), or a block
+        PlanError: `needed` is more than there is (DPR240), fixed shares exceed 1 or leave nothing for the others (DPR220), or a block
             would get nothing (DPR221).
     """
     shares = [_share(b) for b in blocks]
+    needed = needed or {}
+    shares = [None if i in needed else s for i, s in enumerate(shares)]
     fixed = sum((s for s in shares if s is not None), Fraction(0))
     free = [
-        i for i, (b, s) in enumerate(zip(blocks, shares, strict=True)) if s is None and not _constant(b)
+        i
+        for i, (b, s) in enumerate(zip(blocks, shares, strict=True))
+        if s is None and i not in needed and not _constant(b)
     ]
     if fixed > 1 or (fixed == 1 and free):
         without = ", ".join(blocks[i].name for i in free) or "the statistics"
@@ -54,7 +65,12 @@ def allocate(
         Fraction(0) if s is None or _constant(b) else s * epsilon
         for b, s in zip(blocks, shares, strict=True)
     ]
-    rest = (1 - fixed) * epsilon
+    for i, amount in needed.items():
+        out[i] = amount
+    asked = sum(needed.values(), Fraction(0))
+    rest = (1 - fixed) * epsilon - asked
+    if needed and (rest < 0 or (rest == 0 and free)):
+        raise too_little(asked + fixed * epsilon, epsilon, blocks)
     if len(free) == 1:
         out[free[0]] = rest
     elif free:
@@ -65,7 +81,10 @@ def allocate(
         for i in free:
             weight = float(sum(m.statistic.spec.weight for m in blocks[i].members))
             c = min(max(relative_error(blocks[i], even), 1e-12), 1.0)
-            root = math.sqrt(weight * c) if loss == "absolute" else math.cbrt(weight * c * c)
+            if concentrated:
+                root = (weight * c) ** (2 / 3) if loss == "absolute" else c * math.sqrt(weight)
+            else:
+                root = math.sqrt(weight * c) if loss == "absolute" else math.cbrt(weight * c * c)
             parts.append(Fraction(root))
         total = sum(parts, Fraction(0))  # exact, so that the quotients cannot sum to more than 1
         for i, part in zip(free, parts, strict=True):

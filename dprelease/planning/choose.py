@@ -23,9 +23,15 @@ from typing import Literal
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.mechanisms.discrete_laplace_noise import CellNoise
-from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
+from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.mechanisms.law import Criterion, GridLaw, GridRequest, grid_laws
+from dprelease.planning.box_draw import box_errors
+from dprelease.planning.choice_price import choice_error, rows_inside
+from dprelease.planning.choice_words import aim
 from dprelease.planning.draws import (
+    BoxDraw,
     CellDraw,
+    ChoiceDraw,
     ConstantDraw,
     Draw,
     MeanDraw,
@@ -35,11 +41,14 @@ from dprelease.planning.draws import (
 )
 from dprelease.planning.layout import WITHOUT_ATOMS, BlockLayout, Member
 from dprelease.planning.model import Option
+from dprelease.planning.pair_price import pair_error
 from dprelease.planning.price import cell_error
+from dprelease.planning.several import WAYS
+from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import Domain, GridSet
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Candidate", "best_step", "candidates"]
+__all__ = ["Candidate", "Loss", "best_step", "candidates", "rooted"]
 
 Loss = Literal["absolute", "squared"]
 _FINE = 1024
@@ -57,10 +66,32 @@ class Candidate:
     errors: tuple[float, ...]
     worst: tuple[float | None, ...]
 
+    def price(self, judge: Criterion) -> float:
+        """Return what the candidates of a block are ranked by, over all members.
+
+        Where an error does not depend on the answer, or its worst is not known, it is the average.
+        """
+        if judge == "average":
+            return sum(self.errors)
+        parts = zip(self.errors, self.worst, strict=True)
+        return sum(e if w is None else w for e, w in parts)
+
+    def moved(self, known: dict[Encoding, Sensitivity]) -> Sensitivity:
+        """Return the sensitivity among `known`, which are of the encodings before they were aimed.
+
+        A shifted target (min, max) moves by as much as the unshifted one: it is a public constant.
+        """
+        same = (self.encoding.key, self.encoding.per_row, self.encoding.per_swap)
+        return next(s for e, s in known.items() if (e.key, e.per_row, e.per_swap) == same)
+
     def option(self, member: int) -> Option:
-        note = "size first, then a truncated mean" if isinstance(self.draw, MeanDraw) else ""
+        note = WAYS.get(self.encoding.family, "")
+        if isinstance(self.draw, MeanDraw):
+            note = "size first, then a truncated mean"
         if isinstance(self.draw, ScalarDraw) and self.draw.touched > 1 and not self.draw.linear:
             note = f"epsilon split over {self.draw.touched} groups"
+        if isinstance(self.draw, ChoiceDraw):  # its errors rank the ways, they hold for no data
+            return Option(self.draw.mechanism, None, None, aim(self.encoding))
         return Option(self.draw.mechanism, self.errors[member], self.worst[member], note)
 
 
@@ -70,12 +101,14 @@ def candidates(
     loss: Loss,
     size: int,
     sensitivities: dict[Encoding, Sensitivity],
+    judge: Criterion = "average",
 ) -> list[Candidate]:
     """Return every admissible candidate of `block` at `epsilon`, best first.
 
     Args:
         size: public guess of rows per group (pricing only).
         sensitivities: of each encoding in `block.options`.
+        judge: by the error averaged over answers, or at the worst one.
 
     Raises:
         PlanError: none is admissible (DPR212), or the grid is too fine or misses the domain
@@ -85,10 +118,10 @@ def candidates(
     refusals: list[ArgumentError] = []
     for encoding in block.options:
         try:
-            found += _priced(block, encoding, epsilon, loss, size, sensitivities[encoding])
+            found += _priced(block, encoding, epsilon, loss, size, sensitivities[encoding], judge)
         except ArgumentError as refusal:  # counts only if no other encoding takes the block
             refusals.append(refusal)
-    ranked = sorted(found, key=lambda c: sum(c.errors))
+    ranked = sorted(found, key=lambda c: c.price(judge))
     while ranked and isinstance(ranked[0].draw, MeanDraw):
         try:
             ranked[0].draw.check_sizes()
@@ -111,13 +144,21 @@ def candidates(
         f"no admissible mechanism for {spec.text}",
         where=spec.origin,
         why="pins and `spikes: forbid` leave no law with a proof",
-        fix="allow spikes, or remove the `mechanism` pin",
+        fix="allow spikes, or remove the `mechanism` pin"
+        if spec.mechanism != "rectified_gaussian"
+        else "normal noise has no pure loss: declare e.g. `delta: 0.000001`, or remove the pin",
         code="DPR212",
     )
 
 
 def _priced(
-    block: BlockLayout, encoding: Encoding, epsilon: Fraction, loss: Loss, size: int, s: Sensitivity
+    block: BlockLayout,
+    encoding: Encoding,
+    epsilon: Fraction,
+    loss: Loss,
+    size: int,
+    s: Sensitivity,
+    judge: Criterion,
 ) -> list[Candidate]:
     """Return the candidates of one encoding; ArgumentError if its laws cannot be built."""
     match encoding.family:
@@ -126,9 +167,15 @@ def _priced(
             free = (0.0,) * len(block.members)
             return [Candidate(encoding, draw, free, free)]
         case "scalar":
-            return _scalars(block, encoding, epsilon, loss, s)
+            return _scalars(block, encoding, epsilon, loss, s, judge)
         case "truncated_mean":
             return _means(block, encoding, epsilon, loss, size, s)
+        case "ranks":
+            return [_choice(encoding, epsilon, loss, size, s)]
+        case "graph_box":
+            return [_box(block, encoding, epsilon, loss, s)]
+        case _ if _pinned(block) == "rectified_gaussian":
+            return []  # normal noise has no pure loss; `planning.gaussian` prices it
         case _:
             return [_cells(block, encoding, epsilon, loss, size, s)]
 
@@ -141,7 +188,12 @@ def _pinned(block: BlockLayout) -> str | None:
 
 
 def _scalars(
-    block: BlockLayout, encoding: Encoding, epsilon: Fraction, loss: Loss, s: Sensitivity
+    block: BlockLayout,
+    encoding: Encoding,
+    epsilon: Fraction,
+    loss: Loss,
+    s: Sensitivity,
+    judge: Criterion,
 ) -> list[Candidate]:
     spikes = all(m.statistic.spec.spikes for m in block.members)
     domain = _scalar_domain(block, encoding)
@@ -155,7 +207,7 @@ def _scalars(
         ways.append((True, epsilon))
     for linear, each in ways:
         shift = steps_moved(s, encoding.pitch, step, linear=linear)
-        for law in _laws(allowed, shift, each, loss, spikes, linear):
+        for law in _laws(allowed, shift, each, loss, spikes, linear, judge):
             draw = ScalarDraw(
                 law=law,
                 linear=linear,
@@ -172,15 +224,15 @@ def _scalars(
                 Candidate(
                     encoding,
                     draw,
-                    tuple(_rooted(m, error.average * unit) for m in block.members),
-                    tuple(_rooted(m, error.worst * unit) for m in block.members),
+                    tuple(rooted(m, error.average * unit) for m in block.members),
+                    tuple(rooted(m, error.worst * unit) for m in block.members),
                 )
             )
     pin = _pinned(block)
     return [c for c in found if pin is None or c.draw.mechanism == pin]
 
 
-def _rooted(member: Member, error: float) -> float:
+def rooted(member: Member, error: float) -> float:
     """A standard deviation from a noisy variance: |sqrt(a) - sqrt(b)| <= sqrt(|a - b|).
 
     Squared, that is |a - b|, whose mean is at most the root of its mean square: a root both ways.
@@ -199,9 +251,15 @@ def _scalar_domain(block: BlockLayout, encoding: Encoding) -> Domain:
 
 
 def _laws(
-    allowed: GridSet, shift: int, epsilon: Fraction, loss: Loss, spikes: bool, linear: bool
+    allowed: GridSet,
+    shift: int,
+    epsilon: Fraction,
+    loss: Loss,
+    spikes: bool,
+    linear: bool,
+    judge: Criterion = "average",
 ) -> tuple[GridLaw, ...]:
-    return _cached_laws(GridRequest(allowed, max(1, shift), epsilon, loss, spikes, linear))
+    return _cached_laws(GridRequest(allowed, max(1, shift), epsilon, loss, spikes, linear, judge))
 
 
 @lru_cache(maxsize=4096)
@@ -248,17 +306,33 @@ def _cells(
     block: BlockLayout, encoding: Encoding, epsilon: Fraction, loss: Loss, size: int, s: Sensitivity
 ) -> Candidate:
     noise = CellNoise.calibrate(s.total, epsilon)
-    bins = encoding.family == "bins"
+    bins = encoding.family in ("bins", "laplacian")
+    priced = pair_error if encoding.axes else _single_error
     name = _pinned(block) or "discrete_laplace"
     draw = CellDraw(noise, len(encoding.cells), encoding.upper if bins else None, name)
     if bins:
         error = noise.mean_abs() if loss == "absolute" else noise.variance()
+        error *= float(encoding.pitch if loss == "absolute" else encoding.pitch**2)
         errors: tuple[float, ...] = (error,) * len(block.members)
     else:
         errors = tuple(
-            cell_error(m.aggregate, encoding, float(noise.scale), size, loss) for m in block.members
+            priced(m, encoding, float(noise.scale), size, loss) for m in block.members
         )
     return Candidate(encoding, draw, errors, (None,) * len(errors))
+
+
+def _box(
+    block: BlockLayout, encoding: Encoding, epsilon: Fraction, loss: Loss, s: Sensitivity
+) -> Candidate:
+    """Return one bounded Gaussian law over the members' domains, in the order of the cells."""
+    pitches = (encoding.pitch, *([Fraction(1)] * (len(block.members) - 1)))
+    draw = BoxDraw.calibrate([m.domain for m in block.members], pitches, s.each, epsilon)
+    errors = box_errors(draw, loss)
+    return Candidate(encoding, draw, tuple(e[0] for e in errors), tuple(e[1] for e in errors))
+
+
+def _single_error(member: Member, encoding: Encoding, scale: float, size: int, loss: Loss) -> float:
+    return cell_error(member.aggregate, encoding, scale, size, loss)
 
 
 def _means(
@@ -300,6 +374,22 @@ def _means(
     else:
         error = inner.average * float(step) ** 2 + off**2
     return [Candidate(encoding, draw, (error,), (None,))]
+
+
+def _choice(
+    encoding: Encoding, epsilon: Fraction, loss: Loss, size: int, s: Sensitivity
+) -> Candidate:
+    code = encoding.measures[0].code
+    assert isinstance(code, Fixed)
+    law = ScoreLaw.calibrate(len(code.grid), spread=s.total, epsilon=epsilon)
+    ((a, b, shift),) = encoding.weights
+    if a in (0, b) and shift:
+        shift = rows_inside(law.rate, law.candidates, size, (a, b), loss)
+        encoding = replace(encoding, weights=((a, b, shift),))
+    error = choice_error(law.rate, law.candidates, size, (a, b, shift), loss)
+    width = float(code.grid.hull_steps * code.step)
+    error *= width if loss == "absolute" else width * width
+    return Candidate(encoding, ChoiceDraw(law, code.grid, code.step), (error,), (None,))
 
 
 def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:

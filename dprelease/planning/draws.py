@@ -21,7 +21,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from dprelease.budget.composition import Proof
 from dprelease.mechanisms.discrete_laplace_noise import CellNoise
+from dprelease.planning.box_draw import BoxDraw
 from dprelease.planning.cell_draws import (
     RAW_LIMIT,
     CellDraw,
@@ -32,21 +34,46 @@ from dprelease.planning.cell_draws import (
     scalar_from_json,
     steps_moved,
 )
+from dprelease.planning.choice_draw import ChoiceDraw, choice_from_json
+from dprelease.planning.gaussian_draw import GaussianDraw, gaussian_from_json
 from dprelease.planning.mean_draw import MeanDraw, mean_reach
 from dprelease.schema.domain import GridSet
+from dprelease.sensitivity import Sensitivity
 
 __all__ = [
     "RAW_LIMIT",
+    "BoxDraw",
     "CellDraw",
+    "ChoiceDraw",
     "ConstantDraw",
     "Draw",
+    "GaussianDraw",
     "MeanDraw",
     "Objects",
     "ScalarDraw",
     "draw_from_json",
     "mean_reach",
+    "proof",
     "steps_moved",
 ]
+
+
+def proof(draw: Draw, sensitivity: Sensitivity) -> Proof:
+    """Return what is proved about a whole block, recomputed from scratch.
+
+    A law charged per touched group is that many independent pure losses (each group is drawn by
+    itself, and one unit moves at most `touched` of them), which composition may use; every other
+    pure block is one loss, a Gaussian block one rho.
+
+    Raises:
+        InternalError: it claims too little (DPR901).
+    """
+    if isinstance(draw, GaussianDraw):
+        return Proof(rho=draw.rho(sensitivity))
+    total = draw.certify(sensitivity)
+    if isinstance(draw, ScalarDraw) and not draw.linear:
+        return Proof(pure=(total / draw.touched,) * draw.touched)
+    return Proof(pure=(total,) if total else ())
 
 
 def draw_from_json(value: Mapping[str, Any]) -> Draw:
@@ -64,6 +91,12 @@ def draw_from_json(value: Mapping[str, Any]) -> Draw:
                 None if upper is None else int(upper),
                 value["mechanism"],
             )
+        case "gaussian":
+            return gaussian_from_json(value)
+        case "box":
+            return BoxDraw.from_json(value["law"])
+        case "choice":
+            return choice_from_json(value)
         case _:
             return MeanDraw(
                 size=scalar_from_json(value["size"]),

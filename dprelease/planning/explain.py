@@ -15,9 +15,15 @@ from dprelease.planning.model import Option, PlannedStatistic, ReleasePlan
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["HEADERS", "html", "renderable", "rows", "text"]
+__all__ = ["HEADERS", "INTERVALS", "html", "renderable", "rows", "text"]
 
 HEADERS = ("statistic", "domain", "sensitivity", "mechanism", "runner-up", "ε", "expected error")
+
+INTERVALS = (
+    "95 % intervals are for the statistic of these bounded, clamped data: the noise is in them, "
+    "sampling error and the bias of bounding and clamping are not"
+)
+"""What the published intervals cover, in one line."""
 
 
 def rows(plan: ReleasePlan) -> list[tuple[str, ...]]:
@@ -63,6 +69,7 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     groups = f"{len(plan.keys):,} public groups by {', '.join(plan.by)}" if plan.by else "one group"
     where = f", where {plan.where} (makes the number of rows private)" if plan.where else ""
     yield f"{groups}{where}; no row was read; plan {plan.hash[:12]}"
+    yield INTERVALS
     yield from plan.notes
 
 

@@ -1,7 +1,8 @@
 """Which blocks are drawn: statistics that share cells share a block and its budget.
 
 The mean, variance and standard deviation of one column come from one set of Bernstein cells; a
-mean alone prefers two sums. Declared and induced output domains are intersected here, pins and
+mean alone prefers two sums. Covariance and correlation of two columns come from one tensor, and so
+do the moments of either column if no null leaves a row out: only then are they over the same rows. Declared and induced output domains are intersected here, pins and
 `spikes: forbid` filter the encodings, and what has no proved form is refused with the nearest
 forms that have one.
 """
@@ -9,19 +10,25 @@ forms that have one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dprelease import registry
 from dprelease.aggregates.base import Aggregate, aggregate_named
 from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.aggregates.graph import graph_box
 from dprelease.errors import PlanError
+from dprelease.query.bounded import Fixed
 from dprelease.query.spec import Query, Statistic
 from dprelease.schema.domain import Domain
 
 __all__ = ["WITHOUT_ATOMS", "BlockLayout", "Member", "layout"]
 
-_CELLS = ("two_sums", "bernstein2", "bins")
+_CELLS = ("two_sums", "bernstein2", "bins", "soft_table", "tensor", "pairs", "spectrum", "matrix", "laplacian")
+_JOINT = ("bernstein2", "tensor")
+"""Families that hold more than one statistic: whoever can be computed from one that is drawn
+anyway, is."""
+_MOMENTS = ("mean", "variance", "std")
 WITHOUT_ATOMS = ("bounded_laplace", "reflected_laplace", "bounded_gaussian")
 """Families that draw a mean without atoms at whatever size is released."""
 
@@ -36,6 +43,8 @@ class Member:
     domain: Domain
     options: tuple[Encoding, ...]
     induced: Domain
+    view: int | None = None
+    """The column a statistic of one looks at in a block of several."""
 
     @property
     def max_rows(self) -> int | None:
@@ -45,6 +54,10 @@ class Member:
     def measure(self) -> str:
         """The unit of the published value, for labels."""
         column, function = self.statistic.column, self.statistic.function
+        if self.statistic.columns:
+            return _product_measure(self.statistic)
+        if function == "count_distinct":
+            return "values"
         if column is None or column.measure is None or function == "histogram":
             return {"count": "rows", "count_persons": "units", "histogram": "rows"}.get(function, "")
         return f"{column.measure}²" if function == "variance" else column.measure
@@ -73,16 +86,14 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
         PlanError: an empty domain (DPR206), a constant (DPR208), no encoding under the pins
             (DPR210, DPR211).
     """
-    members = [_member(query, s) for s in query.statistics]
-    joint = {
-        _subject(m) for m in members if any(o.family == "bernstein2" for o in m.options[:1])
-    }
+    members = _with_tensors(_with_box([_member(query, s) for s in query.statistics]))
+    joint = {_subject(m) for m in members if any(o.family in _JOINT for o in m.options[:1])}
     groups: dict[tuple[object, ...], list[Member]] = {}
     chosen: dict[tuple[object, ...], tuple[Encoding, ...]] = {}
     for member in members:
         options = member.options
-        if _subject(member) in joint and any(o.family == "bernstein2" for o in options):
-            options = tuple(o for o in options if o.family == "bernstein2")
+        if _subject(member) in joint and any(o.family in _JOINT for o in options):
+            options = tuple(o for o in options if o.family in _JOINT)
         key = (*options[0].key, member.max_rows, member.statistic.spec.mechanism, _alone(member))
         groups.setdefault(key, []).append(member)
         kept = chosen.setdefault(key, options)
@@ -91,9 +102,87 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
     return tuple(BlockLayout(tuple(groups[k]), chosen[k]) for k in groups)
 
 
+def _with_box(members: list[Member]) -> list[Member]:
+    """Draw lambda_2 and degrees of a graph together where all are pinned to bounded Gaussian noise.
+
+    They move together anyway, and one law over a box is what the bounded Gaussian paper releases.
+    """
+    pinned = [
+        m
+        for m in members
+        if m.context.graph is not None
+        and m.statistic.spec.mechanism == "bounded_gaussian"
+        and m.options[0].form in ("connectivity", "degree")
+        and m.max_rows is None
+    ]
+    first = [m for m in pinned if m.options[0].form == "connectivity"]
+    rest = [m for m in pinned if m.options[0].form == "degree"]
+    if len(first) != 1 or not rest:
+        return members
+    box = graph_box([m.options[0] for m in (*first, *rest)])
+    names = [m.statistic.spec.name for m in (*first, *rest)]
+    out = []
+    for member in members:
+        name = member.statistic.spec.name
+        if name in names:
+            out.append(replace(member, options=(box,), view=names.index(name)))
+        else:
+            out.append(member)
+    return sorted(out, key=lambda m: m.statistic.spec.name != names[0])
+
+
+def _with_tensors(members: list[Member]) -> list[Member]:
+    """Let moments of one column look at a tensor that a correlation makes anyway.
+
+    With covariances drawn as soft tables or cross products a tensor costs them nothing extra
+    either: it serves as soon as a moment of one of the two columns, over the same rows, is asked for.
+    """
+    tensors = [o for m in members for o in m.options if o.family == "tensor" and _shares(m)]
+    wanted = {o.key for m in members for o in m.options[:1] if o.family == "tensor"}
+    seen = {}
+    for member in members:
+        if not _shares(member) or member.statistic.function not in _MOMENTS:
+            continue
+        code = member.statistic.code
+        for tensor in tensors:
+            codes = (tensor.measures[0].code, tensor.measures[0].other)
+            kept = all(isinstance(c, Fixed) and c.default is not None for c in codes)
+            if kept and code in codes:
+                wanted.add(tensor.key)
+                seen[member.statistic.spec.name] = tensor, codes.index(code)
+                break
+
+    def settled(member: Member) -> Member:
+        found = seen.get(member.statistic.spec.name)
+        if found is not None:
+            return replace(member, options=(found[0],), view=found[1])
+        if _shares(member) and any(o.key in wanted for o in member.options):
+            return replace(member, options=tuple(o for o in member.options if o.key in wanted))
+        return member
+
+    return [settled(m) for m in members]
+
+
+def _shares(member: Member) -> bool:
+    spec = member.statistic.spec
+    return spec.spikes and spec.mechanism is None and spec.max_rows is None
+
+
+def _product_measure(statistic: Statistic) -> str:
+    """Return the unit of a covariance, or of a spectrum of like columns."""
+    units = [c.measure for c in statistic.columns]
+    if statistic.function == "correlation" or not all(units):
+        return ""
+    if len(set(units)) == 1:
+        return f"{units[0]}²"
+    return "·".join(str(u) for u in units) if statistic.function == "covariance" else ""
+
+
 def _alone(member: Member) -> str | None:
     """A spike-free law must respect the declared domain itself, which it does for one statistic."""
     spec = member.statistic.spec
+    if member.options[0].family == "graph_box":  # one law, every member's domain is a side of it
+        return None
     return None if spec.spikes or member.domain == member.induced else spec.name
 
 
@@ -110,8 +199,12 @@ def _member(query: Query, statistic: Statistic) -> Member:
         condition=statistic.condition,
         code=statistic.code,
         edges=statistic.edges,
+        columns=statistic.columns,
+        codes=statistic.codes,
         public_rows=statistic.public_rows,
         cap=query.schema.rows.maximum or _declared_cap(statistic),
+        groups=len(query.groups.keys),
+        graph=statistic.graph,
     )
     if context.scale == 0 and statistic.function != "sum":
         raise PlanError(
@@ -206,6 +299,13 @@ def _nearest_form(statistic: Statistic) -> str:
             "allow spikes; or ask for mean(...) with `spikes: forbid`; or make n public "
             "(substitution, rows: {exact: n}, unit: row, nulls: {default: x})"
         )
+    if statistic.function == "covariance":
+        return (
+            "allow spikes; or make n public "
+            "(substitution, rows: {exact: n}, unit: row, nulls: {default: x} on both columns)"
+        )
+    if statistic.columns:
+        return "allow spikes"
     return "allow spikes, or release each bin as a count with `spikes: forbid`"
 
 
@@ -215,10 +315,14 @@ def _families(encoding: Encoding) -> tuple[str, ...]:
             return registry.names("mechanisms") + registry.third_party_names("mechanisms")
         case "truncated_mean":
             return WITHOUT_ATOMS
+        case "ranks":
+            return ("exponential",)
+        case "graph_box":
+            return ("bounded_gaussian",)
         case "constant":
             return ()
         case _:
-            return ("discrete_laplace", "rectified_laplace")
+            return ("discrete_laplace", "rectified_gaussian", "rectified_laplace")
 
 
 def _draws(encoding: Encoding, mechanism: str) -> bool:

@@ -11,16 +11,25 @@ The passes run in this order, each a function of public metadata only:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.numeric import plain
-from dprelease.planning.allocate import allocate
-from dprelease.planning.choose import Candidate, best_step, candidates
-from dprelease.planning.draws import CellDraw, Draw, MeanDraw, ScalarDraw
+from dprelease.planning.choice_words import choice_notes, rank_error_text
+from dprelease.planning.choose import Candidate, best_step
+from dprelease.planning.draws import (
+    BoxDraw,
+    CellDraw,
+    ChoiceDraw,
+    Draw,
+    GaussianDraw,
+    MeanDraw,
+    ScalarDraw,
+)
+from dprelease.planning.graph_apart import apart
+from dprelease.planning.graph_words import graph_notes, graph_text, plan_notes
 from dprelease.planning.layout import BlockLayout, Member, layout
 from dprelease.planning.model import (
     TIDY_NAMES,
@@ -30,14 +39,20 @@ from dprelease.planning.model import (
     ReleasePlan,
 )
 from dprelease.planning.price import REFERENCE_SIZE
+from dprelease.planning.several import several_notes, several_text
+from dprelease.planning.share import Priced, Share, cost, ways
+from dprelease.planning.spend import Spending, spend
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query
+from dprelease.query.view import view_notes
 from dprelease.schema.unit import UserUnit
 from dprelease.sensitivity import Sensitivity, bound, cell_rows, sensitivity, unit_bounds
 
 __all__ = ["make_plan"]
 
 _EXACT_DOUBLE = 2**53
+_RATIOS = ("two_sums", "bernstein2", "truncated_mean", "soft_table", "tensor", "pairs")
+"""Families whose error depends on a size nobody may know."""
 
 
 def make_plan(query: Query) -> ReleasePlan:
@@ -56,8 +71,8 @@ def make_plan(query: Query) -> ReleasePlan:
     _check_names(query)
     maker = _Maker(query)
     blocks = layout(query)
-    epsilons = allocate(blocks, query.epsilon, query.loss, maker.relative_error)
-    priced = [maker.priced(b, e) for b, e in zip(blocks, epsilons, strict=True)]
+    spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, maker)
+    priced = spending.priced
     task = bound(query, tuple((p.best.encoding, p.block.max_rows) for p in priced))
     order = {s.spec.name: i for i, s in enumerate(query.statistics)}
     statistics = sorted(
@@ -68,7 +83,7 @@ def make_plan(query: Query) -> ReleasePlan:
         schema=schema.name,
         adjacency=schema.adjacency,
         unit=schema.unit,
-        epsilon=sum(epsilons, Fraction(0)),
+        epsilon=spending.epsilon,
         delta=query.spec.delta,
         loss=query.loss,
         by=query.spec.by,
@@ -78,8 +93,28 @@ def make_plan(query: Query) -> ReleasePlan:
         blocks=tuple(maker.block(p, task) for p in priced),
         query=task,
         window=None if window is None else (window.start, window.end),
-        notes=_notes(query, sum(epsilons, Fraction(0))),
+        notes=_notes(query, spending),
+        composition=spending.composition,
     )
+
+
+def _data(member: Member) -> dict[str, Any]:
+    """Return public facts of the measured columns that consistency between statistics needs.
+
+    complete: no null leaves a row out; partition: every row falls into one of the bins;
+    forbidden: the column's gaps, exact.
+    """
+    context = member.context
+    columns = context.columns if context.column is None else (context.column,)
+    complete = context.condition is None and all(c.null_default is not None for c in columns)
+    out: dict[str, Any] = {"complete": complete}
+    if context.column is not None and context.column.domain is not None:
+        domain = context.column.domain
+        out["forbidden"] = [[str(a), str(b)] for a, b in domain.exact_gaps]
+        if context.edges:
+            inside = context.edges[0] <= domain.lower and domain.upper <= context.edges[-1]
+            out["partition"] = complete and inside
+    return out
 
 
 def _check_names(query: Query) -> None:
@@ -94,18 +129,6 @@ def _check_names(query: Query) -> None:
                 fix="rename the statistic with `as`, or the column in the schema and a view",
                 code="DPR207",
             )
-
-
-@dataclass(frozen=True, slots=True)
-class _Priced:
-    block: BlockLayout
-    epsilon: Fraction
-    ranked: tuple[Candidate, ...]
-    sensitivity: Sensitivity
-
-    @property
-    def best(self) -> Candidate:
-        return self.ranked[0]
 
 
 class _Maker:
@@ -125,39 +148,49 @@ class _Maker:
         groups = len(self.query.groups.keys)
         return unit_bounds(self.query.schema.unit, block.max_rows, groups).rows
 
-    def _candidates(self, block: BlockLayout, epsilon: Fraction, size: int) -> list[Candidate]:
+    def _candidates(self, block: BlockLayout, share: Share, size: int) -> list[Candidate]:
         known = {o: self._sensitivity(o, block.max_rows) for o in block.options}
-        return candidates(block, epsilon, self.query.loss, size, known)
+        return ways(block, share, self.query.loss, size, known, self.query.judge)
 
-    def relative_error(self, block: BlockLayout, epsilon: Fraction) -> float:
-        """Price `block` at `epsilon`, as a share of its first member's domain."""
-        best = self._candidates(block, epsilon, self.size)[0]
+    def relative(self, priced: Priced) -> float:
+        """Return the best candidate's error as a share of its first member's domain."""
+        block, best = priced.block, priced.best
         error = best.errors[0] if self.query.loss == "absolute" else math.sqrt(best.errors[0])
         domain = block.members[0].domain
         scale = float(domain.width)
-        if best.encoding.family in ("scalar", "bins") and block.members[0].statistic.column is None:
+        if best.encoding.family in ("scalar", "bins") and best.encoding.axes == () and block.members[0].statistic.column is None:
             scale = min(scale, float(self.size))
         return error / scale if scale > 0 else 0.0
 
-    def priced(self, block: BlockLayout, epsilon: Fraction) -> _Priced:
-        ranked = self._candidates(block, epsilon, self.size)
-        return _Priced(
-            block, epsilon, tuple(ranked), self._sensitivity(ranked[0].encoding, block.max_rows)
+    def errors(self, priced: Priced) -> tuple[float | None, ...]:
+        """Return the best candidate's errors in the statistics' units; None where unknown."""
+        best = priced.best
+        depends = best.encoding.family in _RATIOS
+        if isinstance(best.draw, ChoiceDraw) or (depends and not self.guess):
+            return (None,) * len(best.errors)
+        return tuple(e if self.query.loss == "absolute" else math.sqrt(e) for e in best.errors)
+
+    def priced(self, block: BlockLayout, share: Share) -> Priced:
+        ranked = self._candidates(block, share, self.size)
+        return Priced(
+            block, share, tuple(ranked), self._sensitivity(ranked[0].encoding, block.max_rows)
         )
 
-    def block(self, priced: _Priced, task: BoundedQuery) -> PlannedBlock:
+    def block(self, priced: Priced, task: BoundedQuery) -> PlannedBlock:
         best = priced.best
         s = priced.sensitivity
-        proved = best.draw.certify(s)
+        spent = cost(priced, self.query.spec.delta)
         return PlannedBlock(
             name=priced.block.name,
             family=best.encoding.family,
             cells=best.encoding.cells,
-            epsilon=priced.epsilon,
+            epsilon=spent.epsilon,
+            rho=spent.rho,
             mechanism=best.draw.mechanism,
             encoding={
                 **best.encoding.to_json(),
                 "max_rows": priced.block.max_rows,
+                "data": _data(priced.block.members[0]),
                 "primitives": list(cell_rows(best.encoding, task, self._rows(priced.block))),
                 "sensitivity": {
                     "in_group": str(s.in_group),
@@ -167,20 +200,26 @@ class _Maker:
                 },
             },
             law=best.draw.to_json(),
-            certificate={"epsilon_upper": str(proved), **_evidence(best.draw)},
+            certificate={"epsilon_upper": str(spent.epsilon_upper), **_evidence(best.draw)},
         )
 
-    def statistics(self, priced: _Priced) -> list[PlannedStatistic]:
+    def statistics(self, priced: Priced) -> list[PlannedStatistic]:
         return [self._statistic(priced, i, m) for i, m in enumerate(priced.block.members)]
 
-    def _statistic(self, priced: _Priced, index: int, member: Member) -> PlannedStatistic:
+    def _statistic(self, priced: Priced, index: int, member: Member) -> PlannedStatistic:
         spec, best = member.statistic.spec, priced.best
         error = best.errors[index]
-        depends = best.encoding.family in ("two_sums", "bernstein2", "truncated_mean")
+        depends = best.encoding.family in _RATIOS
         root = error if self.query.loss == "absolute" else math.sqrt(error)
         step = spec.step or _publish_step(best.draw, member, root)
         _check_step(member, step)
-        text, known = self._error_text(root, depends, member.measure), error
+        known: float | None = error
+        text = self._error_text(root, depends, member.measure)
+        notes = _statistic_notes(self.query, member)
+        notes = (*notes, *graph_notes(best.encoding, member))
+        if isinstance(best.draw, ChoiceDraw):  # its price ranks the ways to draw it, no more
+            text, depends, known = rank_error_text(best.draw, best.encoding), False, None
+            notes = (*notes, *choice_notes(best.draw, best.encoding))
         return PlannedStatistic(
             name=spec.name,
             text=spec.text,
@@ -191,17 +230,24 @@ class _Maker:
             step=step,
             measure=member.measure,
             mechanism=best.draw.mechanism,
-            chosen=tuple(_distinct(c.option(index) for c in priced.ranked)),
+            chosen=tuple(_distinct(self._options(priced, index))),
             expected_error=known if self.guess or not depends else None,
             error_text=text,
             sensitivity=self._sensitivity_text(priced, member),
             spikes=spec.spikes,
-            notes=_statistic_notes(self.query, member),
+            notes=notes,
             remark=spec.note,
+            view=member.view,
             group_errors=self._group_errors(priced, index) if depends else None,
         )
 
-    def _group_errors(self, priced: _Priced, index: int) -> tuple[float, ...] | None:
+    def _options(self, priced: Priced, index: int) -> list[Option]:
+        options = [c.option(index) for c in priced.ranked]
+        if isinstance(priced.best.draw, BoxDraw):
+            options += apart(priced.block.members[index], priced, self.query.loss)
+        return options
+
+    def _group_errors(self, priced: Priced, index: int) -> tuple[float, ...] | None:
         """Errors at the public per-key guesses, in key order, where there are any."""
         guesses = self.query.schema.rows.expected_by_key
         if not guesses:
@@ -212,7 +258,7 @@ class _Maker:
         for key in self.query.groups.keys:
             size = guesses.get("/".join(key), fallback)
             if size not in cache:
-                ranked = self._candidates(priced.block, priced.epsilon, size)
+                ranked = self._candidates(priced.block, priced.share, size)
                 same = [c for c in ranked if type(c.draw) is type(priced.best.draw)]
                 cache[size] = same[0].errors[index]
             out.append(cache[size])
@@ -223,21 +269,32 @@ class _Maker:
         at = f" at n={self.size:,}" if depends else ""
         return f"±{_figure(error)}{unit}{at}" if error else "exact (public)"
 
-    def _sensitivity_text(self, priced: _Priced, member: Member) -> str:
+    def _sensitivity_text(self, priced: Priced, member: Member) -> str:
         s, best = priced.sensitivity, priced.best
         if best.encoding.family == "constant":
             return "0: a public number"
         if isinstance(best.draw, ScalarDraw):
             cells = s.total if best.draw.linear else s.in_group
             unit = f" {member.measure}" if member.measure else ""
-            unit = unit[:-1] if cells == 1 and unit in (" rows", " units") else unit
+            unit = unit[:-1] if cells == 1 and unit in (" rows", " units", " values") else unit
             where = f" in each of {s.touched} groups" if s.touched > 1 and not best.draw.linear else ""
             return f"{_short(cells * best.encoding.pitch)}{unit}{where}"
+        if isinstance(best.draw, GaussianDraw) and not best.draw.joint:
+            unit = f" {member.measure}" if member.measure else ""
+            reach = math.sqrt(best.draw.noise.l2_square) * float(best.draw.pitch)
+            return f"{reach:.6g}{unit} in L2" + (" over all groups" if s.touched > 1 else "")
+        if isinstance(best.draw, ChoiceDraw):
+            moved = Fraction(s.total, best.encoding.weights[0][1])
+            return f"{_short(moved)} row{'s' if moved > 1 else ''} in rank"
+        if member.statistic.graph is not None:
+            return graph_text(s, best.encoding, member)
         rows = s.total // best.encoding.per_row
         if isinstance(best.draw, MeanDraw):
             return f"{_short(best.draw.reach)} {member.measure} / released size".replace("  ", " ")
         if isinstance(best.draw, CellDraw) and best.encoding.family == "bins":
             return f"{s.total} over all bins"
+        if best.encoding.axes:
+            return several_text(s, best.encoding, member)
         unit = f" {member.statistic.column.measure}" if member.statistic.column and member.statistic.column.measure else ""
         return f"{rows} row{'s' if rows > 1 else ''} in {member.context.hull}{unit}"
 
@@ -261,6 +318,12 @@ def _evidence(draw: Draw) -> dict[str, Any]:
         return {"law": draw.law.certificate.to_json(), "groups_charged": 1 if draw.linear else draw.touched}
     if isinstance(draw, CellDraw):
         return {"law": draw.noise.certificate.to_json(), "groups_charged": 1}
+    if isinstance(draw, BoxDraw):
+        return {"law": draw.law.certificate.to_json(), "groups_charged": 1}
+    if isinstance(draw, ChoiceDraw):
+        return {"law": draw.law.certificate.to_json(), "groups_charged": 1}
+    if isinstance(draw, GaussianDraw):
+        return {"law": draw.noise.evidence(), "groups_charged": 1}
     if isinstance(draw, MeanDraw):
         return {
             "law": draw.size.law.certificate.to_json(),
@@ -282,14 +345,16 @@ def _distinct(options: Any) -> list[Option]:
 
 def _publish_step(draw: Draw, member: Member, error: float) -> Fraction:
     """Return the output step when none is declared: fine against the error, decimal, exact."""
-    if isinstance(draw, MeanDraw):
+    if isinstance(draw, MeanDraw | ChoiceDraw):
         return draw.step
+    if isinstance(draw, BoxDraw):
+        return draw.law.steps[member.view or 0]
     if isinstance(draw, ScalarDraw):
         if not member.statistic.spec.spikes and member.statistic.function != "std":
             return draw.step
         if draw.origin == 0 and member.statistic.function in ("count", "count_persons", "sum"):
             return draw.step
-    if member.statistic.function in ("count", "count_persons", "histogram"):
+    if member.statistic.function in ("count", "count_persons", "count_distinct", "histogram", "degree"):
         return Fraction(1)
     width = Fraction(member.domain.width)
     if width == 0:
@@ -331,20 +396,27 @@ def _statistic_notes(query: Query, member: Member) -> tuple[str, ...]:
             f"over at most {m} row{'s' if m > 1 else ''} per {unit.column} and group, "
             f"and at most {unit.max_groups} group{'s' if unit.max_groups > 1 else ''} per {unit.column}"
         )
-    if member.statistic.column is not None and member.statistic.function != "histogram":
+    if member.statistic.function == "count_distinct":
+        notes.append(f"among {int(member.induced.upper):,} possible values; other values and nulls are none")
+    elif member.statistic.column is not None and member.statistic.function != "histogram":
         notes.append(f"rows are clamped to {member.statistic.column.domain or '[0, 1]'} before use")
     if member.statistic.function in ("variance", "std"):
         notes.append("population form (divided by n)")
+    notes += several_notes(member)
     return tuple(notes)
 
 
-def _notes(query: Query, charged: Fraction) -> tuple[str, ...]:
+def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
     notes = []
-    if charged < query.epsilon:
+    if not query.epsilon:
         notes.append(
-            f"of the epsilon {plain(query.epsilon)} asked for, {plain(charged)} is used and charged"
+            f"the declared `max_error` of every statistic needs epsilon {plain(spending.epsilon)}"
         )
-    if query.spec.delta > 0:
-        notes.append("every mechanism here is pure: the guarantee holds with delta 0 as well")
-    return tuple(notes)
-
+    if spending.epsilon < query.epsilon:
+        notes.append(
+            f"of the epsilon {plain(query.epsilon)} asked for, {plain(spending.epsilon)} is used and charged"
+        )
+    if query.judge == "worst":
+        notes.append("laws were compared by their expected error at the worst answer")
+    notes += view_notes(query.view)
+    return (*notes, *plan_notes(query.statistics), *spending.notes(query.spec.delta))

@@ -18,6 +18,7 @@ from dprelease import registry
 from dprelease.aggregates.base import Floats
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
+from dprelease.mechanisms.companion import median_unbiased
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.numeric import floor_half_up
 from dprelease.planning.cell_draws import Objects, ScalarDraw, underclaimed
@@ -120,12 +121,20 @@ class MeanDraw:
             out.append((rows, self.law(sizes[int(rows[0])])))
         return out
 
-    def _pair(self, raw: Objects, k: npt.NDArray[np.int64]) -> Floats:
+    def _pair(self, raw: Objects, k: npt.NDArray[np.int64] | Floats) -> Floats:
         num, den = self.step.as_integer_ratio()
         return np.stack([self.size.cells(raw[:, :1])[:, 0], k.astype(np.float64) * num / den], axis=1)
 
     def cells(self, raw: Objects) -> Floats:
         return self._pair(raw, raw[:, 1].astype(np.int64))
+
+    def median(self, raw: Objects) -> Floats:
+        """Return (size, median-unbiased estimate of the answer at the released size)."""
+        sizes, outputs = self._sizes(raw), raw[:, 1].astype(np.int64)
+        middle = np.zeros(raw.shape[0])
+        for rows, law in self._by_law(sizes):
+            middle[rows] = median_unbiased(law, outputs[rows])
+        return self._pair(raw, middle)
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         """Invert the second law at the released size, then undo the noise of that size.

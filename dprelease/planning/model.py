@@ -24,7 +24,7 @@ from dprelease.query.task import task_from_json, task_to_json
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, unit_to_json
 
-__all__ = ["TIDY_NAMES", "Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "canonical_json", "plan_hash"]
+__all__ = ["TIDY_NAMES", "Composition", "Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "canonical_json", "plan_hash"]
 
 PLAN_VERSION = "plan/1"
 
@@ -33,6 +33,9 @@ TIDY_NAMES = (
     "value",
     "lower",
     "upper",
+    "estimate",
+    "unbiased",
+    "consistent",
     "expected_error",
     "mechanism",
     "block",
@@ -82,6 +85,7 @@ class PlannedStatistic:
         error_text: what to print for the error ("±0.9" or "±12.3 at n=1,000").
         spikes: whether atoms at borders and gap edges are allowed.
         remark: the publisher's own public sentence, shown with the numbers.
+        view: which column of a block of several this statistic of one looks at.
         notes: sentences for the report: what is bounded, which bias is not in the interval.
     """
 
@@ -102,6 +106,7 @@ class PlannedStatistic:
     notes: tuple[str, ...] = ()
     group_errors: tuple[float, ...] | None = None
     remark: str | None = None
+    view: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -130,6 +135,7 @@ class PlannedStatistic:
             "spikes": "allow" if self.spikes else "forbid",
             "notes": list(self.notes),
             "remark": self.remark,
+            **({} if self.view is None else {"view": self.view}),
         }
 
     @classmethod
@@ -151,7 +157,42 @@ class PlannedStatistic:
             spikes=value["spikes"] == "allow",
             notes=tuple(value["notes"]),
             remark=value["remark"],
+            view=value.get("view"),
             group_errors=None if value["group_errors"] is None else tuple(value["group_errors"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """How the blocks of a release with a delta add up.
+
+    Attributes:
+        method: a name of `dprelease.budget.composition.METHODS`.
+        epsilon_upper: the certified epsilon of all blocks together at the plan's delta.
+        rho: their total rho (a pure loss counts epsilon^2 / 2), rounded up to a nano-unit.
+        compared: the ways that were priced, with their total declared errors.
+    """
+
+    method: str
+    epsilon_upper: Fraction
+    rho: Fraction
+    compared: tuple[tuple[str, float], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "evidence": {"epsilon_upper": str(self.epsilon_upper), "rho": str(self.rho)},
+            "compared": [{"method": name, "total_error": error} for name, error in self.compared],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Composition:
+        evidence = value["evidence"]
+        return cls(
+            method=value["method"],
+            epsilon_upper=Fraction(evidence["epsilon_upper"]),
+            rho=Fraction(evidence["rho"]),
+            compared=tuple((c["method"], c["total_error"]) for c in value["compared"]),
         )
 
 
@@ -164,7 +205,9 @@ class PlannedBlock:
         family: encoding family ("scalar", "two_sums", "bernstein2", "bins", "truncated_mean",
             "constant").
         cells: labels of the released integers.
-        epsilon: nats charged (0 only for a public constant).
+        epsilon: nats charged (0 only for a public constant); of a block with a rho, what it would
+            guarantee alone at the plan's delta.
+        rho: its zCDP cost, where it has no pure loss.
         encoding: the family's exact parameters (`Encoding.to_json`).
         law: the law's exact JSON (weights or their recurrence), enough to recompute `certificate`.
         certificate: exact numbers; `epsilon_upper` is the proved loss, a "p/q" string.
@@ -178,6 +221,12 @@ class PlannedBlock:
     encoding: Mapping[str, Any]
     law: Mapping[str, Any]
     certificate: Mapping[str, Any]
+    rho: Fraction | None = None
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether its values have an interval; a choice by rank has an error in rows only."""
+        return self.family != "ranks"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -189,6 +238,7 @@ class PlannedBlock:
             "encoding": dict(self.encoding),
             "law": dict(self.law),
             "certificate": dict(self.certificate),
+            **({} if self.rho is None else {"rho": str(self.rho)}),
         }
 
     @classmethod
@@ -202,6 +252,7 @@ class PlannedBlock:
             encoding=value["encoding"],
             law=value["law"],
             certificate=value["certificate"],
+            rho=Fraction(value["rho"]) if "rho" in value else None,
         )
 
 
@@ -223,6 +274,7 @@ class ReleasePlan:
     query: BoundedQuery = field(compare=False, repr=False)
     window: tuple[datetime, datetime] | None = None
     notes: tuple[str, ...] = ()
+    composition: Composition | None = None
 
     def block(self, name: str) -> PlannedBlock:
         return next(b for b in self.blocks if b.name == name)
@@ -264,6 +316,7 @@ class ReleasePlan:
             "blocks": [b.to_json() for b in self.blocks],
             "query": task_to_json(self.query),
             "notes": list(self.notes),
+            **({} if self.composition is None else {"composition": self.composition.to_json()}),
         }
 
     @classmethod
@@ -289,6 +342,9 @@ class ReleasePlan:
             if window is None
             else (datetime.fromisoformat(window[0]), datetime.fromisoformat(window[1])),
             notes=tuple(value["notes"]),
+            composition=Composition.from_json(value["composition"])
+            if "composition" in value
+            else None,
         )
 
     @property

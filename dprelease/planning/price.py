@@ -12,14 +12,17 @@ Units: the statistic's own unit (or its square, for squared loss). Shapes: `(sce
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+from scipy.special import ndtri
 
 from dprelease.aggregates.base import Aggregate, Floats
 from dprelease.aggregates.encoding import Encoding
+from dprelease.schema.domain import Domain
 
-__all__ = ["REFERENCE_SIZE", "cell_error", "uniform_points"]
+__all__ = ["REFERENCE_SIZE", "cell_error", "rectified_error", "uniform_points"]
 
 REFERENCE_SIZE = 1_000
 """The group size at which errors are stated when the schema gives no public guess."""
@@ -47,8 +50,13 @@ def cell_error(
     scale: float,
     size: int,
     loss: Literal["absolute", "squared"],
+    *,
+    gaussian: bool = False,
 ) -> float:
-    """Return the expected error of `aggregate` from cells with Laplace noise of `scale` steps."""
+    """Return the expected error of `aggregate` from cells with Laplace noise of `scale` steps.
+
+    `gaussian`: normal noise of that standard deviation instead.
+    """
     t = np.repeat(np.linspace(0.02, 0.98, _MEANS), _DRAWS)
     variance = t * (1 - t) / 2
     k = float(encoding.scale)
@@ -58,9 +66,33 @@ def cell_error(
         square = t * t + variance
         cells = size * k * k * np.stack([1 - 2 * t + square, 2 * (t - square), square], axis=1)
     u = np.tile(uniform_points(_DRAWS, cells.shape[1]), (_MEANS, 1))
-    noise = scale * np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u)))
+    if gaussian:
+        noise = scale * ndtri(u)
+    else:
+        noise = scale * np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u)))
     error = aggregate.finish(encoding, cells + noise) - aggregate.finish(encoding, cells)
     if loss == "squared":
         return float(np.mean(error**2))
     result = float(np.mean(np.abs(error)))
     return result if math.isfinite(result) else math.inf
+
+
+def rectified_error(
+    scale: float, domain: Domain, loss: Literal["absolute", "squared"]
+) -> tuple[float, float]:
+    """Return the (average, worst) error of normal noise mapped to the nearest point of `domain`.
+
+    Answers are uniform on the domain's hull, gaps included. Units: the domain's; squared for
+    squared loss.
+    """
+    low, high = domain.hull
+    answers = low + (high - low) * (np.arange(_MEANS * 8) + 0.5) / (_MEANS * 8)
+    noise = scale * ndtri((np.arange(2 * _DRAWS) + 0.5) / (2 * _DRAWS))
+    values = np.clip(answers[:, None] + noise[None, :], low, high)
+    pieces = domain.pieces
+    for (_, left), (right, _) in pairwise(pieces):
+        inside = (values > left) & (values < right)
+        values = np.where(inside, np.where(values - left <= right - values, left, right), values)
+    off = values - answers[:, None]
+    each = np.mean(off**2 if loss == "squared" else np.abs(off), axis=1)
+    return float(each.mean()), float(each.max())

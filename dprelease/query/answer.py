@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Answer", "Objects"]
+__all__ = ["TABLE_LIMIT", "Answer", "Objects"]
 
 Objects = npt.NDArray[np.object_]
+
+TABLE_LIMIT = 2**24
+"""Most cells of a tally, groups times codes: 128 MiB of integers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

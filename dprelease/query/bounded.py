@@ -13,6 +13,9 @@ function of this value alone (invariant 5), and both engines implement exactly t
    not matter, and table order never does.
 4. Per group, sum the primitives: exact integers.
 
+Rows are those of the source, or of `BoundedQuery.view` over it, which gives at most one per row of
+the private table. Derived columns (`BoundedQuery.derived`) are computed first, from the stored columns of their row.
+
 Units: codes are in steps of their column, offset by `Fixed.low`, so they lie in 0..K.
 """
 
@@ -22,7 +25,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
+from dprelease.query.derived import Derived
 from dprelease.query.expression import Expression
+from dprelease.query.view import View
 from dprelease.schema.column import Column
 from dprelease.schema.domain import GridSet
 
@@ -32,8 +37,10 @@ __all__ = [
     "Condition",
     "Fixed",
     "GroupKeys",
+    "Label",
     "Primitive",
     "Window",
+    "largest_code",
 ]
 
 
@@ -58,7 +65,22 @@ class Condition:
     expression: Expression
 
 
-Code = Fixed | Condition
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Category value -> its place in `values`, counted from 0; undeclared values and null -> null."""
+
+    column: str
+    values: tuple[str, ...]
+
+
+Code = Fixed | Condition | Label
+
+
+def largest_code(code: Code) -> int:
+    """Return the largest code that a row can have, a null's default included; the least is 0."""
+    if isinstance(code, Fixed):
+        return max(code.grid.hull_steps, code.default or 0)
+    return len(code.values) - 1 if isinstance(code, Label) else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +146,5 @@ class BoundedQuery:
     max_groups: int = 1
     max_rows: int = 1
     max_rows_total: int | None = None
+    derived: tuple[Derived, ...] = ()
+    view: View | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, cast
 
 from dprelease.query import nodes as n
@@ -49,6 +49,12 @@ def evaluate_node(node: Node, row: Mapping[str, object]) -> Value:
             return None if day is None else _midnight(cast("date", day))
         case n.DatePart():
             return _date_part(node.part, evaluate_node(node.operand, row))
+        case n.Rounded():
+            return _rounded(node.op, cast("float | None", evaluate_node(node.operand, row)))
+        case n.Elapsed():
+            return _elapsed(
+                node.unit, evaluate_node(node.start, row), evaluate_node(node.end, row)
+            )
         case n.Case():
             for condition, value_node in node.branches:
                 if evaluate_node(condition, row) is True:
@@ -126,7 +132,28 @@ def _date_part(part: str, value: Value) -> float | None:
     assert isinstance(value, date)
     if part == "weekday":
         return float(value.isoweekday())
+    if part == "quarter":
+        return float((value.month + 2) // 3)
     return float(getattr(value, part))
+
+
+def _rounded(op: str, value: float | None) -> float | None:
+    if value is None or math.isinf(value):
+        return value
+    return float(math.floor(value) if op == "floor" else math.ceil(value))
+
+
+def _elapsed(unit: str, start: Value, end: Value) -> float | None:
+    if start is None or end is None:
+        return None
+    assert isinstance(start, datetime)
+    assert isinstance(end, datetime)
+    # each end as a double first, as in SQL: the two engines round alike
+    return (_microseconds(end) - _microseconds(start)) / float(n.MICROSECONDS[unit])
+
+
+def _microseconds(moment: datetime) -> float:
+    return float((moment - datetime(1970, 1, 1)) // timedelta(microseconds=1))  # noqa: DTZ001 - naive UTC
 
 
 def _midnight(day: date) -> datetime:

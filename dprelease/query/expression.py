@@ -2,8 +2,10 @@
 
 Columns (plain or "double-quoted"), numbers, 'text', true/false/null, date '2013-01-31' (plain
 '2013-01-31' beside a date or timestamp column), = == != <> < <= > >=, and/or/not, in, between,
-is null, + - * / %, abs(), year() month() day() hour() weekday() (Monday is 1), timestamp(),
+is null, + - * / %, abs(), floor(), ceil(), year() quarter() month() day() hour() minute() weekday()
+(Monday is 1), timestamp(), days_between(start, end) and the same with hours, minutes, seconds,
 case when … end, if(c, a, b), coalesce(). Null logic is SQL's. Types are checked when parsing.
+A derived column stands for its expression: trees, canonical texts and `columns` name stored ones.
 
 There are no subqueries, windows, aggregates, clocks or random numbers: the value depends on one
 row alone, which is what makes a filter's stability 1.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import cast
+from typing import Literal, cast
 
 from dprelease.query import nodes as n
 from dprelease.query.nodes import Node, Type
@@ -43,16 +43,24 @@ COLUMN_TYPES: Mapping[Kind, Type] = {
     Kind.date: Type.date,
     Kind.timestamp: Type.timestamp,
 }
-PARTS = ("year", "month", "day", "hour", "weekday")
-FUNCTIONS = ("abs", "coalesce", "if", "timestamp", *PARTS)
+PARTS = ("year", "quarter", "month", "day", "hour", "minute", "weekday")
+ELAPSED = tuple(f"{unit}_between" for unit in n.MICROSECONDS)
+FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "if", "timestamp", *PARTS, *ELAPSED)
 _COMPARE = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
 class Parser:
     """Turn one text into a typed tree, or raise ConfigError at the faulty character."""
 
-    def __init__(self, text: str, columns: Mapping[str, Column], origin: str) -> None:
+    def __init__(
+        self,
+        text: str,
+        columns: Mapping[str, Column],
+        origin: str,
+        within: tuple[str, ...] = (),
+    ) -> None:
         self.columns = columns
+        self.within = within
         self.read = TokenReader(text, origin)
         self.types = TypeChecker(self.read)
         self.used: set[str] = set()
@@ -221,6 +229,13 @@ class Parser:
             token = self.read.next()
             right: Part = operand()
             for part in (left, right):
+                if token.text == "-" and part.type in (Type.date, Type.timestamp):
+                    self.read.fail(
+                        "the unit of a difference of times must be said",
+                        part,
+                        fix="write e.g. `minutes_between(start, end)`, or days, hours, seconds",
+                        code="DPR123",
+                    )
                 self.types.want(part, Type.number, f"`{token.text}` needs numbers")
             op = cast("n.ArithmeticOp", token.text)
             node = n.Arithmetic(op, left.node, right.node)
@@ -287,9 +302,28 @@ class Parser:
             else:
                 fix = f"declared columns: {', '.join(sorted(self.columns)) or 'none'}"
             self.read.fail(f"unknown column `{name}`", token, fix=fix, code="DPR122")
-        self.used.add(name)
         kind = COLUMN_TYPES[column.kind]
+        if column.derived is not None:
+            return Part(self._derived(token, column), kind, token.start, token.end)
+        self.used.add(name)
         return Part(n.ColumnRef(name, kind), kind, token.start, token.end)
+
+    def _derived(self, token: Token, column: Column) -> Node:
+        """Return the tree that a derived column stands for, over stored columns only."""
+        assert column.derived is not None
+        path = (*self.within, column.name)
+        if column.name in self.within:
+            self.read.fail(
+                f"the derived column `{column.name}` is made from itself",
+                token,
+                why=" from ".join(f"`{name}`" for name in path),
+                fix="derive it from stored columns",
+                code="DPR112",
+            )
+        below = Parser(column.derived, self.columns, column.origin, path)
+        tree, _ = below.parse()
+        self.used |= below.used
+        return tree
 
     def _constant(self) -> Part:  # noqa: RET503 - `fail` raises
         token = self.read.next()
@@ -381,7 +415,7 @@ class Parser:
                 self.read.next()
                 arguments.append(self._or())
         end = self.read.expect_op(")").end
-        wanted = {"if": 3}.get(name, 1)
+        wanted = 3 if name == "if" else 2 if name in ELAPSED else 1
         if len(arguments) != wanted if name != "coalesce" else len(arguments) < 2:
             count = "two or more arguments" if name == "coalesce" else f"{wanted} argument(s)"
             self.read.fail(f"`{name}` takes {count}", token, code="DPR124")
@@ -396,15 +430,39 @@ class Parser:
         if name == "abs":
             self.types.want(part, Type.number, "`abs` takes a number")
             return Part(n.Absolute(part.node), Type.number, token.start, end)
+        if name in ("floor", "ceil"):
+            self.types.want(part, Type.number, f"`{name}` takes a number")
+            op = cast("Literal['floor', 'ceil']", name)
+            return Part(n.Rounded(op, part.node), Type.number, token.start, end)
+        if name in ELAPSED:
+            return self._elapsed(name, arguments, token, end)
         return self._time_call(name, part, token, end)
+
+    def _elapsed(self, name: str, moments: list[Part], token: Token, end: int) -> Part:
+        ends = []
+        for moment in moments:
+            part = moment
+            if part.type is Type.text and isinstance(part.node, n.Literal):
+                part = self.types.read_time(part, Type.timestamp)
+            if part.type not in (Type.date, Type.timestamp):
+                self.read.fail(
+                    f"`{name}` takes two dates or timestamps, not {article(part.type)}",
+                    part,
+                    fix=f"write `{name}(start, end)`",
+                    code="DPR123",
+                )
+            ends.append(self.types.widen(part).node)
+        unit = cast("n.ElapsedUnit", name.removesuffix("_between"))
+        return Part(n.Elapsed(unit, ends[0], ends[1]), Type.number, token.start, end)
 
     def _time_call(self, name: str, part: Part, token: Token, end: int) -> Part:
         if part.type is Type.text and isinstance(part.node, n.Literal):
-            long = name in ("hour", "timestamp") or len(cast("str", part.node.value)) > 10
+            long = name in ("hour", "minute", "timestamp") or len(cast("str", part.node.value)) > 10
             part = self.types.read_time(part, Type.timestamp if long else Type.date)
-        allowed = {Type.timestamp} if name == "hour" else {Type.date, Type.timestamp}
+        within = name in ("hour", "minute")
+        allowed = {Type.timestamp} if within else {Type.date, Type.timestamp}
         if part.type not in allowed:
-            names = "timestamp" if name == "hour" else "date or timestamp"
+            names = "timestamp" if within else "date or timestamp"
             self.read.fail(
                 f"`{name}` takes a {names}, not {article(part.type)}", part, code="DPR123"
             )

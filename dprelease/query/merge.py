@@ -1,6 +1,7 @@
 """The release block: a schema's default, with a pipeline's or a caller's merged over it.
 
-Key by key; lists replace lists, and null removes a key. The result is checked against the schema's
+Key by key; lists replace lists, and null removes a key. `sql: "SELECT …"` stands for `by`, `where`
+and `statistics` together (`query.select`), in a schema's block as in one merged over it. The result is checked against the schema's
 columns, so that a wrong name is found with its line before anything is planned.
 """
 
@@ -11,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NoReturn
 
-from dprelease.errors import ConfigError
+from dprelease.errors import ConfigError, PlanError
 from dprelease.numeric import exact, plain
 from dprelease.query.expression import parse_condition
 from dprelease.query.statistic import parse_statistics
@@ -33,37 +34,53 @@ def merge_release(
     override: Mapping[str, object] | None = None,
     origin: str = "arguments",
     lines: Lines | None = None,
+    *,
+    table: str | None = None,
 ) -> ReleaseSpec:
     """Return the schema's release block with `override` merged over it, checked.
 
     Args:
         schema: a loaded schema; its `release_raw` may be empty.
-        override: keys of a release block (epsilon, delta, by, keys_from, where, loss, statistics,
-            allow); a single text stands for a list of one. None as a value removes a key.
+        override: keys of a release block (epsilon, delta, sql, by, keys_from, where, loss,
+            statistics, allow); a single text stands for a list of one. None as a value removes a key.
         origin: where the override comes from, for messages.
         lines: place in the override to `file:line`.
+        table: what the override's `sql` must call the table; the schema's name by default.
 
     Raises:
+        PlanError: `sql` asks for more than a release can give (DPR250 to DPR255).
         ConfigError: an unknown key (DPR110), no epsilon or statistics (DPR111), wrong values
             (DPR112, DPR113), epsilon, delta or shares out of range (DPR119), unknown column
             (DPR122), faulty expression (DPR12x) or statistic (DPR13x), unusable key (DPR136).
     """
-    return _Merge(schema, override or {}, origin, lines or {}).spec()
+    return _Merge(schema, override or {}, origin, lines or {}, table or schema.name).spec()
 
 
 class _Merge:
     def __init__(
-        self, schema: TableSchema, override: Mapping[str, object], origin: str, lines: Lines
+        self,
+        schema: TableSchema,
+        override: Mapping[str, object],
+        origin: str,
+        lines: Lines,
+        table: str,
     ) -> None:
         self.schema = schema
         self.origin = origin
+        below, below_lines = _with_sql(
+            schema, schema.release_raw, schema.release_lines, schema.origin, schema.name
+        )
+        asked = override.get("sql") is not None
+        override, lines = _with_sql(schema, override, lines, origin, table)
+        if asked and "keys_from" not in override and override.get("by") != below.get("by"):
+            override = {**override, "keys_from": None}  # it lists keys of other columns
         self.own = frozenset(override)
-        kept = {k: v for k, v in schema.release_raw.items() if k not in override}
+        kept = {k: v for k, v in below.items() if k not in override}
         given = {k: [v] if k in _LISTS and isinstance(v, str) else v for k, v in override.items()}
         merged = {**kept, **given}
         self.raw = {k: v for k, v in merged.items() if v is not None}
         self.lines = {
-            **{k: v for k, v in schema.release_lines.items() if k and k[0] not in override},
+            **{k: v for k, v in below_lines.items() if k and k[0] not in override},
             **lines,
         }
 
@@ -84,8 +101,8 @@ class _Merge:
         from dprelease.schema.models import ReleaseModel
 
         model = checked(ReleaseModel, self.raw, self)
-        epsilon = self._epsilon()
         if not model.statistics:
+            self._epsilon(())
             self._fail(
                 "the release has no statistics",
                 "statistics",
@@ -95,6 +112,7 @@ class _Merge:
         below = {k[1:]: v for k, v in self.lines.items() if k and k[0] == "statistics"}
         origin = self.at("statistics")
         statistics = parse_statistics(model.statistics, origin=origin, lines=below)
+        epsilon = self._epsilon(statistics)
         self._keys(model.by, statistics)
         for statistic in statistics:
             self._statistic(statistic)
@@ -109,17 +127,20 @@ class _Merge:
             keys_from=self._key_file(tuple(model.by)),
             where=model.where,
             loss=model.loss or "absolute",
+            judge=model.judge or "average",
             allow=tuple(model.allow),
             origin=self.at(),
             where_origin=self.at("where") if model.where is not None else "",
         )
 
-    def _epsilon(self) -> Fraction:
+    def _epsilon(self, statistics: tuple[StatisticSpec, ...]) -> Fraction:
         if "epsilon" not in self.raw:
+            if statistics and all(s.max_error is not None for s in statistics):
+                return Fraction(0)  # what the goals need: the plan answers with it
             self._fail(
                 "the release has no epsilon",
                 "epsilon",
-                fix="add e.g. `epsilon: 1.0`",
+                fix="add e.g. `epsilon: 1.0`, or a `max_error` to every statistic",
                 code="DPR111",
             )
         value = exact(self.raw["epsilon"])
@@ -146,6 +167,14 @@ class _Merge:
     def _shares(self, statistics: tuple[StatisticSpec, ...]) -> None:
         # Shares of exactly 1 may leave statistics without one: those of a shared block ride along
         # (the planner knows which).
+        both = next((s for s in statistics if s.max_error and s.share), None)
+        if both is not None:
+            raise ConfigError(
+                f"`max_error` and `share` both fix what {both.text} gets",
+                where=both.origin,
+                fix="keep one: `max_error` states its accuracy, `share` its part of epsilon",
+                code="DPR135",
+            )
         total = sum((s.share for s in statistics if s.share is not None), Fraction(0))
         if total > 1:
             self._fail(
@@ -255,6 +284,36 @@ class _Merge:
 
 
 _LISTS = ("by", "statistics", "allow")
+
+
+def _with_sql(
+    schema: TableSchema, block: Mapping[str, object], lines: Lines, origin: str, table: str
+) -> tuple[Mapping[str, object], Lines]:
+    """Return `block` with its `sql` replaced by the keys that say the same."""
+    sql = block.get("sql")
+    if not isinstance(sql, str):
+        return block, lines
+    from dprelease.query.select import parse_select
+
+    at = lines.get(("sql",), origin)
+    rest = {k: v for k, v in block.items() if k != "sql"}
+    twice = next((k for k in ("by", "where", "statistics") if rest.get(k) is not None), None)
+    if twice is not None:
+        raise ConfigError(
+            f"`sql` and `{twice}` both say what is released",
+            where=lines.get((twice,), at),
+            fix=f"put `{twice}` into the SELECT, or leave `sql` out",
+            code="DPR112",
+        )
+    found = parse_select(sql, schema, at if ("sql",) in lines else "SQL")
+    if found.table != table:
+        raise PlanError(
+            f"the SELECT is from `{found.table}`, the table is called `{table}`",  # noqa: S608 - a message
+            where=found.table_at,
+            fix=f"write FROM {table}",
+            code="DPR252",
+        )
+    return {**rest, **found.block}, {**lines, **found.lines}
 
 
 def _instead(function: str, column: Column) -> str:

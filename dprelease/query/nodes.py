@@ -17,6 +17,7 @@ from typing import Literal as Choice
 
 __all__ = [
     "KEYWORDS",
+    "MICROSECONDS",
     "Absolute",
     "Arithmetic",
     "ArithmeticOp",
@@ -28,6 +29,8 @@ __all__ = [
     "Compare",
     "CompareOp",
     "DatePart",
+    "Elapsed",
+    "ElapsedUnit",
     "In",
     "IsNull",
     "Literal",
@@ -36,6 +39,7 @@ __all__ = [
     "Node",
     "Not",
     "PartName",
+    "Rounded",
     "Type",
     "Value",
     "canonical_text",
@@ -47,7 +51,9 @@ __all__ = [
 Value = None | bool | float | str | date | datetime
 ArithmeticOp = Choice["+", "-", "*", "/", "%"]
 CompareOp = Choice["=", "!=", "<", "<=", ">", ">="]
-PartName = Choice["year", "month", "day", "hour", "weekday"]
+PartName = Choice["year", "quarter", "month", "day", "hour", "minute", "weekday"]
+ElapsedUnit = Choice["days", "hours", "minutes", "seconds"]
+MICROSECONDS = {"days": 86_400_000_000, "hours": 3_600_000_000, "minutes": 60_000_000, "seconds": 1_000_000}
 KEYWORDS = frozenset(
     "and or not in between is null true false case when then else end".split()  # noqa: SIM905
 )
@@ -109,6 +115,23 @@ class DatePart:
 
     part: PartName
     operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """`floor(operand)` or `ceil(operand)`: the nearest whole number below or above."""
+
+    op: Choice["floor", "ceil"]
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Elapsed:
+    """`{unit}_between(start, end)`: the time from one timestamp to another, with its fraction."""
+
+    unit: ElapsedUnit
+    start: Node
+    end: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +211,8 @@ Node = (
     | Negate
     | Absolute
     | DatePart
+    | Rounded
+    | Elapsed
     | AsTimestamp
     | Compare
     | Between
@@ -205,6 +230,8 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Arithmetic() | Compare():
             return node.left, node.right
+        case Elapsed():
+            return node.start, node.end
         case Between():
             return node.operand, node.low, node.high
         case In():
@@ -239,7 +266,8 @@ def sql_size(node: Node) -> int:
         carried = isinstance(node, Negate | Absolute) or (
             isinstance(node, Arithmetic) and not (node.op in "/%" and i == 1)
         )
-        size += sql_size(child) * (2 if may_overflow(child) and not carried else 1)
+        twice = isinstance(node, Elapsed) or (may_overflow(child) and not carried)
+        size += sql_size(child) * (2 if twice else 1)
     return size
 
 
@@ -259,6 +287,10 @@ def canonical_text(node: Node) -> str:
             return f"abs({canonical_text(inner)})"
         case DatePart(part=part, operand=inner):
             return f"{part}({canonical_text(inner)})"
+        case Rounded(op=op, operand=inner):
+            return f"{op}({canonical_text(inner)})"
+        case Elapsed(unit=unit, start=start, end=end):
+            return f"{unit}_between({canonical_text(start)}, {canonical_text(end)})"
         case AsTimestamp(operand=inner):
             return f"timestamp({canonical_text(inner)})"
         case Between(operand=inner, low=low, high=high):
@@ -283,7 +315,8 @@ def canonical_text(node: Node) -> str:
 def _operand(node: Node) -> str:
     text = canonical_text(node)
     atomic = isinstance(
-        node, Literal | ColumnRef | Absolute | DatePart | AsTimestamp | Coalesce | Case
+        node,
+        Literal | ColumnRef | Absolute | DatePart | Rounded | Elapsed | AsTimestamp | Coalesce | Case,
     )
     return text if atomic else f"({text})"
 

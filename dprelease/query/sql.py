@@ -92,6 +92,11 @@ class _Builder:
                 return exp.TryCast(this=self.guarded(node.operand), to=kind)
             case n.DatePart():
                 return self._date_part(node)
+            case n.Rounded():
+                whole = self.guarded(node.operand)
+                return exp.Floor(this=whole) if node.op == "floor" else exp.Ceil(this=whole)
+            case n.Elapsed():
+                return self._elapsed(node)
             case n.Case():
                 ifs = [exp.If(this=self.guarded(c), true=self.guarded(v)) for c, v in node.branches]
                 return exp.Case(ifs=ifs, default=self.guarded(node.otherwise))
@@ -106,13 +111,29 @@ class _Builder:
 
         kinds: dict[str, type[exp.Expression]] = {
             "year": exp.Year,
+            "quarter": exp.Quarter,
             "month": exp.Month,
             "day": exp.Day,
             "hour": exp.Hour,
+            "minute": exp.Minute,
             "weekday": exp.DayOfWeekIso,
         }
         part = kinds[node.part](this=self.guarded(node.operand))
         return exp.Cast(this=part, to=exp.DataType.build("DOUBLE", dialect="duckdb"))
+
+    def _elapsed(self, node: n.Elapsed) -> exp.Expression:
+        """Return the difference in doubles: BIGINT differences and casts of infinities raise."""
+        from sqlglot import exp
+
+        def moment(operand: Node) -> exp.Expression:
+            finite = exp.Anonymous(this="isfinite", expressions=[self.guarded(operand)])
+            micros = exp.Anonymous(this="epoch_us", expressions=[self.guarded(operand)])
+            double = exp.TryCast(this=micros, to=exp.DataType.build("DOUBLE", dialect="duckdb"))
+            return exp.Case(ifs=[exp.If(this=finite, true=double)])
+
+        apart = exp.Paren(this=exp.Sub(this=moment(node.end), expression=moment(node.start)))
+        unit = exp.Literal.number(f"{n.MICROSECONDS[node.unit]:e}")
+        return exp.Div(this=apart, expression=unit)
 
     def _test(self, node: Node) -> exp.Expression:
         from sqlglot import exp

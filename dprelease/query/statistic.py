@@ -67,6 +67,7 @@ OPTIONS = (
     "domain",
     "share",
     "weight",
+    "max_error",
     "spikes",
     "mechanism",
     "max_rows_per_group",
@@ -135,7 +136,7 @@ def parse_statistic(
 
     Args:
         item: `mean(age)`, or `{statistic: mean(age), as: …, domain: …, share: …, weight: …,
-            spikes: allow|forbid, mechanism: …, max_rows_per_group: …}`.
+            max_error: …, spikes: allow|forbid, mechanism: …, max_rows_per_group: …}`.
         origin: `file:line`.
         lines: option name to `file:line`.
 
@@ -194,6 +195,7 @@ def _from_mapping(
         step=step,
         share=options.share(),
         weight=options.weight(),
+        max_error=options.max_error(),
         spikes=options.choice("spikes", ("allow", "forbid"), "allow") == "allow",
         mechanism=options.mechanism(),
         max_rows=options.max_rows(),
@@ -246,6 +248,9 @@ class _Options:
     def weight(self) -> Fraction:
         weight = self._positive("weight")
         return Fraction(1) if weight is None else weight
+
+    def max_error(self) -> Fraction | None:
+        return self._positive("max_error")
 
     def choice(self, key: str, allowed: tuple[str, ...], default: str) -> str:
         value = self.item.get(key)

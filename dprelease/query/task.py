@@ -19,9 +19,11 @@ from dprelease.query.bounded import (
     Condition,
     Fixed,
     GroupKeys,
+    Label,
     Primitive,
     Window,
 )
+from dprelease.query.view import View
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
 
@@ -45,7 +47,18 @@ def task_to_json(query: BoundedQuery) -> dict[str, Any]:
         "max_groups": query.max_groups,
         "max_rows": query.max_rows,
         "max_rows_total": query.max_rows_total,
+        # left out where there is none: plans without them keep their hash
+        **(
+            {"derived": [{"column": d.column, "from": d.expression.canonical} for d in query.derived]}
+            if query.derived
+            else {}
+        ),
+        **({"view": _view(query.view)} if query.view is not None else {}),
     }
+
+
+def _view(view: View) -> dict[str, Any]:
+    return {"sql": view.sql, "proven": view.proven, "keeps_rows": view.keeps_rows}
 
 
 def _primitive(p: Primitive) -> dict[str, Any]:
@@ -64,6 +77,10 @@ def _primitive(p: Primitive) -> dict[str, Any]:
 def _code(code: Code) -> dict[str, Any]:
     if isinstance(code, Condition):
         return {"condition": code.expression.canonical}
+    if isinstance(code, Label):
+        if code.values == _numbers(len(code.values)):  # the nodes of a large graph
+            return {"column": code.column, "numbers": len(code.values)}
+        return {"column": code.column, "values": list(code.values)}
     return {
         "column": code.column,
         "runs": [[str(a), str(b)] for a, b in code.grid.runs],
@@ -72,12 +89,20 @@ def _code(code: Code) -> dict[str, Any]:
     }
 
 
+def _numbers(count: int) -> tuple[str, ...]:
+    return tuple(str(i) for i in range(count))
+
+
 def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> BoundedQuery:
     """Return the query for re-checking (not for running)."""
     codes: list[Code] = []
     for code in value["codes"]:
         if "condition" in code:
             codes.append(Fixed(code["condition"], GridSet(((0, 1),)), Fraction(1)))
+        elif "numbers" in code:
+            codes.append(Label(code["column"], _numbers(int(code["numbers"]))))
+        elif "values" in code:
+            codes.append(Label(code["column"], tuple(code["values"])))
         else:
             runs = tuple((int(a), int(b)) for a, b in code["runs"])
             default = None if code["default"] is None else int(code["default"])
@@ -113,4 +138,5 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
         max_groups=value["max_groups"],
         max_rows=value["max_rows"],
         max_rows_total=value["max_rows_total"],
+        view=View(**value["view"]) if "view" in value else None,
     )

@@ -1,4 +1,4 @@
-"""JSON Schema of schema and pipeline files, for editors and other tools."""
+"""JSON Schema of schema and pipeline files, for editors, and of manifests, for other tools."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ __all__ = ["json_schema"]
 _MODELS = {
     "schema": ("dprelease.schema.models", "SchemaModel"),
     "pipeline": ("dprelease.pipeline.models", "PipelineModel"),
+    "manifest": ("dprelease.formats.manifest_model", "ManifestModel"),
 }
 
 
-def json_schema(kind: Literal["schema", "pipeline"] = "schema") -> dict[str, Any]:
+def json_schema(kind: Literal["schema", "pipeline", "manifest"] = "schema") -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of one kind of file.
 
-    It checks the shape; `dprelease schema check` also checks what relates several keys.
+    It checks the shape; `dprelease schema check` also checks what relates several keys, and
+    `dprelease verify` what a manifest claims.
 
     Raises:
         ArgumentError: another kind (DPR607).
     """
     if kind not in _MODELS:
-        raise ArgumentError(f"no JSON Schema for `{kind}`", fix="schema or pipeline", code="DPR607")
+        raise ArgumentError(f"no JSON Schema for `{kind}`", fix="schema, pipeline or manifest", code="DPR607")
     module, name = _MODELS[kind]
     model = getattr(import_module(module), name)
     out: dict[str, Any] = model.model_json_schema(by_alias=True, mode="validation")
     out["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    out["title"] = f"dprelease {kind}/1"
+    out["title"] = f"dprelease {'release' if kind == 'manifest' else kind}/1"
     return out

@@ -26,6 +26,7 @@ from dprelease.schema.models import (
     As,
     ColumnModel,
     EdgeUnitModel,
+    NodeFile,
     NullDefault,
     RowsModel,
     SchemaModel,
@@ -87,12 +88,14 @@ def schema_from_dict(
 
 
 def _build(document: Document, folder: Path, root: Path) -> TableSchema:
+    from dprelease.query.derived import check_derived
     from dprelease.query.merge import merge_release
 
     marks = document.marks
     model = checked(SchemaModel, document.data, marks)
     builder = _Builder(marks, folder, root)
     columns = {name: builder.column(name, c) for name, c in model.columns.items()}
+    check_derived(columns)
     adjacency = Adjacency(model.adjacency)
     raw = document.data.get("release")
     block: dict[str, object] = dict(raw) if isinstance(raw, Mapping) else {}
@@ -121,7 +124,7 @@ def _build(document: Document, folder: Path, root: Path) -> TableSchema:
     missing = {
         key: value
         for key, value in (("epsilon", 1), ("statistics", ["count"]))
-        if block.get(key) is None
+        if block.get(key) is None and not (key == "statistics" and block.get("sql") is not None)
     }
     release = merge_release(schema, missing or None, origin=where)
     if missing:
@@ -166,6 +169,7 @@ class _Builder:
             measure=model.measure,
             values=self._values(name, model) if kind is Kind.category else (),
             other=model.other.label if isinstance(model.other, As) else None,
+            derived=model.derived,
             origin=self.marks.at("columns", name),
         )
         return self._nulls(column, model)
@@ -329,7 +333,9 @@ class _Builder:
             edge = model.edge
             for key, name in (("source", edge.source), ("target", edge.target)):
                 self._unit_column(name, columns, "edge", key)
-            if edge.source == edge.target or edge.nodes < 2:
+            labels = self._nodes(edge.nodes)
+            count = edge.nodes if isinstance(edge.nodes, int) else len(labels)
+            if edge.source == edge.target or count < 2:
                 self._fail(
                     "an edge joins two different columns of at least two nodes",
                     "unit",
@@ -337,8 +343,27 @@ class _Builder:
                     fix="e.g. `edge: {source: a, target: b, k: 2, nodes: 34}`",
                     code="DPR115",
                 )
-            return EdgeUnit(edge.source, edge.target, edge.k, edge.nodes)
+            return EdgeUnit(edge.source, edge.target, edge.k, count, labels)
         return RowUnit()
+
+    def _nodes(self, model: object) -> tuple[str, ...]:
+        """Return the declared nodes; none for a count."""
+        if isinstance(model, NodeFile):
+            origin = self.marks.at("unit", "edge", "nodes")
+            path = confined(model.values_from, base=self.folder, root=self.root, origin=origin)
+            return tuple(key for (key,) in read_keys(path, ("node",), origin))
+        if not isinstance(model, list):
+            return ()
+        if len(set(model)) < len(model):
+            self._fail(
+                "a node appears twice",
+                "unit",
+                "edge",
+                "nodes",
+                fix="list every node once",
+                code="DPR115",
+            )
+        return tuple(model)
 
     def _unit_column(self, name: str, columns: Mapping[str, Column], *place: str) -> None:
         column = columns.get(name)
@@ -350,6 +375,15 @@ class _Builder:
                 *place,
                 fix=f"did you mean `{near}`?" if near else f"declare `{name}` under `columns`",
                 code="DPR122",
+            )
+        if column.derived is not None:
+            self._fail(
+                f"`{name}` is derived and cannot identify a unit",
+                "unit",
+                *place,
+                why="rows of one unit are found by what the source stores",
+                fix="name a stored column",
+                code="DPR115",
             )
         allowed = [Kind.identifier, Kind.category, Kind.integer]
         if place[0] == "edge":

@@ -38,6 +38,7 @@ __all__ = [
     "Number",
     "ReleaseModel",
     "SchemaModel",
+    "Sql",
     "Strict",
     "Text",
     "Whole",
@@ -131,6 +132,15 @@ def _number(value: object) -> Exact:
         raise fault("DPR113", what, error.fix or "write a number") from None
 
 
+def _sql(value: object) -> str:
+    """Text of several lines; what it may say is the SQL door's to check."""
+    if not isinstance(value, str):
+        return _text(value)
+    if any(not c.isprintable() and c not in "\n\r\t" for c in value):
+        raise fault("DPR112", "the SQL holds a control character", "remove it")
+    return value
+
+
 def _whole(value: object) -> int:
     number = _number(value)
     if isinstance(number, Fraction) and number.denominator == 1 and number >= 1:
@@ -158,6 +168,7 @@ _NUMBER_JSON = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[
 Number = Annotated[Any, _Real, WithJsonSchema(_NUMBER_JSON)]
 Whole = Annotated[int, BeforeValidator(_whole), WithJsonSchema({"type": "integer", "minimum": 1})]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string"})]
+Sql = Annotated[str, BeforeValidator(_sql), WithJsonSchema({"type": "string"})]
 Label = Annotated[
     str,
     BeforeValidator(_label),
@@ -248,6 +259,9 @@ class ColumnModel(Strict):
     kind: Literal[
         "identifier", "category", "boolean", "integer", "number", "date", "timestamp", "node"
     ] = Field(description="What the column holds.")
+    derived: Text | None = Field(
+        None, alias="from", description="Expression over the row's other columns that makes it."
+    )
     measure: Text | None = Field(None, description="The unit's name, for labels.")
     range: Pair | None = Field(None, description="Lowest and highest valid value; rows clamp.")
     forbidden: Annotated[list[Pair], BeforeValidator(_null_empty)] = Field(
@@ -271,13 +285,31 @@ class UserModel(Strict):
     max_rows: Whole | None = Field(None, description="Rows kept per person over all groups.")
 
 
+class NodeFile(Strict):
+    """A file of public node labels."""
+
+    values_from: Text = Field(description="CSV file with the public nodes; its header is `node`.")
+
+
+def _nodes_tag(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "file"
+    return "list" if isinstance(value, list | tuple) else "count"
+
+
+Nodes = Annotated[
+    Annotated[Whole, Tag("count")] | Annotated[Labels, Tag("list")] | Annotated[NodeFile, Tag("file")],
+    Discriminator(_nodes_tag),
+]
+
+
 class EdgeModel(Strict):
     """Edges of a simple graph over a public node set."""
 
     source: Text = Field(description="Column of one end.")
     target: Text = Field(description="Column of the other end.")
     k: Whole = Field(description="Number of protected edges.")
-    nodes: Whole = Field(description="Public number of nodes.")
+    nodes: Nodes = Field(description="Public number of nodes, or their labels.")
 
 
 class EdgeUnitModel(Strict):
@@ -286,10 +318,25 @@ class EdgeUnitModel(Strict):
     edge: EdgeModel
 
 
+def _no_node(value: object) -> object:
+    del value
+    raise fault(
+        "DPR115",
+        "a node with all its edges cannot be protected",
+        "protect edges, `{edge: {source: a, target: b, k: 1, nodes: 34}}`: one node can carry n - 1 "
+        "edges, so hiding it would take noise over the whole domain",
+    )
+
+
+NodeUnit = Annotated[Any, BeforeValidator(_no_node), WithJsonSchema({"not": {}})]
+
+
 def _unit_tag(value: object) -> str | None:
     if isinstance(value, str):
         return "row"
     if isinstance(value, Mapping):
+        if "node" in value:
+            return "node"
         return "edge" if "edge" in value else "user"
     return None
 
@@ -297,7 +344,8 @@ def _unit_tag(value: object) -> str | None:
 UnitField = Annotated[
     Annotated[Literal["row"], Tag("row")]
     | Annotated[UserModel, Tag("user")]
-    | Annotated[EdgeUnitModel, Tag("edge")],
+    | Annotated[EdgeUnitModel, Tag("edge")]
+    | Annotated[NodeUnit, Tag("node")],
     Discriminator(
         _unit_tag,
         custom_error_type="DPR115",
@@ -348,6 +396,10 @@ _STATISTIC_JSON: dict[str, Any] = {
                 },
                 "share": {**_NUMBER_JSON, "description": "Fixed part of epsilon, 0 to 1."},
                 "weight": {**_NUMBER_JSON, "description": "Steers the rest of epsilon."},
+                "max_error": {
+                    **_NUMBER_JSON,
+                    "description": "Expected error to stay within, in the statistic's unit.",
+                },
                 "spikes": {"enum": ["allow", "forbid"]},
                 "mechanism": {"type": "string", "description": "Pins a mechanism family."},
                 "max_rows_per_group": {"type": "integer", "minimum": 1},
@@ -364,8 +416,13 @@ Statistics = Annotated[
 class ReleaseModel(Strict):
     """What to release, and how much privacy to spend on it."""
 
-    epsilon: Number | None = Field(None, description="Privacy loss in nats, above 0.")
+    epsilon: Number | None = Field(
+        None,
+        description="Privacy loss in nats, above 0; may be left out if every statistic has a "
+        "max_error.",
+    )
     delta: Number | None = Field(None, description="0 (pure) or a small probability.")
+    sql: Sql | None = Field(None, description="One SELECT instead of by, where and statistics.")
     by: Texts = Field([], description="Grouping columns.")
     keys_from: Annotated[Any, WithJsonSchema({"type": "string"})] | None = Field(
         None, description="CSV file with the public groups; its header names the `by` columns."
@@ -373,6 +430,9 @@ class ReleaseModel(Strict):
     where: Text | None = Field(None, description="A condition on one row's columns.")
     loss: Literal["absolute", "squared"] | None = Field(
         None, description="What the planner minimises."
+    )
+    judge: Literal["average", "worst"] | None = Field(
+        None, description="Compare laws by their error averaged over answers, or at the worst one."
     )
     statistics: Statistics | None = Field(None, description="What to publish.")
     allow: Texts = Field([], description="Shortcuts without a proof that are accepted, by name.")

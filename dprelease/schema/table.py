@@ -43,6 +43,7 @@ class StatisticSpec:
         domain: declared output domain, or None for the induced one.
         step: declared output step.
         share: fixed part of epsilon; weight: steers the rest.
+        max_error: expected error to stay within, in the statistic's unit; None for no goal.
         spikes: False forbids atoms at borders and gap edges.
         mechanism: a pinned family, or None.
         max_rows: per-statistic override of the unit's max_rows_per_group.
@@ -57,6 +58,7 @@ class StatisticSpec:
     step: Fraction | None = None
     share: Fraction | None = None
     weight: Fraction = Fraction(1)
+    max_error: Fraction | None = None
     spikes: bool = True
     mechanism: str | None = None
     max_rows: int | None = None
@@ -66,7 +68,10 @@ class StatisticSpec:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSpec:
-    """What to release and how much privacy to spend on it, names not yet resolved."""
+    """What to release and how much privacy to spend on it, names not yet resolved.
+
+    `epsilon` 0 stands for a release whose statistics all have a `max_error`: what those need.
+    """
 
     statistics: tuple[StatisticSpec, ...]
     epsilon: Fraction
@@ -75,6 +80,7 @@ class ReleaseSpec:
     keys_from: tuple[tuple[str, ...], ...] | None = None
     where: str | None = None
     loss: Literal["absolute", "squared"] = "absolute"
+    judge: Literal["average", "worst"] = "average"
     allow: tuple[str, ...] = ()
     origin: str = ""
     where_origin: str = ""

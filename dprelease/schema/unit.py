@@ -6,7 +6,7 @@ An epsilon without its adjacency and unit means nothing, so `describe` is printe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -50,12 +50,21 @@ class UserUnit:
 
 @dataclass(frozen=True, slots=True)
 class EdgeUnit:
-    """`k` undirected edges of a simple graph over a public node set are protected."""
+    """`k` undirected edges of a simple graph over a public node set are protected.
+
+    `labels` are the declared nodes; without them nodes are written 0, 1, ..., `nodes` - 1.
+    """
 
     source: str
     target: str
     k: int
     nodes: int
+    labels: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def node_labels(self) -> tuple[str, ...]:
+        """The nodes as they are written, in the order of their numbers."""
+        return self.labels or tuple(str(i) for i in range(self.nodes))
 
 
 Unit = RowUnit | UserUnit | EdgeUnit
@@ -96,7 +105,7 @@ def unit_to_json(unit: Unit) -> object:
                     "source": unit.source,
                     "target": unit.target,
                     "k": unit.k,
-                    "nodes": unit.nodes,
+                    "nodes": list(unit.labels) if unit.labels else unit.nodes,
                 }
             }
 
@@ -106,7 +115,11 @@ def unit_from_json(value: Any) -> Unit:
     if value == "row":
         return RowUnit()
     if isinstance(value, Mapping) and "edge" in value:
-        return EdgeUnit(**value["edge"])
+        edge = value["edge"]
+        nodes = edge["nodes"]
+        listed = () if isinstance(nodes, int) else tuple(nodes)
+        count = nodes if isinstance(nodes, int) else len(listed)
+        return EdgeUnit(edge["source"], edge["target"], edge["k"], count, listed)
     return UserUnit(
         value["user"], value["max_groups"], value["max_rows_per_group"], value.get("max_rows")
     )

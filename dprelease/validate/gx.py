@@ -80,7 +80,7 @@ def gx_validate(noised: Noised) -> Verdict:
 
 
 def long_table(noised: Noised) -> pd.DataFrame:
-    """Return the long table: `(rows, 6 + joint rules)`; `group` is the key as JSON text."""
+    """Return the long table: `(rows, 7 + joint rules)`; `group` is the key as JSON text."""
     import pandas as pd
 
     plan, keys = noised.plan, len(noised.plan.by)
@@ -88,7 +88,7 @@ def long_table(noised: Noised) -> pd.DataFrame:
     frame = pd.DataFrame(
         {
             name: table.column(keys + TIDY.get_field_index(name)).to_pandas()
-            for name in ("statistic", "value", "lower", "upper", "status")
+            for name in ("statistic", "value", "lower", "upper", "consistent", "status")
         }
     )
     labels = [table.column(i).to_pylist() for i in range(keys)]
@@ -123,6 +123,7 @@ def _suite(plan: ReleasePlan) -> ExpectationSuite:
         if max(map(abs, s.domain.hull)) * s.step.denominator < 2.0**53
     }
     domains = {c: [list(piece) for piece in s.domain.pieces] for c, s in columns.items()}
+    without = [c for c, s in columns.items() if not plan.block(s.block).has_interval]
     labels = {
         "group": [_group(key) for key in plan.keys],
         "statistic": list(columns),
@@ -150,7 +151,8 @@ def _suite(plan: ReleasePlan) -> ExpectationSuite:
         ),
         obey("finite", value, "finite", {}),
         obey("domain", value, "domain", domains),
-        obey("interval", ["lower", "upper"], "interval", {}),
+        obey("domain", ["statistic", "consistent"], "consistent", domains),
+        obey("interval", ["statistic", "lower", "upper"], "interval", {"none": without}),
         *(
             obey("joint", [*value, f"joint_{i}"], rule.name, _joint(rule))
             for i, rule in enumerate(joint_rules(plan))

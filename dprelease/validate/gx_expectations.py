@@ -58,10 +58,12 @@ def on_step(rows: pd.DataFrame, steps: dict[str, list[int]]) -> pd.Series:
     return good
 
 
-def ordered(rows: pd.DataFrame, _: dict[str, Any]) -> pd.Series:
-    """Columns (lower, upper)."""
-    low, high = rows.iloc[:, 0].astype(float), rows.iloc[:, 1].astype(float)
-    return pd.Series(np.isfinite(low) & np.isfinite(high) & (low <= high), index=rows.index)
+def ordered(rows: pd.DataFrame, without: dict[str, list[str]]) -> pd.Series:
+    """Columns (statistic, lower, upper); `without`: published columns that have no interval."""
+    low, high = rows.iloc[:, 1].astype(float), rows.iloc[:, 2].astype(float)
+    good = np.isfinite(low) & np.isfinite(high) & (low <= high)
+    none = rows.iloc[:, 0].isin(without["none"])
+    return pd.Series(np.where(none, np.isnan(low) & np.isnan(high), good), index=rows.index)
 
 
 def finite(rows: pd.DataFrame, _: dict[str, Any]) -> pd.Series:

@@ -31,6 +31,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dprelease.aggregates.encoding import Encoding
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.schema.domain import Domain
 
@@ -61,23 +62,24 @@ class JointRule:
         return f"{self.first.name}, {self.second.name}"
 
 
-def hull_of(block: PlannedBlock) -> tuple[Fraction, Fraction] | None:
-    """Return the column's hull [l, u] of a Bernstein block, else None."""
+def hulls_of(block: PlannedBlock) -> tuple[tuple[int | None, Fraction, Fraction], ...]:
+    """Return (view, l, u) of each column whose Bernstein cells the block holds."""
+    if block.family == "tensor":
+        axes = Encoding.from_json(dict(block.encoding)).axes
+        return tuple((view, a.offset, a.offset + a.width) for view, a in enumerate(axes))
     if block.family != "bernstein2":
-        return None
+        return ()
     encoding = block.encoding
     low = Fraction(encoding["offset"])
-    return low, low + int(encoding["scale"]) * Fraction(encoding["pitch"])
+    return ((None, low, low + int(encoding["scale"]) * Fraction(encoding["pitch"])),)
 
 
 def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
     """Return every joint rule that is a theorem for this plan."""
     found: list[JointRule] = []
-    for block in plan.blocks:
-        hull = hull_of(block)
-        if hull is None:
-            continue
-        low, high = hull
+    for block, view, low, high in (
+        (b, *hull) for b in plan.blocks for hull in hulls_of(b)
+    ):
         width = high - low
         whole = {
             "mean": Domain(low, high),
@@ -88,7 +90,7 @@ def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
             f: [
                 s
                 for s in plan.statistics
-                if s.block == block.name and s.function == f and s.domain == whole[f]
+                if s.block == block.name and s.function == f and s.view == view and s.domain == whole[f]
             ]
             for f in FUNCTIONS
         }

@@ -5,7 +5,8 @@
     finite     the value is a number
     domain     the value lies in its statistic's domain, gaps left out
     step       the value is the double nearest to a multiple of its statistic's step
-    interval   lower and upper are numbers and lower <= upper
+    consistent the consistent value is in the domain and on the step, too
+    interval   lower and upper are numbers and lower <= upper; both missing for a choice by rank
     status     ok, at_bound, uninformative or empty_signal
     joint_*    mean, variance and standard deviation of one block fit together (`validate.joint`)
 
@@ -29,6 +30,7 @@ import pyarrow.compute as pc
 from dprelease.noised import TIDY, Noised
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.validate.joint import holds, joint_rules
+from dprelease.validate.joint_pairs import pair_holds, pair_rules
 from dprelease.validate.verdict import RuleResult, Verdict
 
 __all__ = ["ENGINE", "STATUSES", "check", "group_codes", "has_tidy_columns", "on_step"]
@@ -48,6 +50,7 @@ class _Table:
     value: Floats
     lower: Floats
     upper: Floats
+    consistent: Floats
     legal_status: npt.NDArray[np.bool_]
 
 
@@ -83,12 +86,13 @@ def _read(table: pa.Table, plan: ReleasePlan) -> _Table:
     column = _codes(table.column(keys), published)
     group = group_codes(table, plan)
     slot = np.where((column >= 0) & (group >= 0), group * len(published) + column, -1)
-    value, lower, upper = (
-        table.column(keys + i).to_numpy(zero_copy_only=False).astype(float) for i in (1, 2, 3)
+    value, lower, upper, fitted = (
+        table.column(keys + TIDY.get_field_index(name)).to_numpy(zero_copy_only=False).astype(float)
+        for name in ("value", "lower", "upper", "consistent")
     )
     status = pc.is_in(table.column(keys + len(TIDY) - 1), value_set=pa.array(STATUSES))
     legal = status.to_numpy(zero_copy_only=False).astype(bool)
-    return _Table(slot, value, lower, upper, legal)
+    return _Table(slot, value, lower, upper, fitted, legal)
 
 
 def _codes(values: pa.ChunkedArray, labels: pa.Array) -> Integers:
@@ -131,7 +135,10 @@ def _statistic_rules(
     expected = len(plan.keys) * len(statistic.columns)
     times = np.bincount(place, minlength=expected)
     value, lower, upper = table.value[mine], table.lower[mine], table.upper[mine]
+    fitted = table.consistent[mine]
     ordered = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)
+    if not plan.block(statistic.block).has_interval:
+        ordered = np.isnan(lower) & np.isnan(upper)
 
     def result(name: str, good: npt.NDArray[np.bool_]) -> RuleResult:
         return RuleResult(name, statistic.name, int(good.size), int((~good).sum()))
@@ -141,6 +148,7 @@ def _statistic_rules(
         result("finite", np.isfinite(value)),
         result("domain", statistic.domain.contains(value)),
         result("step", on_step(value, statistic.step)),
+        result("consistent", statistic.domain.contains(fitted) & on_step(fitted, statistic.step)),
         result("interval", ordered),
         result("status", table.legal_status[mine]),
     ]
@@ -182,6 +190,17 @@ def _joint_rules(plan: ReleasePlan, table: _Table) -> list[RuleResult]:
             for i in both
         )
         results.append(RuleResult(rule.name, rule.names, int(both.size), failed))
+    for pair in pair_rules(plan):
+        values = [_by_group(plan, table, starts[s.name], width) for s in pair.members]
+        known = np.flatnonzero(np.isfinite(values).all(axis=0))
+        failed = sum(
+            not pair_holds(
+                pair,
+                [_multiple(v[i], s.step) for v, s in zip(values, pair.members, strict=True)],
+            )
+            for i in known
+        )
+        results.append(RuleResult(pair.name, pair.names, int(known.size), failed))
     return results
 
 

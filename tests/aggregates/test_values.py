@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease import registry
 from dprelease.aggregates.encoding import Encoding
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import Fixed
 from dprelease.sensitivity import bound, cell_rows
+from tests.contracts.test_sensitivities import AGGREGATES
 from tests.planning.requests import asked
 
 COLUMNS = {
@@ -64,7 +64,7 @@ def statistic(name: str, rows: tuple[Fraction, ...], edges: tuple[Fraction, ...]
 
 @pytest.mark.parametrize("public", [False, True])
 @pytest.mark.parametrize("column", COLUMNS)
-@pytest.mark.parametrize("name", registry.names("aggregates"))
+@pytest.mark.parametrize("name", AGGREGATES)
 def test_exact_cells_finish_to_the_statistic(name: str, column: str, public: bool) -> None:
     declared: dict[str, Any] = {"kind": "number", **COLUMNS[column]}
     low, high = (Fraction(str(e)) for e in declared["range"])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import pyarrow.parquet as pq
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -42,3 +43,39 @@ def test_the_speed_table_has_its_rows() -> None:
     speed.certification(rows)
     assert sum("M/s" in row for row in rows) >= 7
     assert any("1e+09 points" in row for row in rows)
+
+
+def test_the_payroll_is_the_same_whatever_its_size(tmp_path: Path) -> None:
+    payroll = load("payroll")
+    payroll.write(tmp_path / "a.parquet", 300)
+    payroll.write(tmp_path / "b.parquet", 200)
+    a, b = (pq.read_table(tmp_path / f"{name}.parquet") for name in "ab")
+    assert a.slice(0, 200).equals(b)
+    assert a.num_rows == 300
+    sizes = a["region"].value_counts().to_pylist()
+    found = {item["values"]: item["counts"] for item in sizes}
+    assert {name: found[name] for name, _ in payroll.TINY} == dict(payroll.TINY)
+
+
+def test_accuracy_is_measured_against_plain_sql(tmp_path: Path) -> None:
+    accuracy, path = load("accuracy"), tmp_path / "p.parquet"
+    load("payroll").write(path, 60_000)
+    plan, found = accuracy.measure(path, 4)
+    assert found["outside"].sum() == 0
+    assert found["relative"][:47, 0].max() < 0.05  # counts of about a thousand
+    assert found["coverage"].mean() > 0.85
+    assert any("variance(salary)" in line for line in accuracy.report(plan, found, 60_000, 4))
+
+
+def test_every_law_s_interval_covers_every_answer_exactly() -> None:
+    coverage = load("coverage")
+    chosen = [c for c in coverage.laws() if c[0].startswith(("0..40,", "gap"))]
+    assert len({law.family for _, _, law in chosen}) >= 7
+    lines, least = coverage.exact_table(chosen)
+    assert least >= 0.95 - 1e-6
+    assert len(lines) == 2 + len(chosen)
+    # fine lattices inside the domain: not much more than stated either
+    for name, epsilon, law in chosen:
+        if name.startswith("gap") and epsilon == 1 and law.family not in coverage.TABLES:
+            inner = coverage.coverage(law)[40:-40]
+            assert 0.94 <= inner.mean() <= 0.96, law.family

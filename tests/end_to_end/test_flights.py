@@ -45,7 +45,7 @@ def test_each_period_costs_its_epsilon_and_is_published_whole(project):
     assert (budget(folder).spent, budget(folder).left) == (8, 0)
     for result in results:
         assert sorted(p.name for p in result.folder.iterdir()) == [
-            "data.csv", "data.parquet", "datapackage.json", "release.json", "report.html", "wide.csv",
+            "data.csv", "data.parquet", "datapackage.json", "registry.yaml", "release.json", "report.html", "wide.csv",
         ]  # fmt: skip
     assert (results[0].folder.parent / "latest").resolve() == results[-1].folder.resolve()
 

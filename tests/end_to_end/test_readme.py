@@ -53,7 +53,7 @@ def test_python_blocks_run_in_order_and_print_what_they_show(here):
                 exec(compile(text, "README.md", "exec"), names)
             assert BLOCKS[at + 1] == ("text", printed.getvalue())
             ran += 1
-    assert ran == 3
+    assert ran == 4
 
 
 def test_the_yaml_block_is_a_schema_that_can_be_planned(here):
@@ -129,6 +129,15 @@ class TestMake:
         at = [said.index(part) for part in (
             "-m venv", "pip install", "ledger init", "run pipelines/flights_weekly.yaml --period 2013-W05",
             "verify public/flights_weekly/2013-W05", "ledger show", "report.html",
+        )]  # fmt: skip
+        assert at == sorted(at)
+
+    def test_the_year_is_scheduled_verified_and_shown(self):
+        said = self.dry("demo-year")
+        at = [said.index(part) for part in (
+            "-m venv", "pip install", "ledger init pipelines/flights_year.yaml",
+            "schedule pipelines/flights_year.yaml --once --at 2014-01-01T12:00:00Z",
+            "verify public/flights_year/2013-W27", "index.html",
         )]  # fmt: skip
         assert at == sorted(at)
 

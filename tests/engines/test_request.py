@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dprelease.engines.request import (
     check_query,
     declared_labels,
+    empty_tallies,
     rounding,
     row_cap,
     used_columns,
@@ -22,6 +23,7 @@ from dprelease.query.bounded import (
     Condition,
     Fixed,
     GroupKeys,
+    Label,
     Primitive,
     Window,
 )
@@ -71,6 +73,11 @@ def test_the_sum_of_squares_is_bounded_at_the_very_edge() -> None:
         ({"codes": (Fixed("y", GridSet(((0, 1),)), Fraction(1)),)}, "DPR232"),
         ({"groups": GroupKeys((K,), (("a",), ("a",)))}, "DPR233"),
         ({"groups": GroupKeys((K,), (("a", "b"),))}, "DPR233"),
+        ({"codes": (Label("x", ("a", "b")),)}, "DPR232"),
+        ({"codes": (Label("k", ()),)}, "DPR232"),
+        ({"codes": (Label("k", ("a", "a")),)}, "DPR232"),
+        ({"codes": (Fixed("x", GridSet(((0, 2**24),)), Fraction(1)),),
+          "primitives": (Primitive("tally", 0),)}, "DPR219"),
         ({"max_groups": 0}, "DPR233"),
         ({"max_rows": 0}, "DPR233"),
         ({"max_rows_total": 0}, "DPR233"),
@@ -123,6 +130,14 @@ def test_labels_of_each_kind_of_key_column() -> None:
     free = Column("s", Kind.category, other="rest", null_label="none")
     keys = (("p",), ("q",), ("rest",), ("none",))
     assert declared_labels(query(groups=GroupKeys((free,), keys)), 0) == ("p", "q")
+
+
+def test_tallies_start_at_zero_with_one_cell_per_code_and_group() -> None:
+    codes = (Fixed("x", GridSet(((3, 5), (9, 9))), Fraction(1), 2), Label("k", ("a", "b")))
+    tallies = (Primitive("tally", 1), Primitive("rows"), Primitive("tally", 0))
+    found = empty_tallies(query(codes=codes, primitives=tallies))
+    assert {i: t.shape for i, t in found.items()} == {0: (2, 2), 2: (2, 7)}
+    assert not any(t.any() for t in found.values())
 
 
 def test_row_caps() -> None:

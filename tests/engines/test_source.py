@@ -5,16 +5,30 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from dprelease.engines.source import Source, as_source, duckdb_table, file_source
+from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.reference import ReferenceEngine
+from dprelease.engines.source import (
+    Source,
+    as_source,
+    duckdb_table,
+    file_source,
+    partition,
+    partitioned,
+)
 from dprelease.errors import SourceError
+from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
+from dprelease.schema.column import Column, Kind
+from dprelease.schema.domain import Domain
 
 
 class Visits(pd.DataFrame):
@@ -81,3 +95,43 @@ def test_no_table_library_is_imported() -> None:
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def hive(folder: Path) -> str:
+    """Write `region=…/year=…/part.parquet`; one region needs escaping, one is null."""
+    for region, year, ages in (
+        ("north", 2020, [1, 2]),
+        ("sou%20th", 2020, [3]),
+        ("__HIVE_DEFAULT_PARTITION__", 2021, [4]),
+    ):
+        part = folder / f"region={region}" / f"year={year}"
+        part.mkdir(parents=True)
+        pq.write_table(pa.table({"age": ages}), part / "part.parquet")
+    return str(folder / "**" / "*.parquet")
+
+
+def test_hive_partitions_are_columns_of_text(tmp_path: Path) -> None:
+    source = as_source(hive(tmp_path))
+    region = Column("region", Kind.category, values=("north", "sou th"), nulls="as", null_label="?")
+    columns = (region, Column("age", Kind.integer), Column("year", Kind.integer))
+    ages = Fixed("age", Domain(0, 9).on_grid(Fraction(1)), Fraction(1))
+    years = Fixed("year", Domain(2000, 2030).on_grid(Fraction(1)), Fraction(1))
+    query = BoundedQuery(
+        columns,
+        GroupKeys((region,), tuple((k,) for k in region.keys)),
+        (ages, years),
+        (Primitive("rows"), Primitive("power", 0, 1), Primitive("power", 1, 1)),
+    )
+    for engine in (DuckDBEngine(), ReferenceEngine()):
+        engine.preflight(source, query)
+        found = engine.compute(source, query, b"").reveal_to_mechanism().sums
+        assert found.tolist() == [[2, 3, 40], [1, 3, 20], [1, 4, 21]]
+
+
+def test_partitions_are_used_only_where_every_file_has_them(tmp_path: Path) -> None:
+    hive(tmp_path)
+    paths = tuple(sorted(tmp_path.rglob("*.parquet")))
+    assert partitioned(paths)
+    assert partition(paths[0])[-2:] == (("region", None), ("year", "2021"))
+    assert not partitioned(())
+    assert not partitioned((*paths, tmp_path / "other.parquet"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.schema.domain import GridSet
@@ -47,6 +50,22 @@ def worst_ratio(pmfs: dict[int, dict[int, Any]], reach: int) -> Any:
 def enumerate_law(law: GridLaw) -> dict[int, dict[int, Any]]:
     """Return {answer: {output: probability}} for every hull answer."""
     return {q: law.pmf(q) for q in hull(law.allowed)}
+
+
+def renyi_rate(law: dict[int, dict[int, Fraction]], reach: int) -> float:
+    """Return the largest D_alpha / alpha over pairs within `reach` and a list of alphas."""
+    logs = {q: np.log([float(w) for w in row.values()]) for q, row in law.items()}
+    worst = 0.0
+    for q, p in logs.items():
+        for k in range(-reach, reach + 1):
+            if k and q + k in logs:
+                r = logs[q + k]
+                for alpha in (1.001, 1.5, 2.0, 5.0, 30.0):
+                    terms = alpha * p + (1 - alpha) * r
+                    peak = float(terms.max())
+                    total = peak + math.log(float(np.exp(terms - peak).sum()))
+                    worst = max(worst, total / (alpha - 1) / alpha)
+    return worst
 
 
 class StuckBits:

@@ -14,9 +14,11 @@ from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.mechanisms import BoundedGaussian, GridRequest, grid_laws, law_from_json
 from dprelease.mechanisms.bounded_gaussian_table import BoundedGaussianLaw, decay_of
+from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw
+from dprelease.mechanisms.law import rho_upper
 from dprelease.numeric import exp_lower
 from dprelease.schema.domain import GridSet
-from tests.mechanisms.plans import corpus, enumerate_law, worst_ratio
+from tests.mechanisms.plans import corpus, enumerate_law, renyi_rate, worst_ratio
 
 PLANS = [p for p in corpus(80) if p.allowed.hull_steps > 0]
 INTERVAL = GridRequest(GridSet.from_runs([(0, 100)]), 10, Fraction(1))
@@ -133,9 +135,10 @@ def test_when_it_is_offered() -> None:
     assert not BoundedGaussian.grid_laws(GridRequest(allowed, 1, one, splits=True))
     assert not BoundedGaussian.grid_laws(GridRequest(GridSet.from_runs([(3, 3)]), 1, one))
     huge = GridSet.from_runs([(0, 2**20)])
-    assert not BoundedGaussian.grid_laws(GridRequest(huge, 1, one))
+    [wide] = BoundedGaussian.grid_laws(GridRequest(huge, 1, one))
+    assert wide.to_json()["form"] == "wide"
     with pytest.raises(ArgumentError) as caught:
-        BoundedGaussian.grid_laws(GridRequest(huge, 1, one, spikes=False))
+        BoundedGaussianLaw.calibrate(GridRequest(huge, 1, one, spikes=False))
     assert caught.value.code == "DPR622"
     (point,) = BoundedGaussian.grid_laws(
         GridRequest(GridSet.from_runs([(3, 3)]), 1, one, spikes=False)
@@ -175,3 +178,31 @@ def test_intervals_cover() -> None:
     low, high = law.interval(np.arange(34), 0.95)
     for q, pmf in enumerate_law(law).items():
         assert sum(p for y, p in pmf.items() if low[y] <= q <= high[y]) >= Fraction(19, 20)
+
+
+@pytest.mark.parametrize("runs", [[(0, 60)], [(0, 20), (40, 60)], [(0, 1)]], ids=str)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(6)])
+def test_renyi_divergences_of_all_pairs_are_within_rho(
+    runs: list[tuple[int, int]], epsilon: Fraction
+) -> None:
+    request = GridRequest(GridSet.from_runs(runs), 4, epsilon)
+    for law in (BoundedGaussianLaw.calibrate(request), BoundedLaplaceLaw.calibrate(request)):
+        rho = float(law.rho_upper)
+        assert renyi_rate(enumerate_law(law), request.reach) <= rho * (1 + 1e-9)
+        assert rho <= float(epsilon) ** 2 / 2 * (1 + 1e-6)
+        assert rho_upper(law) <= epsilon**2 / 2
+
+
+def test_an_interval_costs_little_more_than_the_gaussian() -> None:
+    allowed = GridSet.from_runs([(0, 1000)])
+    law = BoundedGaussianLaw.calibrate(GridRequest(allowed, 50, Fraction(1)))
+    assert float(law.rho_upper) == pytest.approx(50**2 / 2 / law.scale**2, rel=0.02)
+    gapped = GridSet.from_runs([(0, 100), (900, 1000)])
+    other = BoundedGaussianLaw(gapped, 50, Fraction(1), "absolute", law.p)
+    assert other.rho_upper > 5 * law.rho_upper
+
+
+def test_laws_without_a_proof_of_their_own_cost_half_the_square() -> None:
+    allowed = GridSet.from_runs([(0, 9)])
+    for law in grid_laws(GridRequest(allowed, 2, Fraction(1))):
+        assert 0 < rho_upper(law) <= law.certificate.epsilon_upper**2 / 2

@@ -18,11 +18,9 @@ from dprelease.mechanisms.bounded_laplace_table import (
     BoundedLaplaceLaw,
     FloatLoss,
     _decay_upper,
-    _mass,
-    _top,
-    _weights,
 )
 from dprelease.mechanisms.law import GridRequest, grid_laws
+from dprelease.mechanisms.symmetric_table import top_bits
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import enumerate_law, hull, worst_ratio
@@ -56,8 +54,10 @@ def test_the_certificate_bounds_the_enumerated_loss(
 @given(st.integers(1, 2**60), st.integers(1, 3000))
 @settings(max_examples=60, deadline=None)
 def test_weights_fall_by_at_most_the_stated_ratio(p: int, steps: int) -> None:
-    top = _top(GridSet.from_runs([(0, steps)]))
-    weights = [int(w) for w in _weights(p, steps, top)]
+    allowed = GridSet.from_runs([(0, steps)])
+    top = top_bits(allowed)
+    law = BoundedLaplaceLaw(allowed, 1, Fraction(1), "absolute", p)
+    weights = [int(w) for w in law.table.weights]
     assert weights[0] == 2**top
     assert sum(weights) * 2 < 2**63
     for here, after in pairwise(weights):
@@ -75,9 +75,9 @@ def test_the_decay_bound_is_outward_and_tight(p: int, reach: int) -> None:
 
 def test_masses_are_sums_over_the_allowed_points() -> None:
     law = BoundedLaplaceLaw.calibrate(GridRequest(GAPPED, 3, Fraction(1)))
-    weights = _weights(law.p, GAPPED.hull_steps, _top(GAPPED))
+    weights = law.table.weights
     points = GAPPED.points()
-    for q, z in zip(hull(GAPPED), _mass(GAPPED, law.p).tolist(), strict=True):
+    for q, z in zip(hull(GAPPED), law.table.mass.tolist(), strict=True):
         assert z == int(weights[np.abs(points - q)].sum())
 
 

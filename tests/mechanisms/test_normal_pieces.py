@@ -16,13 +16,17 @@ from dprelease.mechanisms.normal_pieces import gaussian_delta, normal_nodes, nor
 from dprelease.schema.domain import Domain
 from tests.reference import gaussian as reference
 
-ROWS: list[dict[str, Any]] = json.loads(reference.TABLE.read_text())
+ROWS: list[dict[str, Any]] = [
+    row
+    for row in json.loads(reference.TABLE.read_text())
+    if row["name"] not in ("joint", "worst")  # of boxes: test_bounded_gaussian_joint.py
+]
 
 
 def computed(row: dict[str, Any]) -> float:
     name = row["name"]
     if name == "delta":
-        side = Side.of(Domain(0, 1))
+        side = Side.of(Domain.from_pieces(row.get("pieces", [(0, 1)])))
         if row["q"] < row["r"]:
             start, side = np.array([-row["r"]]), side.mirror
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import pairwise
 
@@ -15,10 +16,12 @@ from dprelease.errors import ArgumentError, InternalError
 from dprelease.mechanisms.symmetric_table import (
     SymmetricTable,
     loss_curve,
+    range_rho,
     top_bits,
     worst_ratio,
 )
 from dprelease.schema.domain import GridSet
+from tests.mechanisms.plans import renyi_rate
 from tests.mechanisms.plans import worst_ratio as brute_ratio
 
 runs = st.lists(st.tuples(st.integers(0, 25), st.integers(0, 6)), min_size=1, max_size=3)
@@ -55,6 +58,32 @@ def test_every_ratio_is_bounded_whatever_the_weights(
     assert curve[0] == 0
     assert np.exp(curve[-1]) >= float(exact) * (1 - 1e-12)
     assert (np.diff(curve) >= 0).all()
+
+
+@given(runs, st.lists(st.integers(1, 10), min_size=1, max_size=5), st.integers(1, 30))
+@settings(max_examples=40, deadline=None)
+def test_renyi_divergences_are_bounded_whatever_the_weights(
+    parts: list[tuple[int, int]], drops: list[int], reach: int
+) -> None:
+    table = table_of(parts, drops)
+    reach = min(reach, table.allowed.hull_steps)
+    assert renyi_rate(pmfs(table), reach) <= float(range_rho(table, reach)) * (1 + 1e-9) + 1e-12
+
+
+def test_ranges_not_losses_are_squared() -> None:
+    """The twin that takes an eighth of the squared loss: two points, one likely, show it."""
+    table = SymmetricTable.of(GridSet.from_runs([(0, 1)]), np.array([1000, 900], dtype=np.int64))
+    found = renyi_rate(pmfs(table), 1)
+    loss = math.log(float(worst_ratio(table, 1)))
+    assert found > loss**2 / 8 * 3
+    assert found <= float(range_rho(table, 1)) <= loss**2 / 2 * (1 + 1e-9)
+
+
+def test_the_range_is_that_of_the_furthest_pair_for_a_geometric_table() -> None:
+    table = SymmetricTable.of(
+        GridSet.from_runs([(0, 20)]), np.array([3 ** (20 - d) for d in range(21)], dtype=np.int64)
+    )
+    assert float(range_rho(table, 7)) == pytest.approx((14 * math.log(3)) ** 2 / 8)
 
 
 def test_the_bound_is_exact_for_a_geometric_table_on_an_interval() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.errors import ConfigError, SourceError
+from dprelease.errors import ConfigError, DpreleaseError, SourceError
 from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from tests.schema.declarations import CLINIC
 
@@ -215,6 +215,58 @@ def test_faulty_references(project: Path, reference: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read(project, WEEKLY.replace("{parquet: ../data/visits/*.parquet}", source))
     assert caught.value.code in ("DPR142", "DPR116")
+
+
+VIEW = """{view: "SELECT v.patient_id, p.region, v.age FROM visits v LEFT JOIN postcodes p ON p.code = v.code",
+  tables: {visits: {parquet: ../data/visits/*.parquet}, unused: {csv: ../data/u.csv}},
+  public_tables: {postcodes: {csv: ../data/postcodes.csv}}}"""
+
+
+def test_a_view_names_its_tables(project: Path) -> None:
+    config = read(project, WEEKLY.replace("{parquet: ../data/visits/*.parquet}", VIEW))
+    assert config.source.kind == "view"
+    assert config.source.view is not None
+    assert config.source.view.keeps_rows
+    assert {name: table.kind for name, table in config.source.tables.items()} == {
+        "visits": "parquet",
+        "postcodes": "csv",
+    }
+    assert config.source.tables["postcodes"].path == str(project / "data/postcodes.csv")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("LEFT JOIN", "RIGHT JOIN", "DPR262"),
+        ("v.age FROM", "max(v.age) AS age FROM", "DPR260"),
+        ("{csv: ../data/postcodes.csv}", '{postgres: {dsn: "${env:A}", table: t}}', "DPR140"),
+        ("{csv: ../data/postcodes.csv}", "{csv: ../../x.csv}", "DPR116"),
+        ("{csv: ../data/postcodes.csv}", "{csv: a.csv, parquet: b.parquet}", "DPR140"),
+        ("{csv: ../data/postcodes.csv}", '{view: "SELECT a FROM b"}', "DPR110"),
+        ("{postcodes:", "{visits:", "DPR140"),
+        ("{view:", "{csv: x.csv, view:", "DPR140"),
+        ('{view: "SELECT v.patient_id, p.region, v.age FROM visits v LEFT JOIN postcodes p ON p.code = v.code"', "{csv: x.csv", "DPR140"),
+        ("{visits: {parquet: ../data/visits/*.parquet}, unused: {csv: ../data/u.csv}}", "{}", "DPR140"),
+    ],
+)
+def test_faulty_views(project: Path, old: str, new: str, code: str) -> None:
+    assert old in VIEW
+    with pytest.raises(DpreleaseError) as caught:
+        read(project, WEEKLY.replace("{parquet: ../data/visits/*.parquet}", VIEW.replace(old, new)))
+    assert caught.value.code == code
+    assert caught.value.spent == "nothing"
+
+
+def test_a_wider_view_needs_its_name_in_allow(project: Path) -> None:
+    wide = VIEW.replace("v.age FROM", "max(v.age) AS age FROM").replace(
+        "p.code = v.code", "p.code = v.code GROUP BY ALL"
+    ).replace("ALL", "v.patient_id, p.region")  # fmt: skip
+    text = WEEKLY.replace("{parquet: ../data/visits/*.parquet}", wide)
+    with pytest.raises(DpreleaseError):
+        read(project, text)
+    config = read(project, text.replace("{epsilon: 0.5}", "{epsilon: 0.5, allow: [unproven-view]}"))
+    assert config.source.view is not None
+    assert not config.source.view.proven
 
 
 def test_mutated_files_never_raise_anything_else(project: Path) -> None:

@@ -169,8 +169,11 @@ def test_a_loaded_configuration_runs_too_and_leaves_nothing_beside_the_release(p
     init_ledger(config)
     result = dp.run(config, period=PERIOD)
     new = set(tree(pipeline.parents[1])) - before
-    assert all(n.startswith(("public/clinic_weekly/2026-W46/", ".dprelease/")) for n in new)
-    assert len(result.files) == 6
+    beside = {f"public/clinic_weekly/{n}" for n in ("index.html", "index.json", "feed.xml")}
+    assert beside <= new
+    own = ("public/clinic_weekly/2026-W46/", ".dprelease/")
+    assert all(n.startswith(own) for n in new - beside)
+    assert len(result.files) == 7
 
 
 def test_the_source_of_a_kind_this_version_lacks():
@@ -185,3 +188,57 @@ def test_a_missing_period_names_the_file(pipeline):
     with pytest.raises(ConfigError) as caught:
         run(pipeline)
     assert str(pipeline) in caught.value.where
+
+
+def view_project(folder, view, allow=""):
+    (folder / ".dprelease").mkdir()
+    pd.DataFrame({"id": range(40), "age": [30] * 40, "code": [i % 4 for i in range(40)]}).to_parquet(
+        folder / "visits.parquet"
+    )
+    (folder / "codes.csv").write_text("code,region\n0,n\n1,s\n2,n\n")
+    (folder / "s.yaml").write_text(
+        "dprelease: schema/1\nname: visits\nadjacency: add_remove\nrows: {max: 100}\n"
+        "unit: {user: pid, max_groups: 1, max_rows_per_group: 1}\n"
+        "columns:\n  pid: {kind: identifier}\n  age: {kind: integer, range: [0, 120]}\n"
+        "  region: {kind: category, values: [n, s]}\n"
+        f"release: {{epsilon: 9, {allow} by: [region], statistics: [count, mean(age)]}}\n"
+    )
+    (folder / "p.yaml").write_text(
+        f"dprelease: pipeline/1\nname: p\nschema: s.yaml\nsource:\n  view: |\n    {view}\n"
+        "  tables: {visits: {parquet: visits.parquet}}\n"
+        "  public_tables: {codes: {csv: codes.csv}}\n"
+        "budget: {ledger: .dprelease/l.db, dataset: d, epsilon: 20}\npublish: {to: out}\n"
+    )
+    config = load_pipeline(folder / "p.yaml")
+    init_ledger(config)
+    return config
+
+
+VIEW = "SELECT v.id AS pid, v.age, c.region FROM visits v JOIN codes c ON c.code = v.code WHERE v.age > 3"
+
+
+def test_a_view_is_released_and_verified(tmp_path):
+    done = run(view_project(tmp_path, VIEW))
+    manifest = json.loads((done.folder / "release.json").read_text())
+    assert manifest["plan"]["query"]["view"] == {"sql": VIEW, "proven": True, "keeps_rows": False}
+    assert dp.verify(done.folder).ok
+
+
+def test_a_repeated_public_key_spends_nothing(tmp_path):
+    config = view_project(tmp_path, VIEW)
+    with (tmp_path / "codes.csv").open("a") as stream:
+        stream.write("2,s\n")
+    with pytest.raises(SourceError) as caught:
+        run(config)
+    assert (caught.value.code, caught.value.spent) == ("DPR510", "nothing")
+    assert Ledger.open(tmp_path / ".dprelease/l.db").budget("d").spent == 0
+
+
+def test_an_unproven_view_is_named_in_the_manifest(tmp_path):
+    wide = "SELECT id AS pid, max(age) AS age, 'n' AS region FROM visits GROUP BY id"
+    done = run(view_project(tmp_path, wide, "allow: [unproven-view],"))
+    manifest = json.loads((done.folder / "release.json").read_text())
+    assert manifest["plan"]["query"]["view"]["proven"] is False
+    assert any("observed, not proved (unproven-view)" in note for note in manifest["plan"]["notes"])
+    assert "unproven-view" in (done.folder / "report.html").read_text()
+    assert dp.verify(done.folder).ok

@@ -35,10 +35,10 @@ def test_every_stage_after_the_draw_is_deterministic(drawn):
 def test_the_bundle_holds_the_asked_formats_and_always_manifest_and_package(drawn):
     verdict = stages.validated(drawn, great_expectations=False)
     assert set(stages.bundle(drawn, verdict, ["parquet"])) == {
-        "data.parquet", "datapackage.json", "release.json",
+        "data.parquet", "datapackage.json", "registry.yaml", "release.json",
     }  # fmt: skip
     everything = stages.bundle(drawn, verdict)
-    assert len(everything) == 6
+    assert len(everything) == 7
     listed = json.loads(everything["release.json"])["files"]
     assert set(listed) == set(everything) - {"release.json"}
     with pytest.raises(ConfigError) as caught:

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from dprelease import execute
+from dprelease.errors import ConfigError
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan, plan_hash
+from dprelease.query.answer import Answer
 from dprelease.secret import Secret
 from tests.planning.requests import USER, asked, planned, public
 
@@ -126,7 +128,7 @@ def test_extremes_plan_and_draw_valid_values(wanted: dict[str, Any]) -> None:
     plan = planned(**wanted)
     for size in (0, 1, 10**13):
         primitives = np.full((len(plan.keys), len(plan.query.primitives)), size, dtype=object)
-        cells = execute.draw(plan, Secret(primitives))
+        cells = execute.draw(plan, Secret(Answer(primitives)))
         table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
         for statistic in plan.statistics:
             here = np.isin(np.array(table["statistic"].to_pylist()), statistic.columns)
@@ -187,3 +189,26 @@ def test_errors_that_depend_on_a_private_size_say_so() -> None:
     assert "at n=" in plan.statistics[0].error_text
     guessed = make_plan(asked(["mean(x)"], rows={"max": 10_000, "expected": 50}))
     assert guessed.statistics[0].expected_error is not None
+
+
+def test_judged_by_the_worst_answer() -> None:
+    """`judge: worst` never plans a larger worst error, says so, and lists the same families."""
+    for statistic, x in (
+        ({"statistic": "count", "domain": {"range": [0, 40], "forbidden": [[7, 25]]}}, None),
+        ("sum(x)", {"kind": "number", "range": [0, 10], "step": 1}),
+    ):
+        rows = {"max": 40} if x is None else {"max": 8}
+        average = planned([statistic], epsilon=2, x=x, rows=rows)
+        worst = planned([statistic], epsilon=2, x=x, rows=rows, judge="worst")
+        errors = [p.statistics[0].chosen[0] for p in (average, worst)]
+        assert all(e.worst_error is not None and e.expected_error is not None for e in errors)
+        assert errors[1].worst_error <= errors[0].worst_error * (1 + 1e-9)  # type: ignore[operator]
+        assert errors[0].expected_error <= errors[1].expected_error * (1 + 1e-9)  # type: ignore[operator]
+        assert any("worst answer" in note for note in worst.notes)
+        assert not any("worst answer" in note for note in average.notes)
+        execute.check(worst)
+
+
+def test_only_the_two_judges_exist() -> None:
+    with pytest.raises(ConfigError):
+        planned(["count"], judge="median")

@@ -122,8 +122,14 @@ def expressions() -> st.SearchStrategy[str]:
             st.builds("abs({})".format, number),
             st.builds("if({}, {}, {})".format, condition, number, number),
             st.builds("coalesce({}, {})".format, number, number),
-            st.builds("{}({})".format, st.sampled_from(["year", "month", "day", "weekday"]), time),
-            st.just("hour(seen)"),
+            st.builds(
+                "{}({})".format,
+                st.sampled_from(["year", "quarter", "month", "day", "weekday"]),
+                time,
+            ),
+            st.builds("{}({})".format, st.sampled_from(["floor", "ceil"]), number),
+            st.builds("{}_between({}, {})".format, st.sampled_from(list(n.MICROSECONDS)), time, time),
+            st.sampled_from(["hour(seen)", "minute(seen)"]),
         )
     )
     time = st.sampled_from(
@@ -187,6 +193,14 @@ def test_sql_agrees_with_the_plain_evaluation(table: duckdb.DuckDBPyConnection, 
         "case when age > 1 then 'a' when age > 0 then region end = 'a'",
         "not (age > 1 and flag) or region is null",
         "hour >= 1",
+        "quarter(seen) = 3",
+        "minute(seen) = 59",
+        "floor(bmi) = ceil(bmi - 1)",
+        "floor(bmi * 1e308) is null",
+        "floor(-bmi / 0.3) < 1",
+        "days_between(born, seen) > 100.5",
+        "seconds_between(seen, '2013-01-06 23:59:59') < 0",
+        "hours_between('0001-01-01', '9999-12-31 23:59:59.999999') > 8e7",
         "seen = timestamp '2013-01-01T00:00:00Z'",
     ],
 )
@@ -262,6 +276,11 @@ def test_an_expression_is_frozen_and_lists_its_columns() -> None:
         ("born>='2013-01-31'", "born >= date '2013-01-31'"),
         ("- -5 = age", "5 = age"),
         ("hour = 0.10", "hour = 0.1"),
+        ("FLOOR(bmi)=2", "floor(bmi) = 2"),
+        (
+            "Days_Between(born,'2013-01-31')>2",
+            "days_between(timestamp(born), timestamp '2013-01-31 00:00:00') > 2",
+        ),
     ],
 )
 def test_canonical_text(text: str, canonical: str) -> None:
@@ -292,6 +311,11 @@ FAULTS: Mapping[str, tuple[str, int, str]] = {
     "if(flag, 1, 'a') = 1": ("DPR123", 13, ""),
     "coalesce(null, null) = 1": ("DPR123", 10, ""),
     "hour(born) = 3": ("DPR123", 6, ""),
+    "minute(born) = 3": ("DPR123", 8, ""),
+    "seen - born > 3": ("DPR123", 1, "minutes_between"),
+    "days_between(seen) > 3": ("DPR124", 1, ""),
+    "days_between(seen, age) > 3": ("DPR123", 20, "days_between(start, end)"),
+    "floor(region) = 3": ("DPR123", 7, ""),
     "year(age) = 3": ("DPR123", 6, ""),
     "null": ("DPR123", 1, ""),
     "median(age) > 4": ("DPR124", 1, "abs"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,60 @@ def hockey_stick(pieces: Pieces, q: float, r: float, s: float, epsilon: float) -
     return first - mp.exp(epsilon) * second
 
 
+def pair_line(pieces: Pieces, q: float, r: float, s: float) -> tuple[mp.mpf, mp.mpf]:
+    """Return (slope, constant) of log p_q(x) - log p_r(x), linear in x."""
+    q, r, s = mp.mpf(q), mp.mpf(r), mp.mpf(s)
+    change = mp.log(mass(pieces, r, s) / mass(pieces, q, s))
+    return (q - r) / s**2, change - (q * q - r * r) / (2 * s * s)
+
+
+Place = tuple[Pieces, float, float, float]
+
+
+def joint_hockey_stick(places: Sequence[Place], epsilon: float) -> mp.mpf:
+    """Return the divergence of independent sides (pieces, q, r, s), by nested quadrature.
+
+    The innermost side is the closed form; every outer integral is cut where that one starts or
+    stops to matter.
+    """
+    (pieces, q, r, s), rest = places[0], places[1:]
+    if not rest:
+        return hockey_stick(pieces, q, r, s, epsilon)
+    slope, constant = pair_line(pieces, q, r, s)
+    ends = []
+    for part, a, b, c in rest:
+        k, d = pair_line(part, a, b, c)
+        ends.append(sorted((k * part[0][0] + d, k * part[-1][1] + d)))
+    marks = [(mp.mpf(epsilon) - sum(e[i] for e in ends) - constant) / slope for i in (0, 1)]
+    total = mp.mpf(0)
+    for low, high in pieces:
+        nodes = sorted({mp.mpf(low), mp.mpf(high), *(m for m in marks if low < m < high)})
+        total += mp.quad(
+            lambda x: (
+                mp.exp(-((x - mp.mpf(q)) ** 2) / (2 * mp.mpf(s) ** 2))
+                * joint_hockey_stick(rest, epsilon - slope * x - constant)
+            ),
+            nodes,
+            maxdegree=5,
+        )
+    return total / (mp.mpf(s) * mp.sqrt(2 * mp.pi)) / mass(pieces, q, s)
+
+
+def worst_joint(
+    sides: Sequence[Pieces], shifts: Sequence[float], scales: Sequence[float], e: float, count: int
+) -> mp.mpf:
+    """Return the largest joint divergence over a lattice of places, both signs of every shift."""
+    choices = []
+    for pieces, c, s in zip(sides, shifts, scales, strict=True):
+        low, room = pieces[0][0], pieces[-1][1] - pieces[0][0] - c
+        starts = [low + room * i / (count - 1) for i in range(count)]
+        up = [(pieces, a + c, a, s) for a in starts]
+        # An interval looks the same from both ends.
+        down = [(pieces, a, a + c, s) for a in starts] if len(pieces) > 1 else []
+        choices.append(up + down)
+    return max(joint_hockey_stick(places, e) for places in product(*choices))
+
+
 UNIONS: list[Pieces] = [
     [(0.0, 1.0)],
     [(-3.0, 5.0)],
@@ -152,6 +206,55 @@ def values() -> list[dict[str, Any]]:
             out.append(
                 {"q": q, "r": r, "s": s, "e": e, "name": "delta", "value": mp.nstr(value, 20)}
             )
+    return out + joint_values()
+
+
+GAPPED: Pieces = [(0.0, 0.3), (0.8, 1.0)]
+UNIT: Pieces = [(0.0, 1.0)]
+
+
+def joint_values() -> list[dict[str, Any]]:
+    """Return divergences of unions (given pairs) and of boxes (full shifts, and worst places)."""
+    out: list[dict[str, Any]] = []
+    with mp.workdps(30):
+        for pieces, q, r, s, e in (
+            (GAPPED, 0.9, 0.5, 0.2, 0.5),
+            (GAPPED, 0.5, 0.9, 0.2, 0.5),
+            (GAPPED, 0.0, 0.25, 0.1, 1.0),
+            (GAPPED, 0.25, 0.0, 0.1, 1.0),
+            (UNIONS[2], 5.0, 4.0, 1.0, 0.3),
+            (UNIONS[2], 0.0, 12.0, 6.0, 0.7),
+            (UNIONS[4], 500.0, 501.0, 90.0, 0.01),
+            (UNIT, 0.0, 0.02, 0.01, 8.0),
+        ):
+            value = hockey_stick(pieces, q, r, s, e)
+            at = {"pieces": pieces, "q": q, "r": r, "s": s, "e": e}
+            out.append(at | {"name": "delta", "value": mp.nstr(value, 20)})
+    with mp.workdps(15):
+        for sides, shifts, scales, e in (
+            ([UNIT, UNIT], [1.0, 1.0], [0.5, 0.8], 1.0),
+            ([UNIT, UNIT], [1.0, 1.0], [0.5, 0.8], 5.0),
+            ([UNIT, [(0.0, 3.0)]], [1.0, 3.0], [2.0, 1.5], 0.1),
+            ([GAPPED, UNIT], [1.0, 1.0], [0.4, 1.0], 2.0),
+            ([GAPPED, GAPPED], [1.0, 1.0], [0.3, 0.6], 6.0),
+        ):
+            value = worst_joint(sides, shifts, scales, e, 2)
+            at = {"sides": sides, "c": shifts, "s": scales, "e": e}
+            out.append(at | {"name": "joint", "value": mp.nstr(value, 12)})
+        for sides, shifts, scales, e in (
+            ([UNIT, UNIT], [0.2, 0.2], [0.5, 0.3], 1.0),
+            ([UNIT, UNIT], [0.1, 0.3], [0.3, 0.4], 1.0),
+            ([UNIT, UNIT], [0.5, 0.1], [0.5, 0.5], 0.2),
+            ([GAPPED, UNIT], [0.3, 0.2], [0.4, 0.5], 0.5),
+        ):
+            value = worst_joint(sides, shifts, scales, e, 7)
+            at = {"sides": sides, "c": shifts, "s": scales, "e": e}
+            out.append(at | {"name": "worst", "value": mp.nstr(value, 12)})
+    with mp.workdps(8):
+        for shifts, scales, e in (([1.0] * 3, [0.8, 1.0, 1.5], 1.0), ([1.0] * 3, [2.0] * 3, 0.1)):
+            value = worst_joint([UNIT] * 3, shifts, scales, e, 2)
+            at = {"sides": [UNIT] * 3, "c": shifts, "s": scales, "e": e}
+            out.append(at | {"name": "joint", "value": mp.nstr(value, 6)})
     return out
 
 

@@ -155,6 +155,22 @@ def unit_hockey_stick(q: float, r: float, b: float, epsilon: float) -> mp.mpf:
     return best
 
 
+def pair_hockey_stick(pieces: Pieces, q: float, r: float, b: float, epsilon: float) -> mp.mpf:
+    """Return the larger divergence of two answers q < r on a union, both directions."""
+    best, scale = mp.mpf(0), mp.mpf(b)
+    flipped = [(-mp.mpf(c), -mp.mpf(a)) for a, c in reversed(pieces)]
+    ways = (([(mp.mpf(a), mp.mpf(c)) for a, c in pieces], mp.mpf(q), mp.mpf(r)),
+            (flipped, -mp.mpf(r), -mp.mpf(q)))  # fmt: skip
+    for parts, low, high in ways:
+        first, second = (exact_mass(parts, v, scale) for v in (low, high))
+        cut = (low + high - scale * (mp.mpf(epsilon) + mp.log(first / second))) / 2
+        if low < cut < high:
+            left = [(a, min(c, cut)) for a, c in parts if a < cut]
+            p, s = (exact_mass(left, v, scale) for v in (low, high))
+            best = max(best, p / first - mp.exp(epsilon) * s / second)
+    return best
+
+
 def domain_pairs(pieces: Pieces, shift: float) -> list[tuple[mp.mpf, mp.mpf]]:
     """Return (q, z) of all answers inside the domain that are ends or `shift` from one."""
     z = mp.mpf(shift)
@@ -274,6 +290,31 @@ def bounded_values(pick: random.Random) -> list[dict[str, Any]]:
     for q, r, b, e in ((0.0, 0.3, 0.4, 0.3), (0.5, 0.8, 0.2, 0.9), (0.35, 0.65, 2.0, 0.05)):
         value = unit_hockey_stick(q, r, b, e)
         at = {"law": "BoundedLaplace", "q": q, "r": r, "b": b, "e": e}
+        out.append(at | {"name": "delta", "value": mp.nstr(value, 20)})
+    return out + union_deltas()
+
+
+def union_deltas() -> list[dict[str, Any]]:
+    """Return divergences of pairs on unions: answers in pieces and in gaps, large and tiny."""
+    out = []
+    gapped, islands = [(0.0, 1.0), (1.5, 2.5)], [(0.0, 0.001), (3.0, 3.5), (10.0, 10.25)]
+    half = [(0.0, 2.0), (3.0, float("inf"))]
+    for pieces, q, r, b, e in (
+        (gapped, 0.5, 0.7, 0.3, 0.3),
+        (gapped, 0.9, 1.1, 0.3, 0.3),
+        (gapped, 1.1, 1.4, 0.3, 0.9),
+        (gapped, 0.0, 2.5, 1.0, 1.0),
+        (gapped, 0.4, 0.7, 0.01, 29.0),
+        (gapped, 0.4, 0.7, 0.3, 0.99999),
+        (islands, 0.0, 3.0, 2.0, 0.4),
+        (islands, 1.0, 2.0, 0.5, 1.5),
+        (islands, 6.0, 7.5, 4.0, 0.1),
+        (islands, 9.0, 10.25, 0.2, 3.0),
+        (half, 1.0, 2.5, 1.0, 0.7),
+        (half, 4.0, 5.0, 2.0, 0.25),
+    ):
+        value = pair_hockey_stick(pieces, q, r, b, e)
+        at = {"law": "BoundedLaplace", "pieces": pieces, "q": q, "r": r, "b": b, "e": e}
         out.append(at | {"name": "delta", "value": mp.nstr(value, 20)})
     return out
 

@@ -30,7 +30,7 @@ def ours(row: dict[str, Any]) -> float:
     if name == "scale":
         return float(bounded_laplace_scale(0, row["w"], row["c"], row["e"]))
     if name == "delta":
-        view = LossView(Domain(0, 1), "hull")
+        view = LossView(Domain.from_pieces(row.get("pieces", [(0, 1)])), "hull")
         q, r = np.array([row["q"]]), np.array([row["r"]])
         return float(view._hockey(q, r, row["b"], row["e"])[0])
     domain = Domain.from_pieces(row["runs"] if "runs" in row else row["pieces"])

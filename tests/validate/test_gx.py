@@ -47,6 +47,7 @@ BROKEN = {
     "missing value": (changed("value", 0, None), "finite"),
     "out of range": (changed("value", 0, 50001.0), "domain"),
     "off the step": (changed("value", 0, 1204.5), "step"),
+    "misfit outside": (changed("consistent", 0, 50001.0), "consistent"),
     "ends crossed": (changed("lower", 0, 1229.0), "interval"),
     "unknown status": (changed("status", 0, "fine"), "status"),
     "unknown group": (changed("region", 0, "west"), "groups"),

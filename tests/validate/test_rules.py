@@ -33,7 +33,7 @@ def test_a_good_release_is_valid_and_every_rule_looked_at_something():
     assert verdict.ok, str(verdict)
     assert all(r.checked > 0 for r in verdict.rules)
     assert {r.name for r in verdict.rules} == {
-        "shape", "groups", "finite", "domain", "step", "interval", "status",
+        "shape", "groups", "finite", "domain", "step", "consistent", "interval", "status",
         "joint_mean_variance", "joint_mean_std", "joint_variance_std",
     }  # fmt: skip
     assert Verdict.from_json(verdict.to_json()) == verdict
@@ -49,6 +49,9 @@ def test_a_good_release_is_valid_and_every_rule_looked_at_something():
         ("value", 0, 50001.0, {"domain"}),
         ("value", 0, -1.0, {"domain"}),
         ("value", 0, 1204.5, {"step"}),
+        ("consistent", 0, 5.0, {"consistent"}),
+        ("consistent", 0, 1204.5, {"consistent"}),
+        ("consistent", 0, None, {"consistent"}),
         ("lower", 0, 1229.0, {"interval"}),
         ("upper", 0, math.nan, {"interval"}),
         ("status", 0, "fine", {"status"}),

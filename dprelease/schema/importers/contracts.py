@@ -60,8 +60,8 @@ def draft_schema(file: str | Path, *, table: str | None = None) -> str:
         table: which table, if the contract has several; the first by default.
 
     Raises:
-        ConfigError: the file cannot be read or is no such contract (DPR750), or has no such table
-            or no column (DPR751).
+        ConfigError: the file cannot be read or is no such contract (DPR165), or has no such table
+            or no column (DPR166).
     """
     path = Path(file)
     return write_draft(read_contract(path, table=table), path.name)
@@ -77,7 +77,7 @@ def read_contract(path: Path, *, table: str | None = None) -> DraftTable:
             where=str(path),
             why="it is no Open Data Contract (v3), Frictionless Table Schema or pandera schema",
             fix="pass the contract itself, as YAML or JSON",
-            code="DPR750",
+            code="DPR165",
         )
     names = list(tables)
     wanted = names[0] if table is None and names else table
@@ -87,7 +87,7 @@ def read_contract(path: Path, *, table: str | None = None) -> DraftTable:
             where=str(path),
             why=f"it declares: {', '.join(names)}" if names else "there is nothing to draft from",
             fix="name one of them with --table" if names else "add the table's columns to it",
-            code="DPR751",
+            code="DPR166",
         )
     found = tables[wanted]()
     if not found.columns:
@@ -95,7 +95,7 @@ def read_contract(path: Path, *, table: str | None = None) -> DraftTable:
             f"the table `{found.name}` declares no column",
             where=str(path),
             fix="add its columns to the contract",
-            code="DPR751",
+            code="DPR166",
         )
     return found
 
@@ -109,7 +109,7 @@ def _load(path: Path) -> object:
         why = f"it is larger than {MAX_BYTES:,} bytes"
     except (OSError, yaml.YAMLError, ValueError, RecursionError):
         why = "it does not open, or is neither YAML nor JSON"
-    raise ConfigError("cannot read the contract", where=str(path), why=why, code="DPR750")
+    raise ConfigError("cannot read the contract", where=str(path), why=why, code="DPR165")
 
 
 def _tables(content: object) -> dict[str, Callable[[], DraftTable]] | None:

@@ -124,7 +124,7 @@ def test_a_table_is_chosen_by_name(tmp_path):
     assert read_contract(path, table="staff").columns[0].high == 9
     with pytest.raises(ConfigError, match="no such table") as error:
         read_contract(path, table="nobody")
-    assert error.value.code == "DPR751"
+    assert error.value.code == "DPR166"
     assert "visits, staff" in str(error.value)
 
 
@@ -160,14 +160,14 @@ def test_a_pandera_schema(tmp_path):
 def test_what_is_no_contract_is_refused(tmp_path, content):
     with pytest.raises(ConfigError) as error:
         draft_schema(write(tmp_path, content))
-    assert error.value.code == "DPR750"
+    assert error.value.code == "DPR165"
     assert "os.system" not in str(error.value)
 
 
 def test_an_empty_contract_says_so(tmp_path):
     with pytest.raises(ConfigError, match="no column") as error:
         draft_schema(write(tmp_path, {"fields": []}))
-    assert error.value.code == "DPR751"
+    assert error.value.code == "DPR166"
 
 
 NAMES = st.text(min_size=1, max_size=12).filter(lambda s: s.strip() and s.isprintable())

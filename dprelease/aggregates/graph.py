@@ -1,0 +1,253 @@
+"""Statistics of a simple graph: lambda_2 of its Laplacian, a node's degree, the whole spectrum.
+
+Domains (semantics 2.5): a degree lies in {0..n - 1}; lambda_2 in [0, n - 2] or at n, as only the
+complete graph passes n - 2; every eigenvalue in [0, n]. Eigenvalues become integer cells on a public
+grid of pitch 1/d, fine against their sensitivity and always coarser than their numerical error; what
+both cost is in `graph_moves`. lambda_1 = 0 in every graph and is not released.
+
+Values are published as drawn; `dprelease.consistency` sorts a spectrum and lowers lambda_2 to the
+least released degree beside them.
+
+Units: eigenvalues and degrees are numbers of edges. Shapes: cells and values `(1, cells)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.certified_eigen import backward_error
+from dprelease.aggregates.encoding import Context, Encoding, Measure
+from dprelease.aggregates.graph_moves import CERTIFIED_NODES, graph_moves
+from dprelease.errors import PlanError
+from dprelease.query.graph import SPARSE, Graph
+from dprelease.schema.domain import Domain
+
+__all__ = ["Connectivity", "Degree", "LaplacianSpectrum", "connectivity", "degree", "graph_box", "laplacian", "one_cell"]
+
+_MOST_POINTS = 2**15
+_FINEST = 1000
+_SMALL = 50
+"""Rounding a spectrum may cost one part in so many of its sensitivity."""
+
+
+def _graph(context: Context) -> Graph:
+    assert context.graph is not None
+    return context.graph
+
+
+def _edges(graph: Graph) -> tuple[Measure, ...]:
+    return (Measure("edges", graph.source, other=graph.target),)
+
+
+def _steps(least: Fraction, tau: Fraction) -> int:
+    """Return the least 1, 2 or 5 times a power of ten that is at least `least`, unless below `tau`.
+
+    No grid is finer than the numerical error `tau`: then the finest that is not.
+    """
+    den: int = 1
+    for power in range(19):
+        for lead in (1, 2, 5):
+            before, den = den, lead * int(10**power)
+            if Fraction(1, den) < tau:
+                return before
+            if den >= least:
+                return den
+    return den
+
+
+def _grid(context: Context) -> int:
+    """Return d: at most `_FINEST` steps per unit, and about 2**15 over the declared domain."""
+    nodes = _graph(context).nodes
+    domain = context.spec.domain
+    width = Fraction(nodes)
+    if domain is not None and domain.is_finite:
+        width = min(width, Fraction(domain.width))
+    wanted = min(Fraction(_FINEST), Fraction(_MOST_POINTS) / max(width, Fraction(1)))
+    den = _steps(wanted, backward_error(nodes, nodes))
+    return den if den <= wanted else _coarser(den)
+
+
+def _coarser(den: int) -> int:
+    """Return the next smaller 1, 2 or 5 times a power of ten, at least 1."""
+    finer = den * 2 // 5 if str(den).startswith("5") else den // 2
+    return max(1, finer)
+
+
+class Connectivity:
+    """lambda_2, the algebraic connectivity (Fiedler value)."""
+
+    name = "algebraic_connectivity"
+
+    def domain(self, context: Context) -> Domain:
+        n = _graph(context).nodes
+        return Domain(0, n, forbidden=[(n - 2, n)])
+
+    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+        graph, den = _graph(context), _grid(context)
+        form = "connectivity"
+        if graph.nodes > CERTIFIED_NODES:
+            form = "sparse_connectivity"
+            if not graph.sparse:
+                raise PlanError(
+                    f"{context.spec.text} of {graph.nodes:,} nodes has no proved numerical error",
+                    where=context.spec.origin,
+                    why=f"a proof needs the dense matrix, which ends at {CERTIFIED_NODES:,} nodes; "
+                    "a sparse eigenvalue's error is observed only",
+                    fix=f"accept that with `allow: [{SPARSE}]`; the release will say so",
+                    code="DPR274",
+                )
+        n, weights = graph.nodes, ((graph.nodes, den),)
+        per_row, per_swap, _ = graph_moves(form, weights, n, graph.k)
+        return (
+            Encoding(
+                family="scalar",
+                key=(form, context.spec.name),
+                cells=("lambda_2",),
+                measures=_edges(graph),
+                weights=weights,
+                per_row=per_row,
+                per_swap=per_swap,
+                upper=n * den,
+                pitch=Fraction(1, den),
+                form="connectivity" if form == "connectivity" else "sparse_connectivity",
+            ),
+        )
+
+    def columns(self, context: Context) -> tuple[str, ...]:
+        return (context.spec.name,)
+
+    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
+        del encoding  # cells are the statistic itself
+        return cells
+
+    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
+        del encoding
+        return reading.low, reading.high
+
+
+class Degree:
+    """The degree of one node."""
+
+    name = "degree"
+
+    def domain(self, context: Context) -> Domain:
+        return Domain(0, _graph(context).nodes - 1)
+
+    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+        graph = _graph(context)
+        assert graph.node is not None
+        weights = ((graph.nodes, graph.node),)
+        per_row, per_swap, _ = graph_moves("degree", weights, graph.nodes, graph.k)
+        return (
+            Encoding(
+                family="scalar",
+                key=("degree", context.spec.name),
+                cells=(f"degree of {graph.source.values[graph.node]}",),
+                measures=_edges(graph),
+                weights=weights,
+                per_row=per_row,
+                per_swap=per_swap,
+                upper=graph.nodes - 1,
+                form="degree",
+            ),
+        )
+
+    def columns(self, context: Context) -> tuple[str, ...]:
+        return (context.spec.name,)
+
+    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
+        del encoding  # cells are the statistic itself
+        return cells
+
+    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
+        del encoding
+        return reading.low, reading.high
+
+
+class LaplacianSpectrum:
+    """lambda_2, ..., lambda_n of the Laplacian."""
+
+    name = "laplacian_eigenvalues"
+
+    def domain(self, context: Context) -> Domain:
+        return Domain(0, _graph(context).nodes)
+
+    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+        graph = _graph(context)
+        n = graph.nodes
+        if n > CERTIFIED_NODES:
+            raise PlanError(
+                f"{context.spec.text} of {n:,} nodes cannot be computed with a proved error",
+                where=context.spec.origin,
+                why=f"a whole spectrum needs the dense matrix, which ends at {CERTIFIED_NODES:,} nodes",
+                fix="ask for algebraic_connectivity",
+                code="DPR275",
+            )
+        den = _steps(Fraction(_SMALL * (n - 1), graph.k), backward_error(n, n))
+        weights = ((n, den),)
+        per_row, per_swap, _ = graph_moves("laplacian", weights, n, graph.k)
+        return (
+            Encoding(
+                family="laplacian",
+                key=("laplacian",),
+                cells=tuple(f"lambda_{i}" for i in range(2, n + 1)),
+                measures=_edges(graph),
+                weights=weights,
+                per_row=per_row,
+                per_swap=per_swap,
+                upper=n * den,
+                pitch=Fraction(1, den),
+                form="laplacian",
+            ),
+        )
+
+    def columns(self, context: Context) -> tuple[str, ...]:
+        return tuple(f"{context.spec.name}[{i}]" for i in range(2, _graph(context).nodes + 1))
+
+    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
+        return np.asarray(cells * float(encoding.pitch))
+
+    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
+        pitch = float(encoding.pitch)  # half a step: the answer was rounded before the draw
+        return (reading.low - 0.5) * pitch, (reading.high + 0.5) * pitch
+
+
+def graph_box(parts: Sequence[Encoding]) -> Encoding:
+    """Return lambda_2 and degrees as one encoding whose cells are bounded one by one.
+
+    Args:
+        parts: the encoding of lambda_2 first, then at least one of a degree.
+    """
+    first = parts[0]
+    weights = tuple(row for p in parts for row in p.weights)
+    return Encoding(
+        family="graph_box",
+        key=("graph_box", *(k for p in parts for k in p.key)),
+        cells=tuple(c for p in parts for c in p.cells),
+        measures=first.measures,
+        weights=weights,
+        per_row=sum(p.per_row for p in parts),
+        per_swap=sum(p.per_swap for p in parts),
+        pitch=first.pitch,
+        form="graph_box",
+        each=tuple(p.per_row for p in parts),
+    )
+
+
+def one_cell(
+    encoding: Encoding, cells: Floats, reading: Reading, view: int
+) -> tuple[Encoding, Floats, Reading]:
+    """Return what the statistic of cell `view` sees of a box."""
+    at = [view]
+    seen = replace(reading, low=reading.low[:, at], high=reading.high[:, at], raw=reading.raw[:, at])
+    return encoding, cells[:, at], seen
+
+
+connectivity = Connectivity()
+degree = Degree()
+laplacian = LaplacianSpectrum()

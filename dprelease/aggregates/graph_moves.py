@@ -1,0 +1,96 @@
+"""How far k edges move degrees and Laplacian eigenvalues of a simple graph on n nodes.
+
+                         k edges added or removed    k edges moved
+    degree of a node     min(k, n - 1)               min(k, n - 1)
+    lambda_2             min(k + 1, n)               min(k + 1, n)
+    whole spectrum, L1   2 k                         4 k
+
+*Degree*: each edge touches a node once; added and removed ones count against each other.
+*lambda_2*: with H+ added and H- removed, Weyl gives -max L(H-) <= change <= max L(H+), and a simple
+graph with at most k edges has max L <= k + 1 (Anderson & Morley: max over edges of d_u + d_v). So it
+holds with k edges on either side too. Attained by K_n minus a star; lambda_2 never leaves [0, n].
+*Spectrum*: Mirsky, sum |l_i(A) - l_i(B)| <= nuclear norm of A - B; one edge is worth 2.
+*Parallel edges* would double all of it; self-loops add nothing to a Laplacian. Hence the fixed
+preparation of `query.graph`.
+
+In grid steps of 1/d, with computed eigenvalues within tau of the true ones (`certified_eigen`, a
+simple graph has |L| <= n): a scalar that moves by at most x is rounded to a value that moves by at
+most ceil(x d) steps (semantics 2.3); of m rounded coordinates that move by x in all, each moves by
+at most floor(x_i d) + 1, together floor(x d) + m.
+
+Node-level privacy is not offered: one node can carry n - 1 edges, and the bound is the whole domain.
+
+Units: grid steps of the encoding. Sources: semantics 3.4 (enumerated there for n <= 7, here by the
+contract tests for n <= 5); W. Anderson & T. Morley, Eigenvalues of the Laplacian of a graph (1985).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dprelease.aggregates.certified_eigen import backward_error
+
+__all__ = ["CERTIFIED_NODES", "GRAPH_FORMS", "connectivity_move", "degree_move", "graph_moves"]
+
+GRAPH_FORMS = ("degree", "connectivity", "sparse_connectivity", "laplacian", "graph_box")
+
+CERTIFIED_NODES = 5000
+"""Most nodes of a dense matrix (200 MB); beyond, no proof of the numerical error is at hand."""
+
+
+def degree_move(nodes: int, k: int) -> int:
+    return min(k, nodes - 1)
+
+
+def connectivity_move(nodes: int, k: int, den: int) -> int:
+    """Return how many steps of 1/`den` the computed and rounded lambda_2 moves, at most."""
+    moved = min(k + 1, nodes) + 2 * backward_error(nodes, nodes)
+    return math.ceil(moved * den)
+
+
+def graph_moves(
+    form: str, weights: tuple[tuple[int, ...], ...], nodes: int, k: int
+) -> tuple[int, int, tuple[int, ...]]:
+    """Return (L1 when k edges differ, L1 when k edges are moved, most per cell or nothing).
+
+    Args:
+        form, weights: of the encoding, see `aggregates.exact`; every row of `weights` is
+            (n, denominator of the grid) or (n, node).
+
+    Raises:
+        ValueError: the weights are not those of a graph on `nodes` nodes, or the form is unknown.
+    """
+    if not weights or any(len(row) != 2 or row[0] != nodes for row in weights) or k < 1:
+        raise ValueError("weights")
+    if form != "graph_box" and len(weights) != 1:
+        raise ValueError("weights")
+    second = weights[0][1]
+    if form == "degree":
+        _check_node(second, nodes)
+        move = degree_move(nodes, k)
+        return move, move, ()
+    if second < 1:
+        raise ValueError("grid")
+    if form == "sparse_connectivity" or (form == "connectivity" and nodes <= CERTIFIED_NODES):
+        move = connectivity_move(nodes, k, second)
+        return move, move, ()
+    if form == "laplacian" and nodes <= CERTIFIED_NODES:
+        return _spectrum_move(nodes, 2 * k, second), _spectrum_move(nodes, 4 * k, second), ()
+    if form == "graph_box" and nodes <= CERTIFIED_NODES:
+        for row in weights[1:]:
+            _check_node(row[1], nodes)
+        each = (connectivity_move(nodes, k, second), *([degree_move(nodes, k)] * (len(weights) - 1)))
+        return sum(each), sum(each), each
+    raise ValueError("form")
+
+
+def _spectrum_move(nodes: int, l1: int, den: int) -> int:
+    """Return the L1 move of lambda_2, ..., lambda_n in steps; lambda_1 is 0 in every graph."""
+    moved = l1 + 2 * (nodes - 1) * backward_error(nodes, nodes)
+    return math.floor(Fraction(moved) * den) + nodes - 1
+
+
+def _check_node(node: int, nodes: int) -> None:
+    if not 0 <= node < nodes:
+        raise ValueError("node")

@@ -1,0 +1,146 @@
+"""Interval for a variance of noisy Bernstein cells by two pivots: no box, no nuisance left over.
+
+From the exact cells a = (a0, a1, a2) of values t in [0, 1]: n = S(a_i), mean m = (a1/2 + a2) / n,
+and for any c the mean of (t - c)^2 is S(s_i(c) a_i) / n with s(c) = (c^2, c^2 - c, (1 - c)^2), because
+these are the Bernstein coefficients of (t - c)^2. At c = m it is the variance v. So with the *raw*
+noisy cells a_i + L_i, at the true (m, v),
+
+    Y(m)    = S((u_i - m) (a_i + L_i))      = S((u_i - m) L_i),         u = (0, 1/2, 1)
+    Z(m, v) = S((s_i(m) - v) (a_i + L_i))   = S((s_i(m) - v) L_i):
+
+the exact parts cancel, whatever the group's size. The set of all (m, v) with |Y(m)| <= q_Y(m) at
+level 1 - d and |Z(m, v)| <= q_Z(m, v) at level 1 - alpha + d holds the truth with chance 1 - alpha
+(union bound), and so does its shadow on v. Since
+
+    S(s_i(m) raw_i) = total (m - m0)^2 + const,   m0 the noisy mean,
+
+an error in m enters squared: d is small (a tenth of alpha) and hardly widens Z's part.
+
+Both m and v run over cells of a public grid. In a cell |s_i(m) - v| is bounded by its largest value
+(s_i is monotone between the cell's ends but for s_1, whose least value is at m = 1/2, an end of two
+cells), and the quantile rises with every weight (`pivot`). Every step rounds outwards: coverage is
+at least the stated one. An empty group has no variance, and any v is its own.
+
+Units: cells and scale in grid steps; v in [0, 1/4]. Shapes: raw `(groups, 3)`, ends `(groups,)`.
+Sources: semantics 7.1; Fieller 1954 for the pivot of a ratio.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtri
+
+from dprelease.aggregates.base import Floats
+from dprelease.aggregates.pivot import ratio_interval
+
+__all__ = ["quantiles", "variance_interval"]
+
+_MEANS = 128
+_VARIANCES = 64
+_SHARE = 0.1
+_CHUNK = 20_000
+
+
+def variance_interval(
+    raw: Floats, scale: float, level: float, *, gaussian: bool = False
+) -> tuple[Floats, Floats]:
+    """Return the ends of the confidence interval for v, shape `(groups,)` each.
+
+    Args:
+        raw: noisy Bernstein cells as drawn, not raised to 0.
+        scale: the noise's scale, in steps.
+        level: 0.95.
+        gaussian: the noise is a discrete Gaussian of this standard deviation.
+    """
+    spare = _SHARE * (1 - level)
+    left, right = ratio_interval(raw, (0.0, 0.5, 1.0), scale, 1 - spare, gaussian=gaussian)
+    reach = _reaches(scale, level + spare, gaussian=gaussian)
+    low, high = np.empty(raw.shape[0]), np.empty(raw.shape[0])
+    for start in range(0, raw.shape[0], _CHUNK):
+        part = slice(start, start + _CHUNK)
+        low[part], high[part] = _shadow(raw[part], left[part], right[part], reach)
+    return low, high
+
+
+def _shadow(raw: Floats, left: Floats, right: Floats, reach: Floats) -> tuple[Floats, Floats]:
+    """Return the least and the largest v of the set, per group."""
+    total, top = raw.sum(axis=1), raw[:, 1] / 2 + raw[:, 2]
+    low, high = np.full(raw.shape[0], np.inf), np.full(raw.shape[0], -np.inf)
+    means = np.linspace(0.0, 1.0, _MEANS + 1)
+    edges = np.linspace(0.0, 0.25, _VARIANCES + 1)
+    for i in range(_MEANS):
+        rows = np.flatnonzero((left <= means[i + 1]) & (right >= means[i]))
+        if not rows.size:
+            continue
+        a, b = np.maximum(left[rows], means[i]), np.minimum(right[rows], means[i + 1])
+        n, t = total[rows], top[rows]
+        vertex = np.clip(np.divide(t, n, out=a.copy(), where=n != 0), a, b)
+        # A parabola in m: its extremes are at the ends and at the vertex.
+        sums = np.stack([n * m * m - 2 * m * t + raw[rows, 2] for m in (a, vertex, b)])
+        roof = np.max([a * (1 - a), b * (1 - b), np.where((a <= 0.5) & (b >= 0.5), 0.25, 0.0)], axis=0)
+        floor, ceiling = sums.min(axis=0)[:, None] - reach[i], sums.max(axis=0)[:, None] + reach[i]
+        n = n[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = np.stack([floor / n, ceiling / n])
+        first = np.where(n == 0, np.where(floor <= 0, -np.inf, np.inf), ends.min(axis=0))
+        last = np.where(n == 0, np.where(ceiling >= 0, np.inf, -np.inf), ends.max(axis=0))
+        first = np.maximum(first, edges[:-1])
+        last = np.minimum(np.minimum(last, edges[1:]), roof[:, None])
+        some = first <= last
+        low[rows] = np.minimum(low[rows], np.where(some, first, np.inf).min(axis=1))
+        high[rows] = np.maximum(high[rows], np.where(some, last, -np.inf).max(axis=1))
+    # Nothing left: the nearer end of [0, 1/4] to the noisy variance, a point.
+    spread = np.divide(raw[:, 2], total, out=np.zeros_like(total), where=total > 0)
+    middle = np.divide(top, total, out=np.zeros_like(total), where=total > 0)
+    nearest = np.where(spread - middle**2 > 0.125, 0.25, 0.0)
+    nothing = low > high
+    return np.where(nothing, nearest, low), np.where(nothing, nearest, high)
+
+
+@lru_cache(maxsize=64)
+def _reaches(scale: float, level: float, *, gaussian: bool) -> Floats:
+    """Return q_Z for every (cell of m, cell of v), shape `(means, variances)`, in steps."""
+    m, v = np.linspace(0.0, 1.0, _MEANS + 1), np.linspace(0.0, 0.25, _VARIANCES + 1)
+    scores = np.stack([m * m, m * m - m, (1 - m) ** 2], axis=-1)
+    corners = [
+        np.abs(scores[i : i + _MEANS, None] - v[j : j + _VARIANCES, None]) for i in (0, 1) for j in (0, 1)
+    ]
+    w = np.maximum.reduce(corners)
+    flat = w.reshape(-1, 3)
+    if gaussian:  # `pivot`: within 2 steps of a normal of this scale
+        z = -float(ndtri((1 - level) / 2)) * (1 + 1e-9)
+        reach = z * scale * np.sqrt((flat * flat).sum(axis=1)) + 2 * flat.sum(axis=1)
+    else:
+        reach = scale * quantiles(flat, level) + flat.sum(axis=1)
+    out: Floats = reach.reshape(w.shape[:2])
+    out.setflags(write=False)
+    return out
+
+
+def quantiles(weights: Floats, level: float) -> Floats:
+    """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i, per row.
+
+    `pivot.weighted_quantile` for many rows of weights at once, shape `(rows, weights)`. Equal
+    weights are pulled apart upwards and zeros raised, which only lengthens.
+
+    >>> quantiles(np.array([[1.0, 0.0, 0.0]]), 0.95).round(3)
+    array([2.996])
+    """
+    w = np.sort(weights, axis=1)
+    w = np.maximum(w, w[:, -1:] * 1e-6)
+    for i in range(1, w.shape[1]):
+        w[:, i] = np.maximum(w[:, i], w[:, i - 1] * (1 + 1e-4))
+    square = w * w
+    c = np.ones_like(w)
+    for i in range(w.shape[1]):
+        for j in range(w.shape[1]):
+            if i != j:
+                c[:, i] *= square[:, i] / (square[:, i] - square[:, j])
+    low, high = np.zeros(w.shape[0]), w.sum(axis=1) * (1 - np.log(1 - level)) * 2
+    for _ in range(60):
+        z = (low + high) / 2
+        over = (c * np.exp(-z[:, None] / w)).sum(axis=1) > 1 - level
+        low, high = np.where(over, z, low), np.where(over, high, z)
+    return np.asarray(high * (1 + 1e-7))

@@ -1,0 +1,206 @@
+"""What several releases cost together: every way that is proved, from the plain sum to zCDP.
+
+Each block of a release states what is proved about it alone (`Proof`): one or more independent
+pure losses, or a rho. The ways to add them up, by the names that plans record:
+
+    basic/1       the sum of the pure losses; delta 0. Always valid, always what a ledger records.
+    kov/1         optimal composition of pure losses ([KOV]; different losses: [MV]): randomised
+                  response dominates every pure mechanism, so the composed curve is the exact one
+                  of the product of randomised responses, here on a lattice, rounded against us.
+    zcdp/1        sum of rho, a pure loss counting epsilon^2/2, then the tight conversion.
+    basic+zcdp/1  pure losses summed, the rest by zCDP at the whole delta; epsilons add.
+    kov+zcdp/1    pure losses by kov, the rest by zCDP, half of delta each; both add.
+
+Privacy  The last two are basic composition of an (epsilon_1, delta_1) with an (epsilon_2, delta_2)
+         release. All five hold for blocks chosen one after the other as well. Every result is an
+         upper bound in whole nano-units, none is below what the integers confirm, and kov never
+         exceeds the sum, which holds too.
+Not here Advanced composition: kov is never worse. Characteristic functions and FFTs: floats.
+Units    epsilon and rho in nats, `Fraction`s.
+Sources  [KOV] Kairouz, Oh & Viswanath, arXiv:1311.0776. [MV] Murtagh & Vadhan, "The complexity of
+         computing the optimal composition of differential privacy", arXiv:1507.03113: exact
+         heterogeneous composition is #P-hard, hence the lattice. `concentrated`, `loss_lattice`.
+Limits   different pure losses are rounded up to about 1/8192 of their sum: k of them lose at most
+         k/4096 of it, less where losses repeat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from dprelease.budget.concentrated import zcdp_epsilon, zcdp_of_pure
+from dprelease.budget.loss_lattice import CELLS, LossLattice
+from dprelease.errors import ArgumentError
+from dprelease.numeric import NANO, nano_up
+
+__all__ = [
+    "METHODS",
+    "Proof",
+    "basic",
+    "compose",
+    "pure_delta",
+    "pure_epsilon",
+    "schedule_epsilon",
+    "total_rho",
+]
+
+_MANY = 6
+
+METHODS = ("basic/1", "kov/1", "zcdp/1", "basic+zcdp/1", "kov+zcdp/1")
+"""Ways to compose; the arithmetic behind a name never changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What is proved about one block: independent pure losses, or one rho.
+
+    Attributes:
+        pure: losses of independent parts (one per group a unit can touch, say); () if none.
+        rho: the zCDP cost of a block without a pure loss; None otherwise.
+    """
+
+    pure: tuple[Fraction, ...] = ()
+    rho: Fraction | None = None
+
+    @property
+    def concentrated(self) -> Fraction:
+        """The block's rho, its pure parts counted at epsilon^2/2 each."""
+        return (self.rho or Fraction(0)) + sum(map(zcdp_of_pure, self.pure), Fraction(0))
+
+
+def basic(epsilons: Sequence[Fraction]) -> Fraction:
+    """Return the plain sum of pure losses."""
+    return sum(epsilons, Fraction(0))
+
+
+def total_rho(proofs: Sequence[Proof]) -> Fraction:
+    """Return the sum of rho, pure losses counted at epsilon^2/2."""
+    return sum((p.concentrated for p in proofs), Fraction(0))
+
+
+def pure_delta(epsilons: Sequence[Fraction], epsilon: Fraction) -> Fraction:
+    """Return a certified delta at `epsilon` for pure losses under optimal composition.
+
+    Raises:
+        ArgumentError: a negative number (DPR657).
+    """
+    _check([*epsilons, epsilon], None)
+    if basic(epsilons) <= epsilon:
+        return Fraction(0)
+    return _composed(_sorted(epsilons)).delta(epsilon)
+
+
+def pure_epsilon(epsilons: Sequence[Fraction], delta: Fraction) -> Fraction:
+    """Return a certified epsilon at `delta` for pure losses under optimal composition.
+
+    It is never above the plain sum. With delta 0 it is the sum.
+
+    Raises:
+        ArgumentError: a negative number, or delta >= 1 (DPR657).
+    """
+    _check(epsilons, delta)
+    plain = basic(epsilons)
+    if delta == 0 or len([e for e in epsilons if e]) <= 1:
+        return plain
+    found = _composed(_sorted(epsilons)).epsilon(delta)
+    return plain if found is None else min(plain, found)
+
+
+def schedule_epsilon(part: LossLattice | Fraction, count: int, delta: Fraction) -> Fraction | None:
+    """Return a certified epsilon of `count` identical releases that are fixed in advance.
+
+    Args:
+        part: the loss of one release: a pure epsilon, or a lattice (`LossLattice.gaussian`).
+
+    None means that no epsilon has so small a delta (tails below 2**-100 are not followed). Only
+    for a schedule fixed beforehand: a filter over adaptively chosen losses is the sum of rho.
+
+    Raises:
+        ArgumentError: count < 1, or delta not in [0, 1) (DPR657).
+    """
+    if count < 1:
+        raise _wrong("a schedule has at least one release")
+    if isinstance(part, Fraction):
+        return pure_epsilon([part] * count, delta)
+    _check((), delta)
+    return part.times(count).epsilon(delta)
+
+
+def compose(method: str, proofs: Sequence[Proof], delta: Fraction) -> Fraction:
+    """Return the certified epsilon of all `proofs` together at `delta`, composed by `method`.
+
+    Raises:
+        ArgumentError: an unknown method, a block without a pure loss under basic/1 or kov/1, or
+            delta 0 where the method needs some (DPR657).
+    """
+    pure = [e for p in proofs for e in p.pure]
+    rhos = [p.rho for p in proofs if p.rho is not None]
+    if method not in METHODS:
+        raise _wrong("there is no composition of that name")
+    if method in METHODS[:2] and rhos:
+        raise _wrong("a Gaussian block has no pure loss to add up")
+    if method != "basic/1" and delta <= 0:
+        raise _wrong("this composition needs a delta above 0")
+    _check(pure, delta)
+    match method:
+        case "basic/1":
+            return basic(pure)
+        case "kov/1":
+            return pure_epsilon(pure, delta)
+        case "zcdp/1":
+            return zcdp_epsilon(total_rho(proofs), delta)
+        case "basic+zcdp/1":
+            return basic(pure) + zcdp_epsilon(sum(rhos, Fraction(0)), delta)
+        case _:
+            return pure_epsilon(pure, delta / 2) + zcdp_epsilon(sum(rhos, Fraction(0)), delta / 2)
+
+
+def _sorted(epsilons: Sequence[Fraction]) -> tuple[int, ...]:
+    return tuple(sorted(nano_up(e) for e in epsilons if e > 0))
+
+
+@lru_cache(maxsize=256)
+def _composed(nanos: tuple[int, ...]) -> LossLattice:
+    """Return the composed randomised responses of losses given in nano-units, at least one."""
+    common = math.gcd(*nanos)
+    if sum(nanos) > CELLS * common:
+        common = _coarse(nanos)
+    half = Fraction(common, NANO)
+    out = LossLattice.nothing(2 * half)
+    counted = sorted(Counter(-(-n // common) for n in nanos).items())
+    if len(counted) == 1:
+        return LossLattice.two_points(counted[0][0] * half, half).times(counted[0][1])
+    for cells, count in counted:
+        one = LossLattice.two_points(cells * half, half)
+        if count >= _MANY:
+            out = out.compose(one.times(count))
+        else:
+            for _ in range(count):
+                out = out.compose(one)
+    return out
+
+
+def _coarse(nanos: tuple[int, ...]) -> int:
+    """Return a lattice width that keeps the sum within `CELLS` and rounds up least.
+
+    Any width is sound; losses that repeat are nearly multiples of some of them.
+    """
+    least = -(-sum(nanos) // CELLS)
+    widths = {least + least * i // 64 for i in range(64)}
+    return min(widths, key=lambda w: (sum(-(-n // w) * w for n in nanos), w))
+
+
+def _check(epsilons: Sequence[Fraction], delta: Fraction | None) -> None:
+    if any(e < 0 for e in epsilons):
+        raise _wrong("a privacy loss is at least 0")
+    if delta is not None and not 0 <= delta < 1:
+        raise _wrong("delta is at least 0 and below 1")
+
+
+def _wrong(what: str) -> ArgumentError:
+    return ArgumentError(what, fix="see `dprelease.budget.composition`", code="DPR657")

@@ -1,0 +1,38 @@
+"""`dprelease index`: rebuild the page, the data and the feed over all periods of a pipeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dprelease.cli.terminal import console
+
+
+def index(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of one pipeline, <to>/<pipeline>.", show_default=False)
+    ],
+) -> None:
+    """Rebuild index.html, index.json and feed.xml from the published folders alone.
+
+    Every run does this by itself; here is the way to do it after folders were copied or moved.
+
+    Example: dprelease index public/flights_weekly
+    """
+    from dprelease.series.collect import collect
+    from dprelease.series.write import refresh
+
+    changed = refresh(folder)
+    series = collect(folder)
+    out = console()
+    for name in changed:
+        out.print(f"wrote {folder / name}", markup=False)
+    if not changed:
+        out.print(f"{folder / 'index.html'} is up to date", markup=False)
+    for name in series.unreadable:
+        out.print(f"left out {folder / name}: no readable release", style="yellow", markup=False)
+    away = sum(p.correction is not None for p in series.periods)
+    note = f", {away} of them withdrawn or superseded" if away else ""
+    out.print(f"{len(series.periods)} periods{note}", markup=False)

@@ -1,0 +1,211 @@
+"""Sources made visible to one DuckDB connection, each under a name of ours.
+
+Every opener is total on rows: CSV cells stay text, a repeated or unfit column is told by its name,
+types come from public metadata. Files are the only paths that the connection may read afterwards.
+Hive partition columns (`region=north/part.parquet`) are text, the same as in the folder's name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dprelease.engines import in_memory
+from dprelease.engines.csv_header import read_header
+from dprelease.engines.physical import Physical, of_arrow, of_duckdb
+from dprelease.engines.source import Source, partitioned
+from dprelease.errors import SourceError
+from dprelease.schema.column import Column
+
+__all__ = ["ROWS", "Opened", "Tables"]
+
+ROWS = "source_rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a connection can see: names, their storage, and the identifier of each."""
+
+    stored: dict[str, tuple[str, Physical]]
+    repeated: frozenset[str]
+
+
+class Tables:
+    """Opens sources on `connection`; `statements` gets the SQL that does it."""
+
+    def __init__(self, connection: Any, statements: list[str]) -> None:
+        self.connection = connection
+        self.statements = statements
+        self._allowed: list[Path] = []
+
+    def open(
+        self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str = ROWS
+    ) -> Opened:
+        """Make `source` visible under `name`; with `rows=False`, look at public metadata only.
+
+        Args:
+            columns: what will be read of it.
+
+        Raises:
+            SourceError: a file has no header, or another one than the first (DPR502, DPR506).
+        """
+        match source.kind:
+            case "arrow" | "pandas" | "polars":
+                return self._open_in_memory(source, columns, rows=rows, name=name)
+            case "duckdb_relation":
+                return self._open_relation(source, columns, rows=rows, name=name)
+            case "csv":
+                return self._open_csv(source, name)
+            case "parquet":
+                return self._open_parquet(source, name)
+            case "duckdb_table":
+                return self._open_table(source, name)
+            case "postgres":
+                return self._open_postgres(source, columns, rows=rows, name=name)
+            case "tables":
+                raise SourceError(
+                    "several tables are read through a view only",
+                    fix="name the view in the pipeline's source",
+                    code="DPR509",
+                )
+
+    def _open_in_memory(
+        self,
+        source: Source,
+        columns: tuple[Column, ...],
+        *,
+        rows: bool,
+        name: str,
+    ) -> Opened:
+        counted = in_memory.names(source)
+        repeated = frozenset(name for name, count in counted.items() if count > 1)
+        wanted = [c.name for c in columns if counted[c.name] == 1]
+        table = in_memory.plain_table(source, wanted, rows=rows)
+        if rows:
+            if not wanted:  # count(*) alone reads no column, but needs the rows
+                table = _bare_rows(source)
+            self.connection.register(name, table)
+        stored = {n: (f"c{i}", of_arrow(table.schema.field(i).type)) for i, n in enumerate(wanted)}
+        others = {n: ("", Physical.other) for n in counted if n not in stored}
+        return Opened({**others, **stored}, repeated)
+
+    def _open_relation(
+        self,
+        source: Source,
+        columns: tuple[Column, ...],
+        *,
+        rows: bool,
+        name: str,
+    ) -> Opened:
+        import duckdb
+
+        relation: Any = source.payload
+        counted = Counter(relation.columns)
+        kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        wanted = [c.name for c in columns if c.name in counted]
+        stored = {name: ("", of_duckdb(kind)) for name, kind in kinds.items()}
+        if rows:
+            # numbers that Arrow would widen or wrap (HUGEINT) keep their value as text
+            parts = [
+                duckdb.ColumnExpression(n).cast("VARCHAR")
+                if "HUGEINT" in kinds[n] or kinds[n] in ("UUID", "BIGNUM")
+                else duckdb.ColumnExpression(n)
+                for n in wanted
+            ]
+            bare = duckdb.ConstantExpression(1)
+            reader = relation.select(*(parts or [bare])).to_arrow_reader(65_536)
+            plain = in_memory.plain_batches(reader, max(1, len(wanted)))
+            self.connection.register(name, plain)
+            for i, column in enumerate(wanted):
+                stored[column] = (f"c{i}", of_arrow(plain.schema.field(i).type))
+        repeated = frozenset(name for name, count in counted.items() if count > 1)
+        return Opened(stored, repeated)
+
+    def _open_csv(self, source: Source, name: str) -> Opened:
+        paths: Any = source.payload
+        header = read_header(paths)
+        types = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(header.names)))
+        self._run(
+            f"CREATE VIEW {name} AS SELECT * FROM read_csv({_path_list(paths)}, "  # noqa: S608 - quoted
+            f"auto_detect = false, header = true, delim = {_text(header.delimiter)}, "
+            "quote = '\"', escape = '\"', "
+            f"columns = {{{types}}}, strict_mode = false, null_padding = true, "
+            # parallel reading refuses quoted line ends, a failure that depends on rows
+            "ignore_errors = true, parallel = false)",
+        )
+        self._allow(paths)
+        counted = Counter(header.names)
+        stored = {n: (f"c{i}", Physical.text) for i, n in enumerate(header.names)}
+        return Opened(stored, frozenset(n for n, count in counted.items() if count > 1))
+
+    def _open_parquet(self, source: Source, name: str) -> Opened:
+        paths: Any = source.payload
+        self._run(
+            f"CREATE VIEW {name} AS SELECT * FROM read_parquet({_path_list(paths)}, "  # noqa: S608 - quoted
+            f"union_by_name = true, hive_partitioning = {str(partitioned(paths)).lower()}, "
+            "hive_types_autocast = false, binary_as_string = true, "
+            "utf8_validation = 'replace')",
+        )
+        self._allow(paths)
+        return self._described(name)
+
+    def _open_table(self, source: Source, name: str) -> Opened:
+        payload: Any = source.payload
+        database, table = payload
+        path = ".".join(_quoted(part) for part in str(table).split("."))
+        attached = f"{name}_database"
+        self._run(f"ATTACH {_text(str(database))} AS {attached} (READ_ONLY)")
+        self._run(f"CREATE VIEW {name} AS SELECT * FROM {attached}.{path}")  # noqa: S608 - quoted
+        return self._described(name)
+
+    def _open_postgres(
+        self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str
+    ) -> Opened:
+        from dprelease.engines import postgres
+
+        described = postgres.describe(source)
+        stored = {n: ("", kind.physical) for n, kind in described.items()}
+        if rows:
+            wanted = [c.name for c in columns if c.name in described]
+            reader = postgres.read(source, {n: described[n] for n in wanted})
+            plain = in_memory.plain_batches(reader, max(1, len(wanted)))
+            self.connection.register(name, plain)
+            for i, column in enumerate(wanted):
+                stored[column] = (f"c{i}", of_arrow(plain.schema.field(i).type))
+        return Opened(stored, frozenset())
+
+    def _described(self, view: str) -> Opened:
+        found = self._run(f"DESCRIBE {view}").fetchall()
+        return Opened({row[0]: (row[0], of_duckdb(row[1])) for row in found}, frozenset())
+
+    def _allow(self, paths: tuple[Path, ...]) -> None:
+        self._allowed += paths
+        self._run(f"SET allowed_paths = {_path_list(tuple(self._allowed))}")
+
+    def _run(self, sql: str) -> Any:
+        self.statements.append(sql)
+        return self.connection.execute(sql)
+
+
+def _bare_rows(source: Source) -> Any:
+    import pyarrow as pa
+
+    payload: Any = source.payload
+    if hasattr(payload, "collect_schema") and hasattr(payload, "lazy"):
+        payload = payload.lazy().collect()
+    length = payload.num_rows if source.kind == "arrow" else len(payload)
+    return pa.table({"c0": pa.nulls(length, pa.bool_())})
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _path_list(paths: tuple[Path, ...]) -> str:
+    return "[" + ", ".join(_text(str(p)) for p in paths) + "]"

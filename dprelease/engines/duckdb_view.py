@@ -1,0 +1,174 @@
+"""Open the rows of a bounded query on a DuckDB connection: a source, or a view over tables.
+
+A proven view becomes `view_sql.build_view` after its public keys were found unique, on the public
+tables as they are read now. An unproven one is sqlglot's tree of known nodes, over views of ours
+that carry the declared names. Private rows are touched by the one statement only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from sqlglot import exp
+
+from dprelease.engines import in_memory
+from dprelease.engines.code_sql import column
+from dprelease.engines.duckdb_tables import Opened, Tables
+from dprelease.engines.physical import of_duckdb
+from dprelease.engines.request import used_columns
+from dprelease.engines.source import Source
+from dprelease.engines.view_sql import (
+    Rows,
+    ViewStatement,
+    build_view,
+    repeated_key,
+    scope,
+    view_expressions,
+)
+from dprelease.errors import SourceError
+from dprelease.query.bounded import BoundedQuery
+from dprelease.query.view import View
+from dprelease.schema.column import Column, Kind
+
+__all__ = ["needed_columns", "open_rows"]
+
+_IN_PLACE = ("csv", "parquet", "duckdb_table")
+"""Sources whose rows DuckDB reads itself: opened once, they need no list of columns."""
+
+
+def open_rows(
+    tables: Tables, source: Source, query: BoundedQuery, *, rows: bool
+) -> tuple[Opened, ViewStatement | None]:
+    """Make the rows of `query` readable; with `rows=False`, look at public data only.
+
+    Raises:
+        SourceError: a source does not open or lacks a column, several tables and no view or the
+            reverse (DPR509), a public key occurs twice (DPR510), or an unproven view reads what
+            it cannot (DPR511).
+        ConfigError: a faulty expression of the view (DPR12x).
+    """
+    view = query.view
+    if (view is None) != (source.kind != "tables"):
+        raise SourceError(
+            "the source and the plan do not belong together",
+            why="a view reads tables by name, and a plan without a view reads one table",
+            fix="make the plan from the pipeline that names the source",
+            code="DPR509",
+        )
+    if view is None:
+        return tables.open(source, used_columns(query), rows=rows), None
+    named: Any = source.payload
+    if not view.proven:
+        return _open_wide(tables, named, view, rows=rows)
+    return _open_proven(tables, named, view, query, rows=rows)
+
+
+def _every(source: Source) -> tuple[Column, ...]:
+    names = in_memory.names(source) if source.kind in in_memory.IN_MEMORY else ()
+    return tuple(Column(name, Kind.identifier) for name in names)
+
+
+def needed_columns(view: View, expressions: list[Any]) -> dict[str, list[str]]:
+    """Return per alias the columns that a proven view reads."""
+    assert view.private is not None
+    out: dict[str, dict[str, None]] = {view.private[1]: {}, **{j.alias: {} for j in view.joins}}
+    places = [c.place for c in view.columns if c.place is not None]
+    for join in view.joins:
+        places += [(join.alias, key) for key, _ in join.keys]
+        places += [place for _, place in join.keys]
+    for alias, name in places:
+        out[alias][name] = None
+    for name in sorted(name for e in expressions for name in e.columns):
+        alias, dot, rest = name.partition(".")
+        if dot and alias in out:
+            out[alias][rest] = None
+        else:
+            out[view.private[1]][name] = None
+    return {alias: list(names) for alias, names in out.items()}
+
+
+def _open_proven(
+    tables: Tables, named: dict[str, Source], view: View, query: BoundedQuery, *, rows: bool
+) -> tuple[Opened, ViewStatement]:
+    assert view.private is not None
+    sources = {view.private[1]: named[view.private[0]]}
+    sources |= {join.alias: named[join.table] for join in view.joins}
+    opened = {
+        alias: tables.open(s, _every(s), rows=False, name=f"view_table_{i}")
+        for i, (alias, s) in enumerate(sources.items())
+    }
+    declared = {c.name: c for c in query.columns}
+    stored = {a: {n: p for n, (_, p) in o.stored.items()} for a, o in opened.items()}
+    columns = scope(view, stored, declared)
+    made, where = view_expressions(view, columns)
+    needed = needed_columns(view, [*made.values(), *([where] if where is not None else [])])
+    for i, (alias, s) in enumerate(sources.items()):
+        _check_names(alias, needed[alias], opened[alias])
+        public = alias != view.private[1]
+        if s.kind not in _IN_PLACE and (rows or public):
+            wanted = tuple(Column(n, Kind.identifier) for n in needed[alias])
+            opened[alias] = tables.open(s, wanted, rows=True, name=f"view_table_{i}")
+    parts = {a: Rows(f"view_table_{i}", o.stored) for i, (a, o) in enumerate(opened.items())}
+    for join in view.joins:
+        sql = repeated_key(join, parts[join.alias]).sql(dialect="duckdb")
+        tables.statements.append(sql)
+        if tables.connection.execute(sql).fetchall():
+            keys = ", ".join(key for key, _ in join.keys)
+            raise SourceError(
+                f"the public table {join.table} has a key twice: {keys}",
+                why="a row that meets two public rows would become two rows of the view",
+                fix="keep one row per key in the public table, or join by more of its columns",
+                code="DPR510",
+            )
+    statement = build_view(view, parts, columns)
+    return Opened(dict(statement.stored), frozenset()), statement
+
+
+def _check_names(alias: str, names: list[str], opened: Opened) -> None:
+    twice = next((n for n in names if n in opened.repeated), None)
+    if twice is not None:
+        raise SourceError(
+            f"the table {alias} has more than one column {twice!r}",
+            fix="rename one of them",
+            code="DPR505",
+        )
+
+
+def _open_wide(
+    tables: Tables, named: dict[str, Source], view: View, *, rows: bool
+) -> tuple[Opened, ViewStatement]:
+    from dprelease.query.wide_view import wide_tree
+
+    own = {}
+    for i, (table, source) in enumerate(named.items()):
+        if source.kind not in (*_IN_PLACE, "arrow"):
+            raise SourceError(
+                f"an unproven view cannot read {table}",
+                why="its rows come as a stream, which such a view might read twice",
+                fix="make the view in the database, or export the table to Parquet",
+                code="DPR511",
+            )
+        raw = source
+        if source.kind == "arrow" and not rows:
+            payload: Any = source.payload
+            raw = Source("arrow", payload.slice(0, 0), source.name)
+        opened = tables.open(raw, _every(raw), rows=True, name=f"raw_table_{i}")
+        parts = [
+            exp.Alias(this=column(identifier), alias=exp.to_identifier(name, quoted=True))
+            for name, (identifier, _) in opened.stored.items()
+            if identifier
+        ]
+        select = exp.Select(expressions=parts).from_(exp.to_table(f"raw_table_{i}"))
+        sql = f"CREATE VIEW view_table_{i} AS {select.sql(dialect='duckdb')}"
+        tables.statements.append(sql)
+        tables.connection.execute(sql)
+        own[table] = f"view_table_{i}"
+    tree = wide_tree(view, own)
+    sql = f"DESCRIBE {tree.sql(dialect='duckdb')}"
+    tables.statements.append(sql)
+    found = tables.connection.execute(sql).fetchall()
+    counted = Counter(row[0] for row in found)
+    stored = {row[0]: (row[0], of_duckdb(row[1])) for row in found}
+    repeated = frozenset(name for name, count in counted.items() if count > 1)
+    return Opened(stored, repeated), ViewStatement(tree, {}, stored)  # type: ignore[arg-type]

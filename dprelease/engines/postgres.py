@@ -1,0 +1,195 @@
+"""PostgreSQL as a source: the named columns of one table, in batches, read-only.
+
+One server-side cursor in a read-only transaction of its own (repeatable read: one state of the
+table); `BATCH` rows are in memory at a time. Whole numbers, doubles and booleans come as such;
+everything else as its text, so that a date that Python cannot hold or a text that is not valid in
+its encoding is a cell like any other and never a failure. Numerics are text too: no number is
+rounded before the engine reads it as a double.
+
+Nothing of psycopg's errors is passed on: they quote rows and connection strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from dprelease.engines.physical import Physical
+from dprelease.engines.source import Source
+from dprelease.errors import SourceError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["BATCH", "PostgresType", "describe", "read"]
+
+BATCH = 20_000
+
+_PHYSICAL = {
+    "int2": Physical.exact,
+    "int4": Physical.exact,
+    "int8": Physical.exact,
+    "numeric": Physical.exact,
+    "float4": Physical.float,
+    "float8": Physical.float,
+    "bool": Physical.boolean,
+    "date": Physical.date,
+    "timestamp": Physical.timestamp,
+    "timestamptz": Physical.instant,
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "citext", "uuid"), Physical.text),
+}
+_AS_STORED = {"int2": "int8", "int4": "int8", "int8": "int8", "float4": "float8", "float8": "float8", "bool": "bool"}
+_CODECS = {"UTF8": "utf-8", "SQL_ASCII": "utf-8", "LATIN1": "latin-1", "LATIN9": "iso8859-15", "WIN1252": "cp1252"}
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresType:
+    """A column's type: what it stores, and what it is read as."""
+
+    name: str
+    physical: Physical
+
+    @property
+    def read_as(self) -> str:
+        return _AS_STORED.get(self.name, "text")
+
+
+def describe(source: Source) -> dict[str, PostgresType]:
+    """Return the table's columns from the catalogue; no row is read.
+
+    Raises:
+        SourceError: psycopg is not installed (DPR507), or the database, the table or its encoding
+            does not open (DPR512).
+    """
+    with _Session(source) as session:
+        return session.catalogue()
+
+
+def read(source: Source, columns: Mapping[str, PostgresType]) -> pa.RecordBatchReader:
+    """Return the rows of `columns` as batches, `c0`, `c1`, …; one unnamed cell if there are none.
+
+    The connection opens with the first batch and closes after the last.
+
+    Raises:
+        SourceError: as `describe`, when the first batch is asked for.
+    """
+    import pyarrow as pa
+
+    kinds = {"int8": pa.int64(), "float8": pa.float64(), "bool": pa.bool_(), "text": pa.large_string()}
+    wanted = [(name, kind.read_as) for name, kind in columns.items()] or [("", "bool")]
+    schema = pa.schema([(f"c{i}", kinds[kind]) for i, (_, kind) in enumerate(wanted)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with _Session(source) as session:
+            for rows in session.rows(wanted):
+                cells = zip(*rows, strict=True)
+                arrays = [pa.array(c, f.type) for c, f in zip(cells, schema, strict=True)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+class _Session:
+    """One read-only connection; every failure to open is one public error."""
+
+    def __init__(self, source: Source) -> None:
+        payload: Any = source.payload
+        reveal: Callable[[], str] = payload[0]
+        self.table = ".".join(_quoted(part) for part in str(payload[1]).split("."))
+        self.name = source.name
+        try:
+            import psycopg
+        except ImportError:
+            raise SourceError(
+                "reading from PostgreSQL needs psycopg",
+                fix="pip install 'dprelease[postgres]'",
+                code="DPR507",
+            ) from None
+        dsn, connection = reveal(), None
+        try:
+            connection = psycopg.connect(dsn, client_encoding="UTF8", connect_timeout=30)
+        except Exception:  # noqa: BLE001 - its text may hold the connection string
+            connection = None
+        if connection is None:
+            raise self._closed("the database does not open", "check the connection string and the server")
+        self.connection: Any = connection
+
+    def _closed(self, what: str, fix: str) -> SourceError:
+        return SourceError(f"{self.name}: {what}", fix=fix, code="DPR512")
+
+    def __enter__(self) -> Self:
+        from psycopg import IsolationLevel
+
+        done = False
+        try:
+            self.connection.read_only = True
+            self.connection.isolation_level = IsolationLevel.REPEATABLE_READ
+            self.connection.execute("SET LOCAL TIME ZONE 'UTC'")
+            self.connection.execute("SET LOCAL DateStyle TO 'ISO, YMD'")
+            done = True
+        except Exception:  # noqa: BLE001 - as above
+            done = False
+        if not done:
+            self.connection.close()
+            raise self._closed("the session does not start", "check the server")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def catalogue(self) -> dict[str, PostgresType]:
+        """Return column -> type, domains resolved to what they are made of."""
+        self._codec()
+        found = None
+        try:
+            found = self.connection.execute(
+                "SELECT a.attname, coalesce(b.typname, t.typname), t.typtype "
+                "FROM pg_catalog.pg_attribute a "
+                "JOIN pg_catalog.pg_type t ON t.oid = a.atttypid "
+                "LEFT JOIN pg_catalog.pg_type b ON b.oid = nullif(t.typbasetype, 0) "
+                "WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped "
+                "ORDER BY a.attnum",
+                [self.table],
+            ).fetchall()
+        except Exception:  # noqa: BLE001 - as above
+            found = None
+        if found is None:
+            raise self._closed("there is no such table, or it may not be read", "check its name and rights")
+        return {
+            name: PostgresType(kind, Physical.text if form == "e" else _PHYSICAL.get(kind, Physical.other))
+            for name, kind, form in found
+        }
+
+    def _codec(self) -> str:
+        encoding = self.connection.info.parameter_status("server_encoding") or ""
+        codec = _CODECS.get(encoding)
+        if codec is None:
+            raise self._closed(
+                f"its encoding {encoding} is not read", "export the table, or use a UTF8 database"
+            )
+        return codec
+
+    def rows(self, columns: list[tuple[str, str]]) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield batches of rows; texts decoded without failing."""
+        from psycopg.adapt import Loader
+
+        codec = self._codec()
+
+        class Text(Loader):
+            def load(self, data: Any) -> str:
+                return bytes(data).decode(codec, "backslashreplace")
+
+        parts = [f"{_quoted(name)}::{kind}" if name else "true" for name, kind in columns]
+        query = f"SELECT {', '.join(parts)} FROM {self.table}"  # noqa: S608 - quoted identifiers
+        # the server converts nothing, so that no text can be inconvertible
+        self.connection.execute("SET LOCAL client_encoding TO 'SQL_ASCII'")
+        with self.connection.cursor(name="dprelease") as cursor:
+            cursor.adapters.register_loader("text", Text)
+            cursor.execute(query.encode(codec))
+            while rows := cursor.fetchmany(BATCH):
+                yield rows
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

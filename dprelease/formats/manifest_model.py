@@ -1,0 +1,131 @@
+"""The shape of `release.json` (release/1), for readers in other languages and for tests.
+
+It is the source of `dprelease schema json-schema --of manifest`. Keys may be added within a
+version, so readers pass over what they do not know; none is removed or changes its meaning.
+Exact numbers are "p/q" strings. The shape says nothing about truth: `dprelease verify` does.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["ManifestModel"]
+
+Rational = Annotated[str, Field(pattern=r"^-?\d+(/[1-9]\d*)?$", description="Exact: p or p/q.")]
+Decimal = Annotated[str, Field(pattern=r"^\d+(\.\d+)?(e-?\d+)?(/[1-9]\d*)?$")]
+Whole = Annotated[str, Field(pattern=r"^-?\d+$")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Open(BaseModel):
+    """An object that may gain keys within this version."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class GuaranteeModel(Open):
+    """What is promised, to whom."""
+
+    statement: str = Field(description="The guarantee in one sentence.")
+    epsilon: Rational
+    delta: Rational
+    adjacency: Literal["add_remove", "substitution"]
+    unit: str | dict[str, Any] = Field(description="The protected unit, as schemas declare it.")
+    protects: str = Field(description="How two neighbouring tables differ, in words.")
+
+
+class StatisticModel(Open):
+    """One statistic of the plan."""
+
+    name: str
+    statistic: str = Field(description="As it was asked for, `mean(age)`.")
+    function: str
+    block: str
+    columns: list[str] = Field(min_length=1, description="Published columns.")
+    domain: Any = Field(description="Allowed values: exact ends and forbidden intervals.")
+    step: Rational
+    measure: str
+    mechanism: str
+    error_text: str
+
+
+class BlockModel(Open):
+    """One draw: a law over integers, charged once."""
+
+    name: str
+    family: str
+    cells: list[str]
+    epsilon: Rational
+    mechanism: str
+    encoding: dict[str, Any]
+    law: dict[str, Any] = Field(description="Exact weights, or what they are recomputed from.")
+    certificate: dict[str, Any] = Field(description="`epsilon_upper` is the proved loss, p/q.")
+
+
+class PlanModel(Open):
+    """Everything that was decided before any row was read."""
+
+    by: list[str] = Field(description="Key columns.")
+    keys: list[list[str]] = Field(description="Every group, from declarations.")
+    window: list[str] | None = Field(description="First instant, and the first one after.")
+    where: str | None
+    loss: str
+    statistics: list[StatisticModel] = Field(min_length=1)
+    blocks: list[BlockModel]
+    notes: list[str]
+
+
+class ReceiptModel(Open):
+    """What was paid."""
+
+    epsilon: Decimal
+    delta: Decimal
+    protects: str
+
+
+class AnchorModel(Open):
+    """The ledger's head right after the debit."""
+
+    ledger_id: str
+    seq: int = Field(ge=1)
+    head_hash: Sha256
+
+
+class BudgetModel(Open):
+    """The data set's budget as of the debit."""
+
+    spent: Rational
+    total: Rational
+
+
+class FileModel(Open):
+    """One file of the folder."""
+
+    sha256: Sha256
+    bytes: int = Field(ge=0)
+
+
+class ManifestModel(Open):
+    """`release.json`: everything a stranger needs to check a release."""
+
+    dprelease: Literal["release/1"] = Field(description="Format and version of this file.")
+    pipeline: str | None
+    period: str | None
+    scheduled: str | None = Field(
+        None,
+        pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$",
+        description="When the period was due, by its calendar.",
+    )
+    dataset: str | None
+    guarantee: GuaranteeModel
+    plan: PlanModel
+    plan_hash: Sha256
+    cells: dict[str, list[list[Whole]]] = Field(description="Noisy integers: block, group, cell.")
+    validation: dict[str, Any]
+    receipt: ReceiptModel
+    ledger: AnchorModel | None
+    budget: BudgetModel | None
+    software: dict[str, str]
+    files: dict[str, FileModel] = Field(description="Every other file of the folder.")

@@ -1,0 +1,167 @@
+"""`registry.yaml`: a draft record for the OpenDP registry of differential privacy deployments.
+
+The record says in the registry's own fields what this release is: flavour of privacy, unit, loss,
+trust model, composition, mechanisms. It is a function of the plan and the manifest, so `verify`
+makes it again. What only the publisher knows (curators, intended use, region, sector, sources) is
+left out and named in the first comment: a made-up answer would be worse than none.
+
+Losses are printed as numbers rounded up to 9 digits, and exactly in words beside them.
+
+Source  github.com/opendp/deployments-registry-data, the layout with `product`, `dp_flavor`,
+        `privacy_loss`, `model`, `accounting` and `implementation` (its commit 017edf7). The registry
+        has renamed fields before; a record is reviewed by hand there, so a draft is what it takes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import yaml
+
+from dprelease.formats.words import mechanism_words, name_words, period_words
+from dprelease.noised import Noised
+from dprelease.numeric import plain
+from dprelease.planning.model import ReleasePlan
+
+__all__ = ["FILE", "record", "write"]
+
+FILE = "registry.yaml"
+_NOTE = (
+    "# Draft record for github.com/opendp/deployments-registry-data. Only the publisher knows, and\n"
+    "# adds under `product`: data_curators, intended_use, data_product_region, data_product_sector;\n"
+    "# under `resources`: sources, registry_authors.\n"
+)
+
+
+def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return `{"registry.yaml": bytes}`."""
+    text: str = yaml.safe_dump(
+        record(noised.plan, manifest), sort_keys=False, allow_unicode=True, width=100
+    )
+    return {FILE: (_NOTE + text).encode("utf-8")}
+
+
+def record(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record as YAML data; `manifest` gives names and the publication date."""
+    name, period = manifest.get("pipeline") or plan.schema, manifest.get("period") or ""
+    scheduled = manifest.get("scheduled")
+    return {
+        "url_slug": re.sub(r"[^a-z0-9]+", "-", f"{name} {period}".lower()).strip("-"),
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {
+            "product": {
+                "name": " · ".join(t for t in (name_words(name), period_words(period)) if t),
+                "data_product_type": "Summary statistics",
+                "description": _description(plan),
+                **({"publication_date": scheduled[:10]} if scheduled else {}),
+            },
+            "dp_flavor": _flavor(plan),
+            "privacy_loss": _loss(plan, manifest["guarantee"]),
+            "model": _model(plan),
+            "accounting": _accounting(plan),
+            "implementation": _implementation(plan, manifest["software"]),
+        },
+    }
+
+
+def _description(plan: ReleasePlan) -> str:
+    listed = ", ".join(s.text for s in plan.statistics)
+    groups = f" for {len(plan.keys):,} groups by {', '.join(plan.by)}" if plan.by else ""
+    where = f", of rows with {plan.where}" if plan.where else ""
+    return f"{listed}{groups}{where}. Every value carries noise and a 95 % interval."
+
+
+def _flavor(plan: ReleasePlan) -> dict[str, Any]:
+    added = plan.adjacency.value == "add_remove"
+    unprotected = "The declared ranges, group keys, limits and row caps; all are public inputs."
+    if not added:
+        unprotected += " The number of protected units is public: neighbours have the same number."
+    return {
+        "name": "Approximate DP" if plan.delta else "Pure DP",
+        "input_metric": "units added or removed" if added else "units replaced",
+        "bound_on_input_distance": "1",
+        "output_measure": "hockey-stick divergence" if plan.delta else "max divergence",
+        "bound_on_output_distance": _text(plan.epsilon)
+        + (f", delta {_text(plan.delta)}" if plan.delta else ""),
+        "data_domain": f"Tables of the schema `{plan.schema}`: any rows with its declared columns.",
+        "unprotected_quantities": unprotected,
+    }
+
+
+def _loss(plan: ReleasePlan, guarantee: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = {"epsilon": _up(plan.epsilon)}
+    observed = "".join(f" Note: {note}" for note in plan.notes if note.startswith("observed"))
+    if plan.delta:
+        parameters["delta"] = _up(plan.delta)
+    return {
+        "privacy_unit": guarantee["protects"],
+        "privacy_unit_description": f"Two tables are adjacent if they differ by "
+        f"{guarantee['protects']}. {guarantee['statement'][:1].upper()}{guarantee['statement'][1:]}.",
+        "privacy_parameters": parameters,
+        "privacy_parameters_description": f"Exactly epsilon = {_text(plan.epsilon)}"
+        + (f" and delta = {_text(plan.delta)}" if plan.delta else "")
+        + f", for this one release. A ledger adds up all releases of the data set.{observed}",
+    }
+
+
+def _model(plan: ReleasePlan) -> dict[str, Any]:
+    many = plan.window is not None
+    return {
+        "model_name": "Central",
+        "actors": "The curator holds the rows and runs the release; readers see released values only "
+        "and need no trust.",
+        "release_type": "Many releases" if many else "One release",
+        "release_type_description": "One release per period; each is charged to one ledger, and "
+        "losses of periods add up for a unit that is in several."
+        if many
+        else "Published once, charged to a ledger.",
+        "data_source_type": "Dynamic" if many else "Static",
+        "access_type": "Non-interactive",
+    }
+
+
+def _accounting(plan: ReleasePlan) -> dict[str, Any]:
+    parts = "; ".join(f"{b.name}: {_text(b.epsilon)}" for b in plan.blocks)
+    how = "Sequential, over blocks of one draw each"
+    method = "" if plan.composition is None else plan.composition.method.partition("/")[0]
+    if method not in ("", "basic"):
+        how = f"Tighter than the sum, by `{method}`, over blocks of one draw each"
+    return {
+        "post_processing": "Statistics, intervals and files are functions of the noisy integers in "
+        "release.json. Values outside a declared domain do not occur: the noise is made so.",
+        "composition": f"{how} ({parts}).",
+    }
+
+
+def _implementation(plan: ReleasePlan, software: Mapping[str, str]) -> dict[str, Any]:
+    used = dict.fromkeys(mechanism_words(b.mechanism) for b in plan.blocks)
+    return {
+        "pre_processing_eda_hyperparameter_tuning": "Rows per unit are limited by a secret hash, "
+        "values are clamped to declared ranges. Nothing was tuned on the data: the plan is made "
+        "before any row is read.",
+        "mechanisms": f"{', '.join(used)}; drawn in exact integer arithmetic with the operating "
+        "system's random bits, so floating point cannot leak. Implemented by dprelease "
+        f"{software.get('dprelease', '')}".rstrip()
+        + ". Timing is not protected.",
+        "justification": "Of all mechanisms with a proved loss the plan took the one with the "
+        f"smallest expected {plan.loss} error; release.json lists the runners-up.",
+    }
+
+
+def _text(value: Fraction) -> str:
+    return str(plain(value))
+
+
+def _up(value: Fraction) -> float | int:
+    """Return a number not below `value`: nine digits, the last one rounded up."""
+    if value.denominator == 1:
+        return value.numerator
+    places = 8 - math.floor(math.log10(float(value)))
+    rounded = Fraction(math.ceil(value * Fraction(10) ** places)) / Fraction(10) ** places
+    near = float(rounded)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)

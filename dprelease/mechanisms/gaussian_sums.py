@@ -1,0 +1,115 @@
+"""Outward bounds of sums of e^(-rate (y - q)^2) over runs of integers, however long.
+
+Euler and Maclaurin, with f(y) = e^(-rate (y - q)^2):
+
+    sum over a..b = integral + (f(a) + f(b)) / 2 + (f'(b) - f'(a)) / 12 + R,
+    |R| <= (1 / 720) integral of |f''''|  <=  min((b - a) rate^2 / 60, 0.01709 (2 rate)^(3/2)),
+
+because |f''''| <= 3 (2 rate)^2 everywhere, and E|N^4 - 6 N^2 + 3| <= sqrt(24) for a standard normal N.
+Integrals from 0 come from the series x e^-z (1 + 2 z / 3 + (2 z)^2 / (3 * 5) + ...), z = rate x^2,
+whose terms are positive; beyond z = 120 the rest is at most e^-z / (2 rate x).
+
+Everything is an integer or a rational rounded outward: what is returned brackets the sum.
+
+Units    grid steps.
+Sources  Euler-Maclaurin formula with the bound |B_4({x})| <= 1/30; elementary.
+Limits   relative width about scale^-4 / 70 where the runs carry the mass.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dprelease.numeric import exp_lower, exp_upper
+
+__all__ = ["Bounds", "gaussian_sum"]
+
+_WORK = 224
+_FAR = 120
+_NEGLIGIBLE = 300
+_TAIL = Fraction(1709, 100000)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """low <= value <= high."""
+
+    low: Fraction
+    high: Fraction
+
+    def __add__(self, other: Bounds) -> Bounds:
+        return Bounds(self.low + other.low, self.high + other.high)
+
+    def __sub__(self, other: Bounds) -> Bounds:
+        return Bounds(self.low - other.high, self.high - other.low)
+
+    def times(self, factor: Fraction) -> Bounds:
+        ends = (self.low * factor, self.high * factor)
+        return Bounds(min(ends), max(ends))
+
+    def rounded(self) -> Bounds:
+        """Return the bounds on multiples of 2**-`_WORK`, outward: keeps fractions short."""
+        low = self.low.numerator << _WORK
+        high = self.high.numerator << _WORK
+        one = 1 << _WORK
+        return Bounds(
+            Fraction(low // self.low.denominator, one),
+            Fraction(-(-high // self.high.denominator), one),
+        )
+
+
+def gaussian_sum(runs: tuple[tuple[int, int], ...], q: int, rate: Fraction) -> Bounds:
+    """Return bounds of the sum over all integers y in `runs`; `rate` in (0, 1)."""
+    total = Bounds(Fraction(0), Fraction(0))
+    for a, b in runs:
+        if a == b:
+            total += _power(rate, a - q)
+            continue
+        x, y = a - q, b - q
+        at, to = _power(rate, x), _power(rate, y)
+        slope = to.times(-2 * rate * y) - at.times(-2 * rate * x)
+        part = _integral(rate, y) - _integral(rate, x)
+        part += (at + to).times(Fraction(1, 2)) + slope.times(Fraction(1, 12))
+        room = _remainder(rate, b - a)
+        total += Bounds(max(part.low - room, Fraction(0)), part.high + room).rounded()
+    return total
+
+
+def _remainder(rate: Fraction, length: int) -> Fraction:
+    root = Fraction(math.isqrt(math.floor(2 * rate * (1 << 400))) + 1, 1 << 200)
+    return min(length * rate * rate / 60, _TAIL * 2 * rate * root)
+
+
+def _power(rate: Fraction, x: int) -> Bounds:
+    """Return bounds of e^(-rate x^2)."""
+    z = rate * x * x
+    if z > _NEGLIGIBLE:
+        return Bounds(Fraction(0), Fraction(1, 1 << 400))  # e^-300 < 2^-400
+    return Bounds(1 / exp_upper(z), 1 / exp_lower(z)).rounded()
+
+
+def _integral(rate: Fraction, x: int) -> Bounds:
+    """Return bounds of the integral of e^(-rate t^2) over t from 0 to x."""
+    if x < 0:
+        return _integral(rate, -x).times(Fraction(-1))
+    z = rate * x * x
+    if z > _FAR:
+        inner = math.isqrt(math.floor(_FAR / rate))
+        known = _integral(rate, inner)
+        return Bounds(known.low, known.high + _power(rate, inner).high / (2 * rate * inner))
+    num, den = (2 * z).numerator, (2 * z).denominator
+    low = high = low_term = high_term = 1 << _WORK
+    n = 1
+    while True:
+        low_term = low_term * num // (den * (2 * n + 1))
+        high_term = -(-high_term * num // (den * (2 * n + 1)))
+        low, high = low + low_term, high + high_term
+        # From here on terms fall by half: the rest is at most the last one.
+        if num * 2 <= den * (2 * n + 3) and low_term <= 1:
+            break
+        n += 1
+    series = Bounds(Fraction(low, 1 << _WORK), Fraction(high + high_term, 1 << _WORK))
+    scale = _power(rate, x)
+    return Bounds(x * series.low * scale.low, x * series.high * scale.high).rounded()

@@ -1,0 +1,321 @@
+"""Run what is due: the scheduler, one pass (`tick`) or in the foreground (`serve`).
+
+One run per (dataset, pipeline, period), whoever starts it: the ledger's idempotency is the lock.
+Two schedulers that see the same due period make one charge and one draw, and both publish the
+same bytes; a clock that jumps, or a time zone that repeats an hour, names the same period again,
+which costs nothing. A pass looks at the newest `catch_up` due periods of each pipeline and runs,
+oldest first, those that are not published yet; older ones stay missed until someone names them
+with `dprelease run`, so that downtime never spends a budget in one go.
+
+A refusal ends the pass for its pipeline only; the others go on. A stop (SIGTERM, SIGINT) is obeyed
+between stages: after a charge the next pass finishes the same run for free.
+
+Exit status of a pass: 3 if a release is spent but withheld, else 2 if a file is faulty, else 1 if a
+run was refused, else 0; nothing due is 0.
+
+What is told holds public facts only: names, periods, codes, receipts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+from dprelease.budget.ledger import Key, Ledger
+from dprelease.errors import (
+    ConfigError,
+    DpreleaseError,
+    InternalError,
+    LedgerError,
+    SourceError,
+    WithheldError,
+)
+from dprelease.pipeline.config import PipelineConfig
+from dprelease.pipeline.due import Due, due_periods, instant_text, next_due, require_schedule
+from dprelease.pipeline.health import Health
+from dprelease.pipeline.run import run
+from dprelease.publish import folder_for
+
+__all__ = ["Clock", "FixedClock", "Job", "SystemClock", "Tell", "job", "serve", "tick"]
+
+Tell = Callable[[Mapping[str, object]], None]
+"""Called with one event: `time`, `level`, `event`, `message`, and names that fit the event."""
+
+RETRY = timedelta(minutes=15)
+"""A source or ledger that fails is looked at again after this long, the budget never sooner."""
+
+_LONGEST_WAIT = 60.0
+"""Seconds; the clock is read again at least this often, so a jump of it is noticed."""
+
+_LOST = (SourceError, LedgerError, InternalError)
+
+
+class Clock(Protocol):
+    """Where the time comes from: the system's clock, or a test's."""
+
+    def now(self) -> datetime:
+        """Return the time now, aware."""
+
+    def wait(self, seconds: float, stop: threading.Event) -> None:
+        """Return after `seconds`, or as soon as `stop` is set."""
+
+
+class SystemClock:
+    """The operating system's clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def wait(self, seconds: float, stop: threading.Event) -> None:
+        stop.wait(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedClock:
+    """One instant: a pass as if it were then."""
+
+    at: datetime
+
+    def now(self) -> datetime:
+        return self.at
+
+    def wait(self, seconds: float, stop: threading.Event) -> None:  # noqa: ARG002 - the protocol
+        stop.set()  # time stands still: there is nothing to wait for
+
+
+class _StoppedError(Exception):
+    """A stop was asked for between two stages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a scheduler works on; make one with `job`."""
+
+    configs: tuple[PipelineConfig, ...]
+    clock: Clock
+    tell: Tell
+    stop: threading.Event = field(default_factory=threading.Event)
+    catch_up: int | None = None
+    health: Health | None = None
+
+
+def job(
+    configs: Sequence[PipelineConfig],
+    *,
+    clock: Clock | None = None,
+    tell: Tell | None = None,
+    stop: threading.Event | None = None,
+    catch_up: int | None = None,
+    health: Path | None = None,
+) -> Job:
+    """Return a checked job.
+
+    Args:
+        catch_up: overrides the files' `catch_up`; 0 and 1 both mean the newest period only.
+        health: a file that always says how the scheduler is; replaced atomically.
+
+    Raises:
+        ConfigError: a pipeline without a schedule (DPR170), a cron line that never fires (DPR171),
+            or two pipelines of one name and dataset (DPR172).
+    """
+    seen: dict[tuple[Path, str, str], str] = {}
+    for config in configs:
+        require_schedule(config)
+        key = (config.budget.ledger, config.budget.dataset, config.name)
+        if key in seen:
+            raise ConfigError(
+                f"two pipelines are called {config.name}",
+                where=config.origin,
+                why=f"their periods would be one: the other is {seen[key]}",
+                fix="name each pipeline once, or rename one",
+                code="DPR172",
+            )
+        seen[key] = config.origin
+    return Job(
+        tuple(configs),
+        SystemClock() if clock is None else clock,
+        _silent if tell is None else tell,
+        threading.Event() if stop is None else stop,
+        catch_up,
+        None if health is None else Health(health),
+    )
+
+
+def _silent(_: Mapping[str, object]) -> None:
+    """Tell nobody."""
+
+
+def tick(work: Job) -> int:
+    """Run once what is due now; return the exit status."""
+    return _tick(work)[0]
+
+
+def serve(work: Job) -> int:
+    """Run what is due until `work.stop` is set; return 0."""
+    while not work.stop.is_set():
+        now = work.clock.now()
+        _, again = _tick(work)
+        _note(work, "waiting", now)
+        upcoming = _upcoming(work, now)
+        wakes = [due.at for _, due in upcoming] + ([now + RETRY] if again else [])
+        if not wakes:
+            _say(work, "warning", "idle", "no pipeline has a next period")
+            break
+        wake = min(wakes)
+        for name, due in upcoming:
+            _say(
+                work,
+                "info",
+                "next",
+                f"due {instant_text(due.at)}",
+                pipeline=name,
+                period=due.period,
+                due=instant_text(due.at),
+            )
+        while not work.stop.is_set() and (left := (wake - work.clock.now()).total_seconds()) > 0:
+            work.clock.wait(min(left, _LONGEST_WAIT), work.stop)
+    _say(work, "info", "stopped", "stopped between runs")
+    _note(work, "stopped", work.clock.now())
+    return 0
+
+
+def _tick(work: Job) -> tuple[int, bool]:
+    """Return the exit status, and whether a later look may succeed without a new period."""
+    status, again, busy = 0, False, False
+    _note(work, "running", work.clock.now())
+    for config in work.configs:
+        if work.stop.is_set():
+            break
+        try:
+            for due in _unpublished(work, config):
+                busy = True
+                error = _attempt(work, config, due)
+                if work.stop.is_set():
+                    break
+                if error is not None:
+                    status = max(status, error.exit_status)
+                    again = again or isinstance(error, _LOST) or error.code in ("DPR712", "DPR714")
+                    if not isinstance(error, WithheldError):
+                        break  # the pipeline's later periods would meet the same refusal
+        except DpreleaseError as error:
+            busy = True
+            _refused(work, config, None, error)
+            status, again = max(status, error.exit_status), again or isinstance(error, _LOST)
+    if not busy:
+        _say(work, "info", "idle", "nothing is due")
+    _note(work, {0: "ok", 3: "withheld"}.get(status, "refused"), work.clock.now())
+    return status, again
+
+
+def _unpublished(work: Job, config: PipelineConfig) -> Iterator[Due]:
+    """Yield the due periods that are to be run, oldest first."""
+    assert config.schedule is not None
+    count = config.schedule.catch_up if work.catch_up is None else work.catch_up
+    book: Ledger | None = None
+    for due in due_periods(config, work.clock.now(), max(1, count)):
+        book = book or Ledger.open(config.budget.ledger)
+        key = Key(config.budget.dataset, config.name, due.period)
+        state = book.state(key) if book.has(key) else None
+        folder = folder_for(config.publish.to, config.name, due.period)
+        # A failed entry is terminal; a published one whose folder was lost is copied out again.
+        if state == "failed" or (state == "published" and (folder / "release.json").exists()):
+            continue
+        yield due
+
+
+def _attempt(work: Job, config: PipelineConfig, due: Due) -> DpreleaseError | None:
+    """Run one period; tell and return what went wrong."""
+
+    def between(stage: str, detail: str) -> None:
+        if stage == "index":
+            _say(work, "warning", "index", detail, pipeline=config.name, period=due.period)
+        if work.stop.is_set() and stage not in ("publish", "index"):
+            raise _StoppedError
+
+    try:
+        result = run(config, period=due.period, progress=between)
+    except _StoppedError:
+        _say(
+            work,
+            "info",
+            "stopped",
+            "stopped between stages; the next pass finishes this run",
+            pipeline=config.name,
+            period=due.period,
+        )
+        return None
+    except DpreleaseError as error:
+        _refused(work, config, due, error)
+        return error
+    except Exception as error:  # noqa: BLE001 - its text may quote a row
+        unforeseen = InternalError.unforeseen(error)
+        _refused(work, config, due, unforeseen)
+        return unforeseen
+    receipt = result.receipt
+    _say(
+        work,
+        "info",
+        "released" if receipt.fresh else "republished",
+        f"epsilon {receipt.epsilon if receipt.fresh else 0}, now {receipt.spent} of "
+        f"{receipt.budget} spent on {receipt.dataset}, ledger entry {receipt.seq}",
+        pipeline=config.name,
+        period=due.period,
+        due=instant_text(due.at),
+        epsilon=receipt.epsilon if receipt.fresh else "0",
+        spent=receipt.spent,
+        budget=receipt.budget,
+        folder=str(result.folder),
+    )
+    if work.health is not None:
+        work.health.success(config.name, due.period, work.clock.now())
+        _note(work, "running", work.clock.now())
+    return None
+
+
+def _refused(work: Job, config: PipelineConfig, due: Due | None, error: DpreleaseError) -> None:
+    event = "withheld" if isinstance(error, WithheldError) else "refused"
+    if isinstance(error, InternalError):
+        event = "failed"
+    parts = {"where": error.where, "why": error.why, "fix": error.fix}
+    _say(
+        work,
+        "error",
+        event,
+        error.what,
+        pipeline=config.name,
+        **({} if due is None else {"period": due.period, "due": instant_text(due.at)}),
+        code=error.code,
+        charged=error.spent,
+        **{name: text for name, text in parts.items() if text},
+    )
+    if work.health is not None:
+        period = None if due is None else due.period
+        work.health.failure(config.name, period, error, work.clock.now())
+
+
+def _upcoming(work: Job, now: datetime) -> list[tuple[str, Due]]:
+    found = [(config.name, next_due(config, now)) for config in work.configs]
+    return [(name, due) for name, due in found if due is not None]
+
+
+def _note(work: Job, state: str, now: datetime) -> None:
+    """Write the health file; a full disk there is told, and stops nothing."""
+    if work.health is None:
+        return
+    upcoming = {
+        name: {"period": due.period, "at": instant_text(due.at)}
+        for name, due in _upcoming(work, now)
+    }
+    try:
+        work.health.write(state, now, upcoming)
+    except OSError as error:
+        _say(work, "warning", "health", f"the health file: {error.strerror or 'not written'}")
+
+
+def _say(work: Job, level: str, event: str, message: str, **more: object) -> None:
+    now = instant_text(work.clock.now())
+    work.tell({"time": now, "level": level, "event": event, "message": message, **more})

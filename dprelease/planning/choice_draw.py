@@ -1,0 +1,108 @@
+"""The draw of one candidate per group by its score: quantiles, least and greatest values.
+
+The exponential law's loss is linear in the spread, and spreads add up over the groups that a unit
+touches, so one certificate at the total spread covers every way to distribute it, as for cells with
+Laplace noise. The law is drawn for every group, empty ones too: their candidates are all alike.
+
+A choice has no interval in its own unit (see `aggregates.quantile`): `box` is not-a-number. What
+holds for all data is `rank_error`.
+
+Units: candidates in steps of `step`; scores in rows times the target's denominator.
+Shapes: scores `(groups, K + 1)` over the hull of the candidates; raw `(groups, 1)`, the candidate's
+place among the allowed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.aggregates.base import Floats
+from dprelease.entropy import RandomBits
+from dprelease.errors import ConfigError
+from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.mechanisms.law import allowed_from_json, law_from_json
+from dprelease.planning.cell_draws import Objects, underclaimed
+from dprelease.schema.domain import GridSet
+from dprelease.sensitivity import Sensitivity
+
+__all__ = ["ChoiceDraw", "choice_from_json"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceDraw:
+    """One of the points of `allowed` (in steps) per group, by a law over their scores."""
+
+    law: ScoreLaw
+    allowed: GridSet
+    step: Fraction
+
+    @property
+    def mechanism(self) -> str:
+        return self.law.family
+
+    @property
+    def noise_scale(self) -> float | None:
+        return None
+
+    def certify(self, sensitivity: Sensitivity) -> Fraction:
+        if self.step <= 0 or self.law.candidates != len(self.allowed):
+            raise underclaimed("number of candidates")
+        if self.law.spread < sensitivity.total:
+            raise underclaimed("sensitivity")
+        return self.law.certify().epsilon_upper
+
+    def draw(self, exact: Objects, bits: RandomBits) -> Objects:
+        # Codes inside a gap have a score too, and no row: they are simply no candidates.
+        scores = exact[:, self.allowed.points() - self.allowed.lower].astype(np.int64)
+        return self.law.draw_scores(scores, bits).astype(object)[:, None]
+
+    def cells(self, raw: Objects) -> Floats:
+        num, den = self.step.as_integer_ratio()
+        points = self.allowed.points()
+        place = np.clip(raw[:, 0].astype(np.int64), 0, points.size - 1)
+        return np.asarray(points[place].astype(np.float64) * num / den)[:, None]
+
+    def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
+        del level
+        unknown = np.full((raw.shape[0], 1), np.nan)
+        return unknown, unknown
+
+    def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return np.zeros(raw.shape[0], dtype=bool)
+
+    def rank_error(self, denominator: int, level: float) -> int:
+        """Return r: the chosen value is at most r rows from the target rank, at `level`.
+
+        For all data that reach the target rank (n rows and more, for one n rows inside an end).
+        """
+        return (self.law.reach(level) + denominator - 1) // denominator
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "draw": "choice",
+            "law": self.law.to_json(),
+            "allowed": [[str(a), str(b)] for a, b in self.allowed.runs],
+            "step": str(self.step),
+        }
+
+
+def choice_from_json(value: Mapping[str, Any]) -> ChoiceDraw:
+    """Rebuild a choice.
+
+    Raises:
+        ConfigError: its law does not parse, or is one for numbers (DPR180).
+    """
+    law = law_from_json(value["law"])
+    if not isinstance(law, ScoreLaw):
+        raise ConfigError(
+            "a stored choice has a law for numbers",
+            fix="use the file as it was written",
+            code="DPR180",
+        )
+    return ChoiceDraw(law, allowed_from_json(value["allowed"]), Fraction(value["step"]))

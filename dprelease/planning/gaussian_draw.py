@@ -1,0 +1,113 @@
+"""The draw of cells with discrete Gaussian noise, for releases with a delta.
+
+Every cell of a block gets independent discrete Gaussian noise; afterwards values are raised into
+the cells' public range (rectified: post-processing). One unit's L2 move over all cells and groups
+together is `Sensitivity.square`, so one rho covers every way a unit can spread its rows
+(`mechanisms.gaussian_cells`).
+
+Units: grid steps; rho in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
+Sources: semantics 3.2, 4.6; mechanisms 3 ("many scalars under zCDP").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.aggregates.base import Floats
+from dprelease.entropy import RandomBits
+from dprelease.mechanisms.gaussian_cells import GaussianCells
+from dprelease.planning.cell_draws import RAW_LIMIT, Objects, floats, underclaimed
+from dprelease.sensitivity import Sensitivity
+
+__all__ = ["GaussianDraw", "gaussian_from_json"]
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianDraw:
+    """Integer cells with discrete Gaussian noise, raised into [lower, upper] after.
+
+    A cell c stands for `offset + pitch * c` (0 and 1 where aggregates read the cells themselves).
+    `joint`: the cells are read together (two sums, Bernstein), so their box is simultaneous.
+    """
+
+    noise: GaussianCells
+    count: int
+    lower: int
+    upper: int | None
+    pitch: Fraction
+    offset: Fraction
+    joint: bool
+    mechanism: str = "rectified_gaussian"
+
+    @property
+    def noise_scale(self) -> float | None:
+        return self.noise.scale
+
+    def certify(self, sensitivity: Sensitivity) -> Fraction:
+        """Refuse: normal noise has no pure loss; its cost is `rho`."""
+        del sensitivity
+        raise underclaimed("kind of loss")
+
+    def rho(self, sensitivity: Sensitivity) -> Fraction:
+        """Return the proved zCDP cost of the block; InternalError if it claims too little."""
+        if sensitivity.square is None or self.noise.l2_square < sensitivity.square:
+            raise underclaimed("sensitivity")
+        if self.pitch <= 0:
+            raise underclaimed("step")
+        return self.noise.rho
+
+    def draw(self, exact: Objects, bits: RandomBits) -> Objects:
+        noise = self.noise.sample(exact.size, bits).astype(object).reshape(exact.shape)
+        return np.asarray(np.clip(exact + noise, -RAW_LIMIT, RAW_LIMIT))
+
+    def _values(self, steps: Objects) -> Floats:
+        upper = RAW_LIMIT if self.upper is None else self.upper
+        values = floats(np.clip(steps, self.lower, upper))
+        if self.pitch == 1 and self.offset == 0:
+            return values
+        num, den = self.pitch.as_integer_ratio()
+        return np.asarray(float(self.offset) + values * num / den)
+
+    def cells(self, raw: Objects) -> Floats:
+        return self._values(raw)
+
+    def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
+        share = self.count if self.joint else 1
+        reach = self.noise.quantile(1 - (1 - level) / share)
+        return self._values(raw - reach), self._values(raw + reach)
+
+    def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return np.asarray((raw <= 0).all(axis=1)).astype(bool) & self.joint
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "draw": "gaussian",
+            "law": self.noise.to_json(),
+            "count": self.count,
+            "lower": str(self.lower),
+            "upper": None if self.upper is None else str(self.upper),
+            "pitch": str(self.pitch),
+            "offset": str(self.offset),
+            "joint": self.joint,
+            "mechanism": self.mechanism,
+        }
+
+
+def gaussian_from_json(value: Mapping[str, Any]) -> GaussianDraw:
+    upper = value["upper"]
+    return GaussianDraw(
+        GaussianCells.from_json(value["law"]),
+        int(value["count"]),
+        int(value["lower"]),
+        None if upper is None else int(upper),
+        Fraction(value["pitch"]),
+        Fraction(value["offset"]),
+        bool(value["joint"]),
+        value["mechanism"],
+    )

@@ -1,0 +1,137 @@
+"""Accuracy goals: the smallest budget with which a block meets every `max_error` of its statistics.
+
+A goal is compared with the planner's own expected error (the one the plan prints: E|error|, or its
+root mean square under squared loss, at the public guess of the group's size). Errors fall as the
+budget rises, so the least budget is found by false position in logarithms and bisection; the result
+is a budget that was priced and meets the goals, at most 0.01 % above one that does not.
+
+The answer reads no row: "which epsilon do I need for ±2?" costs nothing.
+
+Units: a budget is epsilon, or rho where the release composes by zCDP; goals are in the statistic's
+unit. Sources: semantics 5.6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from dprelease.errors import PlanError
+from dprelease.numeric import NANO, plain
+from dprelease.planning.layout import BlockLayout
+
+__all__ = ["Errors", "has_goal", "least_budget", "too_little"]
+
+Errors = Callable[[BlockLayout, Fraction], Sequence[float | None]]
+"""Prices a block at a budget: one error per member, None where none is known."""
+
+_HIGHEST = Fraction(1000)
+_CLOSE = 1 + 1e-4
+_TRIES = 40
+
+
+def has_goal(block: BlockLayout) -> bool:
+    """Return whether a statistic of `block` states a `max_error`."""
+    return any(m.statistic.spec.max_error is not None for m in block.members)
+
+
+def least_budget(block: BlockLayout, errors: Errors, lowest: Fraction) -> Fraction:
+    """Return the smallest budget of at least `lowest` that meets all goals, in whole nano-units.
+
+    Raises:
+        PlanError: the error is not known beforehand (DPR241), or no budget up to 1000 meets the
+            goals (DPR242).
+    """
+    goals = [m.statistic.spec.max_error for m in block.members]
+
+    def ratio(budget: Fraction) -> float:
+        """Return the largest error over its goal; at most 1 means that all are met."""
+        found = errors(block, budget)
+        worst = 0.0
+        for goal, error in zip(goals, found, strict=True):
+            if goal is not None:
+                if error is None:
+                    raise _unknown(block)
+                worst = max(worst, error / float(goal))
+        return worst
+
+    low = _nano(lowest)
+    at_low = ratio(low)
+    if at_low <= 1:
+        return low
+    high, at_high = _upper(block, ratio, low, at_low)
+    for _ in range(_TRIES):
+        if high <= low * Fraction(_CLOSE):
+            break
+        middle = _between(low, at_low, high, at_high)
+        at = ratio(middle)
+        if at <= 1:
+            high, at_high = middle, at
+        else:
+            low, at_low = middle, at
+    return high
+
+
+def _upper(
+    block: BlockLayout, ratio: Callable[[Fraction], float], low: Fraction, at_low: float
+) -> tuple[Fraction, float]:
+    """Return a budget that meets the goals: guessed as if errors fell in proportion, then doubled."""
+    high = min(_HIGHEST, max(_nano(low * Fraction(at_low * 1.01)), 2 * low))
+    while True:
+        at = ratio(high)
+        if at <= 1:
+            return high, at
+        if high >= _HIGHEST:
+            spec = next(m.statistic.spec for m in block.members if m.statistic.spec.max_error)
+            raise PlanError(
+                f"no useful epsilon brings {spec.text} to an expected error of {plain(spec.max_error or Fraction(0))}",
+                where=spec.origin,
+                why=f"even a budget of {plain(_HIGHEST)} leaves more",
+                fix="raise `max_error`, or bound what one unit contributes more tightly",
+                code="DPR242",
+            )
+        high = min(_HIGHEST, 2 * high)
+
+
+def _between(low: Fraction, at_low: float, high: Fraction, at_high: float) -> Fraction:
+    """Return where log(ratio), linear in log(budget), crosses 0; never too close to either end."""
+    left, right = math.log(low), math.log(high)
+    top, bottom = math.log(at_low), math.log(max(at_high, 1e-300))
+    share = top / (top - bottom) if top > bottom else 0.5
+    # A hair beyond the crossing, so that both ends close in.
+    share = min(max(share + 2e-5 / max(right - left, 1e-9), 0.1), 0.9)
+    if right - left < 1e-3:
+        share = 0.5
+    middle = _nano(Fraction(math.exp(left + share * (right - left))))
+    return min(max(middle, low + Fraction(1, NANO)), high)
+
+
+def _nano(value: Fraction) -> Fraction:
+    return Fraction(math.ceil(value * NANO), NANO)
+
+
+def _unknown(block: BlockLayout) -> PlanError:
+    spec = next(m.statistic.spec for m in block.members if m.statistic.spec.max_error)
+    return PlanError(
+        f"`max_error` of {spec.text} cannot be planned for",
+        where=spec.origin,
+        why="its error depends on the data, or on a group size that nobody has guessed publicly",
+        fix="declare `rows: {expected: ...}` in the schema for a ratio; for a quantile use `share`",
+        code="DPR241",
+    )
+
+
+def too_little(needed: Fraction, epsilon: Fraction, blocks: Sequence[BlockLayout]) -> PlanError:
+    """Return the error of goals that the release's epsilon cannot pay for."""
+    others = any(not has_goal(b) for b in blocks)
+    spec = next(m.statistic.spec for b in blocks for m in b.members if m.statistic.spec.max_error)
+    more = "more than " if others else ""
+    return PlanError(
+        f"the declared `max_error` goals need an epsilon of {more}{plain(needed)}",
+        where=spec.origin,
+        why=f"the release has {plain(epsilon)}"
+        + ("; something must be left for the statistics without a goal" if others else ""),
+        fix=f"raise epsilon to {'above ' if others else ''}{plain(needed)}, or raise a `max_error`",
+        code="DPR240",
+    )

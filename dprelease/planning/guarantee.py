@@ -1,0 +1,73 @@
+"""What a whole plan costs, added up again from what is proved about its blocks.
+
+The wall calls this with proofs it has just recomputed from the laws' own integers. No price and no
+total of the plan is believed: a block, a composition or a guarantee that states less than it costs
+is refused.
+
+Units: epsilon in nats. Sources: semantics 5.4; `dprelease.budget.composition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dprelease.budget.composition import Proof, compose, total_rho
+from dprelease.budget.concentrated import zcdp_epsilon
+from dprelease.errors import InternalError
+from dprelease.planning.model import ReleasePlan
+
+__all__ = ["composed"]
+
+
+def composed(plan: ReleasePlan, proofs: Sequence[Proof]) -> Fraction:
+    """Return the proved epsilon of the whole plan at its delta, from the blocks' own proofs.
+
+    `proofs` are recomputed by the wall, in block order; here every block's claim is compared with
+    its proof and the claims or proofs are added up by the method that the plan names.
+
+    Raises:
+        InternalError: a block or the plan claims less than it costs (DPR901).
+    """
+    method = "basic/1" if plan.composition is None else plan.composition.method
+    for block, found in zip(plan.blocks, proofs, strict=True):
+        claimed = sum(found.pure, Fraction(0))
+        if found.rho is not None:
+            short = block.rho is None or found.rho > block.rho or not plan.delta
+            claimed = Fraction(0) if short else zcdp_epsilon(found.rho, plan.delta)
+        else:
+            short = block.rho is not None
+        if short or claimed > block.epsilon:
+            raise _underclaimed(
+                f"block {block.name} costs more than it claims",
+                f"the recomputed loss is above {block.epsilon}",
+            )
+    if method == "basic/1":
+        if any(p.rho is not None for p in proofs):
+            raise _underclaimed("a Gaussian block is summed as if it were pure", "it has no pure loss")
+        total = sum((b.epsilon for b in plan.blocks), Fraction(0))
+    else:
+        if plan.delta <= 0:
+            raise _underclaimed("the plan composes with a delta it does not declare", "delta is 0")
+        total = compose(method, proofs, plan.delta)
+    if total > plan.epsilon:
+        raise _underclaimed(
+            "the blocks cost more than the plan",
+            f"they add up to {total}, the plan says {plan.epsilon}",
+        )
+    stated = plan.composition
+    if stated is not None and (
+        stated.epsilon_upper < compose(method, proofs, plan.delta)
+        or stated.rho < total_rho(proofs)
+    ):
+        raise _underclaimed(
+            "the plan's composition states less than it costs",
+            f"it says epsilon {stated.epsilon_upper} and rho {stated.rho}",
+        )
+    return total
+
+
+def _underclaimed(what: str, why: str) -> InternalError:
+    return InternalError(
+        what, why=why, fix="make the plan again with this version of dprelease", code="DPR901"
+    )

@@ -1,0 +1,165 @@
+"""What one block may spend, which candidates that buys, and what its record says it costs.
+
+A share is a pure epsilon, or a rho. Under a rho Gaussian noise is priced beside the pure laws,
+which count at epsilon^2 / 2 (`dprelease.budget.concentrated`).
+
+Units: epsilon and rho in nats.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from dprelease.aggregates.encoding import Encoding
+from dprelease.budget.composition import Proof
+from dprelease.budget.concentrated import zcdp_epsilon
+from dprelease.errors import PlanError
+from dprelease.mechanisms.law import Criterion
+from dprelease.numeric import NANO, nano_up
+from dprelease.planning.choose import Candidate, Loss, candidates
+from dprelease.planning.draws import Draw, ScalarDraw, proof
+from dprelease.planning.gaussian import gaussian_candidates, narrow
+from dprelease.planning.layout import BlockLayout
+from dprelease.sensitivity import Sensitivity
+
+__all__ = ["Cost", "Priced", "Pricer", "Share", "cost", "ways"]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one block may spend.
+
+    Attributes:
+        epsilon: the pure loss of its pure laws.
+        rho: what it may cost under zCDP; None for a pure way of composing.
+        split: laws over several groups must be charged group by group.
+    """
+
+    epsilon: Fraction
+    rho: Fraction | None = None
+    split: bool = False
+
+    @classmethod
+    def concentrated(cls, rho: Fraction) -> Share:
+        """Return the share whose pure laws cost at most `rho`: epsilon = sqrt(2 rho), down."""
+        nano = math.isqrt(int(2 * rho * NANO * NANO))
+        return cls(Fraction(nano, NANO), rho)
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A block with its candidates at one share, best first."""
+
+    block: BlockLayout
+    share: Share
+    ranked: tuple[Candidate, ...]
+    sensitivity: Sensitivity
+
+    @property
+    def best(self) -> Candidate:
+        return self.ranked[0]
+
+    @property
+    def proof(self) -> Proof:
+        return proof(self.best.draw, self.sensitivity)
+
+
+class Pricer(Protocol):
+    """Prices blocks of one query."""
+
+    def priced(self, block: BlockLayout, share: Share) -> Priced:
+        """Return every candidate at `share`, best first; PlanError if there is none."""
+
+    def relative(self, priced: Priced) -> float:
+        """Return the best candidate's error as a share of its domain's width."""
+
+    def errors(self, priced: Priced) -> tuple[float | None, ...]:
+        """Return the best candidate's error per member, in its unit; None where it is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a block's record says: its own epsilon, its rho if that is its proof, what is proved."""
+
+    epsilon: Fraction
+    rho: Fraction | None
+    epsilon_upper: Fraction
+
+
+def cost(priced: Priced, delta: Fraction) -> Cost:
+    """Return what the block is recorded with: a Gaussian one with its own epsilon at `delta`."""
+    found = priced.proof
+    if found.rho is not None:
+        alone = zcdp_epsilon(found.rho, delta)
+        return Cost(alone, found.rho, alone)
+    proved = sum(found.pure, Fraction(0))
+    plain = priced.share.rho is None and not priced.share.split
+    return Cost(priced.share.epsilon if plain else Fraction(nano_up(proved), NANO), None, proved)
+
+
+def ways(
+    block: BlockLayout,
+    share: Share,
+    loss: Loss,
+    size: int,
+    sensitivities: dict[Encoding, Sensitivity],
+    judge: Criterion = "average",
+) -> list[Candidate]:
+    """Return every candidate of `block` at `share`, best first.
+
+    Args:
+        size: public guess of rows per group (pricing only).
+        sensitivities: of each encoding in `block.options`.
+        judge: by the error averaged over answers, or at the worst one.
+
+    Raises:
+        PlanError: none is admissible (DPR212), or as `candidates`.
+    """
+    if share.rho is None:
+        found = candidates(block, share.epsilon, loss, size, sensitivities, judge)
+        if share.split:
+            found = [c for c in found if not _together(c.draw)]
+        if not found:
+            raise _no_law(block, "its law covers several groups together")
+        return found
+    found = gaussian_candidates(block, share.rho, loss, size, sensitivities)
+    if found and all(narrow(c, block) for c in found):
+        return sorted(found, key=lambda c: c.price(judge))
+    problem: PlanError | None = None
+    try:
+        found += candidates(block, share.epsilon, loss, size, sensitivities, judge)
+    except PlanError as refusal:
+        problem = refusal
+    touched = max((s.touched for s in sensitivities.values()), default=1)
+    if touched > 1:
+        # Group by group, t losses of e cost t e^2 / 2: each may have sqrt(t) times e / t.
+        nano = math.isqrt(int(2 * touched * share.rho * NANO * NANO))
+        with contextlib.suppress(PlanError):
+            wide = candidates(block, Fraction(nano, NANO), loss, size, sensitivities, judge)
+            found += [c for c in wide if isinstance(c.draw, ScalarDraw) and not c.draw.linear]
+    fits = [
+        c for c in found if proof(c.draw, c.moved(sensitivities)).concentrated <= share.rho
+    ]
+    if not fits:
+        raise problem or _no_law(block, "no law is that cheap")
+    return sorted(fits, key=lambda c: c.price(judge))
+
+
+def _together(draw: Draw) -> bool:
+    """Return whether a scalar law covers several groups by one loss."""
+    return isinstance(draw, ScalarDraw) and draw.linear and draw.touched > 1
+
+
+def _no_law(block: BlockLayout, why: str) -> PlanError:
+    spec = block.members[0].statistic.spec
+    return PlanError(
+        f"no admissible mechanism for {spec.text}",
+        where=spec.origin,
+        why=why,
+        fix="remove the `mechanism` pin, or leave `delta` out",
+        code="DPR212",
+    )

@@ -1,0 +1,296 @@
+"""How a release's (epsilon, delta) is spent: which blocks get what, and how that adds up.
+
+With delta 0 there is one way: pure losses that sum to epsilon. With a delta every way below is
+priced, all by the same declared errors, and the least total error wins:
+
+    basic/1   pure losses that sum to epsilon; delta is not used
+    kov/1     the same losses, all raised by one factor as far as optimal composition allows; laws
+              that cover several groups are charged group by group if that is better
+    zcdp/1    a total rho worth (epsilon, delta), split by the closed form; Gaussian noise where it
+              is better than the pure laws, which count at epsilon^2 / 2
+
+A way that uses delta must lower the total error by at least 1 %: below that, a pure guarantee is
+worth more. The wall adds everything up again from the certificates (`planning.guarantee`).
+
+Units: epsilon and rho in nats. Total errors are shares of the domains' widths, weighted.
+Sources: semantics 5.4, 5.6; `dprelease.budget.composition`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dprelease.budget.composition import Proof, compose, total_rho
+from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
+from dprelease.errors import PlanError
+from dprelease.numeric import NANO, nano_up, plain
+from dprelease.planning.allocate import allocate
+from dprelease.planning.choose import Loss
+from dprelease.planning.draws import ScalarDraw
+from dprelease.planning.goals import has_goal, least_budget, too_little
+from dprelease.planning.layout import BlockLayout
+from dprelease.planning.model import Composition
+from dprelease.planning.share import Priced, Pricer, Share
+
+__all__ = ["Spending", "spend"]
+
+_WORTH = 0.99
+"""A way that uses delta wins below this multiple of the pure way's total error."""
+
+_TRIES = 12
+
+_LEAST = Fraction(1, 1000)
+"""No goal is funded with less epsilon than this, or the rho of it."""
+
+_WORDS = {
+    "basic/1": "the sum of pure losses",
+    "kov/1": "optimal composition of pure losses",
+    "zcdp/1": "zero-concentrated privacy",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """The chosen way.
+
+    Attributes:
+        priced: every block at its share, in order.
+        epsilon: what the release guarantees and is charged.
+        composition: how it adds up; None without a delta.
+    """
+
+    priced: tuple[Priced, ...]
+    epsilon: Fraction
+    composition: Composition | None
+
+    def notes(self, delta: Fraction) -> tuple[str, ...]:
+        """Return the plan's sentences about composition; none without a delta."""
+        if self.composition is None:
+            return ()
+        method = self.composition.method
+        if method == "basic/1":
+            said = ["every mechanism here is pure: the guarantee holds with delta 0 as well"]
+        else:
+            total = plain(self.composition.epsilon_upper)
+            at = f"epsilon {total} at delta={float(delta):.3g} by {_WORDS[method]}"
+            said = [f"the blocks together cost {at}; their own epsilons do not add up to it"]
+        best = dict(self.composition.compared)
+        others = [
+            f"{_WORDS[name]} ({error / best[method] - 1:+.0%} error)"
+            for name, error in best.items()
+            if name != method and best[method] > 0
+        ]
+        return (*said, *([f"also priced: {', '.join(others)}"] if others else []))
+
+
+def spend(
+    blocks: Sequence[BlockLayout], epsilon: Fraction, delta: Fraction, loss: Loss, pricer: Pricer
+) -> Spending:
+    """Spend (epsilon, delta) on `blocks`.
+
+    Statistics with a `max_error` get the least budget that meets it, the others share the rest.
+    Epsilon 0 stands for what the goals need, where every statistic has one.
+
+    Raises:
+        PlanError: as `allocate`, a block has no admissible law (DPR212, DPR213), or a goal cannot
+            be paid for, planned for or met (DPR240, DPR241, DPR242).
+    """
+    goals = [i for i, b in enumerate(blocks) if has_goal(b)]
+    free = any(i not in goals and b.options[0].family != "constant" for i, b in enumerate(blocks))
+    problem: PlanError | None = None
+    found: list[_Way] = []
+    short: list[Fraction] = []
+    for look in (_summed, _concentrated) if delta > 0 else (_summed,):
+        try:
+            way = look(blocks, epsilon, delta, loss, pricer, goals)
+        except PlanError as refusal:  # counts only if no other way has a law
+            problem = problem or refusal
+        else:
+            (found if isinstance(way, _Way) else short).append(way)  # type: ignore[arg-type]
+    if short and not found:
+        raise too_little(min(short), epsilon, blocks)
+    if found and found[0].method == "basic/1" and delta > 0 and not goals:
+        found += _raised(found[0].priced, epsilon, delta, pricer)
+    if not found:
+        assert problem is not None
+        raise problem
+    if free or epsilon > 0:
+        errors = [_total(w.priced, loss, pricer) for w in found]
+    else:  # every goal is met: the least epsilon wins
+        errors = [float(w.epsilon) for w in found]
+    best = min(range(len(found)), key=errors.__getitem__)
+    if found[0].method == "basic/1" and errors[best] >= _WORTH * errors[0]:
+        best = 0  # also where all statistics have goals: any way that can pay meets them
+    way = found[best]
+    if delta == 0:
+        return Spending(way.priced, way.epsilon, None)
+    compared: dict[str, float] = {}
+    for other, error in zip(found, errors, strict=True):
+        compared[other.method] = min(error, compared.get(other.method, math.inf))
+    proofs = [p.proof for p in way.priced]
+    record = Composition(
+        method=way.method,
+        epsilon_upper=compose(way.method, proofs, delta),
+        rho=Fraction(nano_up(total_rho(proofs)), NANO),
+        compared=tuple(compared.items()),
+    )
+    return Spending(way.priced, way.epsilon, record)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to spend: the blocks at their shares, and what is charged for them."""
+
+    method: str
+    priced: tuple[Priced, ...]
+    epsilon: Fraction
+
+
+def _summed(
+    blocks: Sequence[BlockLayout],
+    epsilon: Fraction,
+    delta: Fraction,
+    loss: Loss,
+    pricer: Pricer,
+    goals: Sequence[int],
+) -> _Way | Fraction:
+    """Return the way of pure losses that sum to epsilon; 0 stands for what the goals need.
+
+    A number is the epsilon that the goals would need, where there is less.
+    """
+    del delta  # the sum is pure
+    needed = {
+        i: least_budget(
+            blocks[i], lambda b, e: pricer.errors(pricer.priced(b, Share(e))), _LEAST
+        )
+        for i in goals
+    }
+    asked = sum(needed.values(), Fraction(0))
+    if epsilon and (asked > epsilon or (asked == epsilon and len(goals) < len(blocks))):
+        return asked
+    shares = allocate(
+        blocks,
+        epsilon or asked,
+        loss,
+        lambda b, e: pricer.relative(pricer.priced(b, Share(e))),
+        needed=needed,
+    )
+    priced = tuple(pricer.priced(b, Share(e)) for b, e in zip(blocks, shares, strict=True))
+    return _Way("basic/1", priced, sum(shares, Fraction(0)))
+
+
+def _total(way: Sequence[Priced], loss: Loss, pricer: Pricer) -> float:
+    """Return the declared errors' weighted total."""
+    power = 1 if loss == "absolute" else 2
+    return sum(
+        float(sum(m.statistic.spec.weight for m in p.block.members)) * pricer.relative(p) ** power
+        for p in way
+    )
+
+
+def _raised(
+    pure: Sequence[Priced], epsilon: Fraction, delta: Fraction, pricer: Pricer
+) -> list[_Way]:
+    """Return the pure way with all losses raised as far as optimal composition allows."""
+    out: list[_Way] = []
+    for split in (False, True):
+        counts = [_groups(p) if split else 1 for p in pure]
+        if split and all(c == 1 for c in counts):
+            break
+
+        def parts(factor: Fraction, counts: Sequence[int] = counts) -> list[Proof]:
+            return [
+                Proof(pure=(factor * p.share.epsilon / c,) * c)
+                for p, c in zip(pure, counts, strict=True)
+            ]
+
+        least = Fraction(100, 99)
+        if compose("kov/1", parts(least), delta) > epsilon:
+            continue
+        factor = _largest(lambda f, of=parts: compose("kov/1", of(f), delta), least, epsilon)  # type: ignore[misc]
+        shares = [Share(_whole(factor * p.share.epsilon), split=split) for p in pure]
+        try:
+            way = tuple(pricer.priced(p.block, s) for p, s in zip(pure, shares, strict=True))
+        except PlanError:  # a law that covers groups together cannot be charged one by one
+            continue
+        if compose("kov/1", [p.proof for p in way], delta) <= epsilon:
+            out.append(_Way("kov/1", way, epsilon))
+    return out
+
+
+def _groups(priced: Priced) -> int:
+    """Return how many groups a unit can touch, where laws may be charged one by one."""
+    draw = priced.best.draw
+    return draw.touched if isinstance(draw, ScalarDraw) else 1
+
+
+def _largest(
+    cost: Callable[[Fraction], Fraction], least: Fraction, limit: Fraction
+) -> Fraction:
+    """Return a factor of at least `least` whose `cost`, which rises with it, is within `limit`.
+
+    False position, the kept side halved; only factors that were priced are returned.
+    """
+    low, high = least, 2 * least
+    at_low = cost(low)
+    at_high = cost(high)
+    while at_high <= limit and high < 2**10:
+        low, at_low, high = high, at_high, 2 * high
+        at_high = cost(high)
+    for _ in range(_TRIES):
+        share = float((limit - at_low) / (at_high - at_low)) if at_high > at_low else 0.5
+        middle = low + (high - low) * Fraction(min(max(share, 0.02), 0.98)).limit_denominator(2**20)
+        found = cost(middle)
+        if found <= limit:
+            low, at_low = middle, found
+        else:
+            high, at_high = middle, found
+        if limit - at_low <= limit / 500:
+            break
+    return low
+
+
+def _concentrated(
+    blocks: Sequence[BlockLayout],
+    epsilon: Fraction,
+    delta: Fraction,
+    loss: Loss,
+    pricer: Pricer,
+    goals: Sequence[int],
+) -> _Way | Fraction:
+    """Return the way of zCDP: a total rho worth (epsilon, delta), split over the blocks.
+
+    A number is the epsilon that the goals would need, where there is less.
+    """
+
+    def at(block: BlockLayout, rho: Fraction) -> Priced:
+        return pricer.priced(block, Share.concentrated(rho))
+
+    needed = {
+        i: least_budget(blocks[i], lambda b, r: pricer.errors(at(b, r)), _LEAST**2 / 2)
+        for i in goals
+    }
+    asked = sum(needed.values(), Fraction(0))
+    total = zcdp_rho(epsilon, delta) if epsilon else asked
+    if asked > total or (asked == total and len(goals) < len(blocks)):
+        return zcdp_epsilon(asked, delta)
+    rhos = allocate(
+        blocks,
+        total,
+        loss,
+        lambda b, r: pricer.relative(at(b, r)),
+        concentrated=True,
+        needed=needed,
+    )
+    priced = tuple(at(b, r) for b, r in zip(blocks, rhos, strict=True))
+    proved = compose("zcdp/1", [p.proof for p in priced], delta)
+    return _Way("zcdp/1", priced, epsilon if epsilon and len(goals) < len(blocks) else proved)
+
+
+def _whole(epsilon: Fraction) -> Fraction:
+    return Fraction(math.floor(epsilon * NANO), NANO)
+
+

@@ -1,0 +1,99 @@
+"""What a statistic of a graph is asked of: public numbers and node labels only.
+
+The node set is public: a count n (nodes are written 0, 1, ..., n - 1) or a list of labels. Rows
+become a simple graph in one fixed way (semantics 1.4): an end that is null or no declared node
+drops the row, direction is forgotten, self-loops are dropped, an edge that several rows name counts
+once. A filter or a period takes rows away before that, so an edge is in the graph if any of its
+rows passes. All rows of one undirected edge therefore stand or fall together: one edge more or less
+changes this graph by that edge and nothing else.
+
+Units: nodes are numbered from 0 in the order of their labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dprelease.errors import PlanError
+from dprelease.query.bounded import Label
+from dprelease.query.statistic import unquoted
+from dprelease.schema.column import Kind
+from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
+from dprelease.schema.unit import EdgeUnit
+
+__all__ = ["FUNCTIONS", "SPARSE", "Graph", "graph_of"]
+
+FUNCTIONS = ("algebraic_connectivity", "degree", "laplacian_eigenvalues")
+SPARSE = "sparse-eigenvalue"
+"""The opt-in to an eigenvalue whose numerical error is observed, not proved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A resolved statistic of a graph.
+
+    Attributes:
+        k: undirected edges that one unit stands for.
+        source, target: codes of an edge's ends: node numbers, null for no node.
+        node: the number of the node that a degree is of.
+        sparse: the publisher accepts an eigenvalue without a proved numerical error.
+    """
+
+    k: int
+    source: Label
+    target: Label
+    node: int | None = None
+    sparse: bool = False
+
+    @property
+    def nodes(self) -> int:
+        return len(self.source.values)
+
+
+def graph_of(schema: TableSchema, release: ReleaseSpec, spec: StatisticSpec) -> Graph:
+    """Resolve a statistic of a graph.
+
+    Raises:
+        PlanError: groups are asked for (DPR270), an unknown node (DPR271), or an end of a kind
+            that is not read as text (DPR273).
+    """
+    unit = schema.unit
+    assert isinstance(unit, EdgeUnit)
+    if release.by:
+        raise PlanError(
+            f"{spec.text} cannot be released by group",
+            where=spec.origin,
+            why="an edge in two groups would make two graphs of one, and every group would cost again",
+            fix="leave out `by`; for a graph per kind of edge use `where` in releases of their own",
+            code="DPR270",
+        )
+    for name in (unit.source, unit.target):
+        if schema.columns[name].kind is Kind.integer:
+            raise PlanError(
+                f"`{name}` holds nodes and is declared as integer",
+                where=schema.columns[name].origin,
+                why="node ids are compared as written, never rounded or clamped",
+                fix=f"declare `{name}: {{kind: node}}`",
+                code="DPR273",
+            )
+    labels = unit.node_labels
+    node = None
+    if spec.function == "degree":
+        asked = unquoted(spec.arguments[0])
+        asked = asked[1:-1] if len(asked) > 1 and asked[0] == asked[-1] == "'" else asked
+        if asked not in labels:
+            raise PlanError(
+                f"`{asked}` is not a node of this graph",
+                where=spec.origin,
+                fix=f"nodes are {labels[0]} to {labels[-1]}" if not unit.labels
+                else f"declared nodes begin with {', '.join(labels[:5])}",
+                code="DPR271",
+            )
+        node = labels.index(asked)
+    return Graph(
+        unit.k,
+        Label(unit.source, labels),
+        Label(unit.target, labels),
+        node,
+        sparse=SPARSE in release.allow,
+    )

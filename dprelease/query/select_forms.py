@@ -1,0 +1,59 @@
+"""The words of the SQL door: which functions it reads, and what to write instead of the others."""
+
+from __future__ import annotations
+
+__all__ = [
+    "AS_WRITTEN",
+    "CLAUSES",
+    "INSTEAD",
+    "JOINS",
+    "KNOWN",
+    "ONE_COLUMN",
+    "QUANTILE",
+    "TWO_COLUMNS",
+]
+
+ONE_COLUMN = {
+    "SUM": "sum",
+    "AVG": "mean",
+    "MEAN": "mean",
+    "MIN": "min",
+    "MAX": "max",
+    "MEDIAN": "median",
+    "VAR_POP": "variance",
+    "STDDEV_POP": "std",
+}
+TWO_COLUMNS = {"COVAR_POP": "covariance", "CORR": "correlation"}
+QUANTILE = ("QUANTILE", "QUANTILE_DISC")
+AS_WRITTEN = ("COUNT_DISTINCT", "HISTOGRAM", "EIGENVALUES")
+INSTEAD = {
+    "VAR_SAMP": "VAR_POP(c), the population form",
+    "VARIANCE": "VAR_POP(c), the population form",
+    "STDDEV": "STDDEV_POP(c), the population form",
+    "STDDEV_SAMP": "STDDEV_POP(c), the population form",
+    "COVAR_SAMP": "COVAR_POP(a, b), the population form",
+    "QUANTILE_CONT": "QUANTILE_DISC(c, p)",
+    "PERCENTILE_CONT": "PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY c)",
+    "APPROX_QUANTILE": "QUANTILE_DISC(c, p)",
+    "APPROX_COUNT_DISTINCT": "COUNT(DISTINCT c)",
+    "COUNT_IF": "PROPORTION(condition), or COUNT(*) with WHERE",
+    "COUNTIF": "PROPORTION(condition), or COUNT(*) with WHERE",
+    "MODE": "COUNT(*) with GROUP BY c",
+}
+KNOWN = ("COUNT", *ONE_COLUMN, *TWO_COLUMNS, *QUANTILE, "PERCENTILE_DISC", "PROPORTION", *AS_WRITTEN)
+CLAUSES = {
+    "HAVING": "release the groups, then choose among the released ones",
+    "ORDER": "sort the released table",
+    "LIMIT": "every declared group is released; cut the released table",
+    "OFFSET": "every declared group is released; cut the released table",
+    "FETCH": "every declared group is released; cut the released table",
+    "QUALIFY": "leave it out",
+    "WINDOW": "leave it out",
+    "USING": "leave it out",
+    "SAMPLE": "leave it out",
+    "TABLESAMPLE": "leave it out",
+    "UNION": "write one SELECT per release",
+    "INTERSECT": "write one SELECT per release",
+    "EXCEPT": "write one SELECT per release",
+}
+JOINS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "ASOF", "SEMI", "ANTI")

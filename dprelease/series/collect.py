@@ -1,0 +1,273 @@
+"""All periods of one pipeline, read from its published folders alone.
+
+    <to>/<pipeline>/<period>/   release.json and a table: what was released
+    <to>/<pipeline>/status.json what was withdrawn or superseded since
+
+Nothing else is looked at, no ledger, no clock: the same folders give the same series. A folder
+that does not hold a release, or whose table is not the one its manifest hashes, is left out and
+named, so that one bad folder does not hide the others. This is no verification: `dprelease verify`
+looks at one folder in full.
+
+A statistic is followed over time as long as it is asked for in the same words under the same
+name; a changed definition begins a new track.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dprelease.corrections import FILE as STATUS
+from dprelease.corrections import Correction, parse, standing
+from dprelease.errors import DpreleaseError
+from dprelease.formats import csv_, json_, parquet
+from dprelease.formats.html import FILE as REPORT
+from dprelease.formats.html import WEAK
+from dprelease.formats.plots import Point
+from dprelease.noised import Noised, assemble
+from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.publish import period_order, read_folder
+
+__all__ = ["Key", "Period", "Series", "Track", "Value", "collect", "noised_of"]
+
+Key = tuple[str, ...]
+_FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """One published period.
+
+    Attributes:
+        release: SHA-256 of its `release.json`.
+        budget: (spent, total) epsilon of the dataset as of its ledger entry, if recorded.
+        observed: the plan's notes on what was observed and not proved.
+        correction: its standing, if it was withdrawn or superseded.
+    """
+
+    name: str
+    release: str
+    dataset: str | None
+    window: tuple[str, str] | None
+    scheduled: str | None
+    epsilon: Fraction
+    delta: Fraction
+    adjacency: str
+    unit: Any
+    protects: str
+    plan_hash: str
+    ledger: Mapping[str, Any] | None
+    budget: tuple[Fraction, Fraction] | None
+    report: bool
+    observed: tuple[str, ...]
+    correction: Correction | None
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One released value with its 95 % interval."""
+
+    value: float
+    lower: float
+    upper: float
+    status: str
+
+    @property
+    def weak(self) -> bool:
+        return self.status in WEAK
+
+    @property
+    def point(self) -> Point:
+        return Point(self.value, self.lower, self.upper, self.weak)
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One published column over time: `lines[group][i]` belongs to the i-th period."""
+
+    column: str
+    statistic: PlannedStatistic
+    lines: Mapping[Key, tuple[Value | None, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Everything that is published of one pipeline; periods in order, oldest first."""
+
+    pipeline: str
+    by: tuple[str, ...]
+    periods: tuple[Period, ...]
+    tracks: tuple[Track, ...]
+    corrections: tuple[Correction, ...]
+    unreadable: tuple[str, ...]
+
+
+def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
+    """Return the series of the pipeline folder `folder`.
+
+    Args:
+        beside: the files beside the periods, if they are read already.
+
+    Raises:
+        VerificationError: the record of corrections is broken (DPR830).
+        OSError: the folder cannot be listed.
+    """
+    status = (folder / STATUS) if beside is None else None
+    data = beside.get(STATUS) if beside is not None else None
+    if status is not None and status.is_file():
+        data = status.read_bytes()
+    entries = parse(data)
+    stands = standing(entries)
+    found: list[tuple[Period, Key, dict[str, PlannedStatistic], dict[tuple[Key, str], Value]]] = []
+    unreadable = []
+    with os.scandir(folder) as listed:
+        names = [
+            e.name
+            for e in listed
+            if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")
+        ]
+    for name in sorted(names, key=period_order):
+        try:
+            found.append(_read(folder / name, name, stands.get(name)))
+        except (*_FAULTS, pa.ArrowException, DpreleaseError):
+            unreadable.append(name)
+    return Series(
+        pipeline=folder.name,
+        by=found[-1][1] if found else (),
+        periods=tuple(period for period, *_ in found),
+        tracks=_tracks([(statistics, values) for _, _, statistics, values in found]),
+        corrections=entries,
+        unreadable=tuple(unreadable),
+    )
+
+
+def noised_of(manifest: Mapping[str, Any]) -> Noised:
+    """Return the release made again from a manifest's plan and noisy integers."""
+    plan = ReleasePlan.from_json(manifest["plan"])
+    cells = {
+        block: tuple(tuple(int(v) for v in row) for row in rows)
+        for block, rows in manifest["cells"].items()
+    }
+    table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
+    return Noised(plan, table, cells)
+
+
+def _read(
+    path: Path, name: str, correction: Correction | None
+) -> tuple[Period, Key, dict[str, PlannedStatistic], dict[tuple[Key, str], Value]]:
+    files = read_folder(path)
+    manifest = json.loads(files[json_.FILE])
+    if manifest["dprelease"] != json_.VERSION or manifest["period"] != name:
+        raise ValueError("not this period")
+    plan, guarantee = manifest["plan"], manifest["guarantee"]
+    budget = manifest.get("budget")
+    period = Period(
+        name=name,
+        release=hashlib.sha256(files[json_.FILE]).hexdigest(),
+        dataset=manifest["dataset"],
+        window=tuple(plan["window"]) if plan.get("window") else None,
+        scheduled=manifest.get("scheduled"),
+        epsilon=Fraction(guarantee["epsilon"]),
+        delta=Fraction(guarantee["delta"]),
+        adjacency=guarantee["adjacency"],
+        unit=guarantee["unit"],
+        protects=guarantee["protects"],
+        plan_hash=manifest["plan_hash"],
+        ledger=manifest["ledger"],
+        budget=None if not budget else (Fraction(budget["spent"]), Fraction(budget["total"])),
+        report=REPORT in files,
+        observed=tuple(note for note in plan["notes"] if note.startswith("observed")),
+        correction=correction,
+    )
+    statistics = {
+        column: planned
+        for planned in (PlannedStatistic.from_json(s) for s in plan["statistics"])
+        for column in planned.columns
+    }
+    return period, tuple(plan["by"]), statistics, _values(files, manifest, len(plan["by"]))
+
+
+def _values(
+    files: Mapping[str, bytes], manifest: Mapping[str, Any], keys: int
+) -> dict[tuple[Key, str], Value]:
+    """Return the released values: from a data file, else from the noisy integers."""
+    for name, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):
+        if name in files:
+            if hashlib.sha256(files[name]).hexdigest() != manifest["files"][name]["sha256"]:
+                raise ValueError("not the hashed table")
+            return _rows(read(files[name], keys), keys)
+    return _rows(noised_of(manifest).table, keys)
+
+
+def _from_parquet(data: bytes, keys: int) -> pa.Table:  # noqa: ARG001 - as `_from_csv`
+    return pq.read_table(io.BytesIO(data))
+
+
+def _from_csv(data: bytes, keys: int) -> pa.Table:
+    rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline="")))
+    # An apostrophe guards a label that a spreadsheet would run.
+    guards = tuple("'" + start for start in csv_.FORMULA_STARTS)
+    columns = []
+    for i, name in enumerate(rows[0]):
+        cells = [row[i] for row in rows[1:]]
+        if i >= keys and name in ("value", "lower", "upper"):
+            columns.append(pa.array([float(c) for c in cells]))
+        else:
+            columns.append(pa.array([c[1:] if c.startswith(guards) else c for c in cells]))
+    return pa.table(columns, names=rows[0])
+
+
+def _rows(table: pa.Table, keys: int) -> dict[tuple[Key, str], Value]:
+    labels = [table.column(i).to_pylist() for i in range(keys)]
+    # By name, after the keys: an older folder may have fewer columns than this version writes.
+    at = {name: i for i, name in enumerate(table.column_names) if i >= keys}
+    groups: Any = zip(*labels, strict=True) if keys else [()] * table.num_rows
+    parts = [
+        table.column(at[name]).to_pylist()
+        for name in ("statistic", "value", "lower", "upper", "status")
+    ]
+    return {
+        (tuple(group), name): Value(value, lower, upper, status)
+        for group, name, value, lower, upper, status in zip(groups, *parts, strict=True)
+    }
+
+
+def _tracks(
+    found: Sequence[tuple[dict[str, PlannedStatistic], dict[tuple[Key, str], Value]]],
+) -> tuple[Track, ...]:
+    """Return one track per (column, definition); the newest period's come first, in its order."""
+    newest: dict[tuple[str, str], PlannedStatistic] = {}
+    groups: dict[tuple[str, str], dict[Key, None]] = {}
+    for statistics, values in reversed(found):
+        names = {c: (c, f"{s.text}\n{s.measure}") for c, s in statistics.items()}
+        for column, name in names.items():
+            newest.setdefault(name, statistics[column])
+        for key, column in values:
+            groups.setdefault(names[column], {}).setdefault(key)
+    tracks = []
+    for name, statistic in newest.items():
+        lines = {
+            key: tuple(
+                values.get((key, name[0])) if _asks(statistics, name) else None
+                for statistics, values in found
+            )
+            for key in groups[name]
+        }
+        tracks.append(Track(name[0], statistic, lines))
+    return tuple(tracks)
+
+
+def _asks(statistics: Mapping[str, PlannedStatistic], name: tuple[str, str]) -> bool:
+    asked = statistics.get(name[0])
+    return asked is not None and f"{asked.text}\n{asked.measure}" == name[1]

@@ -1,0 +1,118 @@
+"""`index.json`: the whole series for programs, `index/1`.
+
+    periods   name, window, scheduled instant, loss, ledger entry, standing, where its folder is
+    budget    the pipeline's own losses added up; the dataset's, as of the newest ledger entry
+    tracks    per published column: definition, and per group one [value, lower, upper, status]
+              (or null) for each period, in the order of `periods`
+
+Losses are exact "p/q" strings. Withdrawn periods keep their values here, marked: the record is
+complete, and what to leave out is the reader's choice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from dprelease.series.collect import Period, Series, Value
+
+__all__ = ["FILE", "VERSION", "document", "spent_on", "write"]
+
+FILE = "index.json"
+VERSION = "index/1"
+
+
+def write(series: Series) -> bytes:
+    """Return the file: strict JSON, a line per period and per group."""
+    said = document(series)
+    lines = [f"{_text(k)}:{_text(v)}" for k, v in said.items() if k not in ("periods", "tracks")]
+    lines.append('"periods":' + _listed([_text(p) for p in said["periods"]]))
+    lines.append('"tracks":' + _listed([_track(t) for t in said["tracks"]]))
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8")
+
+
+def document(series: Series) -> dict[str, Any]:
+    """Return the file's content as JSON data."""
+    newest = max(series.periods, key=_sequence, default=None)
+    total = spent_on(series.periods)
+    return {
+        "dprelease": VERSION,
+        "pipeline": series.pipeline,
+        "dataset": newest.dataset if newest else None,
+        "by": list(series.by),
+        "budget": {
+            "pipeline_epsilon": str(total[0]),
+            "pipeline_delta": str(total[1]),
+            "dataset_spent": str(newest.budget[0]) if newest and newest.budget else None,
+            "dataset_total": str(newest.budget[1]) if newest and newest.budget else None,
+        },
+        "corrections_head": series.corrections[-1].hash if series.corrections else None,
+        "unreadable": list(series.unreadable),
+        "periods": [_period(p) for p in series.periods],
+        "tracks": [
+            {
+                "column": t.column,
+                "statistic": t.statistic.text,
+                "measure": t.statistic.measure,
+                "step": str(t.statistic.step),
+                "domain": t.statistic.domain.to_json(),
+                "groups": [
+                    {"key": list(key), "values": [_value(v) for v in line]}
+                    for key, line in t.lines.items()
+                ],
+            }
+            for t in series.tracks
+        ],
+    }
+
+
+def spent_on(periods: Sequence[Period]) -> tuple[Fraction, Fraction]:
+    """Return the epsilon and delta of all periods together, withdrawn ones too: spent is spent."""
+    return (
+        sum((p.epsilon for p in periods), Fraction(0)),
+        sum((p.delta for p in periods), Fraction(0)),
+    )
+
+
+def _period(period: Period) -> dict[str, Any]:
+    standing = period.correction
+    return {
+        "period": period.name,
+        "href": f"{period.name}/",
+        "window": None if period.window is None else list(period.window),
+        "scheduled": period.scheduled,
+        "epsilon": str(period.epsilon),
+        "delta": str(period.delta),
+        "adjacency": period.adjacency,
+        "unit": period.unit,
+        "plan_hash": period.plan_hash,
+        "release_sha256": period.release,
+        "ledger": None if period.ledger is None else dict(period.ledger),
+        "status": "published" if standing is None else standing.word,
+        "correction": None
+        if standing is None
+        else {"reason": standing.reason, "at": standing.at, "by": standing.by, "hash": standing.hash},
+    }
+
+
+def _sequence(period: Period) -> tuple[int, str]:
+    return (int(period.ledger["seq"]) if period.ledger else -1, period.name)
+
+
+def _value(value: Value | None) -> list[float | str] | None:
+    return None if value is None else [value.value, value.lower, value.upper, value.status]
+
+
+def _track(track: dict[str, Any]) -> str:
+    head = ",".join(f"{_text(k)}:{_text(v)}" for k, v in track.items() if k != "groups")
+    return "{" + head + ',"groups":' + _listed([_text(g) for g in track["groups"]]) + "}"
+
+
+def _listed(items: Sequence[str]) -> str:
+    return "[\n" + ",\n".join(items) + "\n]" if items else "[]"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

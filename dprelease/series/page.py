@@ -1,0 +1,262 @@
+"""`index.html`: every period of a pipeline on one self-contained page.
+
+Statistics over time, one small picture per group with 95 % intervals, and the numbers behind every
+picture; all periods with links; what is spent; what was withdrawn. As `report.html` it loads
+nothing: style inline and pinned by its hash, pictures inline SVG, every text through Jinja2 with
+autoescaping on.
+
+Limits  The first `OPEN` groups of a statistic show at once, further ones unfold by name. Beyond
+        `PICTURES` pictures, and beyond `ROWS` rows of numbers, the page shows fewer groups and the
+        newest periods only, and says so; `index.json` holds all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib import resources
+from statistics import median
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from dprelease.formats.html import FILE as REPORT
+from dprelease.formats.html import WEAK
+from dprelease.formats.numbers import reading_decimals, reading_text
+from dprelease.formats.words import heading, name_words, period_words, short
+from dprelease.series.collect import Key, Period, Series, Track, Value
+from dprelease.series.index_json import document, spent_on
+from dprelease.series.plots import HEIGHT, WIDTH, Picture, picture
+
+__all__ = ["FILE", "write"]
+
+FILE = "index.html"
+OPEN = 24
+PICTURES = 2000
+ROWS = 30_000
+LONGEST = 400
+"""Periods in one picture: the newest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the numbers behind a picture."""
+
+    period: str
+    value: str
+    lower: str
+    upper: str
+    mark: str
+    weak: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group's picture and numbers."""
+
+    name: str
+    picture: Picture
+    summary: str
+    newest: str
+    rows: tuple[Row, ...]
+
+
+def write(series: Series) -> bytes:
+    """Return the page, UTF-8."""
+    return _template().render(page=_page(series)).encode("utf-8")
+
+
+@cache
+def _template() -> Template:
+    sheets = [
+        resources.files("dprelease.formats").joinpath("report.css"),
+        resources.files("dprelease.series").joinpath("index.css"),
+    ]
+    style = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+    pin = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    # The style sheets are ours and hold no data: the only text that skips escaping.
+    environment.globals.update(style=Markup(style), pin=pin, box=(WIDTH, HEIGHT))  # noqa: S704
+    text = resources.files("dprelease.series").joinpath("index.html.j2")
+    return environment.from_string(text.read_text(encoding="utf-8"))
+
+
+def _page(series: Series) -> dict[str, Any]:
+    periods = series.periods
+    said = document(series)
+    epsilon, delta = spent_on(periods)
+    tracks = [t for t in series.tracks if any(any(line) for line in t.lines.values())]
+    groups = max((len(t.lines) for t in tracks), default=0)
+    listed = min(groups, max(1, PICTURES // max(1, len(tracks))))
+    drawn = sum(min(len(t.lines), listed) for t in tracks)
+    kept = max(4, ROWS // max(1, drawn))
+    stands = [p for p in periods if p.correction is None]
+    return {
+        "title": name_words(series.pipeline),
+        "name": series.pipeline,
+        "dataset": said["dataset"],
+        "by": series.by,
+        "count": len(periods),
+        "corrected": len(periods) - len(stands),
+        "first": _when(periods[0].name) if periods else "",
+        "last": _when(periods[-1].name) if periods else "",
+        "axis": [p.name for p in (periods[-LONGEST:][:1] + periods[-1:])] or ["", ""],
+        "newest": _row(stands[-1]) if stands else None,
+        "epsilon": short(epsilon),
+        "delta": f"{float(delta):.3g}" if delta else "",
+        "each": _each(p.epsilon for p in periods),
+        "protects": list(dict.fromkeys(p.protects for p in reversed(periods))),
+        "budget": _budget(said["budget"], epsilon),
+        "sections": _sections(tracks, periods, listed, kept),
+        "groups": groups,
+        "listed": listed,
+        "kept": kept if kept < len(periods) else 0,
+        "shown": min(len(periods), LONGEST),
+        "observed": list(dict.fromkeys(note for p in periods for note in p.observed)),
+        "periods": [_row(p) for p in reversed(periods)],
+        "corrections": [
+            {"period": c.period, "says": c.says()} for c in reversed(series.corrections)
+        ],
+        "head": said["corrections_head"],
+        "unreadable": series.unreadable,
+    }
+
+
+def _sections(
+    tracks: Sequence[Track], periods: Sequence[Period], listed: int, kept: int
+) -> list[dict[str, Any]]:
+    """Return one section per statistic; a statistic of several columns has one part per column."""
+    made: dict[tuple[str, str], dict[str, Any]] = {}
+    for track in tracks:
+        s = track.statistic
+        title = heading(s.text, s.function)
+        section = made.setdefault(
+            (s.name, s.text),
+            {
+                "id": f"s{len(made) + 1}",
+                "title": title,
+                "text": s.text,
+                "measure": "" if title.startswith("Number of") else s.measure,
+                "parts": [],
+            },
+        )
+        section["parts"].append(_part(track, periods, listed, kept))
+    return list(made.values())
+
+
+def _part(track: Track, periods: Sequence[Period], listed: int, kept: int) -> dict[str, Any]:
+    s = track.statistic
+    keys = list(track.lines)[:listed]
+    clear = [v for line in track.lines.values() for v in line if v is not None and not v.weak]
+    error = median((v.upper - v.lower) / 4 for v in clear) if clear else None
+    decimals = reading_decimals(s.step, error)
+    groups = [_group(key, track, periods, decimals, kept) for key in keys]
+    return {
+        "label": track.column.removeprefix(s.name) or track.column,
+        "open": groups[:OPEN],
+        "folded": groups[OPEN:],
+        "hidden": len(track.lines) - len(groups),
+    }
+
+
+def _group(
+    key: Key, track: Track, periods: Sequence[Period], decimals: int, kept: int
+) -> Group:
+    line, domain = track.lines[key], track.statistic.domain
+    rows = [
+        _numbers(value, period, decimals)
+        for value, period in zip(line, periods, strict=True)
+        if value is not None
+    ]
+    standing = [
+        (value, period)
+        for value, period in zip(line, periods, strict=True)
+        if value is not None and period.correction is None
+    ]
+    summary = "nothing stands"
+    newest = "nothing stands"
+    if standing:
+        value, period = standing[-1]
+        shown = _numbers(value, period, decimals)
+        newest = "newest says nothing" if value.weak else f"newest {shown.value}"
+        summary = (
+            f"{len(standing)} values; the newest, {shown.period}: {shown.value}, "
+            f"95 % interval {shown.lower} to {shown.upper}"
+        )
+    return Group(
+        name=" · ".join(key) or "All rows",
+        picture=picture(
+            [None if v is None else v.point for v in line[-LONGEST:]],
+            [p.correction is not None for p in periods[-LONGEST:]],
+            domain.hull,
+            domain.forbidden,
+        ),
+        summary=summary,
+        newest=newest,
+        rows=tuple(reversed(rows))[:kept],
+    )
+
+
+def _numbers(value: Value, period: Period, decimals: int) -> Row:
+    mark = "at bound" if value.status == "at_bound" else WEAK.get(value.status, "")
+    if period.correction is not None:
+        mark = period.correction.word
+    value_text, lower, upper = (
+        reading_text(x, decimals) for x in (value.value, value.lower, value.upper)
+    )
+    return Row(period.name, value_text, lower, upper, mark, value.weak or bool(period.correction))
+
+
+def _row(period: Period) -> dict[str, Any]:
+    standing = period.correction
+    return {
+        "name": period.name,
+        "when": _when(period.name),
+        "href": f"{period.name}/{REPORT}" if period.report else f"{period.name}/",
+        "window": [t[:10] for t in period.window] if period.window else None,
+        "scheduled": period.scheduled,
+        "epsilon": short(period.epsilon),
+        "delta": f"{float(period.delta):.3g}" if period.delta else "",
+        "seq": period.ledger["seq"] if period.ledger else "",
+        "word": "" if standing is None else standing.word,
+        "says": "" if standing is None else standing.says(),
+        "by": None if standing is None else standing.by,
+    }
+
+
+def _when(name: str) -> str:
+    return period_words(name) or name
+
+
+def _each(losses: Iterable[Fraction]) -> str:
+    """Return the loss of one period: one number if all have the same, else the range."""
+    found = sorted(set(losses))
+    if not found:
+        return ""
+    if len(found) == 1:
+        return short(found[0])
+    return f"{short(found[0])} to {short(found[-1])}"
+
+
+def _budget(budget: dict[str, str | None], own: Fraction) -> dict[str, Any] | None:
+    if not budget["dataset_spent"] or not budget["dataset_total"]:
+        return None
+    spent, total = Fraction(budget["dataset_spent"]), Fraction(budget["dataset_total"])
+    if total <= 0:
+        return None
+    mine = min(own, spent)
+    return {
+        "spent": short(spent),
+        "total": short(total),
+        "left": short(max(total - spent, Fraction(0))),
+        "others": short(spent - mine) if spent > mine else "",
+        "mine_share": round(float(min(mine / total, Fraction(1)) * 100), 3),
+        "spent_share": round(float(min(spent / total, Fraction(1)) * 100), 3),
+    }

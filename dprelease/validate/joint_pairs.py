@@ -1,0 +1,91 @@
+"""Constraints between covariance, correlation and the variances released from one tensor.
+
+Before rounding, the cells of two columns give variances v*, w*, a covariance c* and a correlation r*
+with (`aggregates.pair_cells`)
+
+    c*^2 <= v* w*,    c* = r* sqrt(v* w*),    |r*| <= 1,
+
+and 0 = c* = r* where a variance is 0. Each is then moved by at most one of its own steps s
+(`joint`). Hence the published values satisfy
+
+    max(0, |c| - s_c)^2 <= min(1, |r| + s_r)^2 (v + s_v)(w + s_w),
+    (max(0, |r| - s_r))^2 max(0, v - s_v) max(0, w - s_w) <= (|c| + s_c)^2,
+
+and c and r do not have opposite signs by more than a step; without r, the first with 1 in its place.
+These are theorems, so a failure is a bug; the slack is not a tuned tolerance. As in `joint`, a
+statistic whose declared domain is not the whole induced one takes no part.
+
+Units: each statistic in its own; all arithmetic in `Fraction`s of multiples of the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+from dprelease.aggregates.encoding import Encoding
+from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.schema.domain import Domain
+
+__all__ = ["PairRule", "pair_holds", "pair_rules"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairRule:
+    """`members`: covariance, both variances and, if it is released, the correlation."""
+
+    members: tuple[PlannedStatistic, ...]
+
+    @property
+    def name(self) -> str:
+        return "joint_covariance_variance" + ("_correlation" if len(self.members) > 3 else "")
+
+    @property
+    def names(self) -> str:
+        return ", ".join(s.name for s in self.members)
+
+
+def pair_rules(plan: ReleasePlan) -> tuple[PairRule, ...]:
+    """Return every such rule that is a theorem for this plan."""
+    found: list[PairRule] = []
+    for block in plan.blocks:
+        if block.family != "tensor":
+            continue
+        a, b = (axis.width for axis in Encoding.from_json(dict(block.encoding)).axes)
+        here = [s for s in plan.statistics if s.block == block.name]
+        correlations = _whole(here, "correlation", None, Domain(-1, 1))
+        for members in product(
+            _whole(here, "covariance", None, Domain(-a * b / 4, a * b / 4)),
+            _whole(here, "variance", 0, Domain(0, a * a / 4)),
+            _whole(here, "variance", 1, Domain(0, b * b / 4)),
+        ):
+            found += [PairRule((*members, r)) for r in correlations] or [PairRule(members)]
+    return tuple(found)
+
+
+def _whole(
+    here: Sequence[PlannedStatistic], function: str, view: int | None, domain: Domain
+) -> list[PlannedStatistic]:
+    """Return the statistics that were moved by rounding alone."""
+    return [s for s in here if (s.function, s.view, s.domain) == (function, view, domain)]
+
+
+def pair_holds(rule: PairRule, values: Sequence[Fraction]) -> bool:
+    """Return whether the published values of one group, in the members' order, satisfy `rule`."""
+    zero = Fraction(0)
+    steps = [s.step for s in rule.members]
+    c, v, w = values[:3]
+    high = (v + steps[1]) * (w + steps[2])
+    least = max(zero, abs(c) - steps[0]) ** 2
+    if len(values) == 3:
+        return least <= high
+    r, s_r = values[3], steps[3]
+    low = max(zero, v - steps[1]) * max(zero, w - steps[2])
+    opposite = (c > steps[0] and r < -s_r) or (c < -steps[0] and r > s_r)
+    return (
+        not opposite
+        and least <= min(Fraction(1), abs(r) + s_r) ** 2 * high
+        and max(zero, abs(r) - s_r) ** 2 * low <= (abs(c) + steps[0]) ** 2
+    )

@@ -1,0 +1,46 @@
+"""A Dagster job and schedule: one pass per hour, events as Dagster logs.
+
+The pass runs in Dagster's own process, through the same functions as the command. It may run
+beside other schedulers: the ledger charges and draws each period once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from dagster import Definitions, Failure, OpExecutionContext, ScheduleDefinition, job, op
+
+from dprelease.pipeline.config import load_pipeline
+from dprelease.pipeline.schedule import job as scheduled
+from dprelease.pipeline.schedule import tick
+
+PROJECT = Path(os.environ.get("DPRELEASE_PROJECT", "/srv/release"))
+PIPELINES = ("pipelines/flights_weekly.yaml", "pipelines/flights_monthly.yaml")
+
+
+def run_what_is_due(project: Path, tell: Callable[[Mapping[str, object]], None]) -> int:
+    """Run one pass over the project's pipelines; return its exit status."""
+    configs = [load_pipeline(project / name) for name in PIPELINES]
+    return tick(scheduled(configs, tell=tell))
+
+
+@op
+def release_what_is_due(context: OpExecutionContext) -> None:
+    """Fail the op if a run was refused or a release is withheld; nothing private is logged."""
+    status = run_what_is_due(PROJECT, lambda event: context.log.info(str(dict(event))))
+    if status:
+        raise Failure(f"exit status {status}: see the log", allow_retries=False)
+
+
+@job
+def dprelease_schedule() -> None:
+    """Run what is due."""
+    release_what_is_due()
+
+
+defs = Definitions(
+    jobs=[dprelease_schedule],
+    schedules=[ScheduleDefinition(job=dprelease_schedule, cron_schedule="@hourly")],
+)

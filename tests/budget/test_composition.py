@@ -1,0 +1,131 @@
+"""Composition: the figures of the design, never above the sum, and every named way."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprelease.budget.accountant import Cost, fits
+from dprelease.budget.composition import (
+    METHODS,
+    Proof,
+    basic,
+    compose,
+    pure_delta,
+    pure_epsilon,
+    schedule_epsilon,
+    total_rho,
+)
+from dprelease.budget.concentrated import zcdp_epsilon
+from dprelease.budget.loss_lattice import LossLattice
+from dprelease.errors import ArgumentError
+
+DELTA = Fraction(1, 10**6)
+TENTH = Fraction(1, 10)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "k", "expected"),
+    [("0.1", 10, 1.0), ("0.1", 50, 3.17), ("0.1", 365, 10.3), ("0.02", 365, 1.67)],
+)
+def test_the_figures_of_the_design(epsilon: str, k: int, expected: float) -> None:
+    assert float(pure_epsilon([Fraction(epsilon)] * k, DELTA)) == pytest.approx(expected, rel=5e-3)
+
+
+losses = st.lists(st.fractions("1/1000", 2, max_denominator=10**9), min_size=1, max_size=12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(losses, st.sampled_from([0, 3, 6, 12]))
+def test_never_above_the_sum_and_confirmed_by_the_curve(found: list[Fraction], digits: int) -> None:
+    delta = Fraction(1, 10**digits) if digits else Fraction(0)
+    epsilon = pure_epsilon(found, delta)
+    assert epsilon <= basic(found)
+    assert pure_delta(found, epsilon) <= delta
+    assert pure_delta(found, basic(found)) == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(losses)
+def test_more_delta_never_costs_more_epsilon(found: list[Fraction]) -> None:
+    at = [pure_epsilon(found, Fraction(1, 10**d)) for d in (9, 6, 3)]
+    slack = Fraction(1, 10**6)  # the guess starts from above by a few nano-units
+    assert at[0] + slack >= at[1]
+    assert at[1] + slack >= at[2]
+
+
+def test_different_losses_are_priced_close_to_equal_ones() -> None:
+    """The lattice costs little: 40 losses around 0.1 against 40 of exactly 0.1."""
+    mixed = [TENTH + Fraction(i - 20, 10**5) for i in range(41)]
+    assert float(pure_epsilon(mixed, DELTA)) == pytest.approx(
+        float(pure_epsilon([TENTH] * 41, DELTA)), rel=0.02
+    )
+
+
+def test_ten_tenths_are_one() -> None:
+    assert basic([TENTH] * 10) == compose("basic/1", [Proof((TENTH,))] * 10, Fraction(0)) == 1
+    one = Cost.budget(Fraction(1))
+    assert fits([Cost.of(TENTH)] * 9, Cost.of(TENTH), one)
+
+
+def test_rho_adds_up_and_pure_losses_count_half_their_square() -> None:
+    proofs = [Proof(rho=Fraction(1, 100)), Proof(pure=(TENTH, TENTH))]
+    assert total_rho(proofs) == Fraction(1, 100) + 2 * Fraction(1, 200)
+    assert compose("zcdp/1", proofs, DELTA) == zcdp_epsilon(Fraction(1, 50), DELTA)
+
+
+def test_mixed_ways_are_sums_of_two_parts() -> None:
+    proofs = [Proof(rho=Fraction(1, 100)), *[Proof(pure=(TENTH,))] * 3]
+    one = compose("basic+zcdp/1", proofs, DELTA)
+    assert one == Fraction(3, 10) + zcdp_epsilon(Fraction(1, 100), DELTA)
+    many = [Proof(rho=Fraction(1, 100)), *[Proof(pure=(TENTH,))] * 60]
+    two = compose("kov+zcdp/1", many, DELTA)
+    half = DELTA / 2
+    assert two == pure_epsilon([TENTH] * 60, half) + zcdp_epsilon(Fraction(1, 100), half)
+    assert two < compose("basic+zcdp/1", many, DELTA)
+
+
+def test_a_fixed_schedule_beats_its_conversion() -> None:
+    """52 identical Gaussian releases known beforehand: the exact curve is below the zCDP bound."""
+    exact = schedule_epsilon(LossLattice.gaussian(1, 900), 52, DELTA)
+    assert exact is not None
+    assert exact < zcdp_epsilon(Fraction(52, 1800), DELTA)
+    assert schedule_epsilon(TENTH, 50, DELTA) == pure_epsilon([TENTH] * 50, DELTA)
+
+
+@pytest.mark.parametrize(
+    ("method", "proofs", "delta"),
+    [
+        ("advanced/1", [], DELTA),
+        ("basic/1", [Proof(rho=TENTH)], DELTA),
+        ("kov/1", [Proof(rho=TENTH)], DELTA),
+        ("kov/1", [Proof((TENTH,))], Fraction(0)),
+        ("zcdp/1", [Proof((TENTH,))], Fraction(0)),
+        ("basic/1", [Proof((-TENTH,))], Fraction(0)),
+        ("zcdp/1", [Proof((TENTH,))], Fraction(1)),
+    ],
+)
+def test_what_does_not_compose_is_refused(
+    method: str, proofs: list[Proof], delta: Fraction
+) -> None:
+    with pytest.raises(ArgumentError) as error:
+        compose(method, proofs, delta)
+    assert error.value.code == "DPR657"
+    with pytest.raises(ArgumentError):
+        schedule_epsilon(TENTH, 0, DELTA)
+
+
+def test_the_names_are_versions() -> None:
+    """A plan of the past names one of these: none may disappear or change its meaning."""
+    assert METHODS == ("basic/1", "kov/1", "zcdp/1", "basic+zcdp/1", "kov+zcdp/1")
+
+
+def test_twin_advanced_composition_is_worse_everywhere() -> None:
+    """Why it is not offered: epsilon sqrt(2 k log(1/delta)) + k epsilon (e^epsilon - 1)."""
+    for e, k in ((0.1, 50), (0.1, 365), (0.02, 365)):
+        old = e * math.sqrt(2 * k * math.log(1e6)) + k * e * math.expm1(e)
+        assert float(pure_epsilon([Fraction(str(e))] * k, DELTA)) < old

@@ -1,0 +1,351 @@
+"""What one unit can do to every aggregate of several columns, by brute force over small tables.
+
+The same contract as `test_sensitivities`, over rows of two columns: values at and beyond the ends, a
+gap's edges, nulls in either column. Every encoding that a layout offers is enumerated under both
+adjacencies, row and user units, public and private size, and the wall's own moves are compared.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dprelease import registry
+from dprelease.aggregates.base import aggregate_named
+from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.exact import exact_cells
+from dprelease.errors import InternalError, WithheldError
+from dprelease.planning.layout import layout
+from dprelease.query.answer import Answer
+from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
+from dprelease.query.merge import merge_release
+from dprelease.query.spec import SEVERAL, Query, resolve
+from dprelease.recompute import recompute, row_moves
+from dprelease.schema.table import TableSchema
+from dprelease.schema.unit import Adjacency
+from dprelease.sensitivity import Sensitivity, bound, cell_rows, sensitivity, unit_bounds
+from tests.contracts.test_sensitivities import COLUMNS, UNITS
+
+Ints = npt.NDArray[np.int64]
+Row = tuple[float | None, ...]
+
+PAIRS = (
+    ("odd width across zero", "from zero"),
+    ("with a gap", "half steps"),
+    ("below zero", "up to zero"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    query: Query
+    encodings: tuple[Encoding, ...]
+    task: BoundedQuery
+    rows: tuple[Row, ...]
+
+    @property
+    def groups(self) -> int:
+        return len(self.query.groups.keys)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        return self.query.schema.adjacency
+
+    @property
+    def m(self) -> int:
+        return unit_bounds(self.query.schema.unit, None, self.groups).rows
+
+    def claimed(self, encoding: Encoding) -> Sensitivity:
+        bounds = unit_bounds(self.query.schema.unit, None, self.groups)
+        return sensitivity(encoding, bounds, self.adjacency, self.groups)
+
+    def places(self, encoding: Encoding) -> tuple[int, ...]:
+        return cell_rows(encoding, self.task, self.m)
+
+    def proved(self, encoding: Encoding) -> Sensitivity:
+        schema = self.query.schema
+        return recompute(
+            self.task,
+            encoding,
+            self.places(encoding),
+            None,
+            unit=schema.unit,
+            adjacency=schema.adjacency,
+            groups=self.groups,
+            whole=True,
+        )
+
+
+def case(
+    name: str,
+    columns: tuple[str, ...],
+    unit: str,
+    adjacency: str,
+    groups: int = 1,
+    public: int | None = None,
+) -> Case:
+    names = "xyz"[: len(columns)]
+    declared: dict[str, Any] = {}
+    for label, kind in zip(names, columns, strict=True):
+        high = COLUMNS[kind]["range"][1]
+        nulls = {} if public is None else {"nulls": {"default": high}}
+        declared[label] = {"kind": "number", **COLUMNS[kind], **nulls}
+    data: dict[str, Any] = {
+        "dprelease": "schema/1",
+        "name": "brute",
+        "unit": UNITS[unit],
+        "adjacency": adjacency,
+        "rows": {"max": 50} if public is None else {"exact": public},
+        "columns": {
+            "who": {"kind": "identifier"},
+            **declared,
+            "g": {"kind": "category", "values": list("abc"[:groups])},
+        },
+        "release": {"epsilon": 1, "statistics": [f"{name}({', '.join(names)})"]}
+        | ({"by": ["g"]} if groups > 1 else {}),
+    }
+    schema = TableSchema.from_dict(data)
+    query = resolve(schema, merge_release(schema))
+    encodings = tuple(e for b in layout(query) for e in b.options)
+    task = bound(query, tuple((e, None) for e in encodings))
+    values: list[tuple[float | None, ...]] = []
+    for label in names:
+        pieces = schema.columns[label].domain.exact_pieces  # type: ignore[union-attr]
+        ends = [float(e) for piece in pieces for e in piece]
+        values.append(tuple(dict.fromkeys([ends[0] - 9.0, ends[-1] + 9.0, ends[1], None]))[:4])
+    rows = tuple(itertools.product(*values))
+    return Case(query, encodings, task, rows if len(columns) == 2 else rows[::3])
+
+
+def primitives(task: BoundedQuery, row: Row) -> list[int]:
+    """Return what one row adds to every primitive, computed the obvious way."""
+    codes: dict[str, int | None] = {}
+    for code in task.codes:
+        assert isinstance(code, Fixed)
+        value = row["xyz".index(code.column)]
+        if value is None:
+            codes[code.column] = code.default
+            continue
+        allowed = [k for low, high in code.grid.runs for k in range(low, high + 1)]
+        at = Fraction(value) / code.step
+        codes[code.column] = min(allowed, key=lambda k: (abs(k - at), k)) - code.grid.lower
+    return [_summand(task, p, codes) for p in task.primitives]
+
+
+def _summand(task: BoundedQuery, p: Primitive, codes: dict[str, int | None]) -> int:
+    def of(place: int | None) -> int | None:
+        assert place is not None
+        code = task.codes[place]
+        assert isinstance(code, Fixed)
+        return codes[code.column]
+
+    one = of(p.code)
+    if p.kind == "power":
+        return 0 if one is None else one**p.power
+    assert p.kind == "product"
+    other = of(p.other)
+    return 0 if one is None or other is None else one**p.power * other**p.other_power
+
+
+def cells_of(made: Case, encoding: Encoding, sums: Ints) -> Ints:
+    """Return exact cells as the wall makes them from primitives, `(tables, cells)`."""
+    answer = Answer(sums.astype(object))
+    out = exact_cells(encoding, made.places(encoding), answer, sums.shape[0])
+    return np.asarray(out, dtype=np.int64)
+
+
+def contributions(made: Case) -> Ints:
+    """Return the primitives of everything one unit may hold, `(contributions, K, primitives)`."""
+    bounds = unit_bounds(made.query.schema.unit, None, made.groups)
+    rows = np.unique(np.array([primitives(made.task, r) for r in made.rows]), axis=0)
+    here: dict[int, Ints] = {0: np.zeros((1, rows.shape[1]), dtype=np.int64)}
+    for count in range(1, bounds.rows + 1):
+        chosen = itertools.combinations_with_replacement(range(len(rows)), count)
+        here[count] = np.unique(np.array([rows[list(c)].sum(axis=0) for c in chosen]), axis=0)
+    out = []
+    total = bounds.total or bounds.rows * bounds.groups
+    for counts in itertools.product(range(bounds.rows + 1), repeat=made.groups):
+        if sum(c > 0 for c in counts) <= bounds.groups and sum(counts) <= total:
+            out += [np.stack(sums) for sums in itertools.product(*(here[c] for c in counts))]
+    return np.array(out, dtype=np.int64)
+
+
+def additive_moves(made: Case, encoding: Encoding) -> Iterator[Ints]:
+    """Yield L1 moves per group, `(neighbours, K)`, of an encoding that adds up over units."""
+    held = contributions(made)
+    flat = cells_of(made, encoding, held.reshape(-1, held.shape[2]))
+    cells = np.unique(flat.reshape(held.shape[0], made.groups, -1), axis=0)
+    if made.adjacency is Adjacency.add_remove:
+        yield np.abs(cells).sum(axis=2)
+        return
+    # The extremes are at corners: of many contributions only those far apart are needed.
+    step = max(1, len(cells) // 150)
+    for one in cells[::step]:
+        yield np.abs(cells - one).sum(axis=2)
+
+
+def table_moves(made: Case, encoding: Encoding) -> Iterator[Ints]:
+    """Yield the moves between all tables of n rows that differ in one."""
+    n = encoding.public_rows
+    assert n is not None
+    rows = np.unique(np.array([primitives(made.task, r) for r in made.rows]), axis=0)
+    for others in itertools.combinations_with_replacement(range(len(rows)), n - 1):
+        rest = rows[list(others)].sum(axis=0) if others else np.zeros(rows.shape[1], dtype=np.int64)
+        cells = cells_of(made, encoding, rest + rows)
+        yield np.abs(cells[:, None] - cells[None, :]).sum(axis=2).reshape(-1, 1)
+
+
+def moves(made: Case, encoding: Encoding) -> tuple[int, int]:
+    """Return the largest move in one group and over all groups together, L1."""
+    source = table_moves if encoding.public_rows is not None else additive_moves
+    in_group = total = 0
+    for found in source(made, encoding):
+        in_group, total = max(in_group, int(found.max())), max(total, int(found.sum(axis=1).max()))
+    return in_group, total
+
+
+def grid(name: str) -> Iterator[tuple[tuple[str, ...], str, str, int, int | None]]:
+    for pair in PAIRS:
+        for n in (1, 2, 3):
+            yield pair, "row", "substitution", 1, n
+        for adjacency in ("add_remove", "substitution"):
+            yield pair, "row", adjacency, 3, None
+            yield pair, "m=2 G=1", adjacency, 2, None
+    if name == "eigenvalues":
+        three = (*PAIRS[0], "half steps")
+        for n in (2, 3):
+            yield three, "row", "substitution", 1, n
+        for adjacency in ("add_remove", "substitution"):
+            yield three, "row", adjacency, 2, None
+    else:
+        for unit in ("m=1 G=2", "m=2 G=2", "m=2 G=2 T=3"):
+            yield PAIRS[0], unit, "add_remove", 2, None
+        yield PAIRS[0], "m=1 G=2", "substitution", 2, None
+
+
+def test_every_aggregate_of_several_columns_is_covered() -> None:
+    assert set(SEVERAL) <= set(registry.names("aggregates"))
+    assert all(aggregate_named(name).name == name for name in SEVERAL)
+
+
+ROUNDED = ("spectrum", "matrix")
+"""Families whose cells are rounded to a public grid: their bound has an allowance for it."""
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_no_neighbour_moves_further_than_stated_and_the_wall_finds_the_same(name: str) -> None:
+    for setting in grid(name):
+        made = case(name, *setting)
+        assert made.encodings, setting
+        for encoding in made.encodings:
+            in_group, total = moves(made, encoding)
+            stated = made.claimed(encoding)
+            assert made.proved(encoding) == stated, (setting, encoding.family)
+            assert in_group <= stated.in_group, (setting, encoding.family)
+            assert total <= stated.total, (setting, encoding.family)
+            if encoding.family in ROUNDED:
+                continue
+            assert row_moves(made.task, encoding, made.places(encoding)) == (
+                encoding.per_row,
+                encoding.per_swap,
+            )
+            reachable = setting[1] == "row" or made.adjacency is Adjacency.add_remove
+            if reachable:
+                assert in_group == stated.in_group, (setting, encoding.family)
+                assert total == stated.total, (setting, encoding.family)
+
+
+# --- broken twins -------------------------------------------------------------------------------
+
+
+def test_twin_half_the_sensitivity() -> None:
+    for name, n in (("covariance", None), ("covariance", 3), ("correlation", None)):
+        made = case(name, PAIRS[0], "row", "substitution", 1, n)
+        encoding = made.encodings[0]
+        less = replace(encoding, per_swap=encoding.per_swap - 1)
+        assert moves(made, encoding)[0] > made.claimed(less).in_group
+
+
+def test_twin_moments_over_rows_of_one_column_mixed_with_complete_cases() -> None:
+    """S(a) over all rows with a, S(ab) over complete cases: a row (a, null) moves further."""
+    made = case("covariance", PAIRS[0], "row", "add_remove")
+    encoding = made.encodings[0]
+    mixed = tuple(
+        replace(p, kind="power", other=None) if p.other_power == 0 and p.kind == "product" else p
+        for p in made.task.primitives
+    )
+    wrong = replace(made.task, primitives=mixed)
+    places = made.places(encoding)
+    row = made.rows[[r[1] for r in made.rows].index(None)]
+    ours, theirs = (
+        np.abs(
+            exact_cells(
+                encoding, places, Answer(np.array([primitives(t, row)], dtype=object)), 1
+            ).astype(int)
+        ).sum()
+        for t in (made.task, wrong)
+    )
+    assert ours == 0 < theirs
+    assert row_moves(wrong, encoding, places) > (encoding.per_row, encoding.per_swap)
+
+
+def test_twin_a_size_that_comes_from_the_data() -> None:
+    """n S(ab) - S(a) S(b) with the table's own n moves further when a row leaves."""
+    made = case("covariance", PAIRS[0], "row", "substitution", 1, 3)
+    encoding = next(e for e in made.encodings if e.form == "cross")
+    top = encoding.axes[0].scale, encoding.axes[1].scale
+    full = [(0, 0)] * 3 + [top] * 3
+
+    def value(rows: list[tuple[int, int]]) -> int:
+        n = len(rows)
+        return n * sum(a * b for a, b in rows) - sum(a for a, _ in rows) * sum(b for _, b in rows)
+
+    assert value(full) - value(full[:-1]) > encoding.per_swap
+    sums = np.array([primitives(made.task, made.rows[0])])
+    with pytest.raises(WithheldError) as refused:
+        cells_of(made, encoding, sums)
+    assert refused.value.code == "DPR702"
+
+
+def test_the_wall_refuses_products_it_cannot_bound() -> None:
+    made = case("covariance", PAIRS[0], "row", "add_remove")
+    encoding = made.encodings[0]
+    places = made.places(encoding)
+    for change in ({"power": 3}, {"other_power": 3}, {"other": None}):
+        forged = tuple(replace(p, **change) for p in made.task.primitives)  # type: ignore[arg-type]
+        with pytest.raises(InternalError) as refused:
+            row_moves(replace(made.task, primitives=forged), encoding, places)
+        assert refused.value.code == "DPR902"
+    public = case("covariance", PAIRS[0], "row", "substitution", 1, 3)
+    cross = next(e for e in public.encodings if e.form == "cross")
+    swapped = tuple(replace(p, other=p.code) for p in public.task.primitives)
+    with pytest.raises(InternalError):
+        row_moves(replace(public.task, primitives=swapped[::-1]), cross, public.places(cross))
+
+
+def test_a_column_that_drops_nulls_makes_the_size_private() -> None:
+    public = case("covariance", PAIRS[0], "row", "substitution", 1, 3)
+    cross = next(e for e in public.encodings if e.form == "cross")
+    for place in (0, 1):
+        codes = list(public.task.codes)
+        codes[place] = replace(codes[place], default=None)  # type: ignore[arg-type]
+        forged = replace(public, task=replace(public.task, codes=tuple(codes)))
+        with pytest.raises(InternalError) as refused:
+            recompute(
+                forged.task,
+                cross,
+                public.places(cross),
+                None,
+                unit=public.query.schema.unit,
+                adjacency=public.adjacency,
+                groups=1,
+                whole=True,
+            )
+        assert refused.value.code == "DPR902"

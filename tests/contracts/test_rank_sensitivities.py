@@ -1,0 +1,268 @@
+"""What one unit can do to scores by rank and to distinct values, by brute force over small tables.
+
+Neither adds up over units: how far one unit moves them depends on what the others hold. So every
+pair of contributions of one unit is put on top of every base table of others. Groups do not see
+each other: the worst base table is taken per group, and moves are added over groups.
+
+The score of a candidate is recomputed here from the list of rows, the slow and obvious way.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.ranks import rank_scores, spreads
+from dprelease.errors import InternalError
+from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.query.bounded import Fixed
+from dprelease.recompute import row_moves
+from dprelease.schema.unit import Adjacency
+from dprelease.sensitivity import unit_bounds
+from tests.contracts import test_sensitivities as harness
+
+Ints = npt.NDArray[np.int64]
+Case = harness.Case
+
+TEXTS = {"quantile": "quantile(x, 0.75)"}
+FAR = 4
+"""Rows inside the end that min and max aim at here; the planner chooses others."""
+
+
+def made(name: str, column: str, unit: str, adjacency: str, groups: int = 1) -> Case:
+    return harness.case(name, column, unit, adjacency, groups)
+
+
+@pytest.fixture(autouse=True)
+def _asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "TEXTS", {**harness.TEXTS, **TEXTS})
+
+
+def encodings(case: Case) -> Iterator[Encoding]:
+    for e in case.encodings:
+        if e.form == "ranks" and e.weights[0][2]:
+            a, b, shift = e.weights[0]
+            yield replace(e, weights=((a, b, FAR * shift),))
+        else:
+            yield e
+
+
+def codes(case: Case) -> tuple[Fixed, list[int]]:
+    """Return the code, and the codes of the raw values a row may hold; a null adds nothing."""
+    code = case.task.codes[0]
+    assert isinstance(code, Fixed)
+    allowed = [k - code.grid.lower for low, high in code.grid.runs for k in range(low, high + 1)]
+    found = {
+        min(allowed, key=lambda k: (abs(k + code.grid.lower - Fraction(v) / code.step), k))
+        for v in case.values
+        if v is not None
+    }
+    return code, sorted(found)
+
+
+def bases(code: Fixed) -> Ints:
+    """Return base tables as rows per code: up to 6 rows at each of two codes, up to 3 anywhere."""
+    allowed = [k - code.grid.lower for low, high in code.grid.runs for k in range(low, high + 1)]
+    out: set[tuple[int, ...]] = set()
+    for pair in itertools.combinations(allowed, 2):
+        for counts in itertools.product(range(7), repeat=2):
+            held = dict(zip(pair, counts, strict=True))
+            out.add(tuple(held.get(k, 0) for k in range(code.grid.hull_steps + 1)))
+    for rows in itertools.combinations_with_replacement(allowed, 3):
+        out.add(tuple(rows.count(k) for k in range(code.grid.hull_steps + 1)))
+    return np.array(sorted(out), dtype=np.int64)
+
+
+def statistic(case: Case, encoding: Encoding, tallies: Ints) -> Ints:
+    """Return what the encoding's law sees, `(..., cells)`: scores of the allowed codes, or a count."""
+    if encoding.form != "ranks":
+        return np.asarray((tallies > 0).sum(axis=-1, keepdims=True))
+    code = case.task.codes[0]
+    assert isinstance(code, Fixed)
+    flat = tallies.reshape(-1, tallies.shape[-1])
+    scores = rank_scores(flat, *encoding.weights[0]).reshape(tallies.shape)
+    return scores[..., code.grid.points() - code.grid.lower]
+
+
+def moves(case: Case, encoding: Encoding) -> tuple[int, int]:
+    """Return the largest move in one group, and over all groups together."""
+    bounds = unit_bounds(case.query.schema.unit, None, case.groups)
+    code, held = codes(case)
+    here: list[tuple[int, tuple[int, ...]]] = []  # (rows, rows per code); nulls count as rows
+    for rows in range(bounds.rows + 1):
+        for known in range(rows + 1):
+            for chosen in itertools.combinations_with_replacement(held, known):
+                tally = tuple(chosen.count(k) for k in range(code.grid.hull_steps + 1))
+                here.append((rows, tally))
+    base = bases(code)
+    own = np.array([tally for _, tally in here], dtype=np.int64)
+    seen = statistic(case, encoding, base[None, :, :] + own[:, None, :])
+    worst = np.zeros((len(here), len(here)), dtype=np.int64)
+    for i in range(len(here)):
+        change = seen - seen[i]
+        spread = np.ptp(change, axis=2) if encoding.form == "ranks" else np.abs(change[..., 0])
+        worst[i] = spread.max(axis=1)
+    total = bounds.total or bounds.rows * bounds.groups
+    units = [
+        chosen
+        for chosen in itertools.product(range(len(here)), repeat=case.groups)
+        if sum(here[i][0] > 0 for i in chosen) <= bounds.groups
+        and sum(here[i][0] for i in chosen) <= total
+    ]
+    places = np.array(units)
+    starts = places if case.adjacency is Adjacency.substitution else places[places.sum(axis=1) == 0]
+    most = in_group = 0
+    for start in starts:
+        each = worst[start[None, :], places]
+        in_group, most = max(in_group, int(each.max())), max(most, int(each.sum(axis=1).max()))
+    return in_group, most
+
+
+def settings() -> Iterator[tuple[str, str, str, str, int]]:
+    for name, column in itertools.product(harness.BY_VALUE, harness.COLUMNS):
+        if name == "count_distinct" and column == "half steps":
+            continue  # refused: a number's values are as many as its step says
+        for unit, adjacency in itertools.product(harness.UNITS, ("add_remove", "substitution")):
+            yield name, column, unit, adjacency, {"row": 3, "m=2 G=1": 3}.get(unit, 2)
+    for name, unit in itertools.product(harness.BY_VALUE, harness.UNITS):
+        yield name, "odd width across zero", unit, "substitution", 1
+
+
+@pytest.mark.parametrize("name", harness.BY_VALUE)
+@pytest.mark.parametrize("column", harness.COLUMNS)
+def test_no_neighbour_moves_further_than_stated(name: str, column: str) -> None:
+    for setting in settings():
+        if setting[:2] != (name, column):
+            continue
+        case = made(*setting)
+        assert len(case.encodings) == (2 if name in ("min", "max") else 1)
+        for encoding in encodings(case):
+            in_group, total = moves(case, encoding)
+            stated = case.claimed(encoding)
+            assert in_group == stated.in_group, (setting, encoding.weights)
+            assert total <= stated.total, (setting, encoding.weights)
+            if harness.is_tight(case, encoding):
+                assert total == stated.total, (setting, encoding.weights)
+            wall = row_moves(case.task, encoding, case.places(encoding))
+            assert wall == (encoding.per_row, encoding.per_swap)
+
+
+def obvious_score(rows: list[int], y: int, a: int, b: int, shift: int) -> int:
+    """b times the distance from the target rank (a n + shift) / b to the ranks that y has."""
+    target = Fraction(a * len(rows) + shift, b)
+    ranks = (sum(x < y for x in rows), sum(x <= y for x in rows))
+    return int(b * max(ranks[0] - target, target - ranks[1], 0))
+
+
+@pytest.mark.parametrize("target", [(1, 2, 0), (3, 4, 0), (9, 10, 0), (0, 1, 0), (1, 1, -3), (0, 1, 2)])
+def test_scores_are_the_distance_in_ranks(target: tuple[int, int, int]) -> None:
+    for size in range(5):
+        for rows in itertools.combinations_with_replacement(range(5), size):
+            tally = np.bincount(np.array(rows, dtype=np.int64), minlength=5)[None, :]
+            expected = [obvious_score(list(rows), y, *target) for y in range(5)]
+            assert rank_scores(tally, *target)[0].tolist() == expected
+
+
+def test_the_best_score_is_that_of_the_quantile() -> None:
+    """The smallest x with #{<= x} >= p n is among the best; so is what lies between two middle rows."""
+    for size in range(1, 6):
+        for rows in itertools.combinations_with_replacement(range(5), size):
+            tally = np.bincount(np.array(rows), minlength=5)[None, :]
+            for a, b in ((1, 2), (3, 4), (1, 10), (0, 1), (1, 1)):
+                scores = rank_scores(tally, a, b, 0)[0]
+                place = max(1, -(-a * size // b))
+                assert scores[rows[place - 1]] == scores.min() == 0
+
+
+# --- broken twins -------------------------------------------------------------------------------
+
+
+def worst_ratio(score: Any, spread: int, n: int, *, replaced: bool) -> float:
+    """Return the largest log ratio of the law at epsilon 1 over neighbouring tables of n rows."""
+    law = ScoreLaw.calibrate(6, spread=spread, epsilon=1)
+    tables = list(itertools.combinations_with_replacement(range(6), n))
+    worst = 0.0
+    for table in tables:
+        p = law.pmf(score(table))
+        near = [table[:i] + table[i + 1 :] for i in range(n)]
+        if replaced:
+            near = [(*rest, y) for rest in near for y in range(6)]
+        for other in near:
+            q = law.pmf(score(other))
+            worst = max(worst, *(abs(float(np.log(float(x / y)))) for x, y in zip(p, q, strict=True)))
+    return worst
+
+
+def by_rank(a: int, b: int, shift: int) -> Any:
+    def score(rows: tuple[int, ...]) -> list[int]:
+        tally = np.bincount(np.array(rows, dtype=np.int64), minlength=6)[None, :]
+        return rank_scores(tally, a, b, shift)[0].tolist()
+
+    return score
+
+
+@pytest.mark.parametrize("target", [(1, 2, 0), (3, 4, 0), (1, 1, 0), (1, 1, -2)])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_the_whole_law_keeps_its_epsilon(target: tuple[int, int, int], replaced: bool) -> None:
+    spread = spreads(*target)[int(replaced)]
+    assert worst_ratio(by_rank(*target), spread, 4, replaced=replaced) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_twin_a_halved_spread_is_caught(replaced: bool) -> None:
+    """The largest move of one score is half the spread: the two sides of the target part."""
+    spread = spreads(1, 2, 0)[int(replaced)] // 2
+    assert worst_ratio(by_rank(1, 2, 0), spread, 5, replaced=replaced) > 1.01
+
+
+def test_twin_the_one_sided_spread_for_a_target_inside_is_caught() -> None:
+    assert worst_ratio(by_rank(1, 1, -2), spreads(1, 1, 0)[0], 4, replaced=False) > 1.01
+
+
+def test_twin_the_replacement_priced_as_an_addition_is_caught() -> None:
+    """p = 1/2: adding a row spreads by 2, replacing one by 4."""
+    assert spreads(1, 2, 0) == (2, 4)
+    assert worst_ratio(by_rank(1, 2, 0), 2, 4, replaced=True) > 1.01
+
+
+def test_twin_a_guessed_size_in_the_target_is_caught() -> None:
+    """The target n / 2 of the data's own n moves with it; half of a public guess does not, and the
+    scores on its two sides part by a whole row each: 4 instead of 2."""
+    guessed = by_rank(0, 2, 4)
+    assert worst_ratio(by_rank(1, 2, 0), 2, 4, replaced=False) <= 1 + 1e-12
+    assert worst_ratio(guessed, spreads(0, 2, 4)[0], 4, replaced=False) <= 1 + 1e-12
+    assert worst_ratio(guessed, 2, 4, replaced=False) > 1.01
+
+
+def test_twin_ties_beyond_the_end_put_the_mass_beyond_the_data() -> None:
+    """500 rows in the lowest tenth of the range: aiming at the last row lands far above it."""
+    tally = np.zeros((1, 1001), dtype=np.int64)
+    tally[0, :100] = 5
+    naive = ScoreLaw.calibrate(1001, spread=1, epsilon=1).pmf(rank_scores(tally, 1, 1, 0)[0])
+    inside = ScoreLaw.calibrate(1001, spread=2, epsilon=1).pmf(rank_scores(tally, 1, 1, -20)[0])
+    assert float(sum(naive[100:])) > 0.99
+    assert float(sum(inside[100:])) < 0.02
+
+
+def test_the_wall_refuses_scores_that_it_cannot_bound() -> None:
+    case = made("median", "from zero", "row", "add_remove")
+    (encoding,) = case.encodings
+    places = case.places(encoding)
+    for weights in (((3, 2, 0),), ((-1, 2, 0),), ((1, 0, 0),), ((1, 2),), (), ((1, 2, 0), (1, 2, 0))):
+        with pytest.raises(InternalError) as caught:
+            row_moves(case.task, replace(encoding, weights=weights), places)
+        assert caught.value.code == "DPR902"
+    for changes in ({"kind": "power"}, {"code": None}):
+        other = replace(case.task.primitives[places[0]], **changes)
+        with pytest.raises(InternalError):
+            row_moves(replace(case.task, primitives=(other,)), encoding, (0,))
+    with pytest.raises(InternalError):  # a tally belongs to scores by rank and to nothing else
+        row_moves(case.task, replace(encoding, form="linear", weights=((1,),)), places)

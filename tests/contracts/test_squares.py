@@ -1,0 +1,129 @@
+"""Squared L2 moves by brute force: what Gaussian noise on cells rests on.
+
+The neighbours are those of `test_sensitivities`: every contribution of one unit, raw values out of
+range and null among them, under both adjacencies and all units. Cells that add up over units move
+by what one unit adds; a scatter goes over whole tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dprelease.aggregates.encoding import Encoding
+from dprelease.recompute import recompute
+from dprelease.schema.unit import Adjacency
+from dprelease.sensitivity import Sensitivity, sensitivity, unit_bounds
+from tests.contracts.test_sensitivities import (
+    COLUMNS,
+    UNITS,
+    Case,
+    case,
+    contributions,
+    primitives,
+    scatter_moves,
+)
+
+NAMES = ("count", "count_persons", "sum", "mean", "proportion", "variance", "histogram")
+FAMILIES = ("scalar", "two_sums", "bernstein2", "bins")
+
+
+def square(made: Case, encoding: Encoding) -> int:
+    """Return the largest squared L2 move over all groups and cells together."""
+    if encoding.form == "scatter":
+        return max(int((found.sum(axis=1) ** 2).max()) for found in scatter_moves(made, encoding))
+    weights = np.array(encoding.weights, dtype=np.int64)
+    places = list(made.places(encoding))
+    cells = np.unique(contributions(made)[:, :, places] @ weights.T, axis=0)
+    if encoding.public_rows is not None:
+        rows = np.array([[primitives(made.task, v, 1)] for v in made.values], dtype=np.int64)
+        cells = np.unique(rows[:, :, places] @ weights.T, axis=0)
+    if made.adjacency is Adjacency.add_remove:
+        return int((cells**2).sum(axis=(1, 2)).max())
+    return max(int(((cells - one) ** 2).sum(axis=(1, 2)).max()) for one in cells)
+
+
+def settings(name: str) -> list[tuple[str, str, str, int, int | None]]:
+    out: list[tuple[str, str, str, int, int | None]] = []
+    for column in COLUMNS:
+        out += [(column, "row", "substitution", 1, n) for n in (1, 2, 3)]
+        for unit in UNITS:
+            groups = {"row": 3, "m=2 G=1": 3}.get(unit, 2)
+            out += [(column, unit, a, groups, None) for a in ("add_remove", "substitution")]
+    out += [("odd width across zero", u, "substitution", 1, None) for u in UNITS]
+    return out if name != "count_persons" else [s for s in out if s[4] is None]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_neighbour_moves_further_in_l2_than_stated(name: str) -> None:
+    tight = looked = 0
+    for setting in settings(name):
+        made = case(name, *setting)
+        for encoding in made.encodings:
+            if encoding.family not in FAMILIES:
+                continue
+            stated = made.claimed(encoding).square
+            moved = square(made, encoding)
+            assert stated is not None
+            assert moved <= stated, (setting, encoding.family)
+            assert stated <= made.claimed(encoding).total ** 2 * 2
+            looked, tight = looked + 1, tight + (moved == stated)
+    assert tight > looked / 2, (tight, looked)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_wall_finds_the_same_square(name: str) -> None:
+    for setting in settings(name):
+        made = case(name, *setting)
+        for encoding in made.encodings:
+            if encoding.family in FAMILIES and encoding.measures:
+                assert honest(made, encoding).square == made.claimed(encoding).square
+
+
+def honest(made: Case, encoding: Encoding) -> Sensitivity:
+    return recompute(
+        made.task,
+        encoding,
+        made.places(encoding),
+        None,
+        unit=made.query.schema.unit,
+        adjacency=made.adjacency,
+        groups=made.groups,
+        whole=True,
+    )
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("groups", [1, 2, 5, 8])
+def test_the_table_of_the_semantics(m: int, groups: int) -> None:
+    """Section 3.2: counts of a user, m sqrt(G) and m sqrt(min(K, 2 G)); histograms sqrt(2)."""
+    made = case("count", "from zero", "row", "add_remove", 3)
+    encoding = made.encodings[0]
+    bounds = replace(unit_bounds(made.query.schema.unit, None, 3), rows=m, groups=groups)
+    for k in (groups, groups + 1, 2 * groups, 20):
+        one = sensitivity(encoding, bounds, Adjacency.add_remove, k).square
+        two = sensitivity(encoding, bounds, Adjacency.substitution, k).square
+        assert (one, two) == (m * m * groups, m * m * min(k, 2 * groups))
+    bins = case("histogram", "from zero", "row", "substitution").encodings[0]
+    assert made.claimed(encoding).square == 1
+    row = unit_bounds(made.query.schema.unit, None, 1)
+    assert sensitivity(bins, row, Adjacency.substitution, 1).square == 2
+
+
+def test_twin_the_l1_move_of_one_group_forgets_the_other_groups() -> None:
+    made = case("count", "from zero", "m=2 G=2", "add_remove", 2)
+    stated = made.claimed(made.encodings[0])
+    assert square(made, made.encodings[0]) > stated.in_group**2
+
+
+def test_twin_cells_of_both_signs_get_no_root_of_two() -> None:
+    """Negative cells would move by the whole swap: the wall must not believe the family."""
+    made = case("mean", "from zero", "row", "substitution")
+    encoding = made.encodings[0]
+    signed = replace(encoding, weights=((-1, 2), (1, -2)))
+    assert square(made, signed) > 2 * honest(made, encoding).in_group ** 2 / 4
+    assert honest(made, signed).square >= square(made, signed)
+    believed = sensitivity(signed, unit_bounds(made.query.schema.unit, None, 1), made.adjacency, 1)
+    assert believed.square is not None

@@ -1,0 +1,237 @@
+"""A choice by rank from rows to value: exact privacy of the whole path, the wall's guards, fit."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from dprelease import execute
+from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.exact import exact_cells
+from dprelease.engines.reference import ReferenceEngine
+from dprelease.engines.source import as_source
+from dprelease.entropy import ReplayBits
+from dprelease.errors import ConfigError, InternalError
+from dprelease.planning.choice_draw import ChoiceDraw, choice_from_json
+from dprelease.planning.draws import draw_from_json
+from dprelease.planning.model import ReleasePlan
+from dprelease.sensitivity import Sensitivity
+from tests.planning.requests import USER, declared, planned
+
+Json = dict[str, Any]
+
+GAPPED = {"kind": "number", "range": [0, 5], "forbidden": [[1, 3]], "step": 1}
+ROWS = [None, -7.0, 1.0, 2.0, 3.0, 9.0]
+FEW = {"max": 50, "expected": 3}
+"""So few that the planner's aim lies within the tables that are enumerated."""
+FUNCTIONS = ("median(x)", "quantile(x, 0.75)", "min(x)", "max(x)")
+
+
+def choice(plan: ReleasePlan, place: int = 0) -> ChoiceDraw:
+    law = draw_from_json(plan.blocks[place].law)
+    assert isinstance(law, ChoiceDraw)
+    return law
+
+
+def scores(plan: ReleasePlan, rows: list[tuple[float | None, str, str]]) -> list[list[int]]:
+    """Return the scores of the candidates per group, from rows (x, group, unit), by the engine."""
+    types = pa.schema([("x", pa.float64()), ("g", pa.string()), ("who", pa.string())])
+    table = pa.table([pa.array(c, t.type) for c, t in zip(zip(*rows, strict=True), types, strict=True)]
+                     if rows else [pa.array([], t.type) for t in types], schema=types)  # fmt: skip
+    answer = ReferenceEngine().compute(as_source(table), plan.query, b"salt").reveal_to_mechanism()
+    block = plan.blocks[0]
+    encoding = Encoding.from_json(dict(block.encoding))
+    exact = exact_cells(encoding, block.encoding["primitives"], answer, len(plan.keys))
+    allowed = choice(plan).allowed
+    return np.asarray(exact)[:, allowed.points() - allowed.lower].tolist()
+
+
+@pytest.mark.parametrize("text", FUNCTIONS)
+@pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
+def test_the_whole_path_keeps_epsilon_by_enumeration(text: str, adjacency: str) -> None:
+    """Every table of up to four rows, every neighbour, every candidate: exact pmfs."""
+    plan = planned([text], x=GAPPED, adjacency=adjacency, epsilon="0.8", rows=FEW)
+    law, bound = choice(plan).law, math.exp(0.8) * (1 + 1e-12)
+    pmf = {}
+    for size in range(5):
+        for rows in itertools.combinations_with_replacement(range(len(ROWS)), size):
+            pmf[rows] = law.pmf(scores(plan, [(ROWS[i], "a", "u") for i in rows])[0])
+    worst = 0.0
+    for rows, p in pmf.items():
+        for i in range(len(rows)):
+            rest = rows[:i] + rows[i + 1 :]
+            near = [rest]
+            if adjacency == "substitution":
+                near = [tuple(sorted((*rest, j))) for j in range(len(ROWS))]
+            for other in near:
+                for a, b in zip(p, pmf[other], strict=True):
+                    worst = max(worst, float(a / b), float(b / a))
+    assert worst <= bound
+    assert worst > math.exp(0.4)  # the bound is not idle
+
+
+@pytest.mark.parametrize("text", ["median(x)", "max(x)"])
+def test_a_user_over_two_groups_keeps_epsilon(text: str) -> None:
+    """All that one user may do in two of three groups, on top of others' rows, against nothing."""
+    plan = planned(
+        [text], x={"kind": "number", "range": [0, 4], "step": 1}, by=["g"], epsilon=1,
+        unit={"user": "who", "max_groups": 2, "max_rows_per_group": 2}, rows=FEW,
+    )  # fmt: skip
+    law = choice(plan).law
+    others = [(1.0, g, f"u{i}") for i, g in enumerate("aaabbbccc")]
+    others += [(3.0, g, f"v{i}") for i, g in enumerate("aaab")]
+    before = [law.pmf(row) for row in scores(plan, others)]
+    worst = 0.0
+    for values in itertools.product((0.0, 2.0, 4.0), repeat=4):
+        own = [(v, g, "me") for v, g in zip(values, "aabb", strict=True)]
+        own += [(4.0, "c", "me"), (0.0, "a", "me")]  # too many groups, too many rows
+        after = [law.pmf(row) for row in scores(plan, others + own)]
+        ratios = [
+            max(max(float(x / y), float(y / x)) for x, y in zip(p, q, strict=True))
+            for p, q in zip(before, after, strict=True)
+        ]
+        worst = max(worst, math.prod(ratios))
+    assert 1.5 < worst <= math.e * (1 + 1e-12)
+
+
+def test_one_group_alone_cannot_carry_the_claim_of_two() -> None:
+    plan = planned(["median(x)"], by=["g"], unit=USER)
+    law = choice(plan)
+    assert law.law.spread == 2 * 3 * 2  # spread 2 per row, 3 rows, 2 groups
+    with pytest.raises(InternalError) as caught:
+        law.certify(Sensitivity(in_group=12, total=24, touched=2, moves=2))
+    assert caught.value.code == "DPR901"
+
+
+# --- reading back -------------------------------------------------------------------------------
+
+
+def test_values_are_candidates_and_there_is_no_interval() -> None:
+    law = choice(planned(["max(x)"], x=GAPPED))
+    raw = np.array([[0], [1], [2], [4], [99], [-5]], dtype=object)
+    assert law.cells(raw)[:, 0].tolist() == [0, 1, 3, 5, 5, 0]
+    assert all(np.isnan(end).all() for end in law.box(raw, 0.95))
+    assert not law.empty(raw).any()
+    assert law.noise_scale is None
+
+
+def test_no_candidate_lies_in_a_gap_however_often_it_is_drawn() -> None:
+    plan = planned(["median(x)"], x=GAPPED, epsilon="0.1")
+    law = choice(plan)
+    exact = np.zeros((500, 6), dtype=np.int64)
+    exact[:, 2] = -50  # the best score of all, at a code inside the gap
+    raw = law.draw(exact, ReplayBits("gap"))
+    assert set(law.cells(raw)[:, 0].tolist()) == {0, 1, 3, 4, 5}
+
+
+@pytest.mark.statistical
+def test_draws_fit_the_pmf_with_a_control_on_both_sides() -> None:
+    plan = planned(["median(x)"], x={"kind": "number", "range": [0, 9], "step": 1})
+    law = choice(plan)
+    row = scores(plan, [(float(v), "a", "u") for v in (2, 2, 3, 5, 5, 5, 8, 9)])[0]
+    drawn = law.draw(np.array([row] * 20_000), ReplayBits("choice"))[:, 0].astype(int)
+    seen = np.bincount(drawn, minlength=10)
+
+    def fits(other: ChoiceDraw) -> float:
+        expected = np.array([float(x) for x in other.law.pmf(row)]) * seen.sum()
+        return float(stats.chisquare(seen, expected).pvalue)
+
+    assert fits(law) > 1e-6
+    for factor in ("0.9", "1.1"):
+        p = round(2**60 * math.exp(-law.law.rate * float(factor)))
+        assert fits(replace(law, law=replace(law.law, p=p))) < 1e-6
+
+
+@pytest.mark.parametrize("target", [(1, 2, 0), (3, 4, 0), (1, 1, -4)])
+def test_the_rank_error_holds_for_all_small_tables(target: tuple[int, int, int]) -> None:
+    from dprelease.aggregates.ranks import rank_scores, spreads
+    from dprelease.mechanisms.exponential_scores import ScoreLaw
+    from dprelease.schema.domain import GridSet
+
+    law = ScoreLaw.calibrate(6, spread=spreads(*target)[0], epsilon=4)
+    draw = ChoiceDraw(law, GridSet(((0, 5),)), Fraction(1))
+    reach = law.reach(0.95)
+    assert draw.rank_error(target[1], 0.95) == -(-reach // target[1])
+    worst = 0.0
+    for counts in itertools.product((0, 1, 3, 9), repeat=6):
+        row = rank_scores(np.array([counts]), *target)[0]
+        beyond = row > row.min() + reach
+        worst = max(worst, float(sum(itertools.compress(law.pmf(row), beyond))))
+    assert worst <= 0.05
+    assert law.reach(0.5) < reach < law.reach(0.999)
+
+
+# --- the wall -----------------------------------------------------------------------------------
+
+
+def other_candidates(plan: Json) -> None:
+    plan["blocks"][0]["law"]["allowed"] = [["0", "4"]]
+
+
+def fewer_codes(plan: Json) -> None:
+    plan["query"]["codes"][0]["runs"] = [["0", "5"]]
+
+
+def smaller_spread(plan: Json) -> None:
+    law = plan["blocks"][0]["law"]["law"]
+    law["spread"] = str(int(law["spread"]) // 2) if isinstance(law["spread"], str) else law["spread"] // 2
+
+
+def steeper(plan: Json) -> None:
+    law = plan["blocks"][0]["law"]["law"]
+    law["p"] = type(law["p"])(int(int(law["p"]) * 0.9))
+
+
+def another_share(plan: Json) -> None:
+    plan["blocks"][0]["encoding"]["weights"] = [["9", "10", "0"]]
+
+
+def scores_as_cells(plan: Json) -> None:
+    plan["blocks"][0]["encoding"]["form"] = "linear"
+
+
+def a_law_for_numbers(plan: Json) -> None:
+    plan["blocks"][0]["law"] = planned(["count"]).to_json()["blocks"][0]["law"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [other_candidates, fewer_codes, smaller_spread, steeper, another_share, scores_as_cells,
+     a_law_for_numbers],
+)  # fmt: skip
+def test_a_tampered_choice_is_refused(change: Callable[[Json], None]) -> None:
+    plan = json.loads(json.dumps(planned(["median(x)"], x=GAPPED).to_json()))
+    execute.check(ReleasePlan.from_json(plan))
+    value = copy.deepcopy(plan)
+    change(value)
+    with pytest.raises(InternalError) as caught:
+        execute.check(ReleasePlan.from_json(value))
+    assert caught.value.code in ("DPR901", "DPR902")
+
+
+def test_json_round_trip_and_malformed_choices() -> None:
+    law = choice(planned(["median(x)"], x=GAPPED))
+    stored = json.loads(json.dumps(law.to_json()))
+    assert choice_from_json(stored) == draw_from_json(stored) == law
+    number = planned(["count"]).to_json()["blocks"][0]["law"]["law"]
+    for wrong in ({**stored["law"], "p": 0}, number):
+        with pytest.raises(ConfigError) as caught:
+            choice_from_json({**stored, "law": wrong})
+        assert caught.value.code == "DPR180"
+
+
+def test_a_declared_but_empty_table_is_drawn_all_the_same() -> None:
+    assert declared(["median(x)"]).release is not None
+    plan = planned(["median(x)"], x=GAPPED)
+    assert scores(plan, []) == [[0] * 5]

@@ -1,0 +1,122 @@
+"""Where min and max aim: the public simulation, and what it says about skewed and even data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dprelease.aggregates.ranks import rank_scores
+from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.planning.choice_draw import ChoiceDraw
+from dprelease.planning.choice_price import choice_error, rows_inside
+from dprelease.planning.draws import draw_from_json
+from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from tests.planning.requests import USER, planned
+
+X = {"kind": "number", "range": [0, 1000], "step": 1}
+
+
+def aims(plan: ReleasePlan) -> list[str]:
+    return [o.note for s in plan.statistics for o in s.chosen]
+
+
+def spread_out(text: str, **options: object) -> PlannedStatistic:
+    plan = planned([text], x=X, rows={"max": 10_000, "expected": 1000}, **options)
+    return plan.statistics[0]
+
+
+def test_more_rows_or_less_noise_bring_the_aim_nearer_and_below_the_naive_price() -> None:
+    near = [rows_inside(rate, 1001, 1000, (1, 1), "absolute") for rate in (0.05, 0.15, 0.5, 1.5)]
+    assert near == sorted(near)
+    assert near[0] < -40 < near[-1] < 0
+    for rate in (0.15, 0.5):
+        aimed = choice_error(rate, 1001, 1000, (1, 1, rows_inside(rate, 1001, 1000, (1, 1), "absolute")), "absolute")
+        assert aimed < 0.75 * choice_error(2 * rate, 1001, 1000, (1, 1, 0), "absolute")
+
+
+def test_min_and_max_mirror_each_other() -> None:
+    for loss in ("absolute", "squared"):
+        for rate in (0.1, 1.0):
+            low = rows_inside(rate, 401, 500, (0, 1), loss)
+            high = rows_inside(rate, 401, 500, (1, 1), loss)
+            assert low == -high
+            assert choice_error(rate, 401, 500, (0, 1, low), loss) == pytest.approx(
+                choice_error(rate, 401, 500, (1, 1, high), loss)
+            )
+
+
+def test_a_price_falls_with_epsilon_and_is_never_zero() -> None:
+    for target in ((1, 2, 0), (1, 1, 0), (9, 10, 0)):
+        found = [choice_error(rate, 2, 100, target, "absolute") for rate in (0.01, 0.1, 1.0, 10.0)]
+        assert found == sorted(found, reverse=True)
+        assert found[-1] > 0
+        assert choice_error(0.1, 500, 100, target, "squared") <= choice_error(0.1, 500, 100, target, "absolute")
+
+
+def test_the_plan_offers_both_aims_and_names_the_rows() -> None:
+    high = spread_out("max(x)")
+    assert high.chosen[0].note == "the value with 20 rows above it"
+    assert high.chosen[1].note == "the last row's value or any value beyond"
+    assert high.error_text == "20 ±19 rows from the end (95 %)"
+    low = spread_out("min(x)", epsilon="0.05")
+    assert low.chosen[0].note == "the first row's value or any value beyond"
+    assert low.error_text.startswith("0 to ")
+    assert low.error_text.endswith("(95 %), or beyond the data")
+
+
+def test_a_quantile_states_its_error_in_rows_and_no_error_in_values() -> None:
+    middle = spread_out("median(x)")
+    assert middle.error_text == "±10 rows in rank (95 %)"
+    assert middle.expected_error is None
+    assert middle.sensitivity == "1 row in rank"
+    assert middle.chosen[0].expected_error is None
+    assert any("no interval" in note for note in middle.notes)
+    assert any("without rows" in note for note in middle.notes)
+    assert spread_out("quantile(x, 0.9)").sensitivity == "1.8 rows in rank"
+    assert spread_out("median(x)", unit=USER, by=["g"]).sensitivity == "6 rows in rank"
+
+
+def test_spikes_forbidden_and_the_exponential_pinned_are_both_met() -> None:
+    for options in ({"spikes": "forbid"}, {"mechanism": "exponential"}):
+        plan = planned([{"statistic": "median(x)", **options}], x=X)
+        assert plan.blocks[0].mechanism == "exponential"
+
+
+def test_quantiles_of_one_column_are_charged_one_by_one() -> None:
+    plan = planned(["quantile(x, 0.25)", "median(x)", "quantile(x, 0.75)", "max(x)"], x=X, epsilon=2)
+    assert len(plan.blocks) == 4
+    assert sum(b.epsilon for b in plan.blocks) == 2
+
+
+# --- measured on data ---------------------------------------------------------------------------
+
+
+def data(shape: str, n: int = 1000) -> np.ndarray:
+    u = (np.arange(n) + 0.5) / n
+    if shape == "even":
+        return np.floor(u * 1001)
+    if shape == "half":
+        return np.floor(u * 500)
+    return np.minimum(np.floor(-np.log1p(-u) * 40), 1000)  # skewed, its largest near 300
+
+
+def expected_error(law: ScoreLaw, values: np.ndarray, shift: int) -> float:
+    tally = np.bincount(values.astype(int), minlength=1001)[None, :]
+    p = np.array([float(x) for x in law.pmf(rank_scores(tally, 1, 1, shift)[0])])
+    return float((p * np.abs(np.arange(1001) - values.max())).sum())
+
+
+def test_aiming_inside_beats_the_naive_maximum_unless_the_data_fill_the_range() -> None:
+    planned_draw = draw_from_json(planned(["max(x)"], x=X, rows={"max": 10_000, "expected": 1000}).blocks[0].law)
+    assert isinstance(planned_draw, ChoiceDraw)
+    naive = ScoreLaw.calibrate(1001, spread=1, epsilon=1)
+    found = {
+        shape: (
+            expected_error(planned_draw.law, data(shape), -20),
+            expected_error(naive, data(shape), 0),
+        )
+        for shape in ("even", "half", "skewed")
+    }
+    assert found["half"][0] < 0.15 * found["half"][1]
+    assert found["skewed"][0] < 0.65 * found["skewed"][1]
+    assert found["even"][1] < found["even"][0] < 30  # the price of not knowing: 2 % of the range

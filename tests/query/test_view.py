@@ -1,0 +1,253 @@
+"""Views: what is proved row by row, what is refused, and what an opt-in is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dprelease.errors import ConfigError, DpreleaseError, PlanError
+from dprelease.planning.make import make_plan
+from dprelease.planning.model import ReleasePlan
+from dprelease.query.merge import merge_release
+from dprelease.query.spec import resolve
+from dprelease.query.view import UNPROVEN, View, parse_view
+from dprelease.recompute import recompute
+from dprelease.schema.load import schema_from_dict
+
+PRIVATE, PUBLIC = ("visits", "other visits"), ("postcodes", "areas")
+SQL = """SELECT v.pid AS patient_id, p.region, v.age, -- years
+  if(v.age > 65 and a.name = 'x', 1, 0) AS old
+FROM visits v
+LEFT JOIN postcodes AS p ON p.code = v.postcode AND v.year = p.year
+JOIN areas a ON a.id = p.area
+WHERE v.age >= 18 AND coalesce(p.region, '~') <> 'n'"""
+
+
+def view(sql: str, *allow: str) -> View:
+    return parse_view(sql, private=PRIVATE, public=PUBLIC, allow=allow, origin="p.yaml:4")
+
+
+def test_a_view_row_by_row() -> None:
+    found = view(SQL)
+    assert (found.proven, found.keeps_rows) == (True, False)
+    assert found.private == ("visits", "v")
+    assert found.tables == ("visits", "postcodes", "areas")
+    first, second = found.joins
+    assert (first.alias, first.kind) == ("p", "left")
+    assert first.keys == (("code", ("v", "postcode")), ("year", ("v", "year")))
+    assert (second.alias, second.kind, second.keys) == ("a", "inner", (("id", ("p", "area")),))
+    assert [(c.name, c.place) for c in found.columns] == [
+        ("patient_id", ("v", "pid")),
+        ("region", ("p", "region")),
+        ("age", ("v", "age")),
+        ("old", None),
+    ]
+    assert found.columns[3].text == """if ( "v.age" > 65 and "a.name" = 'x' , 1 , 0 )"""
+    assert found.where == """"v.age" >= 18 AND coalesce ( "p.region" , '~' ) <> 'n'"""
+    assert "years" not in found.sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "keeps"),
+    [
+        ("SELECT pid, age a, age + 1 AS next FROM visits", True),
+        ('SELECT "other visits".pid FROM "other visits"', True),
+        ("SELECT v.pid FROM visits v LEFT JOIN postcodes p ON p.code = v.code", True),
+        ("SELECT v.pid FROM visits v INNER JOIN postcodes p ON p.code = v.code", False),
+        ("SELECT v.pid FROM visits v JOIN postcodes p ON v.code == p.code", False),
+        ("SELECT pid FROM visits WHERE age > 3", False),
+    ],
+)
+def test_only_filters_and_inner_joins_take_rows_away(sql: str, keeps: bool) -> None:
+    assert view(sql).keeps_rows is keeps
+
+
+WIDER = {
+    "SELECT max(age) AS age FROM visits GROUP BY pid": "DPR260",
+    "SELECT DISTINCT pid FROM visits": "DPR260",
+    "SELECT pid FROM visits LIMIT 3": "DPR260",
+    "SELECT pid FROM visits ORDER BY age": "DPR260",
+    "SELECT pid FROM visits UNION ALL SELECT pid FROM visits": "DPR260",
+    "SELECT pid, row_number() OVER (PARTITION BY pid ORDER BY age) AS n FROM visits": "DPR260",
+    "SELECT pid FROM (SELECT pid FROM visits) v": "DPR260",
+    "SELECT pid FROM visits WHERE age > (SELECT avg(age) FROM visits)": "DPR260",
+    "WITH a AS (SELECT pid FROM visits) SELECT pid FROM a": "DPR260",
+    'SELECT v.pid FROM visits v JOIN "other visits" o ON o.pid = v.pid': "DPR262",
+    "SELECT v.pid FROM visits v, postcodes p": "DPR262",
+    "SELECT v.pid FROM visits v CROSS JOIN postcodes p": "DPR262",
+    "SELECT v.pid FROM visits v RIGHT JOIN postcodes p ON p.code = v.code": "DPR262",
+    "SELECT v.pid FROM visits v JOIN postcodes p ON p.code > v.code": "DPR262",
+    "SELECT v.pid FROM visits v JOIN postcodes p ON p.code = v.code OR p.code = v.area": "DPR262",
+    "SELECT v.pid FROM visits v JOIN postcodes p ON p.code = 3": "DPR262",
+    "SELECT v.pid FROM visits v JOIN postcodes p ON p.code = p.area": "DPR262",
+    "SELECT * FROM visits": "DPR263",
+    "SELECT age + 1 FROM visits": "DPR263",
+    "SELECT v.age FROM visits v JOIN postcodes p ON p.code = v.code JOIN areas a ON v.x = a.id "
+    "AND a.id IN (1)": "DPR262",
+}
+
+
+@pytest.mark.parametrize("sql", WIDER)
+def test_wider_views_are_refused_unless_accepted_unproven(sql: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        view(sql)
+    assert caught.value.code == WIDER[sql]
+    assert "line 1, column" in (caught.value.where or "")
+    with pytest.raises(PlanError):
+        view(sql, "another-shortcut")
+    accepted = view(sql, UNPROVEN)
+    assert (accepted.proven, accepted.keeps_rows) == (False, False)
+    again = view(accepted.sql, UNPROVEN)
+    assert again.sql == accepted.sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT pid FROM postcodes", "DPR261"),
+        ("SELECT pid FROM elsewhere", "DPR261"),
+        ("SELECT pid FROM s.visits", "DPR261"),
+        ("SELECT pid FROM read_csv('/etc/passwd')", "DPR261"),
+        ("SELECT pid FROM '/etc/passwd'", "DPR261"),
+        ("SELECT v.pid FROM visits v JOIN elsewhere e ON e.a = v.a", "DPR261"),
+        ("SELECT v.pid FROM visits v JOIN postcodes v ON v.a = v.a", "DPR261"),
+        ("SELECT pid, age AS PID FROM visits", "DPR263"),
+        ("DELETE FROM visits", "DPR260"),
+        ("SELECT 'a FROM visits", "DPR120"),
+        ("", "DPR260"),
+    ],
+)
+def test_faults(sql: str, code: str) -> None:
+    with pytest.raises((PlanError, ConfigError)) as caught:
+        view(sql)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT random() AS x FROM visits", "DPR264"),
+        ("SELECT now() AS x FROM visits", "DPR264"),
+        ("SELECT getenv('HOME') AS x FROM visits", "DPR264"),
+        ("SELECT content FROM read_text('/etc/passwd')", "DPR261"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "DPR261"),
+        ("SELECT pid FROM visits, read_csv('/etc/passwd')", "DPR261"),
+        ("SELECT (SELECT content FROM read_text('/etc/passwd')) AS x FROM visits", "DPR261"),
+        ("SELECT * FROM '/etc/passwd'", "DPR261"),
+        ("SELECT * FROM information_schema.tables", "DPR261"),
+        ("SELECT * FROM elsewhere", "DPR261"),
+        ("SELECT pid FROM visits; DROP TABLE visits", "DPR260"),
+        ("COPY visits TO '/tmp/x'", "DPR260"),
+        ("ATTACH '/tmp/x'", "DPR260"),
+        ("SELECT pid FROM visits WHERE", "DPR120"),
+        ("SELECT $1 FROM visits", "DPR264"),
+        ("SELECT error('x') FROM visits", "DPR264"),
+    ],
+)
+def test_an_accepted_view_still_reads_declared_tables_only(sql: str, code: str) -> None:
+    with pytest.raises((PlanError, ConfigError)) as caught:
+        view(sql, UNPROVEN)
+    assert caught.value.code == code
+
+
+def test_casts_of_an_accepted_view_cannot_fail() -> None:
+    sql = view("SELECT max(CAST(age AS INT)) AS x FROM visits GROUP BY pid::DATE", UNPROVEN).sql
+    assert sql.count("TRY_CAST") == 2
+    assert " CAST" not in sql
+
+
+# --- plans
+
+
+def declared(**changes: Any) -> Any:
+    base = {
+        "dprelease": "schema/1",
+        "name": "t",
+        "unit": "row",
+        "adjacency": "substitution",
+        "rows": {"exact": 900},
+        "columns": {
+            "pid": {"kind": "identifier"},
+            "age": {"kind": "integer", "range": [0, 120], "nulls": {"default": 0}},
+        },
+        "release": {"epsilon": 1, "statistics": ["mean(age)"]},
+    }
+    return schema_from_dict({**base, **changes})
+
+
+def plan(sql: str | None, *allow: str, **changes: Any) -> ReleasePlan:
+    schema = declared(**changes)
+    seen = None if sql is None else view(sql, *allow)
+    return make_plan(resolve(schema, merge_release(schema), view=seen))
+
+
+def test_under_substitution_a_view_that_takes_rows_away_makes_their_number_private() -> None:
+    whole = plan(None).blocks[0].encoding
+    kept = plan("SELECT pid, age FROM visits").blocks[0].encoding
+    fewer = plan("SELECT pid, age FROM visits WHERE age > 3").blocks[0].encoding
+    wider = plan("SELECT pid, max(age) AS age FROM visits GROUP BY pid", UNPROVEN).blocks[0].encoding
+    assert [e["public_rows"] for e in (whole, kept, fewer, wider)] == [900, 900, None, None]
+
+
+def test_the_wall_does_not_believe_a_public_number_behind_a_filter() -> None:
+    from dataclasses import replace
+
+    from dprelease.aggregates.encoding import Encoding
+
+    honest = plan("SELECT pid, age FROM visits")
+    block = honest.blocks[0]
+
+    def check(keeps: bool) -> None:
+        assert honest.query.view is not None
+        query = replace(honest.query, view=replace(honest.query.view, keeps_rows=keeps))
+        recompute(
+            query,
+            Encoding.from_json(dict(block.encoding)),
+            tuple(block.encoding["primitives"]),
+            block.encoding["max_rows"],
+            unit=honest.unit,
+            adjacency=honest.adjacency,
+            groups=1,
+            whole=True,
+        )
+
+    check(keeps=True)
+    with pytest.raises(DpreleaseError) as caught:
+        check(keeps=False)
+    assert caught.value.code == "DPR902"
+
+
+def test_plan_and_hash_carry_the_view_and_its_word_for_unproven() -> None:
+    plain = plan("SELECT pid, age FROM visits")
+    assert plain.hash != plan(None).hash
+    assert plain.to_json()["query"]["view"] == {
+        "sql": "SELECT pid, age FROM visits",
+        "proven": True,
+        "keeps_rows": True,
+    }
+    assert "at most one per row" in " ".join(plain.notes)
+    assert "observed" not in " ".join(plain.notes)
+    wide = plan("SELECT pid, max(age) AS age FROM visits GROUP BY pid", UNPROVEN)
+    assert any(n.startswith(f"observed, not proved ({UNPROVEN})") for n in wide.notes)
+    for each in (plain, wide):
+        back = ReleasePlan.from_json(each.to_json())
+        assert back.query.view is not None
+        assert back.query.view.keeps_rows == (each is plain)
+
+
+def test_a_unit_is_passed_on_as_the_private_table_stores_it() -> None:
+    user = {
+        "unit": {"user": "pid", "max_groups": 1, "max_rows_per_group": 1},
+        "adjacency": "add_remove",
+        "rows": {"max": 10},
+    }
+    plan("SELECT id AS pid, age FROM visits", **user)
+    for sql in (
+        "SELECT age, id % 10 AS pid FROM visits",
+        "SELECT age FROM visits",
+        "SELECT v.age, p.code AS pid FROM visits v JOIN postcodes p ON p.code = v.code",
+    ):
+        with pytest.raises(PlanError) as caught:
+            plan(sql, **user)
+        assert caught.value.code == "DPR263"

@@ -1,0 +1,111 @@
+"""The index files: functions of the folders, replaced whole, never in the way of a release."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+
+import pytest
+
+from dprelease.errors import VerificationError
+from dprelease.publish import publish_files, read_folder
+from dprelease.series import write
+from dprelease.series.write import refresh, refresh_after_publication
+from tests.end_to_end.projects import tree
+from tests.series.made import publish, year
+
+FILES = ("feed.xml", "index.html", "index.json")
+
+
+def test_the_same_folders_give_the_same_bytes_wherever_they_are(tmp_path):
+    one = year(tmp_path / "one", 3)
+    refresh(one)
+    two = tmp_path / "elsewhere" / "weekly"
+    two.parent.mkdir()
+    shutil.copytree(one, two, symlinks=True)
+    for name in FILES:
+        (two / name).unlink()
+    assert sorted(refresh(two)) == list(FILES)
+    assert tree(one) == tree(two)
+
+
+def test_a_second_refresh_writes_nothing(tmp_path):
+    folder = year(tmp_path, 2)
+    assert sorted(refresh(folder)) == list(FILES)
+    before = {n: (folder / n).stat().st_ino for n in FILES}
+    assert refresh(folder) == ()
+    assert before == {n: (folder / n).stat().st_ino for n in FILES}
+
+
+def test_order_of_publication_does_not_matter(tmp_path):
+    for i in (2, 0, 1):
+        publish(tmp_path / "a", f"p{i}", i)
+        refresh(tmp_path / "a" / "weekly")
+    for i in range(3):
+        publish(tmp_path / "b", f"p{i}", i)
+    refresh(tmp_path / "b" / "weekly")
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+
+
+def test_periods_are_not_touched(tmp_path):
+    folder = year(tmp_path, 3)
+    before = {n: b for n, b in tree(folder).items() if "/" in n}
+    refresh(folder)
+    assert {n: b for n, b in tree(folder).items() if "/" in n} == before
+    assert os.readlink(folder / "latest") == "2026-W03"
+
+
+@pytest.mark.parametrize("made", ["nothing", "a file", "a link"])
+def test_only_a_real_folder(tmp_path, made):
+    place = tmp_path / "weekly"
+    if made == "a file":
+        place.write_text("x")
+    elif made == "a link":
+        year(tmp_path / "real", 1)
+        place.symlink_to(tmp_path / "real" / "weekly")
+    with pytest.raises(VerificationError) as refused:
+        refresh(place)
+    assert refused.value.code == "DPR810"
+
+
+def test_a_link_in_place_of_a_page_is_replaced_never_followed(tmp_path):
+    folder = year(tmp_path, 1)
+    outside = tmp_path / "outside"
+    outside.write_text("kept")
+    (folder / "index.html").symlink_to(outside)
+    refresh(folder)
+    assert outside.read_text() == "kept"
+    assert not (folder / "index.html").is_symlink()
+
+
+def test_a_failure_after_publication_is_told_and_not_raised(tmp_path, monkeypatch):
+    folder = year(tmp_path, 1)
+    assert refresh_after_publication(folder) is None
+
+    def fail(_):
+        raise RuntimeError("CANARY")
+
+    monkeypatch.setattr(write.page, "write", fail)
+    problem = refresh_after_publication(folder)
+    assert "RuntimeError" in problem
+    assert "CANARY" not in problem
+    (folder / "status.json").write_text("{}")
+    assert "DPR830" in refresh_after_publication(folder)
+
+
+def test_publishers_and_refreshers_at_once_leave_the_newest_page(tmp_path):
+    folder = year(tmp_path, 1)
+    files = [read_folder(publish(tmp_path / "source", f"q{i}", i)) for i in range(6)]
+
+    def one(i):
+        publish_files(tmp_path, "weekly", f"q{i}", files[i])
+        refresh(folder)
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert refresh(folder) == ()  # whoever came last had seen all
+    assert all(f'href="q{i}/"' in (folder / "index.html").read_text() for i in range(6))
