@@ -217,6 +217,17 @@ def test_faulty_references(project: Path, reference: str) -> None:
     assert caught.value.code in ("DPR142", "DPR116")
 
 
+def test_a_select_stands_for_the_block(project: Path) -> None:
+    sql = '{sql: "SELECT region, COUNT(*) FROM clinic WHERE age > 3 GROUP BY region", epsilon: 0.5}'
+    release = read(project, WEEKLY.replace("{epsilon: 0.5}", sql)).release
+    assert (release.by, release.where) == (("region",), "age > 3")
+    assert [s.text for s in release.statistics] == ["count"]
+    with pytest.raises(DpreleaseError) as caught:
+        read(project, WEEKLY.replace("{epsilon: 0.5}", sql.replace("COUNT(*)", "VARIANCE(age)")))
+    assert caught.value.code == "DPR253"
+    assert (caught.value.where or "").endswith("weekly.yaml:7, line 1, column 16")
+
+
 VIEW = """{view: "SELECT v.patient_id, p.region, v.age FROM visits v LEFT JOIN postcodes p ON p.code = v.code",
   tables: {visits: {parquet: ../data/visits/*.parquet}, unused: {csv: ../data/u.csv}},
   public_tables: {postcodes: {csv: ../data/postcodes.csv}}}"""
