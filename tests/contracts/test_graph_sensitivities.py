@@ -8,6 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dprelease import registry
+from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.certified_eigen import backward_error
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.graph import connectivity, degree, graph_box, laplacian
@@ -15,7 +17,7 @@ from dprelease.aggregates.graph_cells import graph_cells
 from dprelease.aggregates.graph_moves import connectivity_move, graph_moves
 from dprelease.numeric import floor_half_up
 from dprelease.query.bounded import Label
-from dprelease.query.graph import Graph
+from dprelease.query.graph import FUNCTIONS, Graph
 from dprelease.schema.table import StatisticSpec
 
 SIZES = (2, 3, 4, 5)
@@ -166,3 +168,8 @@ def test_moves_for_more_nodes_than_a_proof_reaches_are_refused() -> None:
     with pytest.raises(ValueError, match="form"):
         graph_moves("connectivity", ((6000, 10),), 6000, 1)
     assert graph_moves("sparse_connectivity", ((6000, 10),), 6000, 1)[0] >= 20
+
+
+def test_every_registered_statistic_of_a_graph_is_enumerated_here() -> None:
+    assert set(FUNCTIONS) <= set(registry.names("aggregates"))
+    assert [aggregate_named(name) for name in FUNCTIONS] == [connectivity, degree, laplacian]
