@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import traceback
 from typing import ClassVar
+from unicodedata import category
 
 __all__ = [
     "ArgumentError",
@@ -63,10 +64,10 @@ class DpreleaseError(Exception):
         fix: str | None = None,
         code: str | None = None,
     ) -> None:
-        self.what = what
-        self.where = where
-        self.why = why
-        self.fix = fix
+        self.what = _printable(what)
+        self.where = where and _printable(where)
+        self.why = why and _printable(why, lines=True)
+        self.fix = fix and _printable(fix, lines=True)
         self.code = code or self.default_code
         super().__init__(str(self))
 
@@ -88,6 +89,20 @@ class DpreleaseError(Exception):
             "code": self.code,
             "spent": self.spent,
         }
+
+
+def _printable(text: str, *, lines: bool = False) -> str:
+    """Return `text` with characters that a terminal obeys, or that hide others, spelled out.
+
+    Messages repeat names from files and arguments, and a name must not be able to clear the
+    screen, forge a line of the message, or fail to be encoded.
+    """
+    return "".join(
+        c if category(c) not in _OBEYED or (lines and c == "\n") else ascii(c)[1:-1] for c in text
+    )
+
+
+_OBEYED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # controls, direction marks, lone surrogates
 
 
 def _rebuild(

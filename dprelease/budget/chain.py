@@ -7,6 +7,7 @@ neither do two histories of one ledger: after a restored backup the same debit, 
 would otherwise give the head that an earlier manifest cites. The later kinds:
 
     dataset   name, adjacency, unit, sha256 of the salt      budget   dataset, increase
+    cap       dataset, epsilon that one period may cost
     debit     the whole entry and its cost in integers        payload  entry, size, sha256
     files     entry, sha256 of each file                      state    entry, published | failed
 
@@ -25,6 +26,7 @@ import sqlite3
 from collections import Counter
 from dataclasses import asdict, astuple, dataclass, field
 
+from dprelease.budget import period_cap
 from dprelease.budget.accountant import Cost
 from dprelease.budget.record import Anchor, Entry, canonical
 from dprelease.budget.rho_filter import CEILING, VERSION, nano_rho, spent_epsilon
@@ -34,6 +36,8 @@ from dprelease.errors import DpreleaseError
 __all__ = ["append", "digest", "head", "ledger_id", "problems"]
 
 _GENESIS = "0" * 64
+
+_VERSIONS = ((SCHEMA_VERSION,), (VERSION,), (period_cap.VERSION,))
 
 # DpreleaseError: an entry that could never have been charged.
 _UNPARSABLE = (
@@ -95,6 +99,7 @@ class _Fold:
     declared: dict[str, Cost] = field(default_factory=dict)
     rho: dict[str, int] = field(default_factory=dict)
     rho_spent: dict[str, int] = field(default_factory=dict)
+    caps: period_cap.Caps = field(default_factory=period_cap.Caps)
     problems: list[str] = field(default_factory=list)
 
 
@@ -134,7 +139,7 @@ def problems(db: sqlite3.Connection, *, deep: bool) -> list[str]:
 def _storage_problems(db: sqlite3.Connection, *, deep: bool) -> list[str]:
     if db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
         return ["the file is not a dprelease ledger"]
-    if db.execute("PRAGMA user_version").fetchone() not in ((SCHEMA_VERSION,), (VERSION,)):
+    if db.execute("PRAGMA user_version").fetchone() not in _VERSIONS:
         return ["the ledger has a schema version this dprelease does not know"]
     check = "integrity_check" if deep else "quick_check"
     if db.execute(f"PRAGMA {check}(1)").fetchone() != ("ok",):
@@ -178,6 +183,9 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
             fold.budget.append(row)
             _spend(fold, seq, body, sign=1)
             _declare_rho(fold, seq, body)
+        case "cap":
+            wrong = fold.caps.declare(_known(fold, body), _integer(body["nano_epsilon"]))
+            fold.problems += [] if wrong is None else [f"cap {seq} {wrong}"]
         case "debit":
             entry = Entry.from_json(_mapping(body["entry"]))
             cost = Cost(_integer(body["nano_epsilon"]), _integer(body["atto_delta"]))
@@ -189,6 +197,8 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
             )
             _spend(fold, seq, {**body, "dataset": key.dataset}, sign=-1)
             _spend_rho(fold, seq, entry, body)
+            wrong = fold.caps.debit(seq, key.dataset, body, cost.nano_epsilon)
+            fold.problems += [] if wrong is None else [f"debit {seq} {wrong}"]
         case "payload":
             fold.payload.append((body["entry"], seq, body["size"]))
             fold.payloads[body["entry"]] = str(body["sha256"])
@@ -248,8 +258,10 @@ def _spend_rho(fold: _Fold, seq: int, entry: Entry, body: dict[str, object]) -> 
 
 
 def _version(db: sqlite3.Connection, fold: _Fold) -> list[str]:
-    """A ledger says version 2 exactly if a dataset of it composes by zCDP."""
+    """A ledger says version 3 if it holds a cap, else 2 if a dataset composes by zCDP, else 1."""
     expected = VERSION if fold.rho else SCHEMA_VERSION
+    if fold.caps.cap:
+        expected = period_cap.VERSION
     found = db.execute("PRAGMA user_version").fetchone() == (expected,)
     return [] if found else ["the ledger's schema version is not the one of its budgets"]
 
@@ -279,6 +291,13 @@ def _bytes(db: sqlite3.Connection, fold: _Fold) -> list[str]:
         if digest(salt) != fold.salts[name]
     ]
     return found
+
+
+def _known(fold: _Fold, body: dict[str, object]) -> str:
+    name = str(body["dataset"])
+    if name not in fold.left:
+        raise LookupError(name)
+    return name
 
 
 def _mapping(value: object) -> dict[str, object]:

@@ -38,7 +38,7 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
 
-from dprelease.budget import chain, location, refusals, rho_filter, rows, storage
+from dprelease.budget import chain, location, period_cap, refusals, rho_filter, rows, storage
 from dprelease.budget.accountant import Cost
 from dprelease.budget.citation import read_citations
 from dprelease.budget.record import (
@@ -86,6 +86,7 @@ class Ledger:
         unit: str,
         anchors: Iterable[Path] = (),
         composition: str = "basic",
+        per_period: object = None,
     ) -> Ledger:
         """Create the ledger if needed and the dataset's budget in it; a no-op if both exist.
 
@@ -95,10 +96,11 @@ class Ledger:
             anchors: public folders whose manifests this ledger must account for.
             composition: "basic" (epsilons and deltas add up) or "zcdp" (rho adds up, up to what
                 the declared epsilon and delta are worth; see `rho_filter`). Fixed at creation.
+            per_period: epsilon that one period may cost over all pipelines (`period_cap`).
 
         Raises:
-            LedgerError: the dataset has another budget, adjacency or unit here (DPR414, DPR411);
-                a manifest of the dataset names another, or an older, ledger (DPR404, DPR405);
+            LedgerError: the dataset has another budget, adjacency, unit or cap here (DPR414,
+                DPR411, DPR418); a manifest of the dataset names another, or an older, ledger (DPR404, DPR405);
                 or as `open`.
             ConfigError, ArgumentError: a malformed name, number, unit or composition (DPR150,
                 DPR650, DPR651, DPR653, DPR654).
@@ -107,6 +109,7 @@ class Ledger:
         unit = declaration_text(adjacency, unit)
         budget = _budget(epsilon, delta)
         rho_filter.check_composition(composition, budget)
+        cap = None if per_period is None else _budget(per_period, 0)
         # Manifests first, ledger second: what is published by now is committed by then.
         citations = [c for c in read_citations(anchors) if c.entry.key.dataset == dataset]
         ledger = cls(location.absolute(Path(path)))
@@ -118,6 +121,8 @@ class Ledger:
                 if citations:
                     raise refusals.foreign(ledger.path, citations[-1].entry.key)
                 rows.insert_dataset(db, dataset, budget, adjacency, unit, composition)
+                if cap is not None:
+                    rows.insert_cap(db, dataset, cap)
                 return ledger
             if declared != (adjacency, protected_unit(unit)):
                 raise refusals.other_declaration(ledger.path, dataset)
@@ -125,6 +130,8 @@ class Ledger:
             same = (rho_filter.rho_budget(db, dataset) is not None) == (composition == "zcdp")
             if not same or budget not in (rows.budgets(db, dataset)[0], rows.total(db, dataset)):
                 raise refusals.other_budget(ledger.path, dataset, rows.total(db, dataset))
+            if cap is not None and (now := period_cap.capped(db, dataset)) != cap:
+                raise period_cap.is_other(now, cap, ledger.path, dataset)
             rows.must_account(db, citations, ledger.path)
         return ledger
 
@@ -182,6 +189,24 @@ class Ledger:
             rows.insert_budget(db, dataset, more)
         return self.budget(dataset)
 
+    def cap_period(self, dataset: str, epsilon: object) -> None:
+        """Let one period of the dataset cost at most `epsilon` from now on, on the record.
+
+        Raises:
+            LedgerError: the dataset has no budget here (DPR407), or as `charge`.
+            ArgumentError: epsilon is not positive (DPR606, DPR650).
+        """
+        cap = _budget(epsilon, 0)
+        with self._write() as db:
+            rows.declared(db, dataset, self.path)
+            rows.insert_cap(db, dataset, cap)
+
+    def per_period(self, dataset: str) -> Fraction | None:
+        """Return what one period of the dataset may cost over all pipelines, or None."""
+        with self._read() as db:
+            cap = period_cap.capped(db, dataset)
+        return None if cap is None else cap.epsilon
+
     def datasets(self) -> tuple[str, ...]:
         """Return the names of the datasets that have a budget here, in order."""
         with self._read() as db:
@@ -221,11 +246,17 @@ class Ledger:
 
     # -- the protocol ----------------------------------------------------------------------
 
-    def charge(self, entry: Entry) -> Receipt:
+    def charge(self, entry: Entry, *, again: bool = False) -> Receipt:
         """T1: debit `entry` durably, once per key.
 
+        Args:
+            again: pay once more for a key that is debited but has no payload: the run that paid
+                may have drawn before it ended. For operators who do not trust that a crash is
+                independent of the values drawn; runs of one key at one time may pay twice too.
+
         Raises:
-            BudgetError: it does not fit what is left (DPR301 epsilon, DPR302 delta).
+            BudgetError: it does not fit what is left (DPR301 epsilon, DPR302 delta, DPR303 rho,
+                DPR305 the period's cap).
             LedgerError: the key exists with another plan (DPR410), the dataset has another
                 adjacency or unit (DPR411) or no budget here (DPR407), or the storage failed
                 (DPR402).
@@ -240,6 +271,9 @@ class Ledger:
                 seq = rows.insert_entry(db, entry, self.path, origin=None)
             else:
                 rows.must_be_same_plan(db, seq, entry, self.path)
+                if again and rows.state(db, seq)[0] == "charged":
+                    rows.insert_again(db, entry, self.path, seq)
+                    fresh = True
             anchor = chain.head(db, seq)
             now = standing(db, key.dataset)
         return Receipt(

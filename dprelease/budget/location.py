@@ -4,17 +4,20 @@ A new ledger is built aside and linked into place under a lock on its folder. So
 leaves a half-made file that a later run could take for an empty budget, two processes never make
 two ledgers, and an existing file is never replaced.
 
-Limits   network and FUSE file systems are recognised by /proc/self/mounts (Linux only). 9p and
-         virtiofs are not refused: they are the root of some containers, and where their shared
-         memory does not work SQLite itself fails.
+Limits   network and FUSE file systems are recognised by the type that statfs gives and by
+         /proc/self/mounts, which knows more names (Linux only). 9p and virtiofs are not refused:
+         they are the root of some containers, and where their shared memory does not work SQLite
+         itself fails.
 """
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import re
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +30,14 @@ _NETWORK = re.compile(
     r"fuse.*|nfs\d?|cifs|smb\w*|afs|ceph|glusterfs|lustre|gpfs|beegfs|ocfs2|gfs2|davfs|ncpfs|coda"
     r"|orangefs|pvfs2|vboxsf|prl_fs"
 )
+
+_MAGIC = {
+    0x6969: "nfs", 0x517B: "smb", 0xFE534D42: "smb2", 0xFF534D42: "cifs", 0x65735546: "fuse",
+    0x5346414F: "afs", 0x6B414653: "afs", 0xC36400: "ceph", 0xBD00BD0: "lustre",
+    0x47504653: "gpfs", 0x19830326: "beegfs", 0x7461636F: "ocfs2", 0x1161970: "gfs2",
+    0x564C: "ncpfs", 0x73757245: "coda", 0x20030528: "orangefs", 0x786F4256: "vboxsf",
+}  # fmt: skip
+"""Types as statfs(2) names them: linux/magic.h and the file systems' own headers."""
 
 
 def absolute(path: Path) -> Path:
@@ -90,7 +101,7 @@ def refuse_network(folder: Path) -> None:
     Raises:
         LedgerError: the folder is on a network or FUSE file system (DPR408).
     """
-    kind = filesystem_type(folder, _mounts())
+    kind = _MAGIC.get(_statfs_type(folder)) or filesystem_type(folder, _mounts())
     if _NETWORK.fullmatch(kind):
         raise refusals.network(folder, kind)
 
@@ -111,6 +122,18 @@ def filesystem_type(path: Path, mounts: str) -> str:
         if inside and len(point) >= len(best):
             best, kind = point, parts[2]
     return kind
+
+
+def _statfs_type(folder: Path) -> int:
+    """Return `f_type` of statfs(2), or 0 where there is none: `os.statvfs` leaves it out."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    # f_type is the struct's first word; the whole of it is below 256 bytes everywhere.
+    answer = (ctypes.c_long * 64)()
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.statfs(os.fsencode(folder), ctypes.byref(answer)) != 0:
+        return 0
+    return int(answer[0]) & 0xFFFFFFFF
 
 
 def _mounts() -> str:

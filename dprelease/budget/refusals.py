@@ -12,6 +12,8 @@
 | DPR406 | a manifest does not parse                   | DPR417 | drawn here and elsewhere        |
 | DPR407 | the dataset has no budget here              | DPR71x | charged, and withheld           |
 | DPR408 | network file system                         | DPR900 | the commit of a debit failed    |
+| DPR305 | the period's cap does not cover it           | DPR418 | another cap per period          |
+| DPR419 | a second place holds another head           | DPR420 | its head is not signed by us    |
 """
 
 from __future__ import annotations

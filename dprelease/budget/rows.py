@@ -10,10 +10,10 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from dprelease.budget import chain, refusals, rho_filter
+from dprelease.budget import chain, period_cap, refusals, rho_filter
 from dprelease.budget.accountant import Cost, fits
 from dprelease.budget.citation import Citation
 from dprelease.budget.record import Anchor, Entry, EntryRow, Key, protected_unit
@@ -28,7 +28,9 @@ __all__ = [
     "declared",
     "entry_row",
     "find",
+    "insert_again",
     "insert_budget",
+    "insert_cap",
     "insert_dataset",
     "insert_entry",
     "insert_files",
@@ -121,10 +123,22 @@ def insert_dataset(
     seq = chain.append(db, "dataset", {"name": dataset, **body})
     db.execute("INSERT INTO dataset (seq, name, salt) VALUES (?, ?, ?)", (seq, dataset, salt))
     if composition == "zcdp":
-        db.execute(f"PRAGMA user_version = {rho_filter.VERSION}")
+        _raise_version(db, rho_filter.VERSION)
         _append_budget(db, dataset, rho_filter.CEILING, rho_filter.event(budget, budget))
     else:
         insert_budget(db, dataset, budget)
+
+
+def insert_cap(db: sqlite3.Connection, dataset: str, cap: Cost) -> None:
+    """Record what one period may cost from now on."""
+    _raise_version(db, period_cap.VERSION)
+    chain.append(db, "cap", {"dataset": dataset, "nano_epsilon": cap.nano_epsilon})
+
+
+def _raise_version(db: sqlite3.Connection, version: int) -> None:
+    (now,) = db.execute("PRAGMA user_version").fetchone()
+    if now < version:
+        db.execute(f"PRAGMA user_version = {version}")
 
 
 def insert_budget(db: sqlite3.Connection, dataset: str, more: Cost) -> None:
@@ -192,12 +206,25 @@ def must_be_same_plan(db: sqlite3.Connection, seq: int, asked: Entry, path: Path
         raise refusals.other_plan(path, asked.key, recorded.plan_hash, asked.plan_hash)
 
 
-def insert_entry(db: sqlite3.Connection, entry: Entry, path: Path, *, origin: Anchor | None) -> int:
-    """Debit `entry` if it fits and speaks of the declared unit; return its seq."""
+def insert_entry(
+    db: sqlite3.Connection,
+    entry: Entry,
+    path: Path,
+    *,
+    origin: Anchor | None,
+    again: int | None = None,
+) -> int:
+    """Debit `entry` if it fits and speaks of the declared unit; return its seq.
+
+    Args:
+        again: the debit whose release this one pays for once more (`insert_again`).
+    """
     key, cost = entry.key, entry.cost
     if declared(db, key.dataset, path) != (entry.adjacency, protected_unit(entry.unit)):
         raise refusals.other_declaration(path, key.dataset)
     rho = _fitting(db, entry, path)
+    period = key.period if again is None else entry_row(db, again).entry.key.period
+    period_cap.must_fit(db, entry, period, path)
     seq = chain.append(
         db,
         "debit",
@@ -207,6 +234,7 @@ def insert_entry(db: sqlite3.Connection, entry: Entry, path: Path, *, origin: An
             "atto_delta": cost.atto_delta,
             "origin": _anchor_json(origin),
             **({} if rho is None else {"nano_rho": rho}),
+            **({} if again is None else {"again": again}),
         },
     )
     db.execute(
@@ -214,6 +242,18 @@ def insert_entry(db: sqlite3.Connection, entry: Entry, path: Path, *, origin: An
         (seq, *asdict(key).values(), entry.plan_hash, cost.nano_epsilon, cost.atto_delta),
     )
     return seq
+
+
+def insert_again(db: sqlite3.Connection, entry: Entry, path: Path, seq: int) -> None:
+    """Debit `entry` a second time, because the run that debit `seq` paid for may have drawn.
+
+    One key holds one debit, so this one gets a period's name of its own; its event says "again".
+    """
+    number, name = 1, ""
+    while not name or find(db, replace(entry.key, period=name)) is not None:
+        name = f"{entry.key.period[:48]}--again-{number}"
+        number += 1
+    insert_entry(db, replace(entry, key=replace(entry.key, period=name)), path, origin=None, again=seq)
 
 
 def _fitting(db: sqlite3.Connection, entry: Entry, path: Path) -> int | None:

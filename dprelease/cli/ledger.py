@@ -41,8 +41,12 @@ def _open(pipeline: Path | None, file: Path | None) -> Ledger:
 
     if file is not None:
         return Ledger.open(file)
+    from dprelease.pipeline import anchoring
+
     config = _config(pipeline)
-    return Ledger.open(config.budget.ledger, public=config.publish.to)
+    book = Ledger.open(config.budget.ledger, public=config.publish.to)
+    anchoring.check(config.budget, book)
+    return book
 
 
 def _shown(value: Fraction) -> str:
@@ -169,20 +173,36 @@ def _as_json(book: Ledger, entries: Any, budgets: Any) -> dict[str, Any]:
 
 @app.command("verify")
 @guarded
-def verify(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False) -> None:
-    """Check the whole hash chain, the sums, and the file itself.
+def verify(
+    pipeline: Pipeline = None,
+    ledger: File = None,
+    head: Annotated[
+        Path | None, typer.Option(help="A head kept in a second place, to be held by the ledger.")
+    ] = None,
+    public_key: Annotated[
+        str | None, typer.Option(help="With --head: the Ed25519 key that must have signed it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the whole hash chain, the sums, the file itself, and a head kept elsewhere.
 
     Example: dprelease ledger verify --ledger .dprelease/ledger.db
     """
-    report = _open(pipeline, ledger).verify()
+    from dprelease.budget import head_file, signature
+
+    book = _open(pipeline, ledger)
+    if head is not None:
+        key = None if public_key is None else signature.public_key(public_key)
+        head_file.check_head(head, book, key)
+    report = book.verify()
     if as_json:
-        head = report.head
+        newest = report.head
         print_json(
             {
                 "ok": report.ok,
                 "entries": report.entries,
                 "problems": list(report.problems),
-                "head": None if head is None else {"seq": head.seq, "hash": head.head_hash},
+                "head": None if newest is None else {"seq": newest.seq, "hash": newest.head_hash},
             }
         )
     else:
@@ -200,15 +220,32 @@ def verify(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = Fal
 @guarded
 def add(
     pipeline: Pipeline = None,
-    epsilon: Annotated[str, typer.Option(help="How much epsilon to add.", show_default=False)] = "",
+    epsilon: Annotated[
+        str | None, typer.Option(help="How much epsilon to add.", show_default=False)
+    ] = None,
+    per_period: Annotated[
+        str | None, typer.Option(help="What one period may cost from now on.", show_default=False)
+    ] = None,
 ) -> None:
-    """Raise the budget of PIPELINE's dataset; recorded in the ledger for good.
+    """Raise the budget of PIPELINE's dataset, or change its cap; recorded in the ledger for good.
 
     Example: dprelease ledger add pipelines/flights_weekly.yaml --epsilon 2
     """
+    from dprelease.pipeline import anchoring
+
     config = _config(pipeline)
     book = _open(pipeline, None)
-    budget = book.add_budget(config.budget.dataset, epsilon)
+    if per_period is not None:
+        book.cap_period(config.budget.dataset, per_period)
+        if epsilon is None:
+            anchoring.export(config.budget, book)
+            console().print(
+                f"one period of {config.budget.dataset} may cost epsilon {per_period} from now on",
+                markup=False,
+            )
+            return
+    budget = book.add_budget(config.budget.dataset, epsilon or "")
+    anchoring.export(config.budget, book)
     console().print(
         f"{config.budget.dataset} has epsilon {_shown(budget.epsilon)} now, {_shown(budget.left)} left",
         markup=False,
@@ -223,8 +260,10 @@ def reconcile(pipeline: Pipeline = None) -> None:
     Example: dprelease ledger reconcile pipelines/flights_weekly.yaml
     """
     from dprelease.budget.ledger import Ledger
+    from dprelease.pipeline import anchoring
 
     config = _config(pipeline)
     book = Ledger.open(config.budget.ledger)
     count = book.reconcile([config.publish.to])
+    anchoring.export(config.budget, book, replace=True)
     console().print(f"{count} releases debited that the ledger did not know", markup=False)

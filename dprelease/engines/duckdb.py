@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -60,9 +61,11 @@ class DuckDBEngine:
     """Exact primitives by DuckDB.
 
     Args:
-        memory_limit: as DuckDB writes it ("2GB"); above it, rows spill to disk.
+        memory_limit: bytes, or as DuckDB writes it ("2GB"); above it, rows spill to disk.
         threads: at most so many; all processors when None.
         temp_directory: where the private spill folder is made; the system's when None.
+        max_temp: bytes that may be spilled; DuckDB's 90% of the free disk when None.
+        timeout: seconds after which `compute` is stopped; never when None.
 
     Attributes:
         statements: the SQL of the last call, in order. Rows never enter it.
@@ -73,11 +76,18 @@ class DuckDBEngine:
     def __init__(
         self,
         *,
-        memory_limit: str | None = None,
+        memory_limit: int | str | None = None,
         threads: int | None = None,
         temp_directory: Path | None = None,
+        max_temp: int | None = None,
+        timeout: int | None = None,
     ) -> None:
-        self._settings = {"memory_limit": memory_limit, "threads": threads}
+        self._settings = {
+            "memory_limit": f"{memory_limit}B" if isinstance(memory_limit, int) else memory_limit,
+            "threads": threads,
+            "max_temp_directory_size": None if max_temp is None else f"{max_temp}B",
+        }
+        self._timeout = timeout
         self._temp_directory = temp_directory
         self.statements: list[str] = []
 
@@ -131,7 +141,7 @@ class DuckDBEngine:
         tables = empty_tallies(query)
         done = False
         try:
-            with self._connection() as connection:
+            with self._connection() as connection, _stopped_after(self._timeout, connection):
                 run = self._statement(connection, source, query, salt)
                 if any(p.kind == "edges" for p in query.primitives):
                     found = run.fetchnumpy()
@@ -153,7 +163,8 @@ class DuckDBEngine:
             raise InternalError(
                 "the rows could not be aggregated",
                 why="the engine failed while reading the source; details could quote its rows",
-                fix="check the source, memory and disk space; `preflight` sees public metadata only",
+                fix="check the source, memory, disk space and the engine's limits; `preflight` sees "
+                "public metadata only",
                 code="DPR900",
             )
         return Secret(Answer(out, tables))
@@ -204,6 +215,29 @@ class DuckDBEngine:
         finally:
             connection.close()
             shutil.rmtree(spill, ignore_errors=True)
+
+
+@contextmanager
+def _stopped_after(seconds: int | None, connection: Any) -> Iterator[None]:
+    """Interrupt what runs on `connection` once `seconds` have passed."""
+    if seconds is None:
+        yield
+        return
+    done = Event()
+
+    def watch() -> None:
+        late = done.wait(seconds)
+        while not late:  # an interrupt between two statements stops neither: again
+            connection.interrupt()
+            late = done.wait(0.1)
+
+    watching = Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watching.join()  # it must not find a closed connection
 
 
 def _text(value: str) -> str:

@@ -16,6 +16,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 from dprelease.errors import SourceError
+from dprelease.schema.paths import confined
 
 __all__ = [
     "Make",
@@ -115,11 +116,17 @@ def as_source(data: object) -> Source:
     )
 
 
-def file_source(kind: Literal["parquet", "csv"], pattern: str | Path) -> Source:
+def file_source(
+    kind: Literal["parquet", "csv"], pattern: str | Path, *, root: Path | None = None
+) -> Source:
     """Return the source made of the files that match `pattern` (a path or a glob), in name order.
+
+    Args:
+        root: a folder that no file may lie outside of, links followed.
 
     Raises:
         SourceError: no file matches (DPR501).
+        ConfigError: one lies outside `root` (DPR116).
     """
     text = os.fspath(pattern)
     plain = Path(text)
@@ -131,6 +138,9 @@ def file_source(kind: Literal["parquet", "csv"], pattern: str | Path) -> Source:
             fix="check the path; relative paths start at the naming file or the working folder",
             code="DPR501",
         )
+    if root is not None:
+        for path in paths:
+            confined(str(path), base=root, root=root, origin=text)
     return Source(kind, paths, text)
 
 

@@ -15,7 +15,7 @@ are hashed into the final one. So no file depends on its own hash.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dprelease.noised import Noised
@@ -41,17 +41,20 @@ def build_manifest(
     files: Mapping[str, bytes],
     *,
     software: Mapping[str, str],
-    budget: Mapping[str, str] | None = None,
+    budget: Mapping[str, Any] | None = None,
     scheduled: str | None = None,
+    what_if: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the manifest as JSON data.
 
     Args:
         files: name -> bytes of every other file of the release; `{}` while they are being made.
         software: name -> version.
-        budget: `{"spent": "p/q", "total": "p/q"}` in epsilon, as of this release's ledger entry.
+        budget: `{"spent": "p/q", "total": "p/q", "history": [...]}` in epsilon, as of this
+            release's ledger entry; history: spent after each debit, the newest last.
         scheduled: the instant the period is due, `2013-02-06T11:00:00Z`: of the calendar, never of
             the clock, so that a late run gives the same bytes.
+        what_if: expected errors at other budgets (`planning.what_if`).
     """
     plan, receipt = noised.plan, noised.receipt
     anchored = receipt.ledger is not None
@@ -89,6 +92,7 @@ def build_manifest(
         if anchored
         else None,
         "budget": dict(budget) if budget is not None else None,
+        "what_if": [dict(point) for point in what_if],
         "software": dict(software),
         "files": {
             name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}

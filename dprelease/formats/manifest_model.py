@@ -98,6 +98,14 @@ class BudgetModel(Open):
 
     spent: Rational
     total: Rational
+    history: list[Rational] = Field([], description="Spent after each debit, the newest last.")
+
+
+class OtherBudgetModel(Open):
+    """What the plan would expect at another epsilon."""
+
+    epsilon: Rational
+    errors: dict[str, float] = Field(description="Expected error per statistic, in its unit.")
 
 
 class FileModel(Open):
@@ -127,5 +135,6 @@ class ManifestModel(Open):
     receipt: ReceiptModel
     ledger: AnchorModel | None
     budget: BudgetModel | None
+    what_if: list[OtherBudgetModel] = Field([], description="The same plan at other budgets.")
     software: dict[str, str]
     files: dict[str, FileModel] = Field(description="Every other file of the folder.")

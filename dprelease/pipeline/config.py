@@ -14,9 +14,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NoReturn
 
+from dprelease.engines.limits import LIMITS, NO_LIMITS, Limits
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import plain
-from dprelease.pipeline.models import SOURCES, PipelineModel, SourceModel, TableModel
+from dprelease.pipeline.models import (
+    SOURCES,
+    EngineModel,
+    PipelineModel,
+    SourceModel,
+    TableModel,
+)
 from dprelease.pipeline.period import Every, zone
 from dprelease.pipeline.secret_reference import SecretReference
 from dprelease.query.merge import merge_release
@@ -40,6 +47,7 @@ __all__ = [
 ]
 
 _FORMATS = ("parquet", "csv", "html")
+_SECRETS = (("dsn",), ("signing_key",))
 _DELAY = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -53,6 +61,7 @@ class SourceConfig:
         table: table name (duckdb, postgres, spark).
         dsn: reference to the connection string (postgres).
         view: what `tables` are read through (kind view): a name of the view -> its source.
+        root: the project's root, when files match; files that appear later may not lead out either.
     """
 
     kind: str
@@ -61,6 +70,7 @@ class SourceConfig:
     dsn: SecretReference | None = None
     view: View | None = None
     tables: Mapping[str, SourceConfig] = field(default_factory=dict)
+    root: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +85,23 @@ class PeriodConfig:
 
 @dataclass(frozen=True, slots=True)
 class BudgetConfig:
-    """The dataset's ledger and whole budget; epsilon in nats."""
+    """The dataset's ledger and whole budget; epsilon in nats.
+
+    Attributes:
+        per_period: what one period may cost over all pipelines; None for no cap.
+        on_crash: "redraw" under the same debit, or "charge_again" first.
+        anchor: a second place for the ledger's head, signed if there is a `signing_key`.
+    """
 
     ledger: Path
     dataset: str
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     composition: str = "basic"
+    per_period: Fraction | None = None
+    on_crash: str = "redraw"
+    anchor: Path | None = None
+    signing_key: SecretReference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +134,7 @@ class PipelineConfig:
     publish: PublishConfig
     root: Path
     engine: str = "duckdb"
+    limits: Limits = NO_LIMITS
     period: PeriodConfig | None = None
     schedule: ScheduleConfig | None = None
     raw: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
@@ -133,6 +154,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
     model = checked(PipelineModel, document.data, document.marks)
     schema_path = reader.path(model.table_schema, "schema")
     schema = load_schema(_shown(schema_path))
+    engine = model.engine if isinstance(model.engine, EngineModel) else EngineModel.model_validate({"kind": model.engine})
     raw = document.data.get("release")
     block: dict[str, object] = dict(raw) if isinstance(raw, Mapping) else {}
     if isinstance(block.get("keys_from"), str):
@@ -142,13 +164,14 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
     return PipelineConfig(
         name=model.name,
         origin=document.marks.at(),
-        source=reader.source(model.source, model.engine, release.allow),
+        source=reader.source(model.source, engine.kind, release.allow),
         schema=schema,
         release=release,
         budget=reader.budget(model),
         publish=reader.publish(model),
         root=reader.root,
-        engine=model.engine,
+        engine=engine.kind,
+        limits=reader.limits(engine),
         period=reader.period(model, schema),
         schedule=reader.schedule(model),
         raw=document.data,
@@ -170,16 +193,16 @@ class _Reader:
         return confined(text, base=self.folder, root=self.root, origin=self.marks.at(*place))
 
     def refuse_references(self, value: object, *place: str | int) -> None:
-        """Refuse `${…}` anywhere but in `source.postgres.dsn`."""
+        """Refuse `${…}` anywhere but in `source.postgres.dsn` and `budget.signing_key`."""
         if isinstance(value, Mapping):
             for key, item in value.items():
                 self.refuse_references(item, *place, key)
         elif isinstance(value, list):
             for i, item in enumerate(value):
                 self.refuse_references(item, *place, i)
-        elif isinstance(value, str) and "${" in value and place[-1:] != ("dsn",):
+        elif isinstance(value, str) and "${" in value and place[-1:] not in _SECRETS:
             self._fail(
-                "`${…}` is read in connection strings only",
+                "`${…}` is read in connection strings and keys only",
                 *place,
                 fix="write the value out",
                 code="DPR142",
@@ -273,7 +296,16 @@ class _Reader:
         if model.spark is not None:
             return SourceConfig(kind, table=model.spark.table)
         text: str = getattr(model, kind)
-        return SourceConfig(kind, path=confined_glob(text, **inside))  # type: ignore[arg-type]
+        path = confined_glob(text, **inside)  # type: ignore[arg-type]
+        return SourceConfig(kind, path=path, root=self.root)
+
+    def limits(self, model: EngineModel) -> Limits:
+        texts = {name: getattr(model, name) for name in LIMITS}
+        found: dict[str, object] = {n: LIMITS[n](text) for n, text in texts.items() if text}
+        if model.temp_directory:
+            folder = self.path(model.temp_directory, "engine", "temp_directory")
+            found["temp_directory"] = folder
+        return Limits(**found)  # type: ignore[arg-type]
 
     def period(self, model: PipelineModel, schema: TableSchema) -> PeriodConfig | None:
         period = model.period
@@ -336,7 +368,40 @@ class _Reader:
                 code="DPR145",
             )
         ledger = self.path(budget.ledger, "budget", "ledger")
-        return BudgetConfig(ledger, budget.dataset, budget.epsilon, delta, budget.composition)
+        cap = budget.per_period
+        if cap is not None and (not isinstance(cap, Fraction) or cap <= 0):
+            self._fail(
+                f"the cap per period is {plain(cap)}",
+                "budget",
+                "per_period",
+                fix="give a finite number above 0, or leave it out",
+                code="DPR145",
+            )
+        if budget.signing_key is not None and budget.anchor is None:
+            self._fail(
+                "a signed head needs a place",
+                "budget",
+                "signing_key",
+                fix="add e.g. `anchor: ../heads/clinic.json`",
+                code="DPR145",
+            )
+        return BudgetConfig(
+            ledger,
+            budget.dataset,
+            budget.epsilon,
+            delta,
+            budget.composition,
+            per_period=cap,
+            on_crash=budget.on_crash,
+            anchor=None if budget.anchor is None else self.path(budget.anchor, "budget", "anchor"),
+            signing_key=self._secret(budget.signing_key, "budget", "signing_key"),
+        )
+
+    def _secret(self, text: str | None, *place: str) -> SecretReference | None:
+        if text is None:
+            return None
+        where = self.marks.at(*place)
+        return SecretReference(text, base=self.folder, root=self.root, origin=where)
 
     def publish(self, model: PipelineModel) -> PublishConfig:
         publish = model.publish

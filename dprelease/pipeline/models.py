@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
+from dprelease.engines.limits import MOST_THREADS, bytes_of, memory_of, seconds_of, threads_of
+from dprelease.errors import ArgumentError
 from dprelease.schema.models import Identifier, Number, ReleaseModel, Sql, Strict, Text, fault
 
 __all__ = ["SOURCES", "PipelineModel", "SourceModel", "TableModel"]
@@ -56,6 +59,57 @@ class SourceModel(TableModel):
     )
 
 
+def _limit(read: Callable[[str], object]) -> Callable[[object], str]:
+    """Return a check by the engines' own reader, which keeps the text."""
+
+    def checked(value: object) -> str:
+        text = str(value) if type(value) is int else value
+        try:
+            read(text if isinstance(text, str) else "")
+        except ArgumentError as error:
+            shown = error.what if isinstance(text, str) else "text is needed here"
+            raise fault("DPR112", shown, error.fix or "") from None
+        return str(text)
+
+    return checked
+
+
+_SIZE = WithJsonSchema({"type": "string", "pattern": r"^[0-9.]+ ?([KMGT]i?)?B$"})
+_TIME = WithJsonSchema({"type": "string", "pattern": "^[0-9]+[smh]$"})
+_COUNT = WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_THREADS})
+Memory = Annotated[str, BeforeValidator(_limit(memory_of)), _SIZE]
+Space = Annotated[str, BeforeValidator(_limit(bytes_of)), _SIZE]
+Threads = Annotated[str, BeforeValidator(_limit(threads_of)), _COUNT]
+Duration = Annotated[str, BeforeValidator(_limit(seconds_of)), _TIME]
+Kind = Literal["duckdb", "spark"]
+
+
+class EngineModel(Strict):
+    """What computes, and how much of the machine it may take."""
+
+    kind: Kind = Field("duckdb", description="The engine.")
+    memory_limit: Memory | None = Field(
+        None, description="Memory above which rows spill to disk, e.g. 2GiB."
+    )
+    threads: Threads | None = Field(None, description="Threads at most.")
+    temp_directory: Text | None = Field(
+        None, description="An existing folder of the project for spilled rows."
+    )
+    max_temp: Space | None = Field(None, description="Space that spilled rows may take, e.g. 10GiB.")
+    timeout: Duration | None = Field(
+        None, description="Time after which a computation is stopped, e.g. 2h."
+    )
+
+
+def _engine_tag(value: object) -> str:
+    return "keys" if isinstance(value, Mapping | EngineModel) else "word"
+
+
+Engine = Annotated[
+    Annotated[Kind, Tag("word")] | Annotated[EngineModel, Tag("keys")], Discriminator(_engine_tag)
+]
+
+
 class PeriodModel(Strict):
     """Which rows belong to a run."""
 
@@ -74,6 +128,20 @@ class BudgetModel(Strict):
     delta: Number = Field(0, description="The dataset's whole delta.")
     composition: Literal["basic", "zcdp"] = Field(
         "basic", description="How releases add up; zcdp needs a delta."
+    )
+    per_period: Number | None = Field(
+        None, description="What one period of the dataset may cost over all pipelines, in nats."
+    )
+    on_crash: Literal["redraw", "charge_again"] = Field(
+        "redraw",
+        description="A run that crashed before its draw was stored: draw under the same debit, "
+        "or pay again first.",
+    )
+    anchor: Text | None = Field(
+        None, description="A second place for the ledger's head: a file that runs must find."
+    )
+    signing_key: Text | None = Field(
+        None, description='Ed25519 key that signs the head, by reference: "${env:NAME}".'
     )
 
 
@@ -117,7 +185,9 @@ class PipelineModel(Strict):
     name: Identifier = Field(description="The pipeline's name.")
     source: SourceModel = Field(description="Where the rows are.")
     table_schema: Text = Field(alias="schema", description="Path of the schema file.")
-    engine: Literal["duckdb", "spark"] = Field("duckdb", description="What computes.")
+    engine: Engine = Field(
+        "duckdb", description="What computes: a name, or its kind and what it may take."
+    )
     period: PeriodModel | None = Field(None, description="Which rows belong to a run.")
     release: ReleaseModel | None = Field(
         None, description="Merged over the schema's block key by key; lists replace."

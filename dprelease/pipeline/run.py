@@ -27,7 +27,7 @@ from dprelease.engines.source import (
 from dprelease.errors import BudgetError, ConfigError, LedgerError, SourceError
 from dprelease.noised import Receipt
 from dprelease.numeric import plain
-from dprelease.pipeline import stages
+from dprelease.pipeline import anchoring, stages
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
 from dprelease.pipeline.due import due_at, instant_text
 from dprelease.pipeline.period import check_period_name, parse_period
@@ -120,12 +120,14 @@ def run(
     tell("plan", plan.guarantee)
     request = Request(_open_ledger(config), Key(config.budget.dataset, config.name, name))
     ready = request.ledger.has(request.key) and request.ledger.files(request.key) is not None
-    engine = stages.engine_named(config.engine)
+    engine = stages.engine_named(config.engine, config.limits)
     if not ready:
         source = open_source(config.source)
         stages.preflight(plan, source, engine)
+        stages.require_validator()
         tell("preflight", f"{source.name} opens and fits the schema")
     receipt = _charge(plan, request, config)
+    anchoring.export_after_charge(config.budget, request.ledger)
     tell("charge", str(receipt))
     if not ready:
         tell("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
@@ -147,6 +149,7 @@ def run(
     files = request.ledger.files(request.key) or {}
     folder = publish_files(config.publish.to, config.name, name, files, stamp=due)
     request.ledger.mark_published(request.key)
+    anchoring.export_after_charge(config.budget, request.ledger)
     from dprelease.series.write import refresh_after_publication  # the page's library, jinja2
 
     if problem := refresh_after_publication(folder.parent):
@@ -184,7 +187,8 @@ def _open_ledger(config: PipelineConfig) -> Ledger:
         book = Ledger.open(config.budget.ledger, public=config.publish.to)
         if config.budget.dataset in book.datasets():
             # A budget lowered in the file alone would look like a limit and be none.
-            init_ledger(config)
+            _declare(config)
+        anchoring.check(config.budget, book)
         return book
     except LedgerError as refused:
         raise _naming(refused, config) from None
@@ -206,7 +210,16 @@ def _file(config: PipelineConfig) -> str:
 
 
 def init_ledger(config: PipelineConfig) -> Ledger:
-    """Create the ledger and the dataset budget that the pipeline names; a no-op if both exist."""
+    """Create the ledger and the dataset budget that the pipeline names; a no-op if both exist.
+
+    The ledger's head in its second place is made too, if it is missing, and checked otherwise.
+    """
+    book = _declare(config)
+    anchoring.init(config.budget, book)
+    return book
+
+
+def _declare(config: PipelineConfig) -> Ledger:
     budget = config.budget
     return Ledger.create(
         budget.ledger,
@@ -214,6 +227,7 @@ def init_ledger(config: PipelineConfig) -> Ledger:
         epsilon=budget.epsilon,
         delta=budget.delta,
         composition=budget.composition,
+        per_period=budget.per_period,
         adjacency=config.schema.adjacency.value,
         unit=json.dumps(unit_to_json(config.schema.unit)),
         anchors=[config.publish.to],
@@ -222,7 +236,7 @@ def init_ledger(config: PipelineConfig) -> Ledger:
 
 def _charge(plan: ReleasePlan, request: Request, config: PipelineConfig) -> Receipt:
     try:
-        return stages.charge(plan, request)
+        return stages.charge(plan, request, again=config.budget.on_crash == "charge_again")
     except LedgerError as refused:
         raise _naming(refused, config) from None
     except BudgetError as refused:
@@ -246,7 +260,7 @@ def open_source(source: SourceConfig) -> Source:
     """
     if source.kind in ("parquet", "csv"):
         assert source.path is not None
-        return file_source(source.kind, source.path)  # type: ignore[arg-type]
+        return file_source(source.kind, source.path, root=source.root)  # type: ignore[arg-type]
     if source.kind == "arrow":
         return as_source(_arrow(str(source.path)))
     if source.kind == "view":
@@ -269,12 +283,13 @@ def _arrow(path: str) -> Any:
     import pyarrow as pa
 
     try:
-        with pa.memory_map(path) as mapped:
-            try:
-                return pa.ipc.open_file(mapped).read_all()
-            except pa.ArrowInvalid:
-                return pa.ipc.open_stream(mapped).read_all()
-    except (OSError, pa.ArrowException):
+        if Path(path).is_file():  # a named pipe would be waited for
+            with pa.memory_map(path) as mapped:
+                try:
+                    return pa.ipc.open_file(mapped).read_all()
+                except pa.ArrowInvalid:
+                    return pa.ipc.open_stream(mapped).read_all()
+    except (OSError, ValueError, pa.ArrowException):
         pass
     raise SourceError(
         f"{path} does not open as an Arrow IPC file",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +18,8 @@ __all__ = ["SecretReference"]
 
 _FORM = re.compile(r"\$\{(env|file):([^{}$]+)\}")
 MAX_BYTES = 1 << 16
+# The path was resolved when the reference was read; O_NONBLOCK: a named pipe is not waited for.
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class SecretReference:
@@ -57,9 +60,10 @@ class SecretReference:
             secret = os.environ.get(self.__target, "")
         else:
             try:
-                with Path(self.__target).open(encoding="utf-8") as stream:
-                    secret = stream.read(MAX_BYTES).strip()
-            except (OSError, UnicodeDecodeError):
+                with open(os.open(self.__target, _PLAIN), "rb") as stream:  # noqa: PTH123 - a descriptor
+                    plain = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+                    secret = stream.read(MAX_BYTES).decode("utf-8").strip() if plain else ""
+            except (OSError, ValueError):
                 secret = ""
         if not secret:
             raise SourceError(

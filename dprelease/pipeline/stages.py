@@ -27,12 +27,14 @@ from typing import Any
 from dprelease import execute, registry
 from dprelease.budget import refusals
 from dprelease.budget.ledger import Entry, Key, Ledger
+from dprelease.engines.limits import NO_LIMITS, Limits
 from dprelease.engines.source import Source
 from dprelease.errors import ConfigError, WithheldError
 from dprelease.noised import Noised, Receipt, assemble, decode, width
 from dprelease.numeric import plain
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
+from dprelease.planning.what_if import what_if
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.query.view import View
@@ -51,6 +53,7 @@ __all__ = [
     "engine_named",
     "plan_release",
     "preflight",
+    "require_validator",
     "software",
     "spent_at",
     "validated",
@@ -61,6 +64,9 @@ Progress = Callable[[str, str], None]
 """Called as (stage, detail) with public text."""
 
 FORMATS = ("parquet", "csv", "html")
+
+_HISTORY = 24
+"""Debits in the report's burn-down: the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +98,14 @@ def plan_release(
     return make_plan(resolve(schema, spec, window=window, view=view))
 
 
-def engine_named(name: str) -> Any:
-    """Return a new engine of the registered kind `name`."""
-    return registry.load("engines", name)()  # type: ignore[operator]
+def engine_named(name: str, limits: Limits = NO_LIMITS) -> Any:
+    """Return a new engine of the registered kind `name`, under `limits` and the environment's.
+
+    Raises:
+        ConfigError: a limit is not understood, or the engine has none of that name.
+    """
+    make: Any = registry.load("engines", name)
+    return make(**limits.under().options_for(make, name))
 
 
 def preflight(plan: ReleasePlan, source: Source, engine: Any) -> None:
@@ -107,8 +118,11 @@ def preflight(plan: ReleasePlan, source: Source, engine: Any) -> None:
     execute.check_size(plan, source, engine)
 
 
-def charge(plan: ReleasePlan, request: Request) -> Receipt:
+def charge(plan: ReleasePlan, request: Request, *, again: bool = False) -> Receipt:
     """Check the plan's price again, then debit it durably (T1).
+
+    Args:
+        again: pay once more where a run ended between its debit and its stored draw.
 
     Raises:
         BudgetError: it does not fit; InternalError: the plan claims too little.
@@ -133,7 +147,8 @@ def charge(plan: ReleasePlan, request: Request) -> Receipt:
             epsilon=plan.epsilon,
             delta=plan.delta,
             rho=execute.concentrated(plan) if ledger.composition(key.dataset) == "zcdp" else None,
-        )
+        ),
+        again=again,
     )
     return Receipt(
         epsilon=_text(plan.epsilon),
@@ -199,6 +214,13 @@ def validated(noised: Noised, *, great_expectations: bool) -> Verdict:
     return verdict
 
 
+def require_validator() -> None:
+    """Import the validator before the charge; ConfigError if it cannot be (DPR173)."""
+    from dprelease.validate.gx import require_great_expectations
+
+    require_great_expectations()
+
+
 def withhold(request: Request | None, verdict: Verdict) -> WithheldError:
     """Record the failure for good and return the error to raise; there is no redraw."""
     if request is not None:
@@ -218,7 +240,7 @@ def bundle(
     verdict: Verdict,
     formats: Iterable[str] = FORMATS,
     *,
-    budget: Mapping[str, str] | None = None,
+    budget: Mapping[str, Any] | None = None,
     scheduled: str | None = None,
 ) -> dict[str, bytes]:
     """Return every file of the publication folder, by name; deterministic.
@@ -240,10 +262,17 @@ def bundle(
                 code="DPR140",
             )
     files: dict[str, bytes] = {}
+    others = what_if(noised.plan) if "html" in wanted else []
 
     def manifest() -> dict[str, Any]:
         return build_manifest(
-            noised, verdict, files, software=software(), budget=budget, scheduled=scheduled
+            noised,
+            verdict,
+            files,
+            software=software(),
+            budget=budget,
+            scheduled=scheduled,
+            what_if=others,
         )
 
     for name in wanted:
@@ -252,10 +281,16 @@ def bundle(
     return {**files, **write_manifest(noised, manifest())}
 
 
-def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, str]:
-    """Return the dataset's spent and total epsilon as of entry `seq`, for the report."""
+def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
+    """Return the dataset's spent and total epsilon as of entry `seq`, for the report.
+
+    `history` holds what was spent after each of the last debits, this one included.
+    """
+    debits = [e.anchor.seq for e in ledger.entries(key.dataset) if e.anchor.seq <= seq]
+    history = [str(ledger.spent_at(key.dataset, at)) for at in debits[-_HISTORY:]]
     total = ledger.spent_at(key.dataset, seq)
-    return {"spent": str(total), "total": str(ledger.budget(key.dataset).epsilon)}
+    budget = ledger.budget(key.dataset).epsilon
+    return {"spent": str(total), "total": str(budget), "history": history}
 
 
 @cache

@@ -95,6 +95,7 @@ def make_plan(query: Query) -> ReleasePlan:
         window=None if window is None else (window.start, window.end),
         notes=_notes(query, spending),
         composition=spending.composition,
+        asked=query,
     )
 
 

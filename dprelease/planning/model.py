@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from dprelease.numeric import plain
 from dprelease.query.bounded import BoundedQuery
+from dprelease.query.spec import Query
 from dprelease.query.task import task_from_json, task_to_json
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, unit_to_json
@@ -258,7 +259,10 @@ class PlannedBlock:
 
 @dataclass(frozen=True, slots=True)
 class ReleasePlan:
-    """What will be released. `query` is what the engine will be asked; all else is public text."""
+    """What will be released. `query` is what the engine will be asked; all else is public text.
+
+    `asked` is the request it was made of, for planning it at other budgets (`planning.what_if`).
+    """
 
     schema: str
     adjacency: Adjacency
@@ -275,6 +279,7 @@ class ReleasePlan:
     window: tuple[datetime, datetime] | None = None
     notes: tuple[str, ...] = ()
     composition: Composition | None = None
+    asked: Query | None = field(default=None, compare=False, repr=False)
 
     def block(self, name: str) -> PlannedBlock:
         return next(b for b in self.blocks if b.name == name)

@@ -74,7 +74,7 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
         return ConfigError(
             f"{name}: not one of {', '.join(allowed)}",
             where=where,
-            fix=f"did you mean `{near}`?" if near else f"write `{loc[-1]}: {allowed[0]}`",
+            fix=f"did you mean `{near}`?" if near else f"write `{name.rpartition('.')[2]}: {allowed[0]}`",
             code="DPR112",
         )
     return ConfigError(

@@ -7,8 +7,10 @@ Symbolic links are followed before the check, so a link cannot lead out.
 from __future__ import annotations
 
 import csv
+import glob
 import re
 from pathlib import Path
+from unicodedata import category
 
 from dprelease.errors import ConfigError
 
@@ -61,16 +63,21 @@ def confined_glob(text: str, *, base: Path, root: Path, origin: str) -> str:
         raise ConfigError("`..` cannot follow a wildcard", where=origin, code="DPR116")
     front = str(Path(*parts[:fixed])) if fixed else "."
     folder = confined(front if text else "", base=base, root=root, origin=origin)
-    for match in sorted(folder.glob(str(Path(*parts[fixed:])))) if fixed < len(parts) else []:
-        confined(str(match), base=base, root=root, origin=origin)
-    return str(folder.joinpath(*parts[fixed:]))
+    if fixed == len(parts):
+        return str(folder)
+    # as the source will match it: `**` of pathlib passes by linked folders, that of glob does not
+    pattern = str(Path(glob.escape(str(folder))).joinpath(*parts[fixed:]))
+    for match in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207 - see above
+        confined(match, base=base, root=root, origin=origin)
+    return pattern
 
 
 def read_keys(path: Path, columns: tuple[str, ...], origin: str) -> tuple[tuple[str, ...], ...]:
     """Return the rows of a CSV file of public keys, shape `(keys, columns)`, in file order.
 
     Raises:
-        ConfigError: unreadable, another header, an empty or repeated key, or no key (DPR117).
+        ConfigError: unreadable, another header, an empty or repeated key, one with a control
+            character, or no key (DPR117).
     """
 
     def fail(what: str, fix: str | None = None, line: int | None = None) -> ConfigError:
@@ -98,6 +105,10 @@ def read_keys(path: Path, columns: tuple[str, ...], origin: str) -> tuple[tuple[
                         "a key is incomplete",
                         f"give {len(columns)} non-empty value(s) per line",
                         reader.line_num,
+                    )
+                if any(category(c) in ("Cc", "Cs", "Zl", "Zp") for label in key for c in label):
+                    raise fail(
+                        "a key holds a control character", "remove it", reader.line_num
                     )
                 if key in keys:
                     raise fail("a key appears twice", "remove one of them", reader.line_num)

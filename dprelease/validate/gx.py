@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dprelease.errors import ConfigError
 from dprelease.noised import TIDY, Noised
 from dprelease.planning.model import ReleasePlan
 from dprelease.validate.joint import JointRule, joint_rules
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from great_expectations import ExpectationSuite
 
-__all__ = ["ENGINE", "expectation_suite", "gx_validate", "long_table"]
+__all__ = ["ENGINE", "expectation_suite", "gx_validate", "long_table", "require_great_expectations"]
 
 ENGINE = "great_expectations"
 SUITE = "dprelease"
@@ -62,6 +63,31 @@ def _undisturbed() -> Iterator[None]:
             if not captured:
                 # Inside `catch_warnings`: otherwise logging would believe it still captures.
                 logging.captureWarnings(False)
+
+
+def require_great_expectations() -> None:
+    """Import Great Expectations now: a broken installation is found before anything is charged.
+
+    It imports PySpark where that is installed, and PySpark without its own `connect` dependencies
+    ends the process at import (`SystemExit`), which no later stage could report.
+
+    Raises:
+        ConfigError: it cannot be imported (DPR173).
+    """
+    failed = False
+    with _undisturbed():
+        try:
+            import great_expectations  # noqa: F401 - the import is the check
+        except (Exception, SystemExit):  # noqa: BLE001 - any failure of a foreign import
+            failed = True
+    if failed:
+        raise ConfigError(
+            "Great Expectations cannot be imported",
+            why="it, or PySpark which it imports where installed, lacks a dependency",
+            fix="install `pyspark[connect]` beside it, or uninstall pyspark; then "
+            "`python -c 'import great_expectations'` must succeed",
+            code="DPR173",
+        )
 
 
 def expectation_suite(plan: ReleasePlan) -> ExpectationSuite:

@@ -154,3 +154,23 @@ def test_a_captured_warning_state_is_kept():
         assert warnings.showwarning.__module__ == "logging"
     finally:
         logging.captureWarnings(False)
+
+
+def test_an_import_that_ends_the_process_is_found_before_the_charge(monkeypatch):
+    import builtins
+
+    from dprelease.errors import ConfigError
+    from dprelease.validate.gx import require_great_expectations
+
+    require_great_expectations()  # the control: it is installed
+    real = builtins.__import__
+
+    def leave(name, *rest, **named):
+        if name == "great_expectations":
+            raise SystemExit(0)
+        return real(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", leave)
+    with pytest.raises(ConfigError, match="pyspark") as error:
+        require_great_expectations()
+    assert error.value.code == "DPR173"

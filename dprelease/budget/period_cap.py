@@ -1,0 +1,120 @@
+"""A cap on what one period of a dataset may cost over all pipelines.
+
+Law      the sum of the epsilons of all debits of a dataset under one period's name stays within
+         the cap that stands when a debit is made. It limits the pace of spending; the dataset's
+         budget limits the whole and holds beside it.
+Record   an event "cap" with the dataset and nano-units, the latest counts. A cap may be changed on
+         the record at any time; what is debited under an earlier one stays. A ledger with such an
+         event has schema version 3: software that would overlook the cap refuses it.
+Units    nano-units of epsilon, costs rounded up, the cap down. The plain sum is compared also
+         where a budget composes by zCDP: it is an upper bound, so the cap only binds sooner.
+Limits   periods are told apart by name: a week and the month around it are two periods, and delta
+         has no cap of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+from dprelease.budget.accountant import Cost
+from dprelease.budget.record import Entry
+from dprelease.errors import BudgetError, LedgerError
+from dprelease.numeric import plain
+
+__all__ = ["VERSION", "Caps", "capped", "is_other", "must_fit"]
+
+VERSION = 3
+"""Schema version of a ledger that holds a cap."""
+
+
+def capped(db: sqlite3.Connection, dataset: str) -> Cost | None:
+    """Return the dataset's cap per period, or None."""
+    found = db.execute("""SELECT body FROM chain WHERE body LIKE '%"kind":"cap"%' ORDER BY seq""")
+    bodies = [json.loads(text) for (text,) in found]
+    nanos = [int(b["nano_epsilon"]) for b in bodies if (b["kind"], b.get("dataset")) == ("cap", dataset)]
+    return Cost(nanos[-1]) if nanos else None
+
+
+def must_fit(db: sqlite3.Connection, entry: Entry, period: str, path: Path) -> None:
+    """Raise DPR305 unless the entry fits what is left of its period.
+
+    Args:
+        period: the period it counts towards; another than its key's where it pays for a second
+            draw of a crashed release.
+    """
+    cap = capped(db, entry.key.dataset)
+    if cap is None:
+        return
+    periods: dict[int, str] = {}
+    used = 0
+    for seq, text, nano in db.execute(
+        "SELECT chain.seq, body, nano_epsilon FROM chain JOIN entry ON chain.seq = entry.seq"
+        " WHERE dataset = ? ORDER BY chain.seq",
+        (entry.key.dataset,),
+    ).fetchall():
+        body = json.loads(text)
+        periods[seq] = counted_period(body, periods)
+        used += int(nano) if periods[seq] == period else 0
+    if used + entry.cost.nano_epsilon > cap.nano_epsilon:
+        raise _over(path, entry, period, Cost(used).epsilon, cap.epsilon)
+
+
+def counted_period(body: Mapping[str, object], periods: Mapping[int, str]) -> str:
+    """Return the period that a debit's event counts towards; `periods` holds the earlier ones."""
+    again = body.get("again")
+    if again is not None:
+        return periods[again]  # type: ignore[index]
+    entry = body["entry"]
+    assert isinstance(entry, dict)
+    return str(entry["period"])
+
+
+@dataclass(slots=True)
+class Caps:
+    """Follows caps and what every period costs while the chain is folded again."""
+
+    cap: dict[str, int] = field(default_factory=dict)
+    periods: dict[int, str] = field(default_factory=dict)
+    spent: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def declare(self, dataset: str, nano: int) -> str | None:
+        """Note a cap; return what is wrong with it."""
+        self.cap[dataset] = nano
+        return None if nano > 0 else "is not above 0"
+
+    def debit(self, seq: int, dataset: str, body: Mapping[str, object], nano: int) -> str | None:
+        """Note a debit; return what is wrong with it."""
+        self.periods[seq] = counted_period(body, self.periods)
+        place = (dataset, self.periods[seq])
+        self.spent[place] = self.spent.get(place, 0) + nano
+        over = dataset in self.cap and self.spent[place] > self.cap[dataset]
+        return "exceeds the cap of its period" if over else None
+
+
+def is_other(recorded: Cost | None, asked: Cost | None, path: Path, dataset: str) -> LedgerError:
+    """Return the error for a pipeline file that states another cap than the ledger's."""
+    now = "there is none" if recorded is None else f"it is {plain(recorded.epsilon)}"
+    wanted = plain(asked.epsilon) if asked else ""
+    return LedgerError(
+        f"dataset {dataset} has another cap per period in this ledger",
+        where=str(path),
+        why=f"{now}; a cap in a pipeline file alone would look like a limit and be none",
+        fix=f"`dprelease ledger add` with --per-period {wanted} changes it, on the record",
+        code="DPR418",
+    )
+
+
+def _over(path: Path, entry: Entry, period: str, used: Fraction, cap: Fraction) -> BudgetError:
+    return BudgetError(
+        f"the cap of period {period} of dataset {entry.key.dataset} does not cover this release:"
+        f" spent {plain(used)} of {plain(cap)}, asked {plain(entry.cost.epsilon)}",
+        where=str(path),
+        why="the cap holds over all pipelines that release this period",
+        fix="ask for less, or change the cap on the record: `dprelease ledger add`",
+        code="DPR305",
+    )

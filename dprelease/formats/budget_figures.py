@@ -1,0 +1,181 @@
+"""The report's two pictures of the budget: what is left of it, and what another epsilon would buy.
+
+Both are functions of the manifest. Geometry as in `plots`: percentages across, pixels down, no
+markup.
+
+    burn-down   one bar per debit, as high as what it left of the dataset's budget; then, hollow,
+                the bars of further releases at this one's price, where losses simply add up
+    price list  per statistic, the error the plan expected at this epsilon and at others, read off
+                the manifest's `what_if` (`planning.what_if`)
+
+Limits  the burn-down holds the last debits only, and 8 hollow bars at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dprelease.formats.numbers import reading_decimals, reading_text
+from dprelease.formats.words import heading, short
+from dprelease.planning.model import PlannedStatistic
+from dprelease.planning.what_if import expected
+
+__all__ = ["BurnDown", "Curve", "budget_figure", "price_list"]
+
+TOP = 18
+HEIGHT = 96
+FOOT = 22
+_AHEAD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """One bar: what a debit leaves. `kind`: past, this or next."""
+
+    at: float
+    width: float
+    y: float
+    height: float
+    kind: str
+    spent: str
+    left: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BurnDown:
+    """Bars in time order. `more`: how many releases like this one still fit; None if unknown."""
+
+    bars: tuple[Left, ...]
+    height: int
+    base: int
+    top: int
+    more: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One epsilon of a curve: a dot at (`at`, `y`), the line from the one before it."""
+
+    at: float
+    y: float
+    from_at: float | None
+    from_y: float | None
+    epsilon: str
+    error: str
+    now: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One statistic's expected error at a few epsilons, evenly spaced as each doubles the last."""
+
+    title: str
+    measure: str
+    steps: tuple[Step, ...]
+    height: int
+    base: int
+
+
+def budget_figure(budget: Mapping[str, Any] | None, epsilon: Fraction) -> dict[str, Any] | None:
+    """Return the budget's bar and its burn-down; None without a budget."""
+    if budget is None:
+        return None
+    spent, total = Fraction(budget["spent"]), Fraction(budget["total"])
+    if total <= 0:
+        return None
+    history = [Fraction(h) for h in budget.get("history", ())]
+    before = history[-2] if len(history) > 1 else max(spent - epsilon, Fraction(0))
+    return {
+        "spent": short(spent),
+        "total": short(total),
+        "left": short(max(total - spent, Fraction(0))),
+        "before_share": _share(before, total),
+        "this_share": _share(spent - before, total),
+        "burn": _burn(history, total, epsilon) if history and history[-1] == spent else None,
+    }
+
+
+def _share(part: Fraction, whole: Fraction) -> float:
+    return round(float(min(part / whole, Fraction(1)) * 100), 3)
+
+
+def _burn(history: Sequence[Fraction], total: Fraction, epsilon: Fraction) -> BurnDown:
+    spent = history[-1]
+    before = history[-2] if len(history) > 1 else None
+    # Losses composed otherwise than by their sum have no fixed price per release.
+    adds = epsilon > 0 and (spent == epsilon if before is None else spent - before == epsilon)
+    more = max(0, int((total - spent) / epsilon)) if adds else None
+    ahead = [spent + epsilon * k for k in range(1, min(more or 0, _AHEAD) + 1)]
+    points = [*history, *ahead]
+    pitch = 100 / max(len(points), 6)
+    base = TOP + HEIGHT
+    bars = []
+    for i, cost in enumerate(points):
+        left = max(total - cost, Fraction(0))
+        height = round(float(min(left / total, Fraction(1))) * HEIGHT, 2)
+        place = i - len(history) + 1
+        kind = "past" if place < 0 else "this" if place == 0 else "next"
+        name = {"past": f"{-place} before", "this": "this release", "next": f"{place} more"}[kind]
+        bars.append(
+            Left(
+                round(pitch * (i + 0.1), 3), round(pitch * 0.8, 3), round(base - height, 2),
+                height, kind, short(cost), short(left), name,
+            )
+        )  # fmt: skip
+    return BurnDown(tuple(bars), base + FOOT, base, TOP, more)
+
+
+def price_list(
+    manifest: Mapping[str, Any], statistics: Sequence[PlannedStatistic]
+) -> dict[str, Any] | None:
+    """Return a curve per statistic and the epsilons, this release's included; None without any."""
+    own = Fraction(manifest["guarantee"]["epsilon"])
+    others: list[tuple[Fraction, Mapping[str, float]]] = [
+        (Fraction(point["epsilon"]), point["errors"]) for point in manifest.get("what_if", ())
+    ]
+    if not others:
+        return None
+    now = {
+        s.name: error
+        for s in statistics
+        if (error := expected(s, manifest["plan"]["loss"])) is not None
+    }
+    points = sorted([*(p for p in others if p[0] != own), (own, now)], key=lambda p: p[0])
+    curves = []
+    for s in statistics:
+        known = [(e, errors.get(s.name)) for e, errors in points]
+        if s.name in now and sum(error is not None for _, error in known) > 1:
+            curves.append(_curve(s, known, own))
+    if not curves:
+        return None
+    return {
+        "epsilons": [{"text": short(e), "now": e == own} for e, _ in points],
+        "curves": curves,
+    }
+
+
+def _curve(
+    statistic: PlannedStatistic, known: Sequence[tuple[Fraction, float | None]], own: Fraction
+) -> Curve:
+    top = max(error for _, error in known if error is not None)
+    base = TOP + HEIGHT
+    steps: list[Step] = []
+    for i, (epsilon, error) in enumerate(known):
+        if error is None:
+            continue
+        at = round(100 * (i + 0.5) / len(known), 3)
+        y = round(base - (HEIGHT - 14) * error / top, 2)
+        last = steps[-1] if steps else None
+        steps.append(
+            Step(
+                at, y, last.at if last else None, last.y if last else None, short(epsilon),
+                "±" + reading_text(error, reading_decimals(Fraction(0), error)), epsilon == own,
+            )
+        )  # fmt: skip
+    title = heading(statistic.text, statistic.function)
+    measure = "" if title.startswith("Number of") else statistic.measure
+    return Curve(title, measure, tuple(steps), base + FOOT, base)

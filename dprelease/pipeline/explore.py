@@ -1,0 +1,201 @@
+"""What a pipeline's release would be at other budgets, and what a wished-for accuracy costs.
+
+Every answer is made by the planner from public metadata: it reads no row and spends nothing, so
+one may ask as often as one likes. That is the time to think about epsilon; afterwards is too late.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+from dprelease.errors import ArgumentError, ConfigError
+from dprelease.numeric import exact, plain
+from dprelease.pipeline.config import PipelineConfig, load_pipeline
+from dprelease.pipeline.run import plan_pipeline
+from dprelease.planning.curve import Curve, error_words, trace
+from dprelease.planning.model import ReleasePlan
+from dprelease.planning.price import REFERENCE_SIZE
+from dprelease.schema.naming import nearest
+
+__all__ = ["Need", "explore", "needed", "plan_of", "releases_left", "wish"]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What an expected error takes.
+
+    Attributes:
+        alone: epsilon of a release of this statistic only; in_all: of the whole release when
+            every other statistic keeps what it has; None with a delta, where they do not add up.
+        now: the error that the plan has; releases: how many the budget pays for at `in_all`.
+    """
+
+    statistic: str
+    max_error: Fraction
+    measure: str
+    now: str
+    alone: Fraction
+    in_all: Fraction | None
+    releases: int | None
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "statistic": self.statistic,
+            "max_error": str(plain(self.max_error)),
+            "measure": self.measure,
+            "error_now": self.now,
+            "epsilon_alone": str(self.alone),
+            "epsilon_in_all": None if self.in_all is None else str(self.in_all),
+            "releases": self.releases,
+        }
+
+    def __str__(self) -> str:
+        unit = f" {self.measure}" if self.measure else ""
+        said = (
+            f"{self.statistic} within ±{plain(self.max_error)}{unit} (now {self.now}) takes "
+            f"epsilon {_short(self.alone)} alone"
+        )
+        if self.in_all is None:
+            return said
+        said += f"; {_short(self.in_all)} in all, if the other statistics keep theirs"
+        if self.releases is not None:
+            said += f" (the whole budget pays for {self.releases:,} such releases)"
+        return said
+
+
+def explore(config: PipelineConfig, plan: ReleasePlan | None = None) -> Curve:
+    """Return the expected errors of a pipeline's statistics at multiples of its epsilon.
+
+    Where every statistic has a `max_error`, the curve is without these goals: with them there is
+    nothing to choose.
+    """
+    config = _guessed(config)
+    own = (plan or plan_pipeline(config)).epsilon
+    statistics = config.release.statistics
+    goals = all(s.max_error is not None for s in statistics)
+    if goals:
+        statistics = tuple(replace(s, max_error=None) for s in statistics)
+
+    def make(epsilon: Fraction) -> ReleasePlan:
+        release = replace(config.release, epsilon=epsilon, statistics=statistics)
+        return plan_pipeline(replace(config, release=release))
+
+    curve = trace(own, make)
+    note = "Shown without the `max_error` goals, which fix every statistic's share." if goals else ""
+    return replace(curve, note=note)
+
+
+def needed(config: PipelineConfig, name: str, max_error: Fraction, plan: ReleasePlan) -> Need:
+    """Return what it takes to bring a statistic's expected error down to `max_error`.
+
+    Args:
+        name: the published name, or the statistic as it is written.
+        max_error: in the statistic's unit.
+        plan: the pipeline's plan, for what is there now.
+
+    Raises:
+        ArgumentError: there is no such statistic (DPR613).
+        PlanError: no epsilon up to 1000 does, or the error cannot be known (DPR241, DPR242).
+    """
+    at = next((i for i, s in enumerate(config.release.statistics) if name in (s.name, s.text)), None)
+    if at is None:
+        names = [s.name for s in config.release.statistics]
+        near = nearest(name, names)
+        raise ArgumentError(
+            f"the release has no statistic `{name}`",
+            where=config.release.origin or config.origin,
+            fix=f"did you mean `{near}`?" if near else f"it has: {', '.join(names)}",
+            code="DPR613",
+        )
+    config = _guessed(config)
+    spec = config.release.statistics[at]
+    goal = replace(spec, max_error=max_error, share=None)
+    single = replace(config.release, epsilon=Fraction(0), statistics=(goal,))
+    alone = plan_pipeline(replace(config, release=single)).epsilon
+    statistic = next(s for s in plan.statistics if s.name == spec.name)
+    shared = plan.block(statistic.block).epsilon
+    in_all = None
+    if plan.delta == 0 and sum(s.block == statistic.block for s in plan.statistics) == 1:
+        in_all = plan.epsilon - shared + alone
+    return Need(
+        statistic=spec.name,
+        max_error=max_error,
+        measure=statistic.measure,
+        now=error_words(statistic),
+        alone=alone,
+        in_all=in_all,
+        releases=None if in_all is None else releases_left(config, in_all),
+    )
+
+
+def wish(text: str) -> tuple[str, Fraction]:
+    """Return the statistic and the error of `NAME=ERROR`, e.g. `mean_age=0.5` or `count=±2`.
+
+    Raises:
+        ArgumentError: it does not read so, or the error is not above 0 (DPR612).
+    """
+    name, equal, error = text.rpartition("=")
+    try:
+        value = exact(error.strip().removeprefix("±"))
+    except ArgumentError:
+        value = Fraction(0)
+    if not name.strip() or not equal or not isinstance(value, Fraction) or value <= 0:
+        raise ArgumentError(
+            f"`{text[:60]}` is not a wish for an error",
+            where="--max-error",
+            fix="a statistic's name and an error above 0 in its unit, e.g. `--max-error count=2`",
+            code="DPR612",
+        )
+    return name.strip(), value
+
+
+def releases_left(config: PipelineConfig, epsilon: Fraction) -> int | None:
+    """Return how many releases at `epsilon` the whole budget pays for; None if not by a sum."""
+    if config.budget.composition != "basic" or epsilon <= 0:
+        return None
+    return math.floor(config.budget.epsilon / epsilon)
+
+
+def plan_of(path: str | Path) -> ReleasePlan:
+    """Return the plan of a pipeline file, of a published folder, or of its `release.json`.
+
+    Raises:
+        ConfigError: it is none of these (DPR181), or the pipeline file is faulty.
+    """
+    given = Path(path)
+    file = given / "release.json" if given.is_dir() else given
+    if file.suffix != ".json":
+        return plan_pipeline(load_pipeline(file))
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(manifest, Mapping):
+            return ReleasePlan.from_json(manifest["plan"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise ConfigError(
+        "there is no plan to compare with",
+        where=str(given),
+        why="a plan is in a pipeline file, or in the `release.json` of a published folder",
+        fix="name one of these, e.g. `--against public/clinic_weekly/2026-W46`",
+        code="DPR181",
+    )
+
+
+def _guessed(config: PipelineConfig) -> PipelineConfig:
+    """Return the pipeline with a guess of the group size, the one that the planner reckons with."""
+    rows = config.schema.rows
+    if rows.expected is not None:
+        return config
+    schema = replace(config.schema, rows=replace(rows, expected=rows.exact or REFERENCE_SIZE))
+    return replace(config, schema=schema)
+
+
+def _short(epsilon: Fraction) -> str:
+    """Return epsilon to four digits, rounded up: what is asked for must be enough."""
+    places = max(0, 3 - math.floor(math.log10(float(epsilon))))
+    return f"{math.ceil(epsilon * 10**places) / 10**places:.{places}f}".rstrip("0").rstrip(".") if places else str(math.ceil(epsilon))

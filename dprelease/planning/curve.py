@@ -1,0 +1,93 @@
+"""A plan at many epsilons: the expected error of every statistic along the way.
+
+Reads no row and spends nothing: each point is a whole plan, made as a release would make it, so a
+mechanism that becomes worth its while at some epsilon shows up there.
+
+Units: epsilon in nats; errors in the statistic's unit, E|error|, or its root mean square under
+squared loss, at the public guess of the group's size (`REFERENCE_SIZE` rows where there is none).
+Sources: semantics 5.6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dprelease.errors import PlanError
+from dprelease.planning.model import PlannedStatistic, ReleasePlan
+
+__all__ = ["FACTORS", "Curve", "Point", "error_of", "error_words", "trace"]
+
+FACTORS = tuple(Fraction(f) for f in ("1/8", "1/4", "1/2", "3/4", "1", "3/2", "2", "4", "8"))
+"""Which multiples of the plan's own epsilon are looked at."""
+
+_HIGHEST = Fraction(1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One epsilon: an error, its words and a mechanism per statistic, or why there is no plan.
+
+    Attributes:
+        errors: in the statistic's unit; None where no number is known beforehand.
+        refused: the planner's refusal, else empty; then the tuples are empty.
+    """
+
+    epsilon: Fraction
+    errors: tuple[float | None, ...] = ()
+    words: tuple[str, ...] = ()
+    mechanisms: tuple[str, ...] = ()
+    refused: str = ""
+
+    @classmethod
+    def of(cls, epsilon: Fraction, plan: ReleasePlan) -> Point:
+        return cls(
+            epsilon,
+            errors=tuple(error_of(plan, s) for s in plan.statistics),
+            words=tuple(error_words(s) for s in plan.statistics),
+            mechanisms=tuple(s.mechanism for s in plan.statistics),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The points in order of epsilon; `own` is the index of the plan's own, `note` what differs."""
+
+    points: tuple[Point, ...]
+    own: int
+    note: str = ""
+
+
+def trace(
+    own: Fraction, make: Callable[[Fraction], ReleasePlan], factors: Iterable[Fraction] = FACTORS
+) -> Curve:
+    """Return the curve through `make(epsilon)` at multiples of `own`.
+
+    Args:
+        own: the plan's epsilon; it is one of the points, whatever the factors are.
+        make: plans at an epsilon; a PlanError becomes a point that says so.
+    """
+    at = sorted({own, *(own * f for f in factors if own * f <= _HIGHEST)})
+    points = []
+    for epsilon in at:
+        try:
+            points.append(Point.of(epsilon, make(epsilon)))
+        except PlanError as refusal:
+            points.append(Point(epsilon, refused=refusal.what))
+    return Curve(tuple(points), at.index(own))
+
+
+def error_of(plan: ReleasePlan, statistic: PlannedStatistic) -> float | None:
+    """Return the statistic's expected error in its unit, or None."""
+    error = statistic.expected_error
+    if error is None or not math.isfinite(error):
+        return None
+    return error if plan.loss == "absolute" else math.sqrt(error)
+
+
+def error_words(statistic: PlannedStatistic) -> str:
+    """Return the error as the plan prints it, without unit and group size."""
+    text = statistic.error_text.partition(" at n=")[0]
+    return text.removesuffix(f" {statistic.measure}") if statistic.measure else text
