@@ -236,8 +236,7 @@ def recompute(
     per_unit = bool(used) and all(p.kind == "persons" for p in used)
     honest = replace(encoding, per_row=per_row, per_swap=per_swap, per_unit=per_unit)
     positive = encoding.form == "linear" and _nowhere_negative(query, encoding, primitives)
-    found = sensitivity(honest, bounds, adjacency, groups, positive=positive)
-    return found if encoding.form in ("linear", "scatter") else replace(found, square=None)
+    return sensitivity(honest, bounds, adjacency, groups, positive=positive)
 
 
 def _edge_moves(

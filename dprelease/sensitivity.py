@@ -128,8 +128,9 @@ def sensitivity(
     """
     if positive is None:
         positive = encoding.family in _NOWHERE_NEGATIVE
+    squared = encoding.form in ("linear", "scatter")  # no square is proved for the other forms
     if encoding.public_rows is not None:
-        square = _inside(encoding, 1, positive=positive)
+        square = _inside(encoding, 1, positive=positive) if squared else None
         return Sensitivity(encoding.per_swap, encoding.per_swap, 1, 1, square)
     m = 1 if encoding.per_unit else bounds.rows
     everywhere = bounds.groups * m
@@ -142,7 +143,9 @@ def sensitivity(
             total=everywhere * encoding.per_row,
             touched=min(groups, bounds.groups),
             moves=bounds.groups,
-            square=(everywhere // m * m * m + (everywhere % m) ** 2) * encoding.per_row**2,
+            square=(everywhere // m * m * m + (everywhere % m) ** 2) * encoding.per_row**2
+            if squared
+            else None,
             each=encoding.each,
         )
     return Sensitivity(
@@ -150,7 +153,9 @@ def sensitivity(
         total=min(groups * m * encoding.per_swap, 2 * everywhere * encoding.per_row),
         touched=min(groups, 2 * bounds.groups),
         moves=2 * bounds.groups,
-        square=_replaced(encoding, m, min(groups, -(-everywhere // m)), groups, positive=positive),
+        square=_replaced(encoding, m, min(groups, -(-everywhere // m)), groups, positive=positive)
+        if squared
+        else None,
         each=encoding.each,
     )
 

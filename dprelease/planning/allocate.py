@@ -4,7 +4,8 @@ With absolute error c / epsilon_j per block, sum w_j c_j / epsilon_j is least at
 proportional to sqrt(w_j c_j); with squared error, at (w_j c_j^2)^(1/3) (semantics 5.6). Under zCDP
 the budget is rho and errors fall as its root: (w_j c_j)^(2/3) and c_j sqrt(w_j). c_j is the
 block's expected error relative to the width of its domain at an equal split, a public number, so
-that minutes and counts can be compared. Results are whole nano-units rounded down: their sum never
+that minutes and counts can be compared. The closed form is a start: `refine` takes one step from it on
+the planner's own prices. Results are whole nano-units rounded down: their sum never
 exceeds the request.
 """
 
@@ -19,6 +20,7 @@ from dprelease.errors import PlanError
 from dprelease.numeric import NANO, plain
 from dprelease.planning.goals import too_little
 from dprelease.planning.layout import BlockLayout
+from dprelease.planning.refine import refine
 
 __all__ = ["allocate"]
 
@@ -78,8 +80,8 @@ def allocate(
         if even == 0:
             raise _too_little(blocks[free[0]])
         parts: list[Fraction] = []
-        for i in free:
-            weight = float(sum(m.statistic.spec.weight for m in blocks[i].members))
+        weights = [float(sum(m.statistic.spec.weight for m in blocks[i].members)) for i in free]
+        for i, weight in zip(free, weights, strict=True):
             c = min(max(relative_error(blocks[i], even), 1e-12), 1.0)
             if concentrated:
                 root = (weight * c) ** (2 / 3) if loss == "absolute" else c * math.sqrt(weight)
@@ -87,8 +89,15 @@ def allocate(
                 root = math.sqrt(weight * c) if loss == "absolute" else math.cbrt(weight * c * c)
             parts.append(Fraction(root))
         total = sum(parts, Fraction(0))  # exact, so that the quotients cannot sum to more than 1
-        for i, part in zip(free, parts, strict=True):
-            out[i] = rest * part / total
+        start = [rest * part / total for part in parts]
+        better = refine(
+            start,
+            weights,
+            lambda place, amount: relative_error(blocks[free[place]], amount),
+            1 if loss == "absolute" else 2,
+        )
+        for i, amount in zip(free, better, strict=True):
+            out[i] = amount
     whole = [_whole(e) for e in out]
     if free and fixed < 1:  # nano-units lost to rounding go to the last free block: no loss
         whole[free[-1]] += _whole(epsilon) - sum(whole, Fraction(0))

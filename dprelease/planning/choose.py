@@ -20,11 +20,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
+from dprelease import registry
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.mechanisms.discrete_laplace_noise import CellNoise
 from dprelease.mechanisms.exponential_scores import ScoreLaw
-from dprelease.mechanisms.law import Criterion, GridLaw, GridRequest, grid_laws
+from dprelease.mechanisms.law import Criterion, GridLaw, GridRequest, family_laws, grid_laws
 from dprelease.planning.box_draw import box_errors
 from dprelease.planning.choice_price import choice_error, rows_inside
 from dprelease.planning.choice_words import aim
@@ -198,6 +199,8 @@ def _scalars(
     spikes = all(m.statistic.spec.spikes for m in block.members)
     domain = _scalar_domain(block, encoding)
     found = []
+    pin = _pinned(block)
+    foreign = pin if pin is not None and pin not in registry.names("mechanisms") else None
     if spikes:
         step, origin, allowed = _additive_grid(encoding, domain, s)
     else:
@@ -207,7 +210,9 @@ def _scalars(
         ways.append((True, epsilon))
     for linear, each in ways:
         shift = steps_moved(s, encoding.pitch, step, linear=linear)
-        for law in _laws(allowed, shift, each, loss, spikes, linear, judge):
+        request = GridRequest(allowed, max(1, shift), each, loss, spikes, linear, judge)
+        laws = _pinned_laws(request, foreign) if foreign else _cached_laws(request)
+        for law in laws:
             draw = ScalarDraw(
                 law=law,
                 linear=linear,
@@ -228,7 +233,6 @@ def _scalars(
                     tuple(rooted(m, error.worst * unit) for m in block.members),
                 )
             )
-    pin = _pinned(block)
     return [c for c in found if pin is None or c.draw.mechanism == pin]
 
 
@@ -265,6 +269,12 @@ def _laws(
 @lru_cache(maxsize=4096)
 def _cached_laws(request: GridRequest) -> tuple[GridLaw, ...]:
     return tuple(grid_laws(request))
+
+
+@lru_cache(maxsize=256)
+def _pinned_laws(request: GridRequest, family: str) -> tuple[GridLaw, ...]:
+    """Return the laws of a family that is no built-in one: it is priced only where it is pinned."""
+    return tuple(family_laws(request, family))
 
 
 def _additive_grid(

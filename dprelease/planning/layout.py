@@ -54,6 +54,9 @@ class Member:
     def measure(self) -> str:
         """The unit of the published value, for labels."""
         column, function = self.statistic.column, self.statistic.function
+        own: str | None = getattr(self.aggregate, "measure", None)
+        if own is not None:
+            return own
         if self.statistic.columns:
             return _product_measure(self.statistic)
         if function == "count_distinct":

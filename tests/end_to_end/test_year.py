@@ -43,7 +43,7 @@ def year(tmp_path_factory):
     init_ledger(config)
     engine, told, statuses = stages.engine_named("duckdb"), [], []
     patch = pytest.MonkeyPatch()
-    patch.setattr(stages, "engine_named", lambda _: engine)
+    patch.setattr(stages, "engine_named", lambda *_: engine)
     patch.setattr(stages, "validated", lambda noised, *, great_expectations: check(noised))
     try:
         now = datetime(2013, 1, 9, 11, 0, 5, tzinfo=UTC)
