@@ -3,7 +3,12 @@
 #   make demo       create .venv, install, release one week of the example flights, verify it
 #   make demo-year  release 52 weeks of the flights, as a scheduler would, and their index page
 #   make test       create .venv, install what the tests need, run every check
+#   make test LOCKED=1   the same with exactly the versions of requirements.lock
 #   make lint       the static checks alone
+#   make evidence   faults, crashes and races on the ledger; writes benchmarks/results/evidence.md
+#   make nightly    the same at full sizes: most of an hour
+#   make lock       pin every dependency by its hashes: requirements.lock
+#   make sbom       what is in that lock, as CycloneDX JSON: build/sbom.json
 #   make clean      remove .venv and caches; the ledger and the published folders stay
 
 VENV     ?= .venv
@@ -21,7 +26,10 @@ PYTHON   ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11
 
 YEAR     := pipelines/flights_year.yaml
 
-.PHONY: demo demo-year test lint clean
+# The tests of the Spark engine need Java; without one they are skipped, and 420 MB are not fetched.
+SPARK    := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
+
+.PHONY: demo demo-year test lint lock sbom clean evidence nightly
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed
@@ -57,6 +65,21 @@ docs: $(VENV)/.installed-test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q
 	@echo "open  build/site/index.html"
 
+evidence: $(VENV)/.installed-test
+	$(BIN)/python -m tests.faults.evidence
+
+nightly: $(VENV)/.installed-test
+	DPRELEASE_NIGHTLY=1 $(BIN)/python -m tests.faults.evidence
+
+lock: $(VENV)/.installed-supply
+	$(BIN)/uv pip compile pyproject.toml $(foreach e,postgres signing spark test docs,--extra $(e)) \
+		--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--custom-compile-command "make lock" -q -o requirements.lock
+
+sbom: $(VENV)/.installed-supply
+	@mkdir -p build
+	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --of JSON -o build/sbom.json
+
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
@@ -66,7 +89,12 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
-	$(PIP) -e '.[test]'
+	$(if $(LOCKED),$(PIP) --require-hashes -r requirements.lock && \
+		$(PIP) --no-deps --no-build-isolation .,$(PIP) -e '.[test$(SPARK)]')
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-supply: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[supply]'
 	@touch $@ $(VENV)/.installed
 
 $(BIN)/python:

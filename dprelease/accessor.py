@@ -18,6 +18,10 @@ __all__ = ["Accessor"]
 class Accessor:
     """Differentially private releases of this frame.
 
+    `df.dp.plan(schema)` shows what a release would cost and how exact it would be, and
+    `df.dp.release(schema)` makes it. The schema says everything that is public: columns with
+    their ranges and keys, who is protected, and what to release; nothing is learnt from the frame.
+
     >>> import dprelease as dp, pandas as pd
     >>> isinstance(pd.DataFrame({"a": [1]}).dp, dp.accessor.Accessor)
     True
@@ -36,7 +40,17 @@ class Accessor:
         by: object = None,
         where: object = None,
     ) -> ReleasePlan:
-        """Return what a release would draw and cost; reads no row (see `dprelease.plan`)."""
+        """Return what a release would draw and cost; reads no row and spends nothing.
+
+        The frame itself is not looked at: the plan is that of `dprelease.plan(schema)`.
+
+        Args:
+            schema: a `dp.Schema`, a path to its file, or a mapping of the same shape.
+            epsilon, delta, statistics, by, where: override the schema's `release` block.
+
+        Raises:
+            ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
+        """
         from dprelease.facade import plan
 
         return plan(schema, epsilon=epsilon, delta=delta, statistics=statistics, by=by, where=where)
@@ -54,7 +68,22 @@ class Accessor:
         dataset: str | None = None,
         period: str | None = None,
     ) -> Release:
-        """Plan, charge, draw and check a release of this frame (see `dprelease.release`)."""
+        """Plan, charge, draw and check a release of this frame.
+
+        Args:
+            schema: a `dp.Schema`, a path to its file, or a mapping of the same shape.
+            epsilon, delta, statistics, by, where: override the schema's `release` block.
+            ledger, dataset, period: charge durably under the key (dataset, schema name, period);
+                the same key again returns the same values and costs nothing. Without them the
+                release is not recorded, says so, and cannot be published.
+
+        Returns:
+            a `dp.Release`: `to_pandas()` (one row per group), `table` (tidy, with intervals),
+            `plot(name)`, `receipt`, `publish(folder)`.
+
+        Raises:
+            DpreleaseError: as `dprelease.release`; its class says what was already spent.
+        """
         from dprelease.facade import release
 
         return release(

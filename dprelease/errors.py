@@ -76,6 +76,19 @@ class DpreleaseError(Exception):
         lines = [self.what] + [f"  {label:<6} {text}" for label, text in rows if text]
         return "\n".join(lines)
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows instead of a traceback: the five parts and what is spent.
+
+        The frames in between say nothing that `where` does not, and hide the fix below a page.
+        """
+        said = {
+            "nothing": "nothing was spent",
+            "charged": "the budget is spent; nothing is published",
+            "unknown": "the budget may be spent: look into the ledger",
+        }[self.spent]
+        name = type(self).__name__
+        return [*f"{name}: {self}".splitlines(), f"  spent  {said}"]
+
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.what, self.where, self.why, self.fix, self.code)
 

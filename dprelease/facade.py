@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from dprelease.formats.picture import Picture
+
 __all__ = ["Release", "create_ledger", "plan", "release", "run", "sql"]
 
 SchemaLike = TableSchema | str | Path | Mapping[str, object]
@@ -113,6 +115,22 @@ class Release:
         frame: pd.DataFrame = wide_table(self._noised).to_pandas()
         return frame
 
+    def plot(self, statistic: str | None = None) -> Picture:
+        """Return a picture of one statistic over the groups, with its 95 % intervals.
+
+        It shows itself in a notebook; its `svg` is text to be written to a file.
+
+        Args:
+            statistic: its published name (`mean_age`) or as it was asked for (`mean(age)`); the
+                first one by default.
+
+        Raises:
+            ArgumentError: there is no such statistic (DPR613).
+        """
+        from dprelease.formats.picture import release_picture
+
+        return release_picture(self._noised, statistic)
+
     def validate(self) -> Verdict:
         """Check every value with the Great Expectations suite made from the plan."""
         return stages.validated(self._noised, great_expectations=True)
@@ -154,7 +172,13 @@ class Release:
 
     def _repr_html_(self) -> str:
         frame: Any = self.to_pandas()
-        note = escaping.escape(f"{self.plan.guarantee}. {self.receipt}")
+        names = ", ".join(s.name for s in self.plan.statistics)
+        lines = [
+            f"{self.plan.guarantee}. {self.receipt}",
+            "Noise is in every number: `release.table` holds each with its 95 % interval, "
+            f"`release.plot(name)` shows one of {names}.",
+        ]
+        note = "<br>".join(escaping.escape(line) for line in lines)
         shown = frame.to_html(index=False, max_rows=40, escape=True, border=0)
         return f"{shown}<p>{note}</p>"
 
@@ -236,7 +260,7 @@ def sql(
 
 def _drawn(data: object, chosen: ReleasePlan, request: stages.Request | None) -> Release:
     source = as_source(data)
-    engine = stages.engine_named("duckdb")
+    engine = stages.engine_for(source)
     stages.preflight(chosen, source, engine)
     if request is None:
         warnings.warn(

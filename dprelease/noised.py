@@ -66,6 +66,8 @@ CELL_BYTES = 16
 
 assert 1 << (8 * CELL_BYTES - 1) > RAW_LIMIT
 
+_WORD = 1 << 63
+
 LEVEL = 0.95
 """Confidence level of the published intervals."""
 
@@ -196,9 +198,7 @@ class _Drawn:
         self.block = block
         self._draw: Draw = draw_from_json(block.law)
         self._encoding = Encoding.from_json(dict(block.encoding))
-        raw = np.empty((len(cells), len(cells[0]) if cells else 0), dtype=object)
-        for i, row in enumerate(cells):
-            raw[i, :] = list(row)
+        raw = np.array(cells, dtype=object).reshape(len(cells), -1 if cells else 0)
         self._cells = self._draw.cells(raw)
         low, high = self._draw.box(raw, LEVEL)
         plain = raw.astype(np.float64)
@@ -264,21 +264,29 @@ def width(plan: ReleasePlan) -> int:
 
 def encode(raw: Objects) -> bytes:
     """Return the fixed-width bytes of one block's noisy integers, `(groups, cells)`."""
-    return b"".join(int(v).to_bytes(CELL_BYTES, "big", signed=True) for v in raw.ravel())
+    flat = raw.ravel()
+    if flat.size and max(flat.max(), -flat.min()) < _WORD:  # almost always: the upper word is a sign
+        low = flat.astype(np.int64)
+        return np.stack([low >> 63, low], axis=1).astype(">i8").tobytes()
+    return b"".join(int(v).to_bytes(CELL_BYTES, "big", signed=True) for v in flat)
 
 
 def decode(plan: ReleasePlan, payload: bytes) -> Cells:
     """Return the noisy integers of a committed payload."""
-    values = [
-        int.from_bytes(payload[i : i + CELL_BYTES], "big", signed=True)
-        for i in range(0, len(payload), CELL_BYTES)
-    ]
+    high, low = np.frombuffer(payload, dtype=">i8").reshape(-1, 2).astype(np.int64).T
+    if np.array_equal(high, low >> 63):
+        values = low.tolist()
+    else:
+        values = [
+            int.from_bytes(payload[i : i + CELL_BYTES], "big", signed=True)
+            for i in range(0, len(payload), CELL_BYTES)
+        ]
     out: Cells = {}
     at = 0
     for block in plan.blocks:
         n = len(block.cells)
-        out[block.name] = tuple(
-            tuple(values[at + g * n : at + (g + 1) * n]) for g in range(len(plan.keys))
-        )
-        at += n * len(plan.keys)
+        end = at + n * len(plan.keys)
+        columns = [values[at + i : end : n] for i in range(n)]
+        out[block.name] = tuple(zip(*columns, strict=True)) if n else ((),) * len(plan.keys)
+        at = end
     return out

@@ -202,10 +202,22 @@ def hash_files(files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)}
 
 
+def _make(to: Path) -> None:
+    """Make the public folder durably: a power cut must not take back what is called published."""
+    made = [place for place in (to, *to.parents) if not place.exists()]
+    to.mkdir(mode=0o755, parents=True, exist_ok=True)
+    for place in made:
+        outer = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(outer)
+        finally:
+            os.close(outer)
+
+
 @contextmanager
 def _pipeline_folder(to: Path, pipeline: str) -> Iterator[int]:
     """Open, and if needed make, the pipeline's folder; hold its lock."""
-    to.mkdir(mode=0o755, parents=True, exist_ok=True)
+    _make(to)
     outer = os.open(to, _FOLDER)
     try:
         try:

@@ -55,6 +55,7 @@ _BUILT_IN: dict[str, dict[str, str]] = {
     "engines": {
         "duckdb": "dprelease.engines.duckdb:DuckDBEngine",
         "reference": "dprelease.engines.reference:ReferenceEngine",
+        "spark": "dprelease.engines.spark:SparkEngine",
     },
     "formats": {
         "csv": "dprelease.formats.csv_:write",

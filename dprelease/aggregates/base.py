@@ -45,7 +45,10 @@ class Reading:
 
 
 class Aggregate(Protocol):
-    """One statistic."""
+    """One statistic.
+
+    An attribute `measure`, a text, names the unit of its values where that is not the column's.
+    """
 
     name: str
 

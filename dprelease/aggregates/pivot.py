@@ -58,25 +58,46 @@ def ratio_interval(
     Where the noise leaves no theta in [0, 1], the end nearest to the point estimate is returned.
     """
     edges = np.linspace(0.0, 1.0, _CELLS + 1)
-    reach = (_normal_reaches if gaussian else _reaches)(scores, scale, level, copies)
+    reach = np.array((_normal_reaches if gaussian else _reaches)(scores, scale, level, copies))
     top = raw @ np.asarray(scores)
     total = raw.sum(axis=1)
-    low = np.full(raw.shape[0], np.inf)
-    high = np.full(raw.shape[0], -np.inf)
-    for j in range(_CELLS):  # theta * total in [top - q, top + q], theta in the cell
-        a, b = edges[j], edges[j + 1]
-        left, right = top - reach[j], top + reach[j]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ends = np.stack([left / total, right / total])
-        first = np.where(total == 0, np.where(left <= 0, -np.inf, np.inf), ends.min(axis=0))
-        last = np.where(total == 0, np.where(right >= 0, np.inf, -np.inf), ends.max(axis=0))
-        first, last = np.maximum(first, a), np.minimum(last, b)
-        some = first <= last
-        low = np.where(some, np.minimum(low, first), low)
-        high = np.where(some, np.maximum(high, last), high)
+    low = _scan(top, total, reach, edges, upwards=True)
+    high = _scan(top, total, reach, edges, upwards=False)
     nothing = low > high
     nearest = np.where(2 * top >= total, 1.0, 0.0)
     return np.where(nothing, nearest, low), np.where(nothing, nearest, high)
+
+
+def _scan(top: Floats, total: Floats, reach: Floats, edges: Floats, *, upwards: bool) -> Floats:
+    """Return the least (or, downwards, the largest) theta with theta total in [top - q, top + q].
+
+    Every group walks over the cells in order and stops at the first that is not empty: later ones
+    hold no smaller (larger) theta. It starts beside its point estimate, as far away as the widest
+    quantile reaches and a cell more. Infinite where all are empty.
+    """
+    sign = -1.0 if upwards else 1.0
+    found = np.full(top.shape, -sign * np.inf)
+    cell = np.full(top.shape, 0 if upwards else _CELLS - 1, dtype=np.int64)
+    some = total > 0
+    with np.errstate(over="ignore"):
+        near = np.floor((top[some] + sign * reach.max()) / total[some] * _CELLS) + sign
+    cell[some] = np.clip(near, 0, _CELLS - 1).astype(np.int64)
+    rows = np.arange(top.size)
+    while rows.size:
+        j = cell[rows]
+        t, n, a, b = top[rows], total[rows], edges[j], edges[j + 1]
+        left, right = t - reach[j], t + reach[j]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            one, other = left / n, right / n
+        first = np.where(n == 0, np.where(left <= 0, -np.inf, np.inf), np.minimum(one, other))
+        last = np.where(n == 0, np.where(right >= 0, np.inf, -np.inf), np.maximum(one, other))
+        first, last = np.maximum(first, a), np.minimum(last, b)
+        hit = first <= last
+        found[rows[hit]] = (first if upwards else last)[hit]
+        j += 1 if upwards else -1
+        cell[rows] = j
+        rows = rows[~hit & (j >= 0) & (j < _CELLS)]
+    return found
 
 
 @lru_cache(maxsize=256)

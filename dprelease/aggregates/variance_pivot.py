@@ -30,6 +30,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtri
 
 from dprelease.aggregates.base import Floats
@@ -41,6 +42,8 @@ _MEANS = 128
 _VARIANCES = 64
 _SHARE = 0.1
 _CHUNK = 20_000
+
+Integers = npt.NDArray[np.int64]
 
 
 def variance_interval(
@@ -65,13 +68,19 @@ def variance_interval(
 
 
 def _shadow(raw: Floats, left: Floats, right: Floats, reach: Floats) -> tuple[Floats, Floats]:
-    """Return the least and the largest v of the set, per group."""
+    """Return the least and the largest v of the set, per group.
+
+    Only cells that can widen what a group has so far are looked at; the others cannot change a
+    minimum or a maximum.
+    """
     total, top = raw.sum(axis=1), raw[:, 1] / 2 + raw[:, 2]
     low, high = np.full(raw.shape[0], np.inf), np.full(raw.shape[0], -np.inf)
     means = np.linspace(0.0, 1.0, _MEANS + 1)
-    edges = np.linspace(0.0, 0.25, _VARIANCES + 1)
-    for i in range(_MEANS):
-        rows = np.flatnonzero((left <= means[i + 1]) & (right >= means[i]))
+    # From the middle, where v may be largest: a group without signal is finished there.
+    for i in sorted(range(_MEANS), key=lambda i: abs(2 * i + 1 - _MEANS)):
+        peak = max(m * (1 - m) for m in (means[i], means[i + 1], 0.5) if means[i] <= m <= means[i + 1])
+        open_ = (left <= means[i + 1]) & (right >= means[i]) & ((low > 0) | (high < peak))
+        rows = np.flatnonzero(open_)
         if not rows.size:
             continue
         a, b = np.maximum(left[rows], means[i]), np.minimum(right[rows], means[i + 1])
@@ -80,23 +89,66 @@ def _shadow(raw: Floats, left: Floats, right: Floats, reach: Floats) -> tuple[Fl
         # A parabola in m: its extremes are at the ends and at the vertex.
         sums = np.stack([n * m * m - 2 * m * t + raw[rows, 2] for m in (a, vertex, b)])
         roof = np.max([a * (1 - a), b * (1 - b), np.where((a <= 0.5) & (b >= 0.5), 0.25, 0.0)], axis=0)
-        floor, ceiling = sums.min(axis=0)[:, None] - reach[i], sums.max(axis=0)[:, None] + reach[i]
-        n = n[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ends = np.stack([floor / n, ceiling / n])
-        first = np.where(n == 0, np.where(floor <= 0, -np.inf, np.inf), ends.min(axis=0))
-        last = np.where(n == 0, np.where(ceiling >= 0, np.inf, -np.inf), ends.max(axis=0))
-        first = np.maximum(first, edges[:-1])
-        last = np.minimum(np.minimum(last, edges[1:]), roof[:, None])
-        some = first <= last
-        low[rows] = np.minimum(low[rows], np.where(some, first, np.inf).min(axis=1))
-        high[rows] = np.maximum(high[rows], np.where(some, last, -np.inf).max(axis=1))
+        _widen(rows, n, sums.min(axis=0), sums.max(axis=0), roof, reach[i], low, high)
     # Nothing left: the nearer end of [0, 1/4] to the noisy variance, a point.
     spread = np.divide(raw[:, 2], total, out=np.zeros_like(total), where=total > 0)
     middle = np.divide(top, total, out=np.zeros_like(total), where=total > 0)
     nearest = np.where(spread - middle**2 > 0.125, 0.25, 0.0)
     nothing = low > high
     return np.where(nothing, nearest, low), np.where(nothing, nearest, high)
+
+
+def _widen(
+    rows: Integers,
+    n: Floats,
+    least: Floats,
+    most: Floats,
+    roof: Floats,
+    reach: Floats,
+    low: Floats,
+    high: Floats,
+) -> None:
+    """Widen [low, high] in place, for `rows`, by the v of one cell of m.
+
+    Args:
+        n, least, most, roof: shape `(rows,)`: noisy size, ends of S(s_i(m) raw_i), largest v.
+        reach: q_Z, shape `(variances,)`.
+    """
+    edges = np.linspace(0.0, 0.25, _VARIANCES + 1)
+    # A superset of the cells of v that are not empty, from the widest quantile; a cell more on
+    # either side outweighs rounding.
+    first, last = np.zeros(n.shape), np.full(n.shape, float(_VARIANCES))
+    some = n > 0
+    widest, pitch = reach.max(), 4.0 * _VARIANCES
+    with np.errstate(over="ignore"):
+        ends = [(e[some] + s * widest) / n[some] * pitch for e, s in ((least, -1.0), (most, 1.0))]
+    first[some] = np.clip(np.floor(ends[0]) - 1, 0, _VARIANCES)
+    last[some] = np.clip(np.ceil(ends[1]) + 1, 0, _VARIANCES)
+    last = np.minimum(last, np.ceil(roof * pitch) + 1).clip(max=_VARIANCES)
+    # Of these, the cells below `low` and those above `high`.
+    below = np.minimum(last, np.ceil(np.minimum(low[rows], 1.0) * pitch) + 1)
+    above = np.maximum(np.maximum(first, below), np.floor(np.maximum(high[rows], 0.0) * pitch) - 1)
+    for start, stop in ((first, below), (above, last)):
+        count = np.maximum(stop - start, 0).astype(np.int64)
+        here = np.flatnonzero(count)
+        if not here.size:
+            continue
+        count = count[here]
+        begin = np.cumsum(count) - count
+        at = np.repeat(here, count)
+        j = np.arange(at.size) - np.repeat(begin, count) + np.repeat(start[here].astype(np.int64), count)
+        size, floor, ceiling = n[at], least[at] - reach[j], most[at] + reach[j]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            one, other = floor / size, ceiling / size
+        lower = np.where(size == 0, np.where(floor <= 0, -np.inf, np.inf), np.minimum(one, other))
+        upper = np.where(size == 0, np.where(ceiling >= 0, np.inf, -np.inf), np.maximum(one, other))
+        lower = np.maximum(lower, edges[j])
+        upper = np.minimum(np.minimum(upper, edges[j + 1]), roof[at])
+        kept = lower <= upper
+        into = rows[here]
+        lows = np.minimum.reduceat(np.where(kept, lower, np.inf), begin)
+        highs = np.maximum.reduceat(np.where(kept, upper, -np.inf), begin)
+        low[into], high[into] = np.minimum(low[into], lows), np.maximum(high[into], highs)
 
 
 @lru_cache(maxsize=64)

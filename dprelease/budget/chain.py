@@ -28,6 +28,7 @@ from dataclasses import asdict, astuple, dataclass, field
 
 from dprelease.budget import period_cap
 from dprelease.budget.accountant import Cost
+from dprelease.budget.connection import Connection, Server, schema_version
 from dprelease.budget.record import Anchor, Entry, canonical
 from dprelease.budget.rho_filter import CEILING, VERSION, nano_rho, spent_epsilon
 from dprelease.budget.storage import APPLICATION_ID, DDL, SCHEMA_VERSION
@@ -56,7 +57,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def append(db: sqlite3.Connection, kind: str, body: dict[str, object]) -> int:
+def append(db: Connection, kind: str, body: dict[str, object]) -> int:
     """Append one event inside the caller's write transaction and return its seq."""
     text = canonical({"kind": kind, "nonce": secrets.token_hex(16), **body})
     row = db.execute("SELECT seq, hash FROM chain ORDER BY seq DESC LIMIT 1").fetchone()
@@ -68,13 +69,13 @@ def append(db: sqlite3.Connection, kind: str, body: dict[str, object]) -> int:
     return seq + 1
 
 
-def ledger_id(db: sqlite3.Connection) -> str:
+def ledger_id(db: Connection) -> str:
     """Return the random name event 1 gave this ledger."""
     (body,) = db.execute("SELECT body FROM chain WHERE seq = 1").fetchone()
     return str(json.loads(body)["ledger_id"])
 
 
-def head(db: sqlite3.Connection, seq: int | None = None) -> Anchor:
+def head(db: Connection, seq: int | None = None) -> Anchor:
     """Return the chain's head, or what it was right after event `seq`."""
     where = "ORDER BY seq DESC LIMIT 1" if seq is None else "WHERE seq = ?"
     row = db.execute(f"SELECT seq, hash FROM chain {where}", () if seq is None else (seq,))
@@ -115,14 +116,14 @@ _QUERIES = {
 }
 
 
-def problems(db: sqlite3.Connection, *, deep: bool) -> list[str]:
+def problems(db: Connection, *, deep: bool) -> list[str]:
     """Return everything that is wrong with the ledger, as public one-line findings.
 
     Args:
-        deep: also `integrity_check` instead of `quick_check`, and the hash of all stored bytes.
+        deep: also the hash of all stored bytes.
     """
     try:
-        found = _storage_problems(db, deep=deep)
+        found = _storage_problems(db)
         if found:
             return found
         fold = _Fold()
@@ -136,13 +137,16 @@ def problems(db: sqlite3.Connection, *, deep: bool) -> list[str]:
     return found
 
 
-def _storage_problems(db: sqlite3.Connection, *, deep: bool) -> list[str]:
-    if db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+def _storage_problems(db: Connection) -> list[str]:
+    if not isinstance(db, Server) and db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
         return ["the file is not a dprelease ledger"]
-    if db.execute("PRAGMA user_version").fetchone() not in _VERSIONS:
+    if (schema_version(db),) not in _VERSIONS:
         return ["the ledger has a schema version this dprelease does not know"]
-    check = "integrity_check" if deep else "quick_check"
-    if db.execute(f"PRAGMA {check}(1)").fetchone() != ("ok",):
+    if isinstance(db, Server):
+        return db.storage_problems()
+    # Not quick_check: it leaves out the indexes, and one flipped bit there hides a debit's row from
+    # the look-up of its key.
+    if db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
         return ["SQLite finds the file corrupt"]
     if db.execute("PRAGMA foreign_key_check").fetchone() is not None:
         return ["a table refers to a row that does not exist"]
@@ -153,7 +157,7 @@ def _storage_problems(db: sqlite3.Connection, *, deep: bool) -> list[str]:
     return [] if written == DDL else ["the tables or their append-only triggers were changed"]
 
 
-def _links(db: sqlite3.Connection, fold: _Fold) -> list[str]:
+def _links(db: Connection, fold: _Fold) -> list[str]:
     previous, expected = _GENESIS, 1
     for seq, text, prev_hash, value in db.execute(
         "SELECT seq, body, prev_hash, hash FROM chain ORDER BY seq"
@@ -257,16 +261,15 @@ def _spend_rho(fold: _Fold, seq: int, entry: Entry, body: dict[str, object]) -> 
         fold.problems.append(f"debit {seq} exceeds the budget it was charged to")
 
 
-def _version(db: sqlite3.Connection, fold: _Fold) -> list[str]:
+def _version(db: Connection, fold: _Fold) -> list[str]:
     """A ledger says version 3 if it holds a cap, else 2 if a dataset composes by zCDP, else 1."""
     expected = VERSION if fold.rho else SCHEMA_VERSION
     if fold.caps.cap:
         expected = period_cap.VERSION
-    found = db.execute("PRAGMA user_version").fetchone() == (expected,)
-    return [] if found else ["the ledger's schema version is not the one of its budgets"]
+    return [] if schema_version(db) == expected else ["the ledger's schema version is not the one of its budgets"]
 
 
-def _projections(db: sqlite3.Connection, fold: _Fold) -> list[str]:
+def _projections(db: Connection, fold: _Fold) -> list[str]:
     return [
         f"table {table} does not match the chain"
         for table, query in _QUERIES.items()
@@ -274,7 +277,7 @@ def _projections(db: sqlite3.Connection, fold: _Fold) -> list[str]:
     ]
 
 
-def _bytes(db: sqlite3.Connection, fold: _Fold) -> list[str]:
+def _bytes(db: Connection, fold: _Fold) -> list[str]:
     found = [
         f"the payload of debit {entry} was changed"
         for entry, data in db.execute("SELECT entry, bytes FROM payload")

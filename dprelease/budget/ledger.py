@@ -30,17 +30,16 @@ Limits   two ledgers for the same data; an operator who reads the data; disks th
 
 from __future__ import annotations
 
-import os
 import secrets
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
 
-from dprelease.budget import chain, location, period_cap, refusals, rho_filter, rows, storage
+from dprelease.budget import backend, chain, period_cap, refusals, rho_filter, rows
 from dprelease.budget.accountant import Cost
 from dprelease.budget.citation import read_citations
+from dprelease.budget.connection import Connection, Place
 from dprelease.budget.record import (
     Anchor,
     Budget,
@@ -61,11 +60,11 @@ __all__ = ["Anchor", "Budget", "Entry", "EntryRow", "Key", "Ledger", "LedgerRepo
 
 
 class Ledger:
-    """One ledger file. Safe across processes, threads and forks: it holds no connection."""
+    """One ledger: a file, or on a server. Safe across processes, threads and forks: it holds no connection."""
 
     __slots__ = ("path",)
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         """Name a ledger without looking at it; use `open` or `create`."""
         self.path = path
 
@@ -77,7 +76,7 @@ class Ledger:
     @classmethod
     def create(
         cls,
-        path: Path | str,
+        path: Place | str,
         *,
         dataset: str,
         epsilon: object,
@@ -112,8 +111,8 @@ class Ledger:
         cap = None if per_period is None else _budget(per_period, 0)
         # Manifests first, ledger second: what is published by now is committed by then.
         citations = [c for c in read_citations(anchors) if c.entry.key.dataset == dataset]
-        ledger = cls(location.absolute(Path(path)))
-        location.place_new(ledger.path, _name, allowed=not citations)
+        ledger = cls(backend.placed(path))
+        backend.make(ledger.path, _name, allowed=not citations)
         ledger._check()
         with ledger._write() as db:
             declared = rows.declaration(db, dataset)
@@ -136,7 +135,7 @@ class Ledger:
         return ledger
 
     @classmethod
-    def open(cls, path: Path | str, *, public: Path | None = None) -> Ledger:
+    def open(cls, path: Place | str, *, public: Path | None = None) -> Ledger:
         """Open an existing ledger, checked in full; never create one.
 
         Args:
@@ -147,7 +146,7 @@ class Ledger:
                 older than a manifest (DPR404), foreign (DPR405), a manifest that does not parse
                 (DPR406), on a network file system (DPR408), or a setting not taken (DPR409).
         """
-        ledger = cls(location.absolute(Path(path)))
+        ledger = cls(backend.placed(path))
         # Manifests first, ledger second: what is published by now is committed by then.
         citations = read_citations([public]) if public is not None else []
         ledger._check()
@@ -156,21 +155,17 @@ class Ledger:
         return ledger
 
     def _check(self) -> None:
-        if not os.path.lexists(self.path):
-            raise refusals.missing(self.path, None)
-        if self.path.is_symlink() or not self.path.is_file():
-            raise refusals.corrupt(self.path, "it is not a regular file")
-        location.refuse_network(self.path.parent)
+        backend.must_stand(self.path)
         with self._read() as db:
             found = chain.problems(db, deep=False)
         if found:
             raise refusals.corrupt(self.path, "; ".join(found))
 
-    def _read(self) -> AbstractContextManager[sqlite3.Connection]:
-        return storage.transaction(self.path, write=False)
+    def _read(self) -> AbstractContextManager[Connection]:
+        return backend.transaction(self.path, write=False, charged=False)
 
-    def _write(self, *, charged: bool = False) -> AbstractContextManager[sqlite3.Connection]:
-        return storage.transaction(self.path, write=True, charged=charged)
+    def _write(self, *, charged: bool = False) -> AbstractContextManager[Connection]:
+        return backend.transaction(self.path, write=True, charged=charged)
 
     # -- budgets ---------------------------------------------------------------------------
 
@@ -461,7 +456,7 @@ class Ledger:
                 rows.adopt(db, citation, self.path)
         return len(missing)
 
-    def _live(self, db: sqlite3.Connection, key: Key) -> int:
+    def _live(self, db: Connection, key: Key) -> int:
         seq = rows.charged(db, key, self.path)
         state, code = rows.state(db, seq)
         if state == "failed":
@@ -473,7 +468,7 @@ def _budget(epsilon: object, delta: object) -> Cost:
     return Cost.budget(positive(epsilon, "epsilon"), positive(delta, "delta", allow_zero=True))
 
 
-def _name(db: sqlite3.Connection) -> int:
+def _name(db: Connection) -> int:
     return chain.append(db, "ledger", {"ledger_id": secrets.token_hex(16)})
 
 

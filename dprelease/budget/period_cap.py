@@ -15,13 +15,12 @@ Limits   periods are told apart by name: a week and the month around it are two 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 
 from dprelease.budget.accountant import Cost
+from dprelease.budget.connection import Connection, Place
 from dprelease.budget.record import Entry
 from dprelease.errors import BudgetError, LedgerError
 from dprelease.numeric import plain
@@ -32,7 +31,7 @@ VERSION = 3
 """Schema version of a ledger that holds a cap."""
 
 
-def capped(db: sqlite3.Connection, dataset: str) -> Cost | None:
+def capped(db: Connection, dataset: str) -> Cost | None:
     """Return the dataset's cap per period, or None."""
     found = db.execute("""SELECT body FROM chain WHERE body LIKE '%"kind":"cap"%' ORDER BY seq""")
     bodies = [json.loads(text) for (text,) in found]
@@ -40,7 +39,7 @@ def capped(db: sqlite3.Connection, dataset: str) -> Cost | None:
     return Cost(nanos[-1]) if nanos else None
 
 
-def must_fit(db: sqlite3.Connection, entry: Entry, period: str, path: Path) -> None:
+def must_fit(db: Connection, entry: Entry, period: str, path: Place) -> None:
     """Raise DPR305 unless the entry fits what is left of its period.
 
     Args:
@@ -96,7 +95,7 @@ class Caps:
         return "exceeds the cap of its period" if over else None
 
 
-def is_other(recorded: Cost | None, asked: Cost | None, path: Path, dataset: str) -> LedgerError:
+def is_other(recorded: Cost | None, asked: Cost | None, path: Place, dataset: str) -> LedgerError:
     """Return the error for a pipeline file that states another cap than the ledger's."""
     now = "there is none" if recorded is None else f"it is {plain(recorded.epsilon)}"
     wanted = plain(asked.epsilon) if asked else ""
@@ -109,7 +108,7 @@ def is_other(recorded: Cost | None, asked: Cost | None, path: Path, dataset: str
     )
 
 
-def _over(path: Path, entry: Entry, period: str, used: Fraction, cap: Fraction) -> BudgetError:
+def _over(path: Place, entry: Entry, period: str, used: Fraction, cap: Fraction) -> BudgetError:
     return BudgetError(
         f"the cap of period {period} of dataset {entry.key.dataset} does not cover this release:"
         f" spent {plain(used)} of {plain(cap)}, asked {plain(entry.cost.epsilon)}",

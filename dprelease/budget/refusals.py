@@ -14,6 +14,8 @@
 | DPR408 | network file system                         | DPR900 | the commit of a debit failed    |
 | DPR305 | the period's cap does not cover it           | DPR418 | another cap per period          |
 | DPR419 | a second place holds another head           | DPR420 | its head is not signed by us    |
+| DPR421 | a key that is none                           | DPR422 | the extra `signing` is missing  |
+| DPR423 | its head cannot be written to that place     | DPR424 | the extra `postgres` is missing |
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dprelease.budget.accountant import Cost
+from dprelease.budget.connection import Place
 from dprelease.budget.record import Key
 from dprelease.errors import BudgetError, LedgerError, WithheldError
 from dprelease.numeric import plain
@@ -52,7 +55,7 @@ __all__ = [
 _RECOVER = "restore a copy of this ledger, then `dprelease ledger reconcile`"
 
 
-def missing(path: Path, why: str | None) -> LedgerError:
+def missing(path: Place, why: str | None) -> LedgerError:
     return LedgerError(
         "there is no ledger" + (f", {why}" if why else ""),
         where=str(path),
@@ -76,13 +79,13 @@ def cannot_create(path: Path, error: OSError | sqlite3.Error) -> LedgerError:
     )
 
 
-def corrupt(path: Path, why: str) -> LedgerError:
+def corrupt(path: Place, why: str) -> LedgerError:
     return LedgerError(
         "the ledger cannot be trusted", where=str(path), why=why, fix=_RECOVER, code="DPR403"
     )
 
 
-def older(path: Path, key: Key) -> LedgerError:
+def older(path: Place, key: Key) -> LedgerError:
     return LedgerError(
         f"the ledger is older than the published release {key}, or was rewritten",
         where=str(path),
@@ -92,7 +95,7 @@ def older(path: Path, key: Key) -> LedgerError:
     )
 
 
-def foreign(path: Path, key: Key) -> LedgerError:
+def foreign(path: Place, key: Key) -> LedgerError:
     return LedgerError(
         f"the published release {key} rests on another ledger",
         where=str(path),
@@ -102,7 +105,7 @@ def foreign(path: Path, key: Key) -> LedgerError:
     )
 
 
-def over_rho(path: Path, dataset: str, asked: int, used: int, budget: int) -> BudgetError:
+def over_rho(path: Place, dataset: str, asked: int, used: int, budget: int) -> BudgetError:
     return BudgetError(
         f"the release does not fit the budget of dataset {dataset}",
         where=str(path),
@@ -112,7 +115,7 @@ def over_rho(path: Path, dataset: str, asked: int, used: int, budget: int) -> Bu
     )
 
 
-def without_rho(path: Path, dataset: str) -> BudgetError:
+def without_rho(path: Place, dataset: str) -> BudgetError:
     return BudgetError(
         f"the release has no rho, and dataset {dataset} composes by zcdp",
         where=str(path),
@@ -122,7 +125,7 @@ def without_rho(path: Path, dataset: str) -> BudgetError:
     )
 
 
-def unknown_dataset(path: Path, dataset: str) -> LedgerError:
+def unknown_dataset(path: Place, dataset: str) -> LedgerError:
     return LedgerError(
         f"dataset {dataset} has no budget in this ledger",
         where=str(path),
@@ -141,7 +144,7 @@ def network(path: Path, kind: str) -> LedgerError:
     )
 
 
-def other_plan(path: Path, key: Key, recorded: str, asked: str) -> LedgerError:
+def other_plan(path: Place, key: Key, recorded: str, asked: str) -> LedgerError:
     return LedgerError(
         f"{key} is already charged for another plan",
         where=str(path),
@@ -152,7 +155,7 @@ def other_plan(path: Path, key: Key, recorded: str, asked: str) -> LedgerError:
     )
 
 
-def other_declaration(path: Path, dataset: str) -> LedgerError:
+def other_declaration(path: Place, dataset: str) -> LedgerError:
     return LedgerError(
         f"dataset {dataset} is budgeted under another adjacency or unit",
         where=str(path),
@@ -162,7 +165,7 @@ def other_declaration(path: Path, dataset: str) -> LedgerError:
     )
 
 
-def wrong_stage(path: Path, key: Key, why: str) -> LedgerError:
+def wrong_stage(path: Place, key: Key, why: str) -> LedgerError:
     return LedgerError(
         f"the ledger refuses this step for {key}",
         where=str(path),
@@ -172,7 +175,7 @@ def wrong_stage(path: Path, key: Key, why: str) -> LedgerError:
     )
 
 
-def other_files(path: Path, key: Key) -> LedgerError:
+def other_files(path: Place, key: Key) -> LedgerError:
     return LedgerError(
         f"other files are already committed for {key}",
         where=str(path),
@@ -182,7 +185,7 @@ def other_files(path: Path, key: Key) -> LedgerError:
     )
 
 
-def other_budget(path: Path, dataset: str, recorded: Cost) -> LedgerError:
+def other_budget(path: Place, dataset: str, recorded: Cost) -> LedgerError:
     return LedgerError(
         f"dataset {dataset} already has another budget",
         where=str(path),
@@ -193,7 +196,7 @@ def other_budget(path: Path, dataset: str, recorded: Cost) -> LedgerError:
     )
 
 
-def published_elsewhere(path: Path, key: Key) -> LedgerError:
+def published_elsewhere(path: Place, key: Key) -> LedgerError:
     return LedgerError(
         f"{key} was published from another copy of this ledger",
         where=str(path),
@@ -203,7 +206,7 @@ def published_elsewhere(path: Path, key: Key) -> LedgerError:
     )
 
 
-def drawn_elsewhere(path: Path, key: Key) -> LedgerError:
+def drawn_elsewhere(path: Place, key: Key) -> LedgerError:
     return LedgerError(
         f"{key} was drawn here and, differently, in another copy of this ledger",
         where=str(path),
@@ -213,7 +216,7 @@ def drawn_elsewhere(path: Path, key: Key) -> LedgerError:
     )
 
 
-def over_budget(path: Path, dataset: str, asked: Cost, used: Cost, total: Cost) -> BudgetError:
+def over_budget(path: Place, dataset: str, asked: Cost, used: Cost, total: Cost) -> BudgetError:
     fix = "ask for less, or raise the budget on the record: `dprelease ledger add`"
     if used.nano_epsilon + asked.nano_epsilon > total.nano_epsilon:
         left = total.epsilon - used.epsilon
@@ -236,7 +239,7 @@ def over_budget(path: Path, dataset: str, asked: Cost, used: Cost, total: Cost) 
     )
 
 
-def failed_before(path: Path, key: Key, code: str | None) -> WithheldError:
+def failed_before(path: Place, key: Key, code: str | None) -> WithheldError:
     return WithheldError(
         f"{key} is withheld for good",
         where=str(path),
@@ -247,7 +250,7 @@ def failed_before(path: Path, key: Key, code: str | None) -> WithheldError:
     )
 
 
-def failed_draw(path: Path, key: Key) -> WithheldError:
+def failed_draw(path: Place, key: Key) -> WithheldError:
     return WithheldError(
         f"the draw for {key} did not complete",
         where=str(path),

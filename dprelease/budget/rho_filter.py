@@ -20,12 +20,12 @@ Limits   every release needs a rho of its own; one known by (epsilon, delta) alo
 from __future__ import annotations
 
 import json
-import sqlite3
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.budget.accountant import ATTO, LARGEST_EPSILON, Cost
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_of_pure, zcdp_rho
+from dprelease.budget.connection import Connection
 from dprelease.budget.record import Entry
 from dprelease.errors import ArgumentError
 from dprelease.numeric import NANO, nano_up
@@ -108,7 +108,7 @@ def nano_rho(entry: Entry) -> int | None:
     return nano_up(zcdp_of_pure(entry.epsilon)) if entry.delta == 0 else None
 
 
-def rho_budget(db: sqlite3.Connection, dataset: str) -> RhoBudget | None:
+def rho_budget(db: Connection, dataset: str) -> RhoBudget | None:
     """Return the dataset's budget if it is composed by zCDP, else None."""
     found = [
         json.loads(text).get("zcdp")
@@ -123,7 +123,7 @@ def rho_budget(db: sqlite3.Connection, dataset: str) -> RhoBudget | None:
     return RhoBudget(steps, int(found[-1]["nano_rho"]))
 
 
-def spent_nano_rho(db: sqlite3.Connection, dataset: str) -> int:
+def spent_nano_rho(db: Connection, dataset: str) -> int:
     """Return the sum of rho of the dataset's debits, in nano-units."""
     return sum(
         int(json.loads(text)["nano_rho"])

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from dprelease.budget import chain, period_cap, refusals, rho_filter
 from dprelease.budget.accountant import Cost, fits
 from dprelease.budget.citation import Citation
+from dprelease.budget.connection import Connection, Place, raise_version
 from dprelease.budget.record import Anchor, Entry, EntryRow, Key, protected_unit
 
 __all__ = [
@@ -53,7 +52,7 @@ _NOTHING = Cost(0)
 # -- datasets and budgets ------------------------------------------------------------------
 
 
-def declaration(db: sqlite3.Connection, dataset: str) -> tuple[str, str] | None:
+def declaration(db: Connection, dataset: str) -> tuple[str, str] | None:
     """Return the dataset's (adjacency, protected unit), or None if it has no budget here."""
     row = db.execute(
         "SELECT body FROM chain JOIN dataset USING (seq) WHERE name = ?", (dataset,)
@@ -64,7 +63,7 @@ def declaration(db: sqlite3.Connection, dataset: str) -> tuple[str, str] | None:
     return str(body["adjacency"]), protected_unit(str(body["unit"]))
 
 
-def declared(db: sqlite3.Connection, dataset: str, path: Path) -> tuple[str, str]:
+def declared(db: Connection, dataset: str, path: Place) -> tuple[str, str]:
     """Return `declaration`, or raise DPR407."""
     found = declaration(db, dataset)
     if found is None:
@@ -72,7 +71,7 @@ def declared(db: sqlite3.Connection, dataset: str, path: Path) -> tuple[str, str
     return found
 
 
-def stored_salt(db: sqlite3.Connection, dataset: str, path: Path) -> bytes:
+def stored_salt(db: Connection, dataset: str, path: Place) -> bytes:
     """Return the dataset's salt if its hash is the chain's, else raise DPR403."""
     salt, text = db.execute(
         "SELECT salt, body FROM dataset JOIN chain USING (seq) WHERE name = ?", (dataset,)
@@ -82,7 +81,7 @@ def stored_salt(db: sqlite3.Connection, dataset: str, path: Path) -> bytes:
     return bytes(salt)
 
 
-def budgets(db: sqlite3.Connection, dataset: str) -> list[Cost]:
+def budgets(db: Connection, dataset: str) -> list[Cost]:
     """Return the declared budget and every raise of it, in order."""
     concentrated = rho_filter.rho_budget(db, dataset)
     if concentrated is not None:
@@ -96,11 +95,11 @@ def budgets(db: sqlite3.Connection, dataset: str) -> list[Cost]:
     ]
 
 
-def total(db: sqlite3.Connection, dataset: str) -> Cost:
+def total(db: Connection, dataset: str) -> Cost:
     return sum(budgets(db, dataset), _NOTHING)
 
 
-def costs(db: sqlite3.Connection, dataset: str) -> list[Cost]:
+def costs(db: Connection, dataset: str) -> list[Cost]:
     """Return the cost of every debit of the dataset."""
     return [
         Cost(int(nano), int(atto))
@@ -111,7 +110,7 @@ def costs(db: sqlite3.Connection, dataset: str) -> list[Cost]:
 
 
 def insert_dataset(
-    db: sqlite3.Connection,
+    db: Connection,
     dataset: str,
     budget: Cost,
     adjacency: str,
@@ -123,25 +122,19 @@ def insert_dataset(
     seq = chain.append(db, "dataset", {"name": dataset, **body})
     db.execute("INSERT INTO dataset (seq, name, salt) VALUES (?, ?, ?)", (seq, dataset, salt))
     if composition == "zcdp":
-        _raise_version(db, rho_filter.VERSION)
+        raise_version(db, rho_filter.VERSION)
         _append_budget(db, dataset, rho_filter.CEILING, rho_filter.event(budget, budget))
     else:
         insert_budget(db, dataset, budget)
 
 
-def insert_cap(db: sqlite3.Connection, dataset: str, cap: Cost) -> None:
+def insert_cap(db: Connection, dataset: str, cap: Cost) -> None:
     """Record what one period may cost from now on."""
-    _raise_version(db, period_cap.VERSION)
+    raise_version(db, period_cap.VERSION)
     chain.append(db, "cap", {"dataset": dataset, "nano_epsilon": cap.nano_epsilon})
 
 
-def _raise_version(db: sqlite3.Connection, version: int) -> None:
-    (now,) = db.execute("PRAGMA user_version").fetchone()
-    if now < version:
-        db.execute(f"PRAGMA user_version = {version}")
-
-
-def insert_budget(db: sqlite3.Connection, dataset: str, more: Cost) -> None:
+def insert_budget(db: Connection, dataset: str, more: Cost) -> None:
     """Record a budget, or a raise of one."""
     concentrated = rho_filter.rho_budget(db, dataset)
     if concentrated is None:
@@ -152,7 +145,7 @@ def insert_budget(db: sqlite3.Connection, dataset: str, more: Cost) -> None:
 
 
 def _append_budget(
-    db: sqlite3.Connection, dataset: str, row: Cost, more: Mapping[str, object]
+    db: Connection, dataset: str, row: Cost, more: Mapping[str, object]
 ) -> None:
     values = (dataset, row.nano_epsilon, row.atto_delta)
     body = {**dict(zip(("dataset", "nano_epsilon", "atto_delta"), values, strict=True)), **more}
@@ -163,7 +156,7 @@ def _append_budget(
 # -- entries -------------------------------------------------------------------------------
 
 
-def find(db: sqlite3.Connection, key: Key) -> int | None:
+def find(db: Connection, key: Key) -> int | None:
     """Return the seq of the key's debit, or None."""
     row = db.execute(
         "SELECT seq FROM entry WHERE dataset = ? AND pipeline = ? AND period = ?",
@@ -172,7 +165,7 @@ def find(db: sqlite3.Connection, key: Key) -> int | None:
     return int(row[0]) if row else None
 
 
-def charged(db: sqlite3.Connection, key: Key, path: Path) -> int:
+def charged(db: Connection, key: Key, path: Place) -> int:
     """Return the seq of the key's debit, or raise DPR412."""
     seq = find(db, key)
     if seq is None:
@@ -180,7 +173,7 @@ def charged(db: sqlite3.Connection, key: Key, path: Path) -> int:
     return seq
 
 
-def entry_row(db: sqlite3.Connection, seq: int) -> EntryRow:
+def entry_row(db: Connection, seq: int) -> EntryRow:
     (text,) = db.execute("SELECT body FROM chain WHERE seq = ?", (seq,)).fetchone()
     body = json.loads(text)
     origin = body["origin"]
@@ -194,7 +187,7 @@ def entry_row(db: sqlite3.Connection, seq: int) -> EntryRow:
     )
 
 
-def must_be_same_plan(db: sqlite3.Connection, seq: int, asked: Entry, path: Path) -> None:
+def must_be_same_plan(db: Connection, seq: int, asked: Entry, path: Place) -> None:
     """Raise DPR410 unless the recorded entry has the asked plan at the asked price."""
     recorded = entry_row(db, seq).entry
     same = (
@@ -207,9 +200,9 @@ def must_be_same_plan(db: sqlite3.Connection, seq: int, asked: Entry, path: Path
 
 
 def insert_entry(
-    db: sqlite3.Connection,
+    db: Connection,
     entry: Entry,
-    path: Path,
+    path: Place,
     *,
     origin: Anchor | None,
     again: int | None = None,
@@ -244,7 +237,7 @@ def insert_entry(
     return seq
 
 
-def insert_again(db: sqlite3.Connection, entry: Entry, path: Path, seq: int) -> None:
+def insert_again(db: Connection, entry: Entry, path: Place, seq: int) -> None:
     """Debit `entry` a second time, because the run that debit `seq` paid for may have drawn.
 
     One key holds one debit, so this one gets a period's name of its own; its event says "again".
@@ -256,7 +249,7 @@ def insert_again(db: sqlite3.Connection, entry: Entry, path: Path, seq: int) -> 
     insert_entry(db, replace(entry, key=replace(entry.key, period=name)), path, origin=None, again=seq)
 
 
-def _fitting(db: sqlite3.Connection, entry: Entry, path: Path) -> int | None:
+def _fitting(db: Connection, entry: Entry, path: Place) -> int | None:
     """Refuse an entry that does not fit what is left; return its nano-rho where that counts."""
     dataset, cost = entry.key.dataset, entry.cost
     concentrated = rho_filter.rho_budget(db, dataset)
@@ -277,13 +270,13 @@ def _fitting(db: sqlite3.Connection, entry: Entry, path: Path) -> int | None:
 # -- payload, files, state -----------------------------------------------------------------
 
 
-def insert_payload(db: sqlite3.Connection, seq: int, data: bytes) -> None:
+def insert_payload(db: Connection, seq: int, data: bytes) -> None:
     body = {"entry": seq, "size": len(data), "sha256": chain.digest(data)}
     at = chain.append(db, "payload", body)
     db.execute("INSERT INTO payload VALUES (?, ?, ?)", (seq, at, data))
 
 
-def insert_files(db: sqlite3.Connection, seq: int, files: Mapping[str, bytes]) -> None:
+def insert_files(db: Connection, seq: int, files: Mapping[str, bytes]) -> None:
     hashes = {name: chain.digest(data) for name, data in files.items()}
     at = chain.append(db, "files", {"entry": seq, "files": hashes})
     db.executemany(
@@ -293,7 +286,7 @@ def insert_files(db: sqlite3.Connection, seq: int, files: Mapping[str, bytes]) -
 
 
 def insert_state(
-    db: sqlite3.Connection,
+    db: Connection,
     seq: int,
     name: str,
     code: str | None,
@@ -305,7 +298,7 @@ def insert_state(
     db.execute("INSERT INTO state VALUES (?, ?, ?, ?)", (seq, at, name, code))
 
 
-def stored_payload(db: sqlite3.Connection, seq: int, path: Path) -> bytes | None:
+def stored_payload(db: Connection, seq: int, path: Place) -> bytes | None:
     """Return the payload if its hash is the chain's, None if there is none, else raise DPR403."""
     row = db.execute(
         "SELECT bytes, body FROM payload JOIN chain USING (seq) WHERE entry = ?", (seq,)
@@ -317,7 +310,7 @@ def stored_payload(db: sqlite3.Connection, seq: int, path: Path) -> bytes | None
     return bytes(row[0])
 
 
-def stored_files(db: sqlite3.Connection, seq: int, path: Path) -> dict[str, bytes]:
+def stored_files(db: Connection, seq: int, path: Place) -> dict[str, bytes]:
     """Return the files if their hashes are the chain's, {} if none, else raise DPR403."""
     found = {
         str(name): bytes(data)
@@ -335,7 +328,7 @@ def stored_files(db: sqlite3.Connection, seq: int, path: Path) -> dict[str, byte
     return found
 
 
-def state(db: sqlite3.Connection, seq: int) -> tuple[str, str | None]:
+def state(db: Connection, seq: int) -> tuple[str, str | None]:
     """Return the entry's state and, for `failed`, its code."""
     row = db.execute("SELECT state, code FROM state WHERE entry = ?", (seq,)).fetchone()
     if row is not None:
@@ -349,14 +342,14 @@ def state(db: sqlite3.Connection, seq: int) -> tuple[str, str | None]:
 # -- citations -----------------------------------------------------------------------------
 
 
-def origins(db: sqlite3.Connection) -> set[Anchor]:
+def origins(db: Connection) -> set[Anchor]:
     """Return the anchors that `reconcile` recorded."""
     found = db.execute("""SELECT body FROM chain WHERE body LIKE '%"origin":{%'""").fetchall()
     values = [json.loads(text).get("origin") for (text,) in found]
     return {Anchor(**value) for value in values if value}
 
 
-def relevant(db: sqlite3.Connection, citation: Citation) -> bool:
+def relevant(db: Connection, citation: Citation) -> bool:
     """Return whether the citation concerns this ledger: its own, or of a dataset it budgets.
 
     Other ledgers may publish other datasets into the same public folder.
@@ -367,7 +360,7 @@ def relevant(db: sqlite3.Connection, citation: Citation) -> bool:
     )
 
 
-def accounted(db: sqlite3.Connection, citation: Citation) -> bool:
+def accounted(db: Connection, citation: Citation) -> bool:
     """Return whether the ledger holds the cited debit and knows that it was published."""
     seq = find(db, citation.entry.key)
     if seq is None:
@@ -380,7 +373,7 @@ def accounted(db: sqlite3.Connection, citation: Citation) -> bool:
     return recorded.anchor == citation.anchor or citation.anchor in origins(db)
 
 
-def must_account(db: sqlite3.Connection, citations: list[Citation], path: Path) -> None:
+def must_account(db: Connection, citations: list[Citation], path: Place) -> None:
     """Raise DPR404 or DPR405 unless every relevant citation is accounted for."""
     for citation in citations:
         if relevant(db, citation) and not accounted(db, citation):
@@ -388,7 +381,7 @@ def must_account(db: sqlite3.Connection, citations: list[Citation], path: Path) 
             raise (refusals.older if own else refusals.foreign)(path, citation.entry.key)
 
 
-def adopt(db: sqlite3.Connection, citation: Citation, path: Path) -> None:
+def adopt(db: Connection, citation: Citation, path: Place) -> None:
     """Record an unaccounted citation: debit it if it is not, and mark it published."""
     key, origin = citation.entry.key, citation.anchor
     seq = find(db, key)

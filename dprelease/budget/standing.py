@@ -5,19 +5,19 @@ Units: epsilon in nats, exact. Everything is read inside the caller's transactio
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.budget import rho_filter, rows
 from dprelease.budget.accountant import Cost, spent
+from dprelease.budget.connection import Connection
 from dprelease.budget.record import Budget, Entry
 from dprelease.numeric import NANO
 
 __all__ = ["spent_by", "standing"]
 
 
-def standing(db: sqlite3.Connection, dataset: str) -> Budget:
+def standing(db: Connection, dataset: str) -> Budget:
     """Return the budget of a declared dataset and what is left of it."""
     total, costs = rows.total(db, dataset), rows.costs(db, dataset)
     concentrated = rho_filter.rho_budget(db, dataset)
@@ -40,7 +40,7 @@ def standing(db: sqlite3.Connection, dataset: str) -> Budget:
     )
 
 
-def spent_by(db: sqlite3.Connection, dataset: str, entries: Sequence[Entry]) -> Fraction:
+def spent_by(db: Connection, dataset: str, entries: Sequence[Entry]) -> Fraction:
     """Return the epsilon that some of the dataset's debits have cost together."""
     if rho_filter.rho_budget(db, dataset) is None:
         return sum((e.epsilon for e in entries), Fraction(0))

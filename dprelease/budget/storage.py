@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dprelease.budget.connection import Place
 from dprelease.errors import DpreleaseError, InternalError, LedgerError, WithheldError
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "build",
     "connect",
+    "failed",
     "transaction",
 ]
 
@@ -166,7 +168,9 @@ def transaction(path: Path, *, write: bool, charged: bool = False) -> Iterator[s
         db.execute("COMMIT")
     except (sqlite3.Error, UnicodeDecodeError) as error:
         # The second: SQLite's own message may quote damaged text that is not UTF-8.
-        failure = _storage_error(path, error, committing=committing, charged=charged)
+        # The name only (SQLITE_FULL, SQLITE_CORRUPT, ...): a message may quote what was stored.
+        why = f"SQLite reported {getattr(error, 'sqlite_errorname', type(error).__name__)}"
+        failure = failed(path, why, committing=committing, charged=charged)
     finally:
         if db is not None:
             if db.in_transaction:
@@ -177,30 +181,27 @@ def transaction(path: Path, *, write: bool, charged: bool = False) -> Iterator[s
         raise failure from None
 
 
-def _storage_error(
-    path: Path, error: Exception, *, committing: bool, charged: bool
-) -> DpreleaseError:
-    # The name only (SQLITE_FULL, SQLITE_CORRUPT, ...): a message may quote what was stored.
-    name = getattr(error, "sqlite_errorname", type(error).__name__)
+def failed(place: Place, why: str, *, committing: bool, charged: bool) -> DpreleaseError:
+    """Return the error that a failure of the storage becomes: DPR712, DPR900 or DPR402."""
     if charged:
         return WithheldError(
-            "the ledger could not record the release, so nothing is published",
-            where=str(path),
-            why=f"SQLite reported {name}",
+            "the ledger could not record this step of the release, so the run ends here",
+            where=str(place),
+            why=why,
             fix="restore the storage and run again: the debit stands, a repeat costs nothing",
             code="DPR712",
         )
     if committing:
         return InternalError(
             "the ledger's commit failed; nothing was drawn, but the debit may be recorded",
-            where=str(path),
-            why=f"SQLite reported {name}",
+            where=str(place),
+            why=why,
             fix="restore the storage and run again: a recorded debit is not charged twice",
         )
     return LedgerError(
         "the ledger cannot be read or written",
-        where=str(path),
-        why=f"SQLite reported {name}",
+        where=str(place),
+        why=why,
         fix="check the disk; then `dprelease ledger verify`, or restore a copy and reconcile",
         code="DPR402",
     )

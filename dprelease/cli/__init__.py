@@ -9,9 +9,12 @@ import typer
 
 from dprelease import __version__
 from dprelease.cli import (
+    audit,
     correct,
+    expectations,
     index,
     init,
+    inspect,
     kinds,
     ledger,
     plan,
@@ -51,9 +54,12 @@ def _root(
 app.command("init")(guarded(init.init))
 app.add_typer(schema.app, name="schema")
 app.command("plan")(guarded(plan.plan))
+app.command("expectations")(guarded(expectations.expectations))
+app.command("inspect")(guarded(inspect.inspect))
 app.command("run")(guarded(run.run, spends=True))
 app.command("schedule")(guarded(schedule.schedule, spends=True))
 app.command("verify")(guarded(verify.verify))
+app.command("audit")(guarded(audit.audit))
 app.add_typer(ledger.app, name="ledger")
 app.command("report")(guarded(report.report))
 app.command("index")(guarded(index.index))

@@ -25,9 +25,13 @@ def init(
         out.print(f"wrote {path}", markup=False)
     where = "" if directory == Path() else f"cd {directory}\n  "
     out.print(
-        f"\nnext:\n  {where}dprelease plan pipelines/clinic_weekly.yaml\n"
-        "  dprelease ledger init pipelines/clinic_weekly.yaml\n"
+        f"\nnext:\n  {where}dprelease schema check schemas/clinic.yaml           # what is public, who is protected\n"
+        "  dprelease plan pipelines/clinic_weekly.yaml          # price and expected errors; reads no row\n"
+        "  dprelease ledger init pipelines/clinic_weekly.yaml   # the durable budget, once\n"
         "  dprelease run pipelines/clinic_weekly.yaml --period 2026-W46\n"
-        "  dprelease verify public/clinic_weekly/2026-W46",
+        "  dprelease verify public/clinic_weekly/2026-W46       # needs no data\n"
+        "then open public/clinic_weekly/2026-W46/report.html; what a scheduler would call:\n"
+        "  dprelease schedule pipelines/clinic_weekly.yaml --once",
         markup=False,
+        soft_wrap=True,
     )

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dprelease.cli.terminal import AsJson, console, print_json
+
+if TYPE_CHECKING:
+    from dprelease.pipeline.config import PipelineConfig
+    from dprelease.planning.model import ReleasePlan
+
+POLL = 0.5
+"""Seconds between two looks at the files of `--watch`."""
 
 
 def plan(
@@ -15,6 +23,21 @@ def plan(
     period: Annotated[
         str | None, typer.Option(help="Plan this period; the price is the same.")
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write an offline page: error against epsilon, to explore."),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(help="Show what differs from another pipeline file or a published folder."),
+    ] = None,
+    max_error: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=ERROR: which epsilon brings a statistic that near? Repeatable."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Plan again whenever a file changes; Ctrl-C ends it.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what a run would draw and cost: mechanisms, runner-ups, expected errors.
@@ -22,14 +45,111 @@ def plan(
     Reads no row and spends nothing.
 
     Example: dprelease plan pipelines/flights_weekly.yaml
-    """
-    from dprelease.pipeline.config import load_pipeline
-    from dprelease.pipeline.run import plan_pipeline
 
-    made = plan_pipeline(load_pipeline(pipeline), period)
-    if as_json:
-        print_json({**made.to_json(), "hash": made.hash})
-        return
+    Example: dprelease plan pipelines/flights_weekly.yaml --html plan.html --max-error count=2
+    """
+    from dprelease.errors import ArgumentError
+    from dprelease.pipeline.config import load_pipeline
+
+    if watch and as_json:
+        raise ArgumentError(
+            "`--watch` prints again and again, `--json` one object",
+            fix="leave one of them out",
+            code="DPR614",
+        )
+
+    def once() -> PipelineConfig:
+        config = load_pipeline(pipeline)
+        _once(config, period, page, against, max_error or [], as_json=as_json)
+        return config
+
+    if watch:
+        _watched(pipeline, once)
+    else:
+        once()
+
+
+def _once(
+    config: PipelineConfig,
+    period: str | None,
+    page: Path | None,
+    against: Path | None,
+    wishes: list[str],
+    *,
+    as_json: bool,
+) -> None:
+    from rich.text import Text
+
+    from dprelease.pipeline.explore import needed, plan_of, wish
+    from dprelease.pipeline.run import plan_pipeline
+    from dprelease.planning.compare import compare, differences
     from dprelease.planning.explain import renderable
 
-    console().print(renderable(made))
+    asked = [wish(text) for text in wishes]
+    made = plan_pipeline(config, period)
+    needs = [needed(config, name, error, made) for name, error in asked]
+    changes = None if against is None else compare(plan_of(against), made)
+    if page is not None:
+        page.write_bytes(_page(config, made))
+    if as_json:
+        found: dict[str, Any] = {**made.to_json(), "hash": made.hash}
+        if asked:
+            found["needed"] = [n.to_json() for n in needs]
+        if changes is not None:
+            found["changes"] = [c.to_json() for c in changes]
+        print_json(found)
+        return
+    out = console()
+    out.print(renderable(made))
+    for need in needs:
+        out.print(Text(str(need)), soft_wrap=True)
+    if changes is not None:
+        out.print(differences(changes, str(against), config.name))
+    if page is not None:
+        out.print(f"wrote {page}", markup=False)
+
+
+def _page(config: PipelineConfig, made: ReleasePlan) -> bytes:
+    from dprelease.formats.plan_page import plan_page
+    from dprelease.formats.words import short
+    from dprelease.pipeline.explore import explore, releases_left
+
+    curve = explore(config, made)
+    budget = {"total": short(config.budget.epsilon)}
+    for point in curve.points:
+        left = releases_left(config, point.epsilon)
+        if left is not None:
+            budget[short(point.epsilon)] = f"{left:,}"
+    return plan_page(config.name, made, curve, budget)
+
+
+def _watched(
+    pipeline: Path,
+    once: Callable[[], PipelineConfig],
+    pause: Callable[[], bool] | None = None,
+) -> None:
+    """Plan now and after every change; a faulty file is shown and waited for."""
+    import time
+
+    from dprelease.cli.terminal import show_error
+    from dprelease.errors import DpreleaseError
+    from dprelease.pipeline.watch import changes, files_of
+
+    files: tuple[Path, ...] = (pipeline.resolve(),)
+
+    def look() -> None:
+        nonlocal files
+        try:
+            config = once()
+            files = files_of(config)
+        except DpreleaseError as error:
+            show_error(error)
+        console(stderr=True).print(f"watching {len(files)} files; Ctrl-C ends it", style="dim")
+
+    def wait() -> bool:
+        time.sleep(POLL)
+        return True
+
+    look()
+    for _ in changes(lambda: files, pause or wait):
+        look()

@@ -46,7 +46,12 @@ def run(
         if not quiet:
             out.print(Text.assemble((f"{stage:<9} ", "bold"), detail), soft_wrap=True)
 
-    result = run_pipeline(config, period=period, progress=tell)
+    def meter(share: float, left: float | None) -> None:
+        rest = "" if left is None else f", about {left:,.0f} s left"
+        out.print(Text(f"scan      {share:.0%}{rest}          "), end="\r", soft_wrap=True)
+
+    watched = meter if out.is_terminal and not quiet else None
+    result = run_pipeline(config, period=period, progress=tell, meter=watched)
     if as_json:
         print_json(result.to_json())
         return

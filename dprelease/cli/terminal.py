@@ -20,7 +20,7 @@ from dprelease.errors import DpreleaseError, InternalError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["AsJson", "console", "guarded", "print_json"]
+__all__ = ["AsJson", "console", "guarded", "print_json", "show_error"]
 
 P = ParamSpec("P")
 
@@ -56,18 +56,19 @@ def guarded(command: Callable[P, None], *, spends: bool = False) -> Callable[P, 
         try:
             command(*args, **kwargs)
         except DpreleaseError as error:
-            _show(error, as_json=bool(kwargs.get("as_json")))
+            show_error(error, as_json=bool(kwargs.get("as_json")))
             raise typer.Exit(error.exit_status) from None
         except BrokenPipeError:
             sys.stderr.close()
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
-            typer.echo("cancelled", err=True)
+            said = "cancelled; the budget may be spent: `dprelease ledger show` tells"
+            typer.echo(said if spends else "cancelled", err=True)
             raise typer.Exit(130) from None
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:  # noqa: BLE001 - its text may quote a row
-            _show(
+            show_error(
                 InternalError.unforeseen(error),
                 as_json=bool(kwargs.get("as_json")),
                 spent="unknown" if spends else "nothing",
@@ -77,7 +78,10 @@ def guarded(command: Callable[P, None], *, spends: bool = False) -> Callable[P, 
     return wrapped
 
 
-def _show(error: DpreleaseError, *, as_json: bool, spent: str | None = None) -> None:
+def show_error(
+    error: DpreleaseError, *, as_json: bool = False, spent: str | None = None
+) -> None:
+    """Print an error on standard error, or as JSON; `spent` overrides what its class says."""
     state = spent or error.spent
     if as_json:
         print_json({**error.as_dict(), "spent": state})

@@ -28,6 +28,7 @@ import numpy as np
 from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
 from dprelease.engines.physical import check_columns
 from dprelease.engines.request import check_query, empty_tallies, used_columns
+from dprelease.engines.scan import Meter, cancellable, metered
 from dprelease.engines.source import Source
 from dprelease.errors import DpreleaseError, InternalError, SourceError
 from dprelease.query.answer import Answer
@@ -69,6 +70,7 @@ class DuckDBEngine:
 
     Attributes:
         statements: the SQL of the last call, in order. Rows never enter it.
+        meter: told how far a scan is, for a terminal; None for nobody.
     """
 
     name = "duckdb"
@@ -90,6 +92,7 @@ class DuckDBEngine:
         self._timeout = timeout
         self._temp_directory = temp_directory
         self.statements: list[str] = []
+        self.meter: Meter | None = None
 
     def preflight(self, source: Source, query: BoundedQuery) -> None:
         """Check by public metadata that `compute` will find what it reads; read no row.
@@ -135,13 +138,34 @@ class DuckDBEngine:
         Raises:
             InternalError: anything failed while rows were read (DPR900); no detail is given.
             PlanError: the query is unsafe to run (DPR230 to DPR233).
+            KeyboardInterrupt: Ctrl-C.
         """
+        with cancellable() as cancelled:
+            answer = self._answer(source, query, salt)
+        if cancelled.is_set():
+            raise KeyboardInterrupt
+        if answer is None:
+            raise InternalError(
+                "the rows could not be aggregated",
+                why="the engine failed while reading the source; details could quote its rows",
+                fix="check the source, memory, disk space and the engine's limits; `preflight` sees "
+                "public metadata only",
+                code="DPR900",
+            )
+        return Secret(answer)
+
+    def _answer(self, source: Source, query: BoundedQuery, salt: bytes) -> Answer | None:
+        """Return the integers, or None where anything failed."""
         check_query(query)
         out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
         tables = empty_tallies(query)
         done = False
         try:
-            with self._connection() as connection, _stopped_after(self._timeout, connection):
+            with (
+                self._connection() as connection,
+                _stopped_after(self._timeout, connection),
+                metered(connection, self.meter),
+            ):
                 run = self._statement(connection, source, query, salt)
                 if any(p.kind == "edges" for p in query.primitives):
                     found = run.fetchnumpy()
@@ -159,15 +183,7 @@ class DuckDBEngine:
             done = True
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             done = False
-        if not done:
-            raise InternalError(
-                "the rows could not be aggregated",
-                why="the engine failed while reading the source; details could quote its rows",
-                fix="check the source, memory, disk space and the engine's limits; `preflight` sees "
-                "public metadata only",
-                code="DPR900",
-            )
-        return Secret(Answer(out, tables))
+        return Answer(out, tables) if done else None
 
     def _statement(
         self, connection: Any, source: Source, query: BoundedQuery, salt: bytes
@@ -206,7 +222,9 @@ class DuckDBEngine:
                 if value is not None:
                     connection.execute(f"SET {name} = $value", {"value": value})
             self._run(connection, "SET TimeZone = 'UTC'")
-            self._run(connection, "SET enable_progress_bar = false")
+            # the bar is what measures progress; it never prints
+            self._run(connection, f"SET enable_progress_bar = {'false' if self.meter is None else 'true'}")
+            self._run(connection, "SET enable_progress_bar_print = false")
             self._run(connection, "SET preserve_insertion_order = false")
             known = self._run(connection, "SELECT name FROM duckdb_optimizers()").fetchall()
             off = ",".join(name for name in _HARMFUL if (name,) in known)

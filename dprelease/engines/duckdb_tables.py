@@ -64,6 +64,12 @@ class Tables:
                 return self._open_table(source, name)
             case "postgres":
                 return self._open_postgres(source, columns, rows=rows, name=name)
+            case "spark_table" | "spark_frame":
+                raise SourceError(
+                    f"DuckDB does not read {source.name}",
+                    fix="use `engine: spark`",
+                    code="DPR516",
+                )
             case "tables":
                 raise SourceError(
                     "several tables are read through a view only",
@@ -108,10 +114,11 @@ class Tables:
         stored = {name: ("", of_duckdb(kind)) for name, kind in kinds.items()}
         if rows:
             # numbers that Arrow would widen or wrap (HUGEINT) keep their value as text
+            # SQL, not ColumnExpression: that takes a column called "*" for all of them
             parts = [
-                duckdb.ColumnExpression(n).cast("VARCHAR")
+                duckdb.SQLExpression(_quoted(n)).cast("VARCHAR")
                 if "HUGEINT" in kinds[n] or kinds[n] in ("UUID", "BIGNUM")
-                else duckdb.ColumnExpression(n)
+                else duckdb.SQLExpression(_quoted(n))
                 for n in wanted
             ]
             bare = duckdb.ConstantExpression(1)

@@ -106,9 +106,11 @@ class _Session:
                 fix="pip install 'dprelease[postgres]'",
                 code="DPR507",
             ) from None
-        dsn, connection = reveal(), None
-        try:
-            connection = psycopg.connect(dsn, client_encoding="UTF8", connect_timeout=30)
+        connection = None
+        try:  # the string gets no name: what logs a traceback may log variables with it
+            connection = psycopg.connect(reveal(), client_encoding="UTF8", connect_timeout=30)
+        except SourceError:  # the reference leads nowhere
+            raise
         except Exception:  # noqa: BLE001 - its text may hold the connection string
             connection = None
         if connection is None:

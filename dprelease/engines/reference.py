@@ -46,7 +46,7 @@ from dprelease.query.expression import evaluate
 from dprelease.schema.column import Column, Kind
 from dprelease.secret import Secret
 
-__all__ = ["ReferenceEngine"]
+__all__ = ["Coded", "ReferenceEngine", "coded_rows"]
 
 Row = dict[str, object]
 
@@ -83,7 +83,7 @@ class ReferenceEngine:
         check_query(query)
         out: Answer | None
         try:
-            kept = [kept for row in _load(source, query) if (kept := _code(row, query)) is not None]
+            kept = list(coded_rows(source, query))
             numbered = (
                 [(row, 1) for row in kept] if query.user is None else _bound(kept, query, salt)
             )
@@ -95,14 +95,25 @@ class ReferenceEngine:
         return Secret(out)
 
 
+def coded_rows(source: Source, query: BoundedQuery) -> Iterator[Coded]:
+    """Yield the rows that `query` keeps (steps 1 and 2 of `query.bounded`), in the table's order.
+
+    For engines that bound and sum in their own way. Call it inside the engine's own guard: what
+    it raises may quote a cell.
+    """
+    return (kept for row in _load(source, query) if (kept := _code(row, query)) is not None)
+
+
 @dataclass(frozen=True, slots=True)
-class _Coded:
+class Coded:
+    """One row that a query keeps: its unit ("" for the row unit), its group, its codes."""
+
     unit: str
     group: int
     codes: tuple[int | None, ...]
 
 
-def _code(row: Row, query: BoundedQuery) -> _Coded | None:
+def _code(row: Row, query: BoundedQuery) -> Coded | None:
     """Return the row's unit, group and codes, or None when the row is left out."""
     unit = "" if query.user is None else row[query.user]
     if unit is None or not _in_window(row, query):
@@ -118,7 +129,7 @@ def _code(row: Row, query: BoundedQuery) -> _Coded | None:
     if tuple(labels) not in query.groups.keys:
         return None
     group = query.groups.keys.index(tuple(labels))
-    return _Coded(str(unit), group, tuple(_value(code, row) for code in query.codes))
+    return Coded(str(unit), group, tuple(_value(code, row) for code in query.codes))
 
 
 def _in_window(row: Row, query: BoundedQuery) -> bool:
@@ -171,9 +182,9 @@ def _hash(salt: bytes, *parts: object) -> str:
     return hashlib.md5("|".join([salt.hex(), *map(str, parts)]).encode()).hexdigest()  # noqa: S324 - an order, not a seal
 
 
-def _bound(rows: list[_Coded], query: BoundedQuery, salt: bytes) -> list[tuple[_Coded, int]]:
+def _bound(rows: list[Coded], query: BoundedQuery, salt: bytes) -> list[tuple[Coded, int]]:
     """Return the rows that a unit may contribute, each with its number in (unit, group)."""
-    units: dict[str, dict[int, list[_Coded]]] = defaultdict(lambda: defaultdict(list))
+    units: dict[str, dict[int, list[Coded]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         units[row.unit][row.group].append(row)
     most = max((row_cap(query, p) for p in query.primitives), default=1)
@@ -190,11 +201,11 @@ def _bound(rows: list[_Coded], query: BoundedQuery, salt: bytes) -> list[tuple[_
     return out
 
 
-def _cells(row: _Coded) -> list[str]:
+def _cells(row: Coded) -> list[str]:
     return ["-" if c is None else str(c) for c in row.codes]
 
 
-def _sum(rows: list[tuple[_Coded, int]], query: BoundedQuery) -> Answer:
+def _sum(rows: list[tuple[Coded, int]], query: BoundedQuery) -> Answer:
     out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
     tables = empty_tallies(query)
     for place, primitive in enumerate(query.primitives):
@@ -215,7 +226,7 @@ def _sum(rows: list[tuple[_Coded, int]], query: BoundedQuery) -> Answer:
     return Answer(out, tables)
 
 
-def _edges(primitive: Primitive, rows: list[_Coded]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _edges(primitive: Primitive, rows: list[Coded]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """Return the simple graph that the rows name, `(edges, 2)`, smaller node first, sorted."""
     assert primitive.code is not None
     assert primitive.other is not None
@@ -227,7 +238,7 @@ def _edges(primitive: Primitive, rows: list[_Coded]) -> np.ndarray[tuple[int, in
     return np.array(sorted(edges), dtype=np.int64).reshape(-1, 2)
 
 
-def _code_of(primitive: Primitive, row: _Coded) -> int | None:
+def _code_of(primitive: Primitive, row: Coded) -> int | None:
     return None if primitive.code is None else row.codes[primitive.code]
 
 

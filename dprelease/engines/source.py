@@ -27,6 +27,7 @@ __all__ = [
     "partition",
     "partitioned",
     "postgres_table",
+    "spark_table",
     "tables_source",
 ]
 
@@ -41,6 +42,8 @@ Make = Literal[
     "duckdb_relation",
     "duckdb_table",
     "postgres",
+    "spark_table",
+    "spark_frame",
     "tables",
 ]
 
@@ -61,6 +64,7 @@ _CLASSES: dict[tuple[str, str], tuple[Make, str]] = {
     ("pyarrow", "RecordBatch"): ("arrow", "arrow table"),
     ("duckdb", "DuckDBPyRelation"): ("duckdb_relation", "DuckDB relation"),
     ("_duckdb", "DuckDBPyRelation"): ("duckdb_relation", "DuckDB relation"),
+    ("pyspark", "DataFrame"): ("spark_frame", "Spark DataFrame"),
 }
 
 
@@ -71,7 +75,8 @@ class Source:
     Attributes:
         kind: the make of the table.
         payload: files: a sorted tuple of `Path`; `duckdb_table`: `(database, table)`; `postgres`:
-            `(reveal, table)`, where `reveal()` gives the connection string; `tables`: name ->
+            `(reveal, table)`, where `reveal()` gives the connection string; `spark_table`: a name
+            of Spark's catalogue; `tables`: name ->
             `Source`, for a view; else the in-memory object itself. Never shown.
         name: how errors and plans call it; public.
     """
@@ -84,8 +89,8 @@ class Source:
 def as_source(data: object) -> Source:
     """Return the source that `data` is.
 
-    `data` is a pandas or polars frame, a pyarrow table or record batch, a DuckDB relation, a path
-    (or glob) of Parquet or CSV files, or already a `Source`.
+    `data` is a pandas or polars frame, a pyarrow table or record batch, a DuckDB relation, a Spark
+    DataFrame, a path (or glob) of Parquet or CSV files, or already a `Source`.
 
     Raises:
         SourceError: none of these (DPR500), or no such file (DPR501).
@@ -106,11 +111,14 @@ def as_source(data: object) -> Source:
     # Classes are recognised by name and home, so no library is imported that the caller lacks.
     for base in type(data).__mro__:
         kind_and_name = _CLASSES.get((base.__module__.partition(".")[0], base.__name__))
+        if base.__module__.startswith("pyspark.pandas"):  # the pandas look-alike on Spark
+            return as_source(data.to_spark())  # type: ignore[attr-defined]
         if kind_and_name is not None:
             return Source(kind_and_name[0], data, kind_and_name[1])
     raise SourceError(
         f"cannot read rows from an object of type {type(data).__qualname__}",
-        why="tables are pandas, polars, pyarrow, DuckDB relations, or Parquet and CSV files",
+        why="tables are pandas, polars, pyarrow, DuckDB relations, Spark DataFrames, or Parquet and "
+        "CSV files",
         fix="pass one of these, or a path",
         code="DPR500",
     )
@@ -163,6 +171,11 @@ def postgres_table(reveal: Callable[[], str], table: str) -> Source:
         reveal: gives the connection string when the source opens; it is kept nowhere else.
     """
     return Source("postgres", (reveal, table), f"postgres:{table}")
+
+
+def spark_table(table: str) -> Source:
+    """Return the source that is `table` (or `schema.table`, `catalog.schema.table`) in Spark."""
+    return Source("spark_table", table, f"spark:{table}")
 
 
 def tables_source(tables: Mapping[str, Source]) -> Source:

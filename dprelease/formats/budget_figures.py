@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dprelease.formats.numbers import reading_decimals, reading_text
+from dprelease.formats.numbers import figure_text
 from dprelease.formats.words import heading, short
 from dprelease.planning.model import PlannedStatistic
 from dprelease.planning.what_if import expected
@@ -173,7 +173,7 @@ def _curve(
         steps.append(
             Step(
                 at, y, last.at if last else None, last.y if last else None, short(epsilon),
-                "±" + reading_text(error, reading_decimals(Fraction(0), error)), epsilon == own,
+                f"±{figure_text(error)}", epsilon == own,
             )
         )  # fmt: skip
     title = heading(statistic.text, statistic.function)

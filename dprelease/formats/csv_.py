@@ -50,10 +50,9 @@ def _tidy(noised: Noised) -> bytes:
     for i, name in enumerate(table.column_names):
         cells = table.column(i).to_pylist()
         if i > keys and name in ("value", "consistent"):
-            places = map(decimals.get, names)
-            texts.append([_number(x, d) for x, d in zip(cells, places, strict=True)])
+            texts.append(_numbers(cells, [decimals[name] for name in names]))
         elif i > keys and pa.types.is_floating(TIDY.field(name).type):
-            texts.append([_number(x, None) for x in cells])
+            texts.append(_numbers(cells, None))
         else:
             texts.append(_labels(cells))
     return _encode(table.column_names, texts)
@@ -64,14 +63,21 @@ def _wide(noised: Noised) -> bytes:
     texts = [_labels(table.column(i).to_pylist()) for i in range(keys)]
     places = [decimals_of(s.step) for s in noised.plan.statistics for _ in s.columns]
     for i, number in enumerate(places, start=keys):
-        texts.append([_number(x, number) for x in table.column(i).to_pylist()])
+        cells = table.column(i).to_pylist()
+        texts.append(_numbers(cells, [number] * len(cells)))
     return _encode(table.column_names, texts)
 
 
-def _number(value: float | None, decimals: int | None) -> str:
-    if value is None:
-        return ""
-    return str(value) if isinstance(value, int) else machine_text(value, decimals)
+def _numbers(
+    cells: Sequence[float | None], decimals: Sequence[int | None] | None
+) -> list[str]:
+    """Return finished cells, with `decimals` each, or all in their shortest exact form."""
+    if decimals is None:
+        return ["" if x is None else repr(x + 0.0) for x in cells]
+    return [
+        "" if x is None else str(x) if type(x) is int else machine_text(x, d)
+        for x, d in zip(cells, decimals, strict=True)
+    ]
 
 
 def _labels(cells: Sequence[str | None]) -> list[str]:

@@ -25,7 +25,8 @@ import pyarrow.compute as pc
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from dprelease.formats.numbers import decimals_of, reading_decimals, reading_text
+from dprelease.formats.budget_figures import budget_figure, price_list
+from dprelease.formats.numbers import decimals_of, figure_text, reading_decimals, reading_text
 from dprelease.formats.plots import Bars, DotPlot, Point, bars, dot_plot
 from dprelease.formats.words import (
     heading,
@@ -45,6 +46,8 @@ __all__ = ["FILE", "report_from_manifest", "write"]
 FILE = "report.html"
 PLOT_LIMIT = 60
 TABLE_LIMIT = 250
+COMPANIONS = ("lower", "upper", "status", "estimate", "unbiased", "consistent")
+"""Columns of the tidy table that are read beside the value, in the order of `Released`."""
 WEAK = {"uninformative": "uninformative", "empty_signal": "no signal"}
 
 
@@ -74,11 +77,14 @@ def _template() -> Template:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One released value as text."""
+    """One released value as text, with its companions; "–" where there is none."""
 
     value: str
     lower: str
     upper: str
+    estimate: str
+    unbiased: str
+    consistent: str
     status: str
     weak: bool
 
@@ -91,6 +97,8 @@ class Released:
     lower: float | None
     upper: float | None
     status: str
+    estimate: float | None
+    unbiased: float | None
     consistent: float
 
     @property
@@ -122,11 +130,11 @@ def _released(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns:
     groups = zip(*columns, strict=True) if keys else [()] * table.num_rows
     parts = [
         table.column(at[name]).to_pylist()
-        for name in ("statistic", "value", "lower", "upper", "status", "consistent")
+        for name in ("statistic", "value", *COMPANIONS)
     ]
     return {
-        (tuple(group), name): Released(value, lower, upper, status, fitted)
-        for group, name, value, lower, upper, status, fitted in zip(groups, *parts, strict=True)
+        (tuple(group), name): Released(value, *others)
+        for group, name, value, *others in zip(groups, *parts, strict=True)
     }
 
 
@@ -176,7 +184,8 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
         "blocks": [_accounting(b, statistics) for b in blocks.values()],
         "loss": loss_text(plan["loss"]),
         "notes": plan["notes"],
-        "budget": _budget(manifest.get("budget"), epsilon),
+        "budget": budget_figure(manifest.get("budget"), epsilon),
+        "prices": price_list(manifest, statistics),
         "ledger": manifest["ledger"],
         "dataset": manifest["dataset"],
         "plan_hash": manifest["plan_hash"],
@@ -223,6 +232,7 @@ def _section(
         "columns": statistic.columns,
         "labels": [c.removeprefix(statistic.name) or c for c in statistic.columns],
         "rows": rows,
+        "unbiased": any(r.unbiased is not None for r in flat),
         "shown": min(len(keys), PLOT_LIMIT),
         "plot": plot,
         "legend": number
@@ -244,8 +254,8 @@ def _section(
         "options": [
             {
                 "mechanism": mechanism_words(o.mechanism),
-                "expected": _figure(o.expected_error),
-                "worst": _figure(o.worst_error),
+                "expected": "" if o.expected_error is None else figure_text(o.expected_error),
+                "worst": "" if o.worst_error is None else figure_text(o.worst_error),
                 "note": o.note,
             }
             for o in statistic.chosen
@@ -256,6 +266,8 @@ def _section(
         "weak": sum(r.weak for r in flat),
         "at_bound": sum(r.status == "at_bound" for r in flat),
         "moved": sum(r.consistent != r.value for r in flat),
+        "counts": statistic.function == "histogram",
+        "why": _why(statistic),
     }
 
 
@@ -301,8 +313,20 @@ def _histograms(
 def _cell(row: Released, decimals: int) -> Cell:
     status = WEAK.get(row.status, "at bound" if row.status == "at_bound" else "")
     value = reading_text(row.value, decimals)
-    lower, upper = ("–" if x is None else reading_text(x, decimals) for x in (row.lower, row.upper))
-    return Cell(value, lower, upper, status, row.weak)
+
+    def text(x: float | None) -> str:
+        return "–" if x is None else reading_text(x, decimals)
+
+    return Cell(
+        value=value,
+        lower=text(row.lower),
+        upper=text(row.upper),
+        estimate=text(row.estimate),
+        unbiased=text(row.unbiased),
+        consistent=text(row.consistent),
+        status=status,
+        weak=row.weak,
+    )
 
 
 def _end(value: Exact, step: Fraction) -> str:
@@ -315,8 +339,20 @@ def _end(value: Exact, step: Fraction) -> str:
     return reading_text(float(value), 6 if decimals is None else decimals)
 
 
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+def _why(statistic: PlannedStatistic) -> str:
+    """Return why the first priced mechanism was used, in one sentence; empty without a rival."""
+    if not statistic.chosen:
+        return ""
+    first = statistic.chosen[0]
+    rival = next((o for o in statistic.chosen if o.mechanism != first.mechanism), None)
+    if rival is None or not first.expected_error or not rival.expected_error:
+        return ""
+    name = mechanism_words(rival.mechanism)
+    more = 100 * (rival.expected_error / first.expected_error - 1)
+    if more < 0.05:
+        return f"{name} would have done as well here"
+    shown = f"{more:,.0f}" if more >= 10 else f"{more:.2g}"
+    return f"the runner-up, {name}, would have had {shown} % more expected error"
 
 
 def _proved(block: PlannedBlock) -> str:
@@ -333,18 +369,3 @@ def _accounting(block: PlannedBlock, statistics: Sequence[PlannedStatistic]) -> 
         "proved": _proved(block),
     }
 
-
-def _budget(budget: Mapping[str, str] | None, epsilon: Fraction) -> dict[str, Any] | None:
-    if budget is None:
-        return None
-    spent, total = Fraction(budget["spent"]), Fraction(budget["total"])
-    if total <= 0:
-        return None
-    before = max(spent - epsilon, Fraction(0))
-    return {
-        "spent": short(spent),
-        "total": short(total),
-        "left": short(max(total - spent, Fraction(0))),
-        "before_share": round(float(min(before / total, Fraction(1)) * 100), 3),
-        "this_share": round(float(min((spent - before) / total, Fraction(1)) * 100), 3),
-    }

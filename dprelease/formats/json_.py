@@ -22,7 +22,7 @@ from dprelease.noised import Noised
 from dprelease.planning.model import canonical_json
 from dprelease.schema.unit import describe, unit_to_json
 
-__all__ = ["FILE", "VERSION", "JsonVerdict", "build_manifest", "manifest_bytes", "write"]
+__all__ = ["FILE", "VERSION", "JsonVerdict", "build_manifest", "described", "manifest_bytes", "write"]
 
 FILE = "release.json"
 VERSION = "release/1"
@@ -75,7 +75,7 @@ def build_manifest(
         "plan": plan.to_json(),
         "plan_hash": plan.hash,
         "cells": {
-            block: [[str(int(cell)) for cell in row] for row in rows]
+            block: [list(map(str, row)) for row in rows]
             for block, rows in noised.cells.items()
         },
         "validation": verdict.to_json(),
@@ -94,10 +94,15 @@ def build_manifest(
         "budget": dict(budget) if budget is not None else None,
         "what_if": [dict(point) for point in what_if],
         "software": dict(software),
-        "files": {
-            name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-            for name, data in sorted(files.items())
-        },
+        "files": described(files),
+    }
+
+
+def described(files: Mapping[str, bytes]) -> dict[str, dict[str, str | int]]:
+    """Return the manifest's `files`: name to hash and size, sorted by name."""
+    return {
+        name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        for name, data in sorted(files.items())
     }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["decimals_of", "machine_text", "reading_decimals", "reading_text"]
+__all__ = ["decimals_of", "figure_text", "machine_text", "reading_decimals", "reading_text"]
 
 MOST_DECIMALS = 12
 
@@ -61,3 +61,12 @@ def reading_text(value: float, decimals: int) -> str:
     if text.startswith("-"):
         text = text[1:] if not text.strip("-0.,") else "\u2212" + text[1:]
     return text
+
+
+def figure_text(value: float) -> str:
+    """Return three significant digits, thousands separated.
+
+    >>> figure_text(0.01234), figure_text(45678.0)
+    ('0.0123', '45,678')
+    """
+    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"

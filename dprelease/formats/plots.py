@@ -193,7 +193,10 @@ def _window(points: Sequence[Point], hull: tuple[float, float]) -> tuple[float, 
             low = 0.0
     if not _has_width(low, high):
         half = max(abs(low), 1.0) * 0.5
-        low, high = low - half, high + half
+        wide = low - half, high + half
+        low, high = max(wide[0], hull[0]), min(wide[1], hull[1])
+        if not _has_width(low, high):  # a range of one value, or a value outside it
+            low, high = wide
     return low, high
 
 

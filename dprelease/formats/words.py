@@ -45,9 +45,11 @@ def heading(text: str, function: str) -> str:
     >>> heading("mean(age)", "mean"), heading("count(persons)", "count")
     ('Mean of age', 'Number of units')
     """
+    if function == "count_persons":
+        return "Number of units"
     inside = text[len(function) :].strip()
     inside = inside[1:-1].strip() if inside.startswith("(") and inside.endswith(")") else inside
-    if function == "count" and inside == "persons":
+    if function == "count_persons" or (function == "count" and inside == "persons"):
         return "Number of units"
     if function == "histogram":
         inside = inside.split(",", 1)[0].strip()

@@ -43,6 +43,7 @@ __all__ = [
     "allowed_from_json",
     "certify_ratio",
     "choose_answers",
+    "family_laws",
     "grid_laws",
     "law_fields",
     "law_from_json",
@@ -231,6 +232,25 @@ def grid_laws(request: GridRequest) -> list[GridLaw]:
     if refusals and not laws:
         raise refusals[0]
     return sorted(laws, key=lambda law: law.expected_error().by(request.criterion))
+
+
+def family_laws(request: GridRequest, name: str) -> list[GridLaw]:
+    """Return the laws of one family, asked for by name: the way to one of another package.
+
+    Raises:
+        ArgumentError: unknown family (DPR610), it refuses the request, or it makes laws under
+            another name, which nobody could rebuild (DPR617).
+    """
+    family = cast("_Family", registry.load("mechanisms", name))
+    laws = family.grid_laws(request)
+    if any(law.family != name for law in laws):
+        raise ArgumentError(
+            f"the mechanism `{name}` makes laws of another name",
+            why="a manifest names the family that must read its law back",
+            fix="let the laws' `family` be the name of the entry point",
+            code="DPR617",
+        )
+    return laws
 
 
 def law_from_json(value: dict[str, Any]) -> GridLaw:

@@ -14,6 +14,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NoReturn
 
+from dprelease import registry
+from dprelease.budget.connection import Place
+from dprelease.budget.postgres_place import PostgresPlace
 from dprelease.engines.limits import LIMITS, NO_LIMITS, Limits
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import plain
@@ -43,11 +46,13 @@ __all__ = [
     "PublishConfig",
     "ScheduleConfig",
     "SourceConfig",
+    "SparkConfig",
     "load_pipeline",
 ]
 
 _FORMATS = ("parquet", "csv", "html")
-_SECRETS = (("dsn",), ("signing_key",))
+_BY_SPARK = ("spark", "parquet", "csv")
+_SECRETS = (("dsn",), ("signing_key",), ("remote",), ("ledger",))
 _DELAY = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -93,7 +98,7 @@ class BudgetConfig:
         anchor: a second place for the ledger's head, signed if there is a `signing_key`.
     """
 
-    ledger: Path
+    ledger: Place
     dataset: str
     epsilon: Fraction
     delta: Fraction = Fraction(0)
@@ -122,6 +127,20 @@ class ScheduleConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SparkConfig:
+    """Where Spark runs: a master, or a Connect address by reference; exactly one."""
+
+    master: str | None = None
+    remote: SecretReference | None = None
+
+    def options(self) -> dict[str, object]:
+        """Return the engine's arguments."""
+        if self.remote is None:
+            return {"master": self.master}
+        return {"remote": self.remote.reveal_to_source}
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineConfig:
     """One checked pipeline file. `raw` is the file's data, references unresolved."""
 
@@ -135,9 +154,14 @@ class PipelineConfig:
     root: Path
     engine: str = "duckdb"
     limits: Limits = NO_LIMITS
+    spark: SparkConfig | None = None
     period: PeriodConfig | None = None
     schedule: ScheduleConfig | None = None
     raw: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
+
+    def engine_options(self) -> Mapping[str, object]:
+        """Return the engine's own arguments, beside its limits."""
+        return {} if self.spark is None else self.spark.options()
 
 
 def load_pipeline(path: str | Path) -> PipelineConfig:
@@ -172,6 +196,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
         root=reader.root,
         engine=engine.kind,
         limits=reader.limits(engine),
+        spark=reader.spark(engine),
         period=reader.period(model, schema),
         schedule=reader.schedule(model),
         raw=document.data,
@@ -193,7 +218,7 @@ class _Reader:
         return confined(text, base=self.folder, root=self.root, origin=self.marks.at(*place))
 
     def refuse_references(self, value: object, *place: str | int) -> None:
-        """Refuse `${…}` anywhere but in `source.postgres.dsn` and `budget.signing_key`."""
+        """Refuse `${…}` anywhere but where a connection string or a key is named (`_SECRETS`)."""
         if isinstance(value, Mapping):
             for key, item in value.items():
                 self.refuse_references(item, *place, key)
@@ -273,11 +298,11 @@ class _Reader:
                 code="DPR140",
             )
         kind = given[0]
-        if (kind == "spark") != (engine == "spark"):
+        if (kind not in _BY_SPARK) if engine == "spark" else (kind == "spark"):
             self._fail(
                 f"the source `{kind}` does not fit the engine `{engine}`",
                 *(("engine",) if engine == "spark" else place),
-                fix="use `engine: spark` with `source: {spark: {table: …}}`",
+                fix="`engine: spark` reads spark, parquet and csv; the others are for `engine: duckdb`",
                 code="DPR140",
             )
         where = self.marks.at(*place, kind)
@@ -298,6 +323,20 @@ class _Reader:
         text: str = getattr(model, kind)
         path = confined_glob(text, **inside)  # type: ignore[arg-type]
         return SourceConfig(kind, path=path, root=self.root)
+
+    def spark(self, model: EngineModel) -> SparkConfig | None:
+        if model.master is None and model.remote is None:
+            return None
+        if model.kind != "spark" or (model.master is not None and model.remote is not None):
+            self._fail(
+                "`master` and `remote` are two ways to say where Spark runs",
+                "engine",
+                fix="name one of them, beside `kind: spark`",
+                code="DPR140",
+            )
+        if model.remote is None:
+            return SparkConfig(master=model.master)
+        return SparkConfig(remote=self._secret(model.remote, "engine", "remote"))
 
     def limits(self, model: EngineModel) -> Limits:
         texts = {name: getattr(model, name) for name in LIMITS}
@@ -367,7 +406,13 @@ class _Reader:
                 fix="give a number from 0 to below 1",
                 code="DPR145",
             )
-        ledger = self.path(budget.ledger, "budget", "ledger")
+        ledger: Place
+        if budget.ledger.startswith("${"):
+            secret = self._secret(budget.ledger, "budget", "ledger")
+            assert secret is not None
+            ledger = PostgresPlace(f"PostgreSQL {budget.ledger}", secret.reveal_to_source)
+        else:
+            ledger = self.path(budget.ledger, "budget", "ledger")
         cap = budget.per_period
         if cap is not None and (not isinstance(cap, Fraction) or cap <= 0):
             self._fail(
@@ -405,11 +450,12 @@ class _Reader:
 
     def publish(self, model: PipelineModel) -> PublishConfig:
         publish = model.publish
+        known = (*_FORMATS, *registry.third_party_names("formats"))
         for i, name in enumerate(publish.formats):
-            if name not in _FORMATS or name in publish.formats[:i]:
-                near = nearest(name, _FORMATS)
-                fix = f"did you mean `{near}`?" if near else f"known formats: {', '.join(_FORMATS)}"
-                what = "unknown format" if name not in _FORMATS else "repeated format"
+            if name not in known or name in publish.formats[:i]:
+                near = nearest(name, known)
+                fix = f"did you mean `{near}`?" if near else f"known formats: {', '.join(known)}"
+                what = "unknown format" if name not in known else "repeated format"
                 self._fail(f"{what} `{name}`", "publish", "formats", i, fix=fix, code="DPR146")
         return PublishConfig(self.path(publish.to, "publish", "to"), tuple(publish.formats))
 

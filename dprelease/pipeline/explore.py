@@ -21,6 +21,7 @@ from dprelease.planning.curve import Curve, error_words, trace
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.price import REFERENCE_SIZE
 from dprelease.schema.naming import nearest
+from dprelease.schema.table import StatisticSpec
 
 __all__ = ["Need", "explore", "needed", "plan_of", "releases_left", "wish"]
 
@@ -115,13 +116,24 @@ def needed(config: PipelineConfig, name: str, max_error: Fraction, plan: Release
     config = _guessed(config)
     spec = config.release.statistics[at]
     goal = replace(spec, max_error=max_error, share=None)
-    single = replace(config.release, epsilon=Fraction(0), statistics=(goal,))
-    alone = plan_pipeline(replace(config, release=single)).epsilon
+
+    def least(statistics: tuple[StatisticSpec, ...]) -> Fraction:
+        release = replace(config.release, epsilon=Fraction(0), statistics=statistics)
+        return plan_pipeline(replace(config, release=release)).epsilon
+
+    alone = least((goal,))
     statistic = next(s for s in plan.statistics if s.name == spec.name)
-    shared = plan.block(statistic.block).epsilon
     in_all = None
-    if plan.delta == 0 and sum(s.block == statistic.block for s in plan.statistics) == 1:
-        in_all = plan.epsilon - shared + alone
+    if plan.delta == 0:
+        # Statistics that share a draw are brought along: what one of them needs, all get.
+        block = {s.name for s in plan.statistics if s.block == statistic.block}
+        members = tuple(
+            goal if s.name == spec.name else replace(s, max_error=None, share=None)
+            for s in config.release.statistics
+            if s.name in block
+        )
+        here = alone if len(members) == 1 else least(members)
+        in_all = plan.epsilon - plan.block(statistic.block).epsilon + here
     return Need(
         statistic=spec.name,
         max_error=max_error,
@@ -198,4 +210,4 @@ def _guessed(config: PipelineConfig) -> PipelineConfig:
 def _short(epsilon: Fraction) -> str:
     """Return epsilon to four digits, rounded up: what is asked for must be enough."""
     places = max(0, 3 - math.floor(math.log10(float(epsilon))))
-    return f"{math.ceil(epsilon * 10**places) / 10**places:.{places}f}".rstrip("0").rstrip(".") if places else str(math.ceil(epsilon))
+    return f"{math.ceil(epsilon * 10**places) / 10**places:.4g}"

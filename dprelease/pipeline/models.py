@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
+from dprelease import registry
 from dprelease.engines.limits import MOST_THREADS, bytes_of, memory_of, seconds_of, threads_of
 from dprelease.errors import ArgumentError
 from dprelease.schema.models import Identifier, Number, ReleaseModel, Sql, Strict, Text, fault
+from dprelease.schema.naming import nearest
 
 __all__ = ["SOURCES", "PipelineModel", "SourceModel", "TableModel"]
 
@@ -81,7 +83,23 @@ Memory = Annotated[str, BeforeValidator(_limit(memory_of)), _SIZE]
 Space = Annotated[str, BeforeValidator(_limit(bytes_of)), _SIZE]
 Threads = Annotated[str, BeforeValidator(_limit(threads_of)), _COUNT]
 Duration = Annotated[str, BeforeValidator(_limit(seconds_of)), _TIME]
-Kind = Literal["duckdb", "spark"]
+ENGINES = ("duckdb", "spark")
+
+
+def _engine_kind(value: object) -> object:
+    """Return the name of an engine: one of ours, or one that an installed package offers."""
+    if value in ENGINES or value in registry.third_party_names("engines"):
+        return value
+    near = nearest(str(value), ENGINES)
+    fix = f"did you mean `{near}`?" if near else f"known engines: {', '.join(ENGINES)}"
+    raise fault("DPR112", f"there is no engine called `{str(value)[:60]}`", fix)
+
+
+Kind = Annotated[
+    str,
+    BeforeValidator(_engine_kind),
+    WithJsonSchema({"type": "string", "examples": list(ENGINES)}),
+]
 
 
 class EngineModel(Strict):
@@ -98,6 +116,10 @@ class EngineModel(Strict):
     max_temp: Space | None = Field(None, description="Space that spilled rows may take, e.g. 10GiB.")
     timeout: Duration | None = Field(
         None, description="Time after which a computation is stopped, e.g. 2h."
+    )
+    master: Text | None = Field(None, description="Spark's master, e.g. local[2] or yarn.")
+    remote: Text | None = Field(
+        None, description='Spark Connect address by reference: "${env:SPARK_REMOTE}".'
     )
 
 
@@ -122,7 +144,9 @@ class PeriodModel(Strict):
 class BudgetModel(Strict):
     """The durable budget that runs are charged to."""
 
-    ledger: Text = Field(description="Path of the ledger file.")
+    ledger: Text = Field(
+        description='Path of the ledger file; or a PostgreSQL server by reference: "${env:NAME}".'
+    )
     dataset: Identifier = Field(description="The dataset whose budget is charged.")
     epsilon: Number = Field(description="The dataset's whole budget, in nats.")
     delta: Number = Field(0, description="The dataset's whole delta.")

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.budget.ledger import Key, Ledger
+from dprelease.engines.scan import Meter
 from dprelease.engines.source import (
     Source,
     as_source,
     duckdb_table,
     file_source,
     postgres_table,
+    spark_table,
     tables_source,
 )
 from dprelease.errors import BudgetError, ConfigError, LedgerError, SourceError
@@ -99,6 +101,7 @@ def run(
     *,
     period: str | None = None,
     progress: Progress | None = None,
+    meter: Meter | None = None,
 ) -> RunResult:
     """Run one period of a pipeline and publish it.
 
@@ -107,6 +110,7 @@ def run(
         period: the period's name, `2013-W05`; needed if the pipeline has a `period` block, else
             a name of your choice (default `once`).
         progress: called with (stage, public detail).
+        meter: told how far the scan is, where the engine knows; for a terminal.
 
     Raises:
         DpreleaseError: its class says what was already spent.
@@ -120,7 +124,9 @@ def run(
     tell("plan", plan.guarantee)
     request = Request(_open_ledger(config), Key(config.budget.dataset, config.name, name))
     ready = request.ledger.has(request.key) and request.ledger.files(request.key) is not None
-    engine = stages.engine_named(config.engine, config.limits)
+    engine = stages.engine_named(config.engine, config.limits, config.engine_options())
+    if meter is not None and hasattr(engine, "meter"):
+        engine.meter = meter
     if not ready:
         source = open_source(config.source)
         stages.preflight(plan, source, engine)
@@ -271,6 +277,8 @@ def open_source(source: SourceConfig) -> Source:
     if source.kind == "postgres":
         assert source.dsn is not None
         return postgres_table(source.dsn.reveal_to_source, str(source.table))
+    if source.kind == "spark":
+        return spark_table(str(source.table))
     raise SourceError(
         f"this version does not read from `{source.kind}`",
         fix="export the table to Parquet, or name a DuckDB file",

@@ -25,6 +25,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
+from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.errors import (
     ConfigError,
@@ -122,7 +123,7 @@ def job(
         ConfigError: a pipeline without a schedule (DPR170), a cron line that never fires (DPR171),
             or two pipelines of one name and dataset (DPR172).
     """
-    seen: dict[tuple[Path, str, str], str] = {}
+    seen: dict[tuple[Place, str, str], str] = {}
     for config in configs:
         require_schedule(config)
         key = (config.budget.ledger, config.budget.dataset, config.name)

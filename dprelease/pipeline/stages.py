@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,7 +30,7 @@ from dprelease.budget import refusals
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.engines.limits import NO_LIMITS, Limits
 from dprelease.engines.source import Source
-from dprelease.errors import ConfigError, WithheldError
+from dprelease.errors import ConfigError, InternalError, SourceError, WithheldError
 from dprelease.noised import Noised, Receipt, assemble, decode, width
 from dprelease.numeric import plain
 from dprelease.planning.make import make_plan
@@ -50,6 +51,7 @@ __all__ = [
     "bundle",
     "charge",
     "draw",
+    "engine_for",
     "engine_named",
     "plan_release",
     "preflight",
@@ -64,6 +66,14 @@ Progress = Callable[[str, str], None]
 """Called as (stage, detail) with public text."""
 
 FORMATS = ("parquet", "csv", "html")
+
+OWN_FILES = (
+    "data.parquet", "data.csv", "wide.csv", "report.html", "release.json", "datapackage.json",
+    "registry.yaml",
+)  # fmt: skip
+"""What other packages' formats may not write."""
+
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
 
 _HISTORY = 24
 """Debits in the report's burn-down: the newest ones."""
@@ -98,24 +108,47 @@ def plan_release(
     return make_plan(resolve(schema, spec, window=window, view=view))
 
 
-def engine_named(name: str, limits: Limits = NO_LIMITS) -> Any:
+def engine_named(
+    name: str, limits: Limits = NO_LIMITS, options: Mapping[str, object] | None = None
+) -> Any:
     """Return a new engine of the registered kind `name`, under `limits` and the environment's.
+
+    Args:
+        options: further arguments of its own, such as Spark's `master`.
 
     Raises:
         ConfigError: a limit is not understood, or the engine has none of that name.
     """
     make: Any = registry.load("engines", name)
-    return make(**limits.under().options_for(make, name))
+    return make(**limits.under().options_for(make, name), **(options or {}))
+
+
+def engine_for(source: Source) -> Any:
+    """Return the engine for data in hand: Spark's for a Spark DataFrame, else the default one."""
+    return engine_named("spark" if source.kind == "spark_frame" else "duckdb")
 
 
 def preflight(plan: ReleasePlan, source: Source, engine: Any) -> None:
     """Check by public metadata that the source fits the plan; spends nothing.
 
     Raises:
-        SourceError: it does not open or fit (DPR50x), or has not the public size (DPR508).
+        SourceError: it does not open, fit or let its rows be counted (DPR50x), or has not the public
+            size (DPR508).
     """
     engine.preflight(source, plan.query)
-    execute.check_size(plan, source, engine)
+    counted = False
+    try:
+        execute.check_size(plan, source, engine)
+        counted = True
+    except InternalError:
+        counted = False  # its class says that the budget may be spent, and nothing is charged yet
+    if not counted:
+        raise SourceError(
+            f"the rows of {source.name} cannot be counted",
+            why="the engine failed while reading the source; details could quote its rows",
+            fix="check the source, memory, disk space and the engine's limits",
+            code="DPR502",
+        )
 
 
 def charge(plan: ReleasePlan, request: Request, *, again: bool = False) -> Receipt:
@@ -248,12 +281,12 @@ def bundle(
     Raises:
         ConfigError: an unknown format (DPR140).
     """
-    from dprelease.formats.json_ import build_manifest
+    from dprelease.formats.json_ import build_manifest, described
     from dprelease.formats.json_ import write as write_manifest
 
     # the package lists the others: last
     wanted = tuple(dict.fromkeys((*formats, "registry", "datapackage")))
-    known = registry.names("formats")
+    known = (*registry.names("formats"), *registry.third_party_names("formats"))
     for name in wanted:
         if name not in known:
             raise ConfigError(
@@ -264,21 +297,59 @@ def bundle(
     files: dict[str, bytes] = {}
     others = what_if(noised.plan) if "html" in wanted else []
 
-    def manifest() -> dict[str, Any]:
-        return build_manifest(
-            noised,
-            verdict,
-            files,
-            software=software(),
-            budget=budget,
-            scheduled=scheduled,
-            what_if=others,
-        )
+    common = build_manifest(
+        noised,
+        verdict,
+        {},
+        software=software(),
+        budget=budget,
+        scheduled=scheduled,
+        what_if=others,
+    )
+
+    def manifest() -> dict[str, Any]:  # the noisy integers as text: made once
+        return {**common, "files": described(files)}
 
     for name in wanted:
-        write: Any = registry.load("formats", name)
-        files.update(write(noised, manifest()))
+        files |= _written(name, noised, manifest(), files)
     return {**files, **write_manifest(noised, manifest())}
+
+
+def _written(
+    name: str, noised: Noised, manifest: dict[str, Any], files: Mapping[str, bytes]
+) -> dict[str, bytes]:
+    """Return the files of one format.
+
+    Raises:
+        WithheldError: someone else's format fails, or writes what is not its own (DPR715): the
+            values stay in the ledger, and the run can be repeated without it for nothing.
+    """
+    write: Any = registry.load("formats", name)
+    if name in registry.names("formats"):
+        return dict(write(noised, manifest))
+    problem = "it failed"
+    try:
+        made = dict(write(noised, manifest))
+        if _plain_files(made, files):
+            return made
+        problem = "it writes a file of ours, or one that is not bytes under a plain name"
+    except Exception as error:  # noqa: BLE001 - foreign code after the charge
+        problem = f"it failed with {type(error).__name__}"
+    raise WithheldError(
+        f"the format `{name}` of an installed package cannot be written",
+        why=problem,
+        fix="mend it or take it out of `publish.formats`, then run again: the draw is kept",
+        code="DPR715",
+    )
+
+
+def _plain_files(made: Mapping[str, object], files: Mapping[str, bytes]) -> bool:
+    taken = {*files, *OWN_FILES}
+    return all(
+        isinstance(name, str) and name not in taken and isinstance(data, bytes)
+        and PLAIN_NAME.fullmatch(name)
+        for name, data in made.items()
+    )  # fmt: skip
 
 
 def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:

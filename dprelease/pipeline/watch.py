@@ -15,7 +15,7 @@ __all__ = ["changes", "files_of", "stamp"]
 
 Stamp = tuple[int, int] | None
 
-_NAMES = ("values_from", "keys_from", "nodes", "schema")
+_NAMES = ("values_from", "keys_from")
 
 
 def stamp(path: Path) -> Stamp:

@@ -1,8 +1,7 @@
 """Statistics as text: `mean(age)`, `histogram(hour, [0, 6, 12, 18, 24])`, or a mapping of options.
 
 Only the form is checked here; `dprelease.query.release` checks names and kinds against a schema.
-Arguments are texts: a column's name (unquoted), a condition as written, a quantile's p, and one
-argument per histogram edge.
+Arguments are texts: an unquoted column, a condition as written, a quantile's p, a histogram's edges.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NoReturn
 
+from dprelease import registry
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import exact
 from dprelease.schema.domain import Domain
@@ -349,7 +349,7 @@ def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
             code="DPR130",
         )
     function, inside = found.group(1), found.group(2)
-    form = FORMS.get(function)
+    form = FORMS.get(function) or (Form(1, 1, f"{function}(column)") if function in registry.third_party_names("aggregates") else None)
     if form is None:
         near = nearest(function, FORMS)
         raise ConfigError(
@@ -373,7 +373,9 @@ def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
             f"`count({arguments[0][:40]})` is not a statistic",
             where=origin,
             why="count is of rows, count(persons) of units",
-            fix=f'for a condition write "proportion({arguments[0][:40]})", or filter with `where`',
+            fix="did you mean `count(persons)`?"
+            if nearest(arguments[0], ("persons",))
+            else f'for a condition write "proportion({arguments[0][:40]})", or filter with `where`',
             code="DPR133",
         )
     if function == "quantile":

@@ -166,7 +166,9 @@ class TokenReader:
             f"unexpected `{token.text}`",
             token,
             why=f"{wanted} was expected here" if wanted else "nothing can follow here",
-            fix="join conditions with and / or, and quote text with single quotes",
+            fix=f"write `{token.text}=`, not `={token.text}`"
+            if token.text in ("<", ">") and self.text[: token.start].endswith("=")
+            else "join conditions with and / or, and quote text with single quotes",
         )
 
     def too_deep(self, at: Span) -> NoReturn:

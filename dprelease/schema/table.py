@@ -123,3 +123,8 @@ class TableSchema:
         from dprelease.schema.load import schema_from_dict
 
         return schema_from_dict(data)
+
+    def _repr_html_(self) -> str:
+        from dprelease.schema.show import html  # show reads this class
+
+        return html(self)

@@ -209,9 +209,18 @@ def _syntax(error: yaml.YAMLError, file: str) -> ConfigError:
         "the file is not valid YAML",
         where=f"{file}:{mark.line + 1}" if mark is not None else file,
         why=str(problem).splitlines()[0],
-        fix="check indentation, and quote text that holds any of ( ) [ ] { } , : #",
+        fix=_syntax_fix(str(problem)),
         code="DPR102",
     )
+
+
+def _syntax_fix(problem: str) -> str:
+    """Return what usually mends a problem, which PyYAML names by its rule alone."""
+    if "'\\t'" in problem:
+        return "indent with spaces; YAML takes no tabs"
+    if "mapping values are not allowed" in problem:
+        return "write a space after every colon, here or on the line before, and quote text that holds one"
+    return "check indentation, and quote text that holds any of ( ) [ ] { } , : #"
 
 
 def _mapping(

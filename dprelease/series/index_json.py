@@ -18,7 +18,7 @@ from typing import Any
 
 from dprelease.series.collect import Period, Series, Value
 
-__all__ = ["FILE", "VERSION", "document", "spent_on", "write"]
+__all__ = ["FILE", "VERSION", "document", "spent_on", "summary", "write"]
 
 FILE = "index.json"
 VERSION = "index/1"
@@ -35,21 +35,8 @@ def write(series: Series) -> bytes:
 
 def document(series: Series) -> dict[str, Any]:
     """Return the file's content as JSON data."""
-    newest = max(series.periods, key=_sequence, default=None)
-    total = spent_on(series.periods)
     return {
-        "dprelease": VERSION,
-        "pipeline": series.pipeline,
-        "dataset": newest.dataset if newest else None,
-        "by": list(series.by),
-        "budget": {
-            "pipeline_epsilon": str(total[0]),
-            "pipeline_delta": str(total[1]),
-            "dataset_spent": str(newest.budget[0]) if newest and newest.budget else None,
-            "dataset_total": str(newest.budget[1]) if newest and newest.budget else None,
-        },
-        "corrections_head": series.corrections[-1].hash if series.corrections else None,
-        "unreadable": list(series.unreadable),
+        **summary(series),
         "periods": [_period(p) for p in series.periods],
         "tracks": [
             {
@@ -65,6 +52,26 @@ def document(series: Series) -> dict[str, Any]:
             }
             for t in series.tracks
         ],
+    }
+
+
+def summary(series: Series) -> dict[str, Any]:
+    """Return the file's content without its periods and tracks."""
+    newest = max(series.periods, key=_sequence, default=None)
+    total = spent_on(series.periods)
+    return {
+        "dprelease": VERSION,
+        "pipeline": series.pipeline,
+        "dataset": newest.dataset if newest else None,
+        "by": list(series.by),
+        "budget": {
+            "pipeline_epsilon": str(total[0]),
+            "pipeline_delta": str(total[1]),
+            "dataset_spent": str(newest.budget[0]) if newest and newest.budget else None,
+            "dataset_total": str(newest.budget[1]) if newest and newest.budget else None,
+        },
+        "corrections_head": series.corrections[-1].hash if series.corrections else None,
+        "unreadable": list(series.unreadable),
     }
 
 
@@ -115,4 +122,7 @@ def _listed(items: Sequence[str]) -> str:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _STRICT.encode(value)
+
+
+_STRICT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

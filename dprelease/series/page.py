@@ -30,7 +30,7 @@ from dprelease.formats.html import WEAK
 from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.words import heading, name_words, period_words, short
 from dprelease.series.collect import Key, Period, Series, Track, Value
-from dprelease.series.index_json import document, spent_on
+from dprelease.series.index_json import spent_on, summary
 from dprelease.series.plots import HEIGHT, WIDTH, Picture, picture
 
 __all__ = ["FILE", "write"]
@@ -90,7 +90,7 @@ def _template() -> Template:
 
 def _page(series: Series) -> dict[str, Any]:
     periods = series.periods
-    said = document(series)
+    said = summary(series)
     epsilon, delta = spent_on(periods)
     tracks = [t for t in series.tracks if any(any(line) for line in t.lines.values())]
     groups = max((len(t.lines) for t in tracks), default=0)

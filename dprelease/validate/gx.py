@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 from dprelease.errors import ConfigError
 from dprelease.noised import TIDY, Noised
 from dprelease.planning.model import ReleasePlan
+from dprelease.validate import gx_release
+from dprelease.validate.gx_release import COLUMNS, group_label
 from dprelease.validate.joint import JointRule, joint_rules
 from dprelease.validate.rules import STATUSES, has_tidy_columns
 from dprelease.validate.verdict import RuleResult, Verdict
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from great_expectations import ExpectationSuite
 
-__all__ = ["ENGINE", "expectation_suite", "gx_validate", "long_table", "require_great_expectations"]
+__all__ = ["COUNTS", "ENGINE", "expectation_suite", "gx_validate", "long_table", "require_great_expectations", "undisturbed"]
 
 ENGINE = "great_expectations"
 SUITE = "dprelease"
@@ -42,7 +44,7 @@ COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """Undo what Great Expectations does to the process: warnings, logging, environment."""
     captured = getattr(warnings.showwarning, "__module__", "") == "logging"
     before = os.environ.get("GX_ANALYTICS_ENABLED")
@@ -75,7 +77,7 @@ def require_great_expectations() -> None:
         ConfigError: it cannot be imported (DPR173).
     """
     failed = False
-    with _undisturbed():
+    with undisturbed():
         try:
             import great_expectations  # noqa: F401 - the import is the check
         except (Exception, SystemExit):  # noqa: BLE001 - any failure of a foreign import
@@ -92,7 +94,7 @@ def require_great_expectations() -> None:
 
 def expectation_suite(plan: ReleasePlan) -> ExpectationSuite:
     """Return the suite of a plan, over the columns of `long_table`."""
-    with _undisturbed():
+    with undisturbed():
         return _suite(plan)
 
 
@@ -101,7 +103,7 @@ def gx_validate(noised: Noised) -> Verdict:
     if not has_tidy_columns(noised.table, noised.plan):
         rows = noised.table.num_rows
         return Verdict.of((RuleResult("shape", "*", rows, max(rows, 1)),), ENGINE)
-    with _undisturbed():
+    with undisturbed():
         return _validate(noised)
 
 
@@ -112,23 +114,12 @@ def long_table(noised: Noised) -> pd.DataFrame:
     plan, keys = noised.plan, len(noised.plan.by)
     table = noised.table
     frame = pd.DataFrame(
-        {
-            name: table.column(keys + TIDY.get_field_index(name)).to_pandas()
-            for name in ("statistic", "value", "lower", "upper", "consistent", "status")
-        }
+        {name: table.column(keys + TIDY.get_field_index(name)).to_pandas() for name in COLUMNS}
     )
     labels = [table.column(i).to_pylist() for i in range(keys)]
-    frame.insert(0, "group", [_group(k) for k in zip(*labels, strict=True)] if keys else _group(()))
-    for i, rule in enumerate(joint_rules(plan)):
-        second = frame.loc[frame["statistic"] == rule.second.columns[0]]
-        partner = second.drop_duplicates("group").set_index("group")["value"]
-        mine = frame["statistic"] == rule.first.columns[0]
-        frame[f"joint_{i}"] = frame["group"].map(partner).astype(float).where(mine)
-    return frame
-
-
-def _group(key: tuple[str, ...]) -> str:
-    return json.dumps(list(key), ensure_ascii=False)
+    groups = [group_label(k) for k in zip(*labels, strict=True)] if keys else [group_label(())] * len(frame)
+    joint = [(rule.first.columns[0], rule.second.columns[0]) for rule in joint_rules(plan)]
+    return gx_release.long_table(frame, groups, joint)
 
 
 def _suite(plan: ReleasePlan) -> ExpectationSuite:
@@ -151,7 +142,7 @@ def _suite(plan: ReleasePlan) -> ExpectationSuite:
     domains = {c: [list(piece) for piece in s.domain.pieces] for c, s in columns.items()}
     without = [c for c, s in columns.items() if not plan.block(s.block).has_interval]
     labels = {
-        "group": [_group(key) for key in plan.keys],
+        "group": [group_label(key) for key in plan.keys],
         "statistic": list(columns),
         "status": list(STATUSES),
     }

@@ -25,11 +25,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
+import numpy.typing as npt
+
 from dprelease.aggregates.encoding import Encoding
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.schema.domain import Domain
 
-__all__ = ["PairRule", "pair_holds", "pair_rules"]
+__all__ = ["PairRule", "pair_holds", "pair_rules", "pair_surely_holds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +92,30 @@ def pair_holds(rule: PairRule, values: Sequence[Fraction]) -> bool:
         and least <= min(Fraction(1), abs(r) + s_r) ** 2 * high
         and max(zero, abs(r) - s_r) ** 2 * low <= (abs(c) + steps[0]) ** 2
     )
+
+
+def pair_surely_holds(
+    rule: PairRule, values: npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
+    """Return, per group, whether `pair_holds` is certain from doubles alone (`joint.surely_holds`).
+
+    `values`: shape `(members, groups)`.
+    """
+    steps = [float(s.step) for s in rule.members]
+    c, v, w = values[:3]
+    with np.errstate(all="ignore"):
+        high = (v + steps[1]) * (w + steps[2])
+        least = np.maximum(0.0, np.abs(c) - steps[0]) ** 2
+        size = (np.abs(c) + steps[0]) ** 2 + (np.abs(v) + steps[1]) * (np.abs(w) + steps[2])
+        if len(values) == 3:
+            return np.asarray(high - least > size * 2.0**-40)
+        r, s_r = values[3], steps[3]
+        size *= (1 + np.abs(r) + s_r) ** 2
+        low = np.maximum(0.0, v - steps[1]) * np.maximum(0.0, w - steps[2])
+        spare = np.minimum(
+            np.minimum(1.0, np.abs(r) + s_r) ** 2 * high - least,
+            (np.abs(c) + steps[0]) ** 2 - np.maximum(0.0, np.abs(r) - s_r) ** 2 * low,
+        )
+        # Signs are certain where one of the two is clearly within its step of zero, or they agree.
+        same = (c * r > 0) | (np.abs(c) < 0.999 * steps[0]) | (np.abs(r) < 0.999 * s_r)
+        return np.asarray((spare > size * 2.0**-40) & same)

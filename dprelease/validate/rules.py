@@ -14,7 +14,8 @@ The check is total: a broken table yields a failing verdict, never an exception,
 after the charge may fail on a value. It repairs nothing and asks for no redraw: drawing until the
 rules hold would be rejection sampling, a different and uncalibrated mechanism (semantics 8).
 
-Vectorised over rows; the joint rules are exact rationals, one group at a time.
+Vectorised over rows; the joint rules are exact rationals for every group that doubles alone do not
+settle beyond doubt.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ import pyarrow.compute as pc
 
 from dprelease.noised import TIDY, Noised
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
-from dprelease.validate.joint import holds, joint_rules
-from dprelease.validate.joint_pairs import pair_holds, pair_rules
+from dprelease.validate.joint import holds, joint_rules, surely_holds
+from dprelease.validate.joint_pairs import pair_holds, pair_rules, pair_surely_holds
 from dprelease.validate.verdict import RuleResult, Verdict
 
 __all__ = ["ENGINE", "STATUSES", "check", "group_codes", "has_tidy_columns", "on_step"]
@@ -183,22 +184,24 @@ def _joint_rules(plan: ReleasePlan, table: _Table) -> list[RuleResult]:
         first = _by_group(plan, table, starts[rule.first.name], width)
         second = _by_group(plan, table, starts[rule.second.name], width)
         both = np.flatnonzero(np.isfinite(first) & np.isfinite(second))
+        unsettled = both[~surely_holds(rule, first[both], second[both])]
         failed = sum(
             not holds(
                 rule, _multiple(first[i], rule.first.step), _multiple(second[i], rule.second.step)
             )
-            for i in both
+            for i in unsettled
         )
         results.append(RuleResult(rule.name, rule.names, int(both.size), failed))
     for pair in pair_rules(plan):
-        values = [_by_group(plan, table, starts[s.name], width) for s in pair.members]
+        values = np.stack([_by_group(plan, table, starts[s.name], width) for s in pair.members])
         known = np.flatnonzero(np.isfinite(values).all(axis=0))
+        unsettled = known[~pair_surely_holds(pair, values[:, known])]
         failed = sum(
             not pair_holds(
                 pair,
                 [_multiple(v[i], s.step) for v, s in zip(values, pair.members, strict=True)],
             )
-            for i in known
+            for i in unsettled
         )
         results.append(RuleResult(pair.name, pair.names, int(known.size), failed))
     return results

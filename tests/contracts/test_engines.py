@@ -2,277 +2,33 @@
 
 from __future__ import annotations
 
-import csv
 import random
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from dprelease.engines import source as sources
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.engines.source import Source, as_source
+from dprelease.engines.source import as_source
 from dprelease.errors import PlanError
-from dprelease.query.bounded import (
-    BoundedQuery,
-    Code,
-    Condition,
-    Fixed,
-    GroupKeys,
-    Label,
-    Primitive,
-    Window,
-    largest_code,
-)
-from dprelease.query.derived import derived_column
-from dprelease.query.expression import parse_condition
+from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
-
-Rows = dict[str, list[Any]]
-
-SALT = b"\x00\x01salt"
-MAKES = (
-    "arrow",
-    "pandas",
-    "polars",
-    "parquet",
-    "csv",
-    "duckdb_relation",
-    "duckdb_table",
+from dprelease.testing.engines import (
+    COLUMNS,
+    MAKES,
+    SALT,
+    answer,
+    make,
+    query_of,
+    rows_of,
+    table_of,
 )
-NUMBERS = [
-    0.0,
-    -0.0,
-    1.0,
-    2.5,
-    -3.7,
-    0.05,
-    0.15,
-    40.0,
-    49.9,
-    50.0,
-    50.1,
-    60.0,
-    119.96,
-    1e308,
-    -1e308,
-]
-NUMBERS += [float("nan"), float("inf"), float("-inf"), 5e-324, 123456.789]
-TEXT_NUMBERS = [
-    "1",
-    " 7 ",
-    "2.50",
-    "-0",
-    "1e3",
-    "1e400",
-    "abc",
-    "",
-    "12,5",
-    "nan",
-    "-inf",
-    "0x1",
-    "1_0",
-]
-INTEGERS = [0, 1, -1, 7, 45, 50, 55, 119, 2**31, 2**53 + 1, -(2**63), 2**63 - 1]
-KEYS = [
-    "north",
-    "south",
-    "east",
-    "West",
-    "elsewhere",
-    "unknown",
-    "it's",
-    'a "b"',
-    "é",
-    "",
-]
-MOMENTS = [datetime(2020, 1, 1) + timedelta(hours=h) for h in (0, 1, 23, 24, 47, 48, 24 * 40)]
-TEXT_MOMENTS = [
-    "2020-01-01",
-    "2020-01-01 10:00:00",
-    "2020-01-01T23:30:00Z",
-    "2020-01-02T01:00:00+02:00",
-]
-TEXT_MOMENTS += ["2020-01-31 23:59:59.999999", "noon", "2020-13-01", " 2020-01-02 "]
-
-COLUMNS = {
-    c.name: c
-    for c in (
-        Column("user id", Kind.identifier),
-        Column("region", Kind.category, values=("north", "south", "it's", "é"), other="elsewhere",
-               nulls="as", null_label="unknown"),
-        Column("flag", Kind.boolean),
-        Column("x", Kind.number),
-        Column("Y", Kind.integer),
-        Column("at", Kind.timestamp),
-        Column("day", Kind.date),
-        Column("ratio", Kind.number, derived="x / Y * 10"),
-        Column("late", Kind.boolean, derived="hour(at) >= 10 or ratio > 50"),
-        Column("side", Kind.category, values=("hi", "it's", "lo"), other="elsewhere",
-               derived="case when ratio > 4 then 'hi' when flag then 'lo' else region end"),
-        Column("moment", Kind.timestamp, derived="coalesce(at, timestamp(day))"),
-        Column("waited", Kind.number, derived="floor(minutes_between(day, at) / 7)"),
-    )
-}  # fmt: skip
-CONDITIONS = [
-    "x > 1",
-    "Y >= 7 and x < 50",
-    "flag or Y = 0",
-    "region in ('north', 'it''s')",
-    "x is null",
-    "not (x between 0 and 50)",
-    "hour(at) >= 10",
-    "day < date '2020-01-02'",
-    "x / Y > 0.5",
-    "late or ratio < 30",
-    "side = 'hi' or hours_between(moment, '2020-01-02') < 0",
-]
-
-
-def rows_of(rng: random.Random, count: int) -> Rows:
-    """Return random rows, of one physical type per column."""
-
-    def some(values: list[Any], nulls: float = 0.15) -> list[Any]:
-        return [None if rng.random() < nulls else rng.choice(values) for _ in range(count)]
-
-    few = max(1, count // 4)
-    users: list[Any] = rng.choice([[f"u{i}" for i in range(few)], list(range(-2, few)), [1.0, 2.5]])
-    moments: list[Any] = rng.choice(
-        [MOMENTS, [m.replace(tzinfo=UTC) for m in MOMENTS], TEXT_MOMENTS]
-    )
-    days: list[Any] = rng.choice(
-        [[date(2020, 1, 1), date(2020, 1, 2), date(1, 1, 1)], MOMENTS, TEXT_MOMENTS]
-    )
-    return {
-        "user id": some(users),
-        "region": some(KEYS),
-        "flag": some(rng.choice([[True, False], [0, 1, 2], ["true", "F", "YES", "maybe", " n "]])),
-        "x": some(rng.choice([NUMBERS, TEXT_NUMBERS, [Decimal("1.25"), Decimal("49.99")], [True]])),
-        "Y": some(rng.choice([INTEGERS, ["7", "x", "1.5"], [0.5, 1.5, 2.0]])),
-        "at": some(moments),
-        "day": some(days),
-    }
-
-
-def table_of(rows: Rows) -> pa.Table:
-    return pa.table({name: pa.array(cells) for name, cells in rows.items()})
-
-
-def make(kind: str, rows: Rows, folder: Path) -> Source:
-    """Return `rows` as a source of the given make."""
-    table = table_of(rows)
-    match kind:
-        case "arrow":
-            return as_source(table)
-        case "pandas":
-            return as_source(pd.DataFrame({k: pd.Series(v) for k, v in rows.items()}))
-        case "polars":
-            return as_source(pl.from_arrow(table))
-        case "parquet":
-            pq.write_table(table.slice(0, len(table) // 2), folder / "a.parquet")
-            pq.write_table(table.slice(len(table) // 2), folder / "b.parquet")
-            return as_source(str(folder / "*.parquet"))
-        case "csv":
-            with (folder / "t.csv").open("w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow(rows)
-                writer.writerows(zip(*rows.values(), strict=True))
-            return as_source(folder / "t.csv")
-        case "duckdb_relation":
-            connection = duckdb.connect()
-            return as_source(connection.from_arrow(table))
-        case _:
-            path = folder / "t.duckdb"
-            path.unlink(missing_ok=True)
-            with duckdb.connect(str(path)) as connection:
-                connection.register("t", table)
-                connection.execute('CREATE SCHEMA s; CREATE TABLE s."my t" AS SELECT * FROM t')
-            return sources.duckdb_table(path, "s.my t")
-
-
-def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
-    """Return a random query over `COLUMNS`."""
-    codes: list[Code] = []
-    for name in rng.sample(["x", "Y", "flag", "x", "ratio", "late", "waited"], rng.randint(1, 4)):
-        boolean = COLUMNS[name].kind is Kind.boolean
-        step = Fraction(1) if boolean else rng.choice(["1", "0.1", "0.25", "10", "1/3"])
-        low, high = (0, 1) if boolean else rng.choice([(0, 120), (-30, 70), (50, 60)])
-        gaps = [] if boolean else rng.choice([[], [(51, 55)], [(50, 52), (53, 59)]])
-        grid = Domain(low, high, gaps).on_grid(Fraction(step))
-        default = rng.choice([None, 0, grid.hull_steps])
-        codes.append(Fixed(name, grid, Fraction(step), default))
-    for text in rng.sample(CONDITIONS, rng.randint(0, 2)):
-        codes.append(Condition(parse_condition(text, COLUMNS, origin="test")))
-    if rng.random() < 0.5:
-        codes.append(Label("region", tuple(rng.sample(["north", "south", "it's", "é"], 3))))
-    if rng.random() < 0.3:
-        codes.append(Label("side", ("it's", "hi", "lo")))
-    user = rng.choice([None, "user id", "user id"])
-    primitives = [Primitive("rows"), Primitive("persons")]
-    for j in range(len(codes)):
-        primitives += [Primitive("power", j, p) for p in (0, 1, 2)]
-        primitives.append(Primitive("between", j, low=1, high=rng.choice([1, 40, 10**6])))
-        primitives += [Primitive("tally", j), Primitive("distinct", j)]
-    for _ in range(3):
-        one, other = rng.randrange(len(codes)), rng.randrange(len(codes))
-        powers = rng.randint(0, 2), rng.randint(0, 2)
-        primitives.append(Primitive("product", one, powers[0], other=other, other_power=powers[1]))
-    primitives = [replace(p, max_rows=rng.choice([None, None, 1, 3])) for p in primitives]
-    by = rng.choice([(), ("region",), ("flag",), ("region", "flag"), ("side",), ("late", "side")])
-    columns = tuple(COLUMNS[name] for name in by)
-    keys: list[tuple[str, ...]] = [()]
-    for column in columns:
-        keys = [(*key, label) for key in keys for label in column.keys]
-    if len(by) > 1:
-        keys = rng.sample(keys, len(keys) - 2)
-    where = rng.choice([None, None, *CONDITIONS])
-    start = datetime(2020, 1, 1, 1)
-    window = Window(rng.choice(["at", "day", "moment"]), start, start + timedelta(days=1))
-    out: dict[str, Any] = {
-        "columns": tuple(COLUMNS.values()),
-        "groups": GroupKeys(columns, tuple(keys)),
-        "codes": tuple(codes),
-        "primitives": tuple(primitives),
-        "where": None if where is None else parse_condition(where, COLUMNS, origin="test"),
-        "window": rng.choice([None, None, window]),
-        "user": user,
-        "max_groups": rng.choice([1, 1, 2, 9]),
-        "max_rows": rng.choice([1, 2, 5]),
-        "max_rows_total": rng.choice([None, 1, 3]),
-    }
-    out |= changes
-    read = {code.column for code in codes if not isinstance(code, Condition)}
-    read |= {c.name for c in out["groups"].columns}
-    read |= {out["window"].column} if out["window"] is not None else set()
-    made = [name for name in read if COLUMNS[name].derived is not None]
-    return BoundedQuery(**out, derived=tuple(derived_column(name, COLUMNS) for name in sorted(made)))
-
-
-def answer(engine: Any, source: Source, query: BoundedQuery) -> list[list[int]]:
-    """Return per group the sums, then the tallies one after the other."""
-    exact = engine.compute(source, query, SALT).reveal_to_mechanism()
-    out: np.ndarray[Any, Any] = exact.sums
-    assert all(type(cell) is int for cell in out.flat)
-    assert list(exact.tables) == [i for i, p in enumerate(query.primitives) if p.kind == "tally"]
-    for place, tally in exact.tables.items():
-        assert tally.dtype == np.int64
-        assert tally.shape[1] == largest_code(query.codes[query.primitives[place].code]) + 1
-        assert not out[:, place].any()
-    cells: list[list[int]] = np.concatenate([out, *exact.tables.values()], axis=1).tolist()
-    return cells
 
 
 @pytest.mark.parametrize("kind", MAKES)

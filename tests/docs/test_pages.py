@@ -21,6 +21,8 @@ from typer.testing import CliRunner
 
 from dprelease.cli import app
 from tests.end_to_end.projects import ROOT
+from tests.examples.plugin import SOURCE as PLUGIN
+from tests.examples.plugin import use as use_plugin
 
 DOCS = ROOT / "docs"
 PAGES = sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md"))
@@ -56,6 +58,8 @@ def run_shell(text, monkeypatch):
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_runs(page, here, monkeypatch):
     found = blocks(page)
+    if page == "extend.md":
+        use_plugin(monkeypatch)
     if page in REPOSITORY:
         for folder in ("schemas", "pipelines", "examples/data"):
             shutil.copytree(ROOT / folder, here / folder)
@@ -74,6 +78,14 @@ def test_every_block_runs(page, here, monkeypatch):
                 Path(title).write_text(text, encoding="utf-8")
             case _:
                 assert language == "text", f"{page}: unknown block {language!r}"
+
+
+def test_the_code_of_extend_is_the_plugin_s_own():
+    python = "\n".join(text for language, _, text in blocks("extend.md") if language == "python")
+    package = PLUGIN / "src" / "dprelease_example"
+    for name in ("level.py", "jsonl.py"):
+        code = (package / name).read_text(encoding="utf-8").split("import annotations\n", 1)[1]
+        assert code.strip() in python, f"{name} has changed since extend.md quoted it"
 
 
 def test_the_pages_that_teach_hold_blocks():

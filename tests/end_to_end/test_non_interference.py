@@ -7,9 +7,15 @@ status, ledger entries, statements sent to the engine. What differs would be a l
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import io
 import itertools
+import json
+import re
 import secrets
 import shutil
+import sqlite3
 
 import numpy as np
 import pytest
@@ -42,8 +48,27 @@ CHANGES = {
     "rows that the filter drops": lambda t: t.replace(",5", ",1"),
     "another order": swapped,
     "a broken line": lambda t: t + '"never closed,north\n',
+    "an overflow attempt": lambda t: t + LINE.replace("50", "9" * 400) + "\n",
+    "not UTF-8": lambda t: t + LINE.replace("p90001", "p\udcff\udcfe") + "\n",
+    "a null unit": lambda t: t + LINE.replace("p90001", "") + "\n",
+    "a new period": lambda t: t + LINE.replace("2026-11-10", "2031-01-01") + "\n",
 }
+CANARIES = ("CANARY", "90001")
+DROPPED = {"an unknown region", "a broken line", "a null unit", "a new period"}
 SEEN_ALIKE = {"another order"}  # and exactly: the engine does not depend on order
+
+
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
+
+
+def ledger_rows(path):
+    """Every row of every table, as text; when it was written is the clock's doing, so left out."""
+    with contextlib.closing(sqlite3.connect(path)) as book:
+        tables = [n for (n,) in book.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {
+            t: [MOMENT.sub("(moment)", repr(row)) for row in book.execute(f'SELECT * FROM "{t}"')]
+            for t in sorted(tables)
+        }
 
 
 class Watched:
@@ -71,12 +96,13 @@ class Watched:
                 self.statements = list(engine.statements)
 
         self.blind = True
+        self.log = None
         monkeypatch.setattr(execute, "_cells", no_signal)
         monkeypatch.setattr(DuckDBEngine, "compute", watched)
 
     def run(self, text):
         self.exact = []
-        self.rows.write_text(text)
+        self.rows.write_bytes(text.encode("utf-8", "surrogateescape"))
         shutil.rmtree(self.folder / "public", ignore_errors=True)
         shutil.rmtree(self.folder / ".dprelease")
         shutil.copytree(self.folder.parent / "ledger", self.folder / ".dprelease")
@@ -89,6 +115,10 @@ class Watched:
         return {
             "streams": (said.exit_code, said.stdout, said.stderr),
             "files": tree(public),
+            "sizes": {name: len(data) for name, data in tree(self.folder.parent / "project").items()
+                      if not name.startswith("data/")},
+            "ledger": ledger_rows(self.folder / ".dprelease" / "ledger.db"),
+            "log": [r.getMessage() for r in self.log.records] if self.log else [],
             "modes": {str(p): p.lstat().st_mode for p in sorted(public.rglob("*"))},
             "entry": entry,
             "statements": self.statements,
@@ -96,8 +126,15 @@ class Watched:
 
 
 @pytest.fixture
-def watched(tmp_path, monkeypatch):
-    return Watched(tmp_path / "project", monkeypatch)
+def watched(tmp_path, monkeypatch, caplog):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.setenv(name, str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    made = Watched(tmp_path / "project", monkeypatch)
+    made.log = caplog
+    return made
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -108,7 +145,7 @@ def test_nothing_but_the_noise_depends_on_the_rows(watched, change):
     assert base["streams"][0] == 0
     for part in base:
         assert base[part] == other[part], part
-    same = change in SEEN_ALIKE or change in {"an unknown region", "a broken line"}
+    same = change in SEEN_ALIKE or change in DROPPED
     assert (exact == watched.exact) == same  # the test is not vacuous: the rows do differ
 
 
@@ -119,3 +156,112 @@ def test_the_control_sees_a_leak(watched):
     other = watched.run(watched.text + (LINE + "\n") + LINE.replace("90001", "90002") + "\n")
     assert base["files"] != other["files"]
     assert base["streams"] == other["streams"]
+
+
+def traces(folder, words):
+    return sorted(
+        str(p.relative_to(folder)) for p in folder.rglob("*")
+        if p.is_file() and any(w.encode() in p.read_bytes() for w in words)
+    )  # fmt: skip
+
+
+def test_no_row_leaves_a_trace_in_any_file(watched):
+    """Everything that was written, the ledger and temporary folders included, is searched."""
+    hostile = "".join(CHANGES[c]("") for c in ("a huge value", "text for a number", "an unknown region"))
+    watched.run(watched.text + hostile)
+    assert traces(watched.folder.parent, CANARIES) == ["project/data/visits.csv"]
+
+
+def skeleton(value):
+    """What is left of a JSON value without its leaves' contents: keys, lengths, kinds."""
+    if isinstance(value, dict):
+        return {k: skeleton(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [skeleton(v) for v in value]
+    return "number or null" if value is None or isinstance(value, int | float) else "text"
+
+
+def shape(name, data):
+    """What may not depend on the rows: columns, keys, numbers of rows, decimals after the point."""
+    if name.endswith(".csv"):
+        rows = list(csv.reader(io.StringIO(data.decode())))
+        return [[len(c.rpartition(".")[2]) if re.fullmatch(r"-?\d+\.\d+", c) else "" for c in r] for r in rows], rows[0]
+    return None
+
+
+ROWS_DIFFER = ["one row more", "no row", "a person with 10 000 rows", "rows that the filter drops"]
+
+
+@pytest.mark.parametrize("change", ROWS_DIFFER)
+def test_with_fixed_uniforms_only_values_differ(watched, change):
+    """The signal is left in: numbers differ, and nothing else that anybody can see does."""
+    watched.blind = False
+    base, other = watched.run(watched.text), watched.run(CHANGES[change](watched.text))
+    assert base["streams"] == other["streams"]
+    assert base["statements"] == other["statements"]
+    assert base["modes"] == other["modes"]
+    assert base["log"] == other["log"]
+    assert base["files"].keys() == other["files"].keys()
+    assert base["files"] != other["files"]
+    for name, data in base["files"].items():
+        if name.endswith("wide.csv"):
+            assert shape(name, data) == shape(name, other["files"][name]), name
+        if name.endswith("release.json"):
+            one, two = (json.loads(d) for d in (data, other["files"][name]))
+            assert one.keys() == two.keys()
+            assert one["plan"] == two["plan"]
+            assert skeleton(one["plan"]) == skeleton(two["plan"])
+
+
+LEAKS = {
+    "a count in the output": lambda patch: _say(patch),
+    "a file as long as the table": lambda patch: _file(patch),
+    "a domain from the data": lambda patch: _scale(patch),
+}
+
+
+def _compute(patch, after):
+    honest = DuckDBEngine.compute
+
+    def compute(engine, *arguments):
+        out = honest(engine, *arguments)
+        after(int(out.reveal_to_mechanism().sums[:, 0].sum()))
+        return out
+
+    patch.setattr(DuckDBEngine, "compute", compute)
+
+
+def _say(patch):
+    _compute(patch, lambda n: print(f"summed {n} rows"))
+
+
+def _file(patch):
+    from dprelease.pipeline import run, stages
+
+    seen = []
+    _compute(patch, seen.append)
+    honest = stages.bundle
+    patch.setattr(
+        run.stages, "bundle", lambda *a, **k: {**honest(*a, **k), "padding.bin": b" " * seen[-1]}
+    )
+
+
+def _scale(patch):
+    from dprelease import noised
+
+    seen = [1]
+    _compute(patch, seen.append)
+    honest = noised._Drawn.values
+
+    def values(self, statistic):
+        value, lower, upper, status = honest(self, statistic)
+        return value, lower, np.minimum(upper, max(seen[-1] / 7, float(value.max()))), status
+
+    patch.setattr(noised._Drawn, "values", values)
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_a_build_that_leaks_is_caught(watched, leak, monkeypatch):
+    LEAKS[leak](monkeypatch)
+    base, other = watched.run(watched.text), watched.run(CHANGES["no row"](watched.text))
+    assert any(base[part] != other[part] for part in ("streams", "files", "sizes"))

@@ -24,8 +24,12 @@ def binaries() -> Path | None:
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """Start a server and yield its connection string; root runs it as `postgres`."""
+def server(*, durable: bool = False) -> Iterator[str]:
+    """Start a server and yield its connection string; root runs it as `postgres`.
+
+    Args:
+        durable: with fsync, as a ledger needs it.
+    """
     folder = binaries()
     assert folder is not None
     # not below pytest's folder: a socket's path is at most 107 bytes, and that folder is private
@@ -44,7 +48,7 @@ def server() -> Iterator[str]:
     data = str(home / "data")
     try:
         call(str(folder / "initdb"), "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C")
-        options = f"-c listen_addresses='' -c unix_socket_directories={home} -c fsync=off"
+        options = f"-c listen_addresses='' -c unix_socket_directories={home} -c fsync={'on' if durable else 'off'}"
         call(str(folder / "pg_ctl"), "-D", data, "-o", options, "-w", "-l", str(home / "log"), "start")
         try:
             yield f"host={home} user=tester dbname=postgres"

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
+from importlib import resources
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +15,7 @@ from jinja2 import Template
 
 from dprelease.formats import html, parquet
 from dprelease.formats.json_ import build_manifest, manifest_bytes
+from dprelease.planning.model import Option
 from dprelease.schema.domain import Domain
 from dprelease.validate.rules import check
 from tests.formats import releases
@@ -189,3 +191,54 @@ def test_one_group_without_keys_has_a_page_too():
     count = releases.statistic("count", "count", Domain(0, 9), "1", block="b", error=1.0)
     plan = releases.plan([count], [releases.block("b")], by=(), keys=[()])
     assert "All rows" in page(releases.noised(plan, {"count": [(3.0, 1.0, 5.0, "ok")]}))
+
+
+def test_companions_and_the_choice_are_told():
+    options = (Option("staircase", 2.0), Option("staircase", 2.1), Option("discrete_laplace", 2.5))
+    count = releases.statistic(
+        "count", "count", Domain(0, 9), "1", block="b", error=2.0, options=options
+    )
+    plan = releases.plan([count], [releases.block("b")])
+    release = releases.noised(plan, {"count": [(3.0, 1.0, 5.0, "ok")] * 3})
+    text = " ".join(Page(page(release)).text.split())
+    assert "the runner-up, discrete Laplace, would have had 25 % more expected error" in text
+    assert "estimate" in text and "consistent" in text
+    assert "unbiased</th>" not in page(release)  # no value has one
+    with_unbiased = releases.replaced(release, "unbiased", 0, 3.0)
+    assert "unbiased</th>" in page(with_unbiased)
+
+
+def test_other_budgets_and_the_burn_down_are_told():
+    what_if = [{"epsilon": "1", "errors": {"count": 2.0}}]
+    budget = {"spent": "1", "total": "2", "history": ["1/2", "1"]}
+    text = " ".join(Page(page(GOOD, what_if=what_if, budget=budget)).text.split())
+    assert "What another budget would buy" in text
+    assert "Hollow: 2 more releases at this one's price fit" in text
+    assert "What another budget would buy" not in page(GOOD)
+
+
+def test_every_colour_of_text_can_be_read_in_both_schemes():
+    """WCAG AA: 4.5 to 1 against the page and against every band that text can lie on."""
+    style = resources.files("dprelease.formats").joinpath("report.css").read_text()
+    schemes = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    assert len(schemes) == 3  # light, dark, print
+    for scheme in schemes:
+        colours = {
+            k: "#" + "".join(c * 2 for c in v) if len(v) == 3 else "#" + v
+            for k, v in re.findall(r"--([a-z-]+): #([0-9a-f]{3,6})", scheme)
+        }
+        for text in ("ink", "soft", "accent", "weak", *(["warn"] if "warn" in colours else [])):
+            for ground in ("paper", "panel", "band"):
+                assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+        assert contrast(colours["accent"], colours["paper"]) >= 3  # lines and dots
+    assert contrast("#999999", "#ffffff") < 4.5  # the measure tells pale grey
+
+
+def contrast(one: str, other: str) -> float:
+    def light(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((light(one), light(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)

@@ -87,11 +87,18 @@ def test_a_module_states_its_purpose_and_keeps_the_house_rules(path):
 @pytest.mark.parametrize(
     ("word", "allowed"),
     [
-        ("reveal_to_mechanism", {"dprelease/execute.py", "dprelease/secret.py"}),
+        (
+            "reveal_to_mechanism",  # audits open what they sum over made-up rows
+            {
+                "dprelease/execute.py", "dprelease/secret.py", "dprelease/audit/answers.py",
+                "dprelease/testing/aggregates.py", "dprelease/testing/engines.py",
+            },
+        ),
         ("pickle", {"dprelease/secret.py"}),
         ("eval", set()),
         ("exec", set()),
-        ("random", {"dprelease/pipeline/starter.py"}),  # made-up visits, not noise
+        # made-up visits and tables, not noise
+        ("random", {"dprelease/pipeline/starter.py", "dprelease/testing/engines.py"}),
     ],
 )
 def test_dangerous_names_stay_where_they_belong(word, allowed):

@@ -97,6 +97,20 @@ def test_spark_goes_with_its_engine(project: Path) -> None:
     assert caught.value.code == "DPR140"
 
 
+def test_spark_reads_files_as_well_and_may_be_elsewhere(project: Path) -> None:
+    assert read(project, WEEKLY.replace("engine: duckdb", "engine: spark")).engine_options() == {}
+    config = read(project, WEEKLY.replace("engine: duckdb", "engine: {kind: spark, master: 'local[2]'}"))
+    assert (config.engine, config.engine_options()) == ("spark", {"master": "local[2]"})
+    remote = "engine: {kind: spark, remote: '${env:SPARK_ADDRESS}'}"
+    config = read(project, WEEKLY.replace("engine: duckdb", remote))
+    assert list(config.engine_options()) == ["remote"]
+    assert "SPARK_ADDRESS" not in repr(config.spark)
+    arrow = WEEKLY.replace("parquet: ../data/visits/*.parquet", "arrow: ../data/a.arrow")
+    with pytest.raises(ConfigError) as caught:
+        read(project, arrow.replace("engine: duckdb", "engine: spark"))
+    assert caught.value.code == "DPR140"
+
+
 # old text, new text, code, line
 FAULTS: list[tuple[str, str, str, int]] = [
     ("pipeline/1", "schema/1", "DPR112", 1),
@@ -115,7 +129,10 @@ FAULTS: list[tuple[str, str, str, int]] = [
     ("../schemas/clinic.yaml", "../schemas/none.yaml", "DPR101", 0),
     ("../schemas/clinic.yaml", "../../clinic.yaml", "DPR116", 4),
     ("engine: duckdb", "engine: duckdbb", "DPR112", 5),
-    ("engine: duckdb", "engine: spark", "DPR140", 5),
+    ("engine: duckdb", "engine: {kind: duckdb, master: local}", "DPR140", 5),
+    ("engine: duckdb", "engine: {kind: spark, master: local, remote: '${env:X}'}", "DPR140", 5),
+    ("engine: duckdb", "engine: {kind: spark, remote: 'sc://host'}", "DPR142", 5),
+    ("engine: duckdb", "engine: {kind: spark, master: '${env:X}'}", "DPR142", 5),
     ("column: visited_at", "column: visitedat", "DPR122", 6),
     ("column: visited_at", "column: age", "DPR141", 6),
     ("every: week", "every: weekly", "DPR112", 6),

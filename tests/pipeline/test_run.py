@@ -176,11 +176,18 @@ def test_a_loaded_configuration_runs_too_and_leaves_nothing_beside_the_release(p
     assert len(result.files) == 7
 
 
+def test_a_spark_table_is_named_without_starting_spark():
+    from dprelease.pipeline.config import SourceConfig
+
+    source = open_source(SourceConfig(kind="spark", table="visits"))
+    assert (source.kind, source.payload, source.name) == ("spark_table", "visits", "spark:visits")
+
+
 def test_the_source_of_a_kind_this_version_lacks():
     from dprelease.pipeline.config import SourceConfig
 
     with pytest.raises(SourceError) as caught:
-        open_source(SourceConfig(kind="spark", table="visits"))
+        open_source(SourceConfig(kind="snowflake", table="visits"))
     assert caught.value.code == "DPR507"
 
 

@@ -1,0 +1,39 @@
+"""Exact cells of made-up rows: the engine's answer, opened.
+
+This is the one place beside the wall that opens a `Secret`. It may, because its rows come from
+`audit.neighbours`, which makes them from public numbers; nothing on the release path imports it.
+
+Shapes: per block `(groups, cells)`, Python integers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.exact import exact_cells
+from dprelease.engines.source import as_source
+from dprelease.planning.model import ReleasePlan
+from dprelease.query.answer import Answer, Objects
+
+__all__ = ["SALT", "answer_of", "cells_of"]
+
+SALT = b"made-up rows need no secret salt"
+
+
+def answer_of(plan: ReleasePlan, rows: pa.Table, engine: Any) -> Answer:
+    """Return what the engine computes for the plan's query over made-up rows."""
+    answer: Answer = engine.compute(as_source(rows), plan.query, SALT).reveal_to_mechanism()
+    return answer
+
+
+def cells_of(plan: ReleasePlan, answer: Answer) -> tuple[Objects, ...]:
+    """Return the exact cells of every block, as the wall makes them."""
+    return tuple(
+        exact_cells(
+            Encoding.from_json(dict(b.encoding)), b.encoding["primitives"], answer, len(plan.keys)
+        )
+        for b in plan.blocks
+    )

@@ -1,0 +1,128 @@
+"""Layer B: draws of a law against the probabilities that its own integers say.
+
+G-test of the counts per class of neighbouring outputs. The p-value is that of a chi-square law with
+one degree of freedom less than there are classes.
+
+Units    grid steps. Sources: reliability 5, layer B.
+Limits   sees errors of about a share 5 / sqrt(draws) of a class; smaller ones are layer A's.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaincc
+
+from dprelease.audit.laws import law_rows
+from dprelease.entropy import RandomBits, SystemBits
+from dprelease.mechanisms.discrete_laplace_noise import CellNoise
+from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.mechanisms.gaussian_cells import GaussianCells
+from dprelease.mechanisms.law import GridLaw
+
+__all__ = ["chances_of", "choice_fit", "draws_fit", "fit", "g_test", "noise_fit"]
+
+FloatArray = npt.NDArray[np.float64]
+_LEAST = 20.0
+_CLASSES = 400
+_MOST = 2**20
+
+
+def chances_of(law: GridLaw, answer: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """Return the raw outputs of one answer and their probabilities; far tails left out."""
+    rows = law_rows(law, [answer])
+    if isinstance(rows, Fraction):
+        at = min(max(answer, law.allowed.lower), law.allowed.upper)
+        d, chance = _laplace(rows)
+        return at + d, chance
+    # A staircase's window is unnormalised: beyond it lies a geometric rest, as at its edge.
+    logs = rows.logs[0]
+    noise = getattr(law, "noise", None)
+    width = getattr(noise, "width", None)
+    if width is None:
+        return rows.outputs, np.exp(logs - np.logaddexp.reduce(logs))
+    at = min(max(answer, law.allowed.lower), law.allowed.upper)
+    decay = noise.p / 2**64  # type: ignore[union-attr]
+    total = (2 * noise.j - 1) + 2 * width * decay / (1 - decay)  # type: ignore[union-attr]
+    levels = min(max(1, _MOST // width), math.ceil(60 / -math.log(decay)))
+    d = np.arange(-levels * width, levels * width + 1)
+    level = (np.abs(d) + width - noise.j) // width  # type: ignore[union-attr]
+    return at + d, decay**level / total
+
+
+def fit(drawn: npt.NDArray[np.int64], outputs: npt.NDArray[np.int64], chance: FloatArray) -> float:
+    """Return the p-value of `drawn` under probabilities `chance` of the rising `outputs`.
+
+    Neighbouring outputs are taken together to classes of at least 20 expected draws; what the
+    probabilities leave over is the last class, outputs that are not listed fall into it.
+    """
+    place = np.minimum(np.searchsorted(outputs, drawn), outputs.size - 1)
+    known = outputs[place] == drawn
+    counts = np.bincount(place[known], minlength=outputs.size).astype(np.float64)
+    expected = chance * drawn.size
+    size = max(_LEAST, drawn.size / _CLASSES)
+    classes = (np.cumsum(expected) / size).astype(np.int64)
+    classes -= classes[0]
+    seen = np.append(np.bincount(classes, counts), (~known).sum())
+    wanted = np.append(np.bincount(classes, expected), max(0.0, drawn.size - float(expected.sum())))
+    return g_test(seen, wanted)
+
+
+def g_test(seen: FloatArray, wanted: FloatArray) -> float:
+    """Return the p-value of counts `seen` where `wanted` were expected, the same total.
+
+    Classes of less than one expected draw are one class; a draw that cannot be has p-value 0.
+    """
+    rare = wanted < 1
+    if float(wanted[rare].sum()) < 1e-6 and seen[rare].sum() > 0:
+        return 0.0
+    last = (seen[rare].sum(), wanted[rare].sum())
+    seen, wanted = np.append(seen[~rare], last[0]), np.append(wanted[~rare], last[1])
+    if wanted[-1] < 1:
+        seen, wanted = seen[:-1], wanted[:-1]
+    some = seen > 0
+    g = 2 * float((seen[some] * np.log(seen[some] / wanted[some])).sum())
+    freedom = seen.size - 1
+    return 1.0 if freedom < 1 else float(gammaincc(freedom / 2, max(g, 0.0) / 2))
+
+
+def draws_fit(law: GridLaw, answer: int, count: int, bits: RandomBits | None = None) -> float:
+    """Return the p-value of `count` raw draws for one answer."""
+    drawn = law.draw_raw(np.full(count, answer, dtype=np.int64), bits or SystemBits())
+    return fit(drawn, *chances_of(law, answer))
+
+
+def noise_fit(
+    noise: CellNoise | GaussianCells, count: int, bits: RandomBits | None = None
+) -> float:
+    """Return the p-value of `count` draws of a cell's noise."""
+    drawn = noise.sample(count, bits or SystemBits())
+    if isinstance(noise, CellNoise):
+        return fit(drawn, *_laplace(noise.noise.rate))
+    reach = 12 * (math.isqrt(noise.square) + 1)
+    if reach > _MOST:
+        drawn, reach, scale = drawn // (reach // _MOST), _MOST, reach // _MOST
+    else:
+        scale = 1
+    d = np.arange(-reach, reach + 1)
+    middle = d * float(scale) + (scale - 1) / 2
+    weight = np.exp(-(middle**2) / (2 * noise.square))
+    return fit(drawn, d, weight / weight.sum())
+
+
+def choice_fit(
+    law: ScoreLaw, scores: npt.NDArray[np.int64], count: int, bits: RandomBits | None = None
+) -> float:
+    """Return the p-value of `count` choices at one row of scores, shape `(candidates,)`."""
+    drawn = law.draw_scores(np.tile(scores, (count, 1)), bits or SystemBits())
+    chance = np.array([float(p) for p in law.pmf(scores)])
+    return fit(drawn, np.arange(chance.size), chance)
+
+
+def _laplace(rate: Fraction) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    reach = min(_MOST, math.ceil(60 / rate))
+    d = np.arange(-reach, reach + 1)
+    return d, math.tanh(float(rate) / 2) * np.exp(-float(rate) * np.abs(d))

@@ -1,0 +1,55 @@
+"""What the ledger's rows are read and written through: SQLite, or PostgreSQL behind the same words.
+
+Rows are SQL that both understand, with `?` for values. What only one of them has (settings, schema
+version, integrity of the storage) is asked through the functions here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from dprelease.budget.postgres_place import PostgresPlace
+
+__all__ = ["Connection", "Place", "Server", "raise_version", "schema_version"]
+
+Place: TypeAlias = Path | PostgresPlace
+"""Where a ledger is; its text is shown in messages."""
+
+
+class Connection(Protocol):
+    """One transaction's connection."""
+
+    def execute(self, sql: str, parameters: Any = ..., /) -> Any: ...
+
+    def executemany(self, sql: str, parameters: Any, /) -> Any: ...
+
+
+@runtime_checkable
+class Server(Protocol):
+    """What a server's connection answers instead of SQLite's pragmas."""
+
+    def schema_version(self) -> int: ...
+
+    def insert_version(self, version: int) -> None: ...
+
+    def storage_problems(self) -> list[str]: ...
+
+
+def schema_version(db: Connection) -> int:
+    """Return the version of the ledger's schema."""
+    if isinstance(db, Server):
+        return db.schema_version()
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def raise_version(db: Connection, version: int) -> None:
+    """Let the ledger say at least this version from now on."""
+    if schema_version(db) >= version:
+        return
+    if isinstance(db, Server):
+        db.insert_version(version)
+    else:
+        db.execute(f"PRAGMA user_version = {version}")
+
+

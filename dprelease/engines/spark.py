@@ -1,0 +1,313 @@
+"""The Spark engine: DuckDB's statement in Spark's dialect, integers out.
+
+One statement, one scan of the rows. Public key tables are broadcast, so rows are shuffled only to
+meet the other rows of their unit (user units) and, as partial sums, their group. What comes back
+is one row of integers per group, one per code that occurs in a tally, one per edge of a graph.
+
+While a statement is made and run, its session has ANSI mode off (no cell can raise), time zone UTC
+and a quiet log; afterwards it is as before. Temporary views have random names and are dropped.
+
+Every failure while rows are read becomes one fixed InternalError. Spark's messages quote cells, so
+the exception is dropped altogether, as in `engines.duckdb`, and so is what PySpark would log of it.
+
+Limits. Groups of 2**48 rows or more are refused (`spark_sql`). A DataFrame is a recipe: one whose
+own expressions raise, or change from run to run, does so here. Plans and event logs of the cluster
+hold the statement's constants, the salt among them: keep them as private as the rows. Executors of
+a cluster log by their own settings. Tallies pass through the driver's memory, about 200 bytes per
+code that occurs.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from dprelease.engines.physical import check_columns
+from dprelease.engines.request import check_query, empty_tallies, used_columns
+from dprelease.engines.source import Source
+from dprelease.engines.spark_sql import MOST_ROWS, SparkStatement, spark_statement
+from dprelease.errors import DpreleaseError, InternalError, SourceError
+from dprelease.query.answer import Answer
+from dprelease.query.bounded import BoundedQuery
+from dprelease.secret import Secret
+
+__all__ = ["SparkEngine"]
+
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.parquet.binaryAsString": "true",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+_TYPES = {"string": "STRING", "int32": "INT", "int64": "BIGINT"}
+_LOGGERS = (
+    "SQLQueryContextLogger",
+    "DataFrameQueryContextLogger",
+    "py4j",
+    "py4j.clientserver",
+    "py4j.java_gateway",
+)
+_ONE_AT_A_TIME = RLock()
+"""A session's settings are its own, not a thread's: two computations must not restore in turn."""
+
+
+class SparkEngine:
+    """Exact primitives by Spark.
+
+    Args:
+        master: a Spark master such as `local[2]` or `spark://host:7077`.
+        remote: gives the Spark Connect address when the session opens; it is kept nowhere else.
+
+    A session that this process has already is used as it is; else one is started, and without
+    either argument as Spark's own configuration says (`SPARK_REMOTE`, `spark-defaults.conf`). A
+    DataFrame brings its own session.
+
+    Attributes:
+        statements: the SQL of the last call. Rows never enter it.
+    """
+
+    name = "spark"
+
+    def __init__(
+        self, *, master: str | None = None, remote: Callable[[], str] | None = None
+    ) -> None:
+        self._master = master
+        self._remote = remote
+        self.statements: list[str] = []
+
+    def preflight(self, source: Source, query: BoundedQuery) -> None:
+        """Check by names and types that `compute` will find what it reads; read no row.
+
+        Spark analyses the very statement that will run.
+
+        Raises:
+            SourceError: PySpark is missing (DPR507), Spark does not start (DPR515), the source is
+                none of Spark's (DPR516) or does not open (DPR502, DPR506, DPR517), lacks a column
+                (DPR503), stores one unfit (DPR504) or twice (DPR505).
+            PlanError: the query itself is unsafe to run (DPR230 to DPR233, DPR519).
+        """
+        check_query(query)
+        done = False
+        try:
+            with (
+                self._session(source) as session,
+                self._prepared(session, source, query, b"") as (found, _),
+            ):
+                done = found is not None
+        except DpreleaseError:  # ours: public facts only
+            raise
+        except Exception:  # noqa: BLE001 - its message may quote the file's content
+            done = False
+        if not done:
+            raise SourceError(
+                f"{source.name} does not open in Spark",
+                fix="check that it exists, is complete, and that this session may read it",
+                code="DPR502",
+            )
+
+    def compute(self, source: Source, query: BoundedQuery, salt: bytes) -> Secret[Answer]:
+        """Return exact integers, 0 for a group without rows.
+
+        Args:
+            source: has passed `preflight`.
+            query: the whole task.
+            salt: secret; orders the rows and groups of each unit.
+
+        Raises:
+            InternalError: anything failed while rows were read (DPR900); no detail is given.
+            PlanError: the query is unsafe to run (DPR230 to DPR233, DPR519).
+        """
+        check_query(query)
+        answer: Answer | None = None
+        try:
+            with (
+                self._session(source) as session,
+                self._prepared(session, source, query, salt) as (found, statement),
+            ):
+                answer = _answer(found.collect(), query, statement.tallies)
+        except Exception:  # noqa: BLE001 - not chained: see the module's docstring
+            answer = None
+        if answer is None:
+            raise InternalError(
+                "the rows could not be aggregated",
+                why="Spark failed while reading the source; details could quote its rows",
+                fix="check the source and the cluster; `preflight` sees names and types only",
+                code="DPR900",
+            )
+        return Secret(answer)
+
+    @contextmanager
+    def _prepared(
+        self, session: Any, source: Source, query: BoundedQuery, salt: bytes
+    ) -> Iterator[tuple[Any, SparkStatement]]:
+        """Give the analysed statement as a DataFrame; its views exist meanwhile."""
+        from dprelease.engines.bounded_sql import build
+        from dprelease.engines.spark_tables import frame_of, projected
+
+        if query.view is not None:
+            raise SourceError(
+                "the Spark engine reads one table, not a view over several",
+                fix="make the view in Spark and name it, or use `engine: duckdb`",
+                code="DPR516",
+            )
+        self.statements = []
+        columns = used_columns(query)
+        frame = frame_of(session, source)
+        rows, opened = projected(frame, columns, texts=source.kind == "csv")
+        stored = {name: physical for name, (_, physical) in opened.stored.items()}
+        check_columns(source.name, columns, stored, opened.repeated)
+        prefix = f"dprelease_{uuid.uuid4().hex}"
+        built = build(query, opened.stored, salt, rows_table="source_rows")
+        names = {name: f"{prefix}_{name}" for name in ("source_rows", *built.tables)}
+        statement = spark_statement(built, query, names)
+        try:
+            rows.createOrReplaceTempView(names["source_rows"])
+            for name, table in built.tables.items():
+                _public(session, table).createOrReplaceTempView(names[name])
+            self.statements.append(statement.sql)
+            yield session.sql(statement.sql, args=statement.parameters), statement
+        finally:
+            for name in names.values():
+                session.catalog.dropTempView(name)
+
+    @contextmanager
+    def _session(self, source: Source) -> Iterator[Any]:
+        with _ONE_AT_A_TIME, _quiet():
+            session = self._opened(source)
+            with _settings(session), _hushed(session):
+                yield session
+
+    def _opened(self, source: Source) -> Any:
+        """Return the session.
+
+        Raises:
+            SourceError: PySpark is missing (DPR507), or no session starts (DPR515).
+        """
+        payload: Any = source.payload
+        if source.kind == "spark_frame":
+            return payload.sparkSession
+        try:
+            from pyspark.sql import SparkSession
+        except ImportError:
+            raise SourceError(
+                "the Spark engine needs PySpark",
+                fix="pip install 'dprelease[spark]'",
+                code="DPR507",
+            ) from None
+        remote = None if self._remote is None else self._remote()
+        session = None
+        try:
+            builder: Any = SparkSession.builder.appName("dprelease")
+            if remote is not None:
+                builder = builder.remote(remote)
+            elif self._master is not None:
+                builder = builder.master(self._master)
+                if self._master.startswith("local"):  # its web page would show the salt to the network
+                    builder = builder.config("spark.ui.enabled", "false")
+            session = builder.getOrCreate()
+        except Exception:  # noqa: BLE001 - its text may hold the address and its token
+            session = None
+        if session is None:
+            raise SourceError(
+                "Spark does not start",
+                why="Java 17 or newer is missing, or the master does not answer",
+                fix="check `java -version`, and `engine: {kind: spark, master: …}`",
+                code="DPR515",
+            )
+        return session
+
+
+def _public(session: Any, table: Any) -> Any:
+    """Return a public key table as a DataFrame that Spark sends to every executor."""
+    from pyspark.sql.functions import broadcast
+
+    schema = ", ".join(f"`{f.name}` {_TYPES[str(f.type)]}" for f in table.schema)
+    rows = list(zip(*(table.column(i).to_pylist() for i in range(table.num_columns)), strict=True))
+    return broadcast(session.createDataFrame(rows, schema))
+
+
+def _answer(rows: list[Any], query: BoundedQuery, tallies: tuple[int, ...]) -> Answer:
+    """Return the statement's rows as arrays.
+
+    Raises:
+        OverflowError: a group has `MOST_ROWS` rows or more, so that its sums are not proven.
+    """
+    out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
+    tables = empty_tallies(query)
+    if any(p.kind == "edges" for p in query.primitives):
+        pairs = [(row[0], row[1]) for row in rows]
+        tables[0] = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return Answer(out, tables)
+    width = len(query.primitives)
+    for row in rows:
+        group, count = row[0], row[width + 1]
+        if count >= MOST_ROWS:
+            raise OverflowError
+        ends = range(width + 2, len(row), 2)
+        of_tally = next((j for j, i in zip(tallies, ends, strict=True) if row[i + 1] == 0), None)
+        if of_tally is None:
+            out[group] = [int(cell) for cell in row[1 : width + 1]]
+        else:
+            code = row[width + 2 + 2 * tallies.index(of_tally)]
+            if code is not None:
+                tables[of_tally][group, code] = count
+    return Answer(out, tables)
+
+
+@contextmanager
+def _settings(session: Any) -> Iterator[None]:
+    """Set what a statement's meaning depends on, and put back what was there."""
+    before = {name: session.conf.get(name, None) for name in _SETTINGS}
+    try:
+        for name, value in _SETTINGS.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep PySpark from logging the message of an exception: it quotes cells."""
+    # each by name: disabling a logger leaves those below it on, and py4j's at DEBUG show all calls
+    known = [n for n in logging.root.manager.loggerDict if n.partition(".")[0] in ("py4j", "pyspark")]
+    loggers = [logging.getLogger(name) for name in {*_LOGGERS, *known}]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        with warnings.catch_warnings():
+            # PySpark 4.3 warns of pandas 3, which nothing here passes to it
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+@contextmanager
+def _hushed(session: Any) -> Iterator[None]:
+    """Turn off the driver's own log, where a failed task of a local master quotes its cell."""
+    context = getattr(session, "_sc", None)  # a Connect session has none: its log is elsewhere
+    if context is None:
+        yield
+        return
+    level = str(context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel())  # noqa: SLF001 - the level has no getter
+    context.setLogLevel("OFF")
+    try:
+        yield
+    finally:
+        context.setLogLevel(level)

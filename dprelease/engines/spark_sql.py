@@ -1,0 +1,331 @@
+r"""The one statement of `bounded_sql` in Spark SQL: the same tree, its DuckDB leaves exchanged.
+
+What differs between the dialects, and what stands for it here:
+
+    $name                         :name
+    TRY_CAST(TRIM(text) AS …)     a pattern first: Spark reads '1d' as a number and '2020' as a date
+    TRY_CAST(double AS VARCHAR)   Java writes 1.0E-5 where DuckDB writes 1e-05
+    floor, ceil                   BIGINT in Spark, and the greatest one for 1e300: through a CASE
+    HUGEINT                       DECIMAL(38, 0)
+    SUM                           of BIGINT or DECIMAL(38, 0), by what one row can add
+    histogram(code)               GROUPING SETS ((g), (g, code), …): still one statement, one scan
+    isfinite, epoch_us, isodow    IS NOT NULL, unix_micros, weekday + 1
+    TIMESTAMP                     Spark's own, an instant; the engine sets the session to UTC
+
+Exactness. BIGINT sums wrap silently and DECIMAL sums become null past 10**38, so each statement
+also counts its rows per group and the engine refuses groups of `MOST_ROWS` = 2**48 or more. Below
+that, a summand of at most 2**15 - 1 keeps a BIGINT sum below 2**63, and one below 2**64 (larger
+ones `request.check_query` refuses) keeps a DECIMAL sum below 2**112 < 10**38. Summands are never
+negative, so what holds for a whole holds for every partial sum.
+
+Nothing here raises for any cell with ANSI mode off, which the engine sets. The patterns repeat
+character classes only, never groups: Java's matcher recurses into those, and a long cell would
+overflow its stack.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from sqlglot import exp
+
+from dprelease.engines.bounded_sql import Statement
+from dprelease.engines.code_sql import column, not_null
+from dprelease.engines.typed_sql import case, number, try_cast
+from dprelease.errors import PlanError
+from dprelease.query.bounded import BoundedQuery, Primitive, largest_code
+
+__all__ = ["MOST_ROWS", "PATTERNS", "SparkStatement", "spark_statement"]
+
+MOST_ROWS = 2**48
+_NARROW = 2**15 - 1
+_DEEPEST = 8
+
+PATTERNS: Mapping[str, str] = {
+    "space": " \t\n\v\f\r",
+    "infinite": r"(?i)\A[+-]?inf(?:inity)?\z",
+    "stray": r"(?:\A|[^0-9])_|_(?:[^0-9]|\z)",
+    "number": r"\A[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\z",
+    "day": r"\A[0-9]+-[0-9]+-[0-9]+",
+    "moment": (
+        r"\A[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+        r"(?:[ T][0-9]{1,2}:[0-9]{1,2}(?::[0-9]{1,2}(?:\.[0-9]*)?)?"
+        r"(?:Z| UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?)?\z"
+    ),
+    "minute": r"\A([^ T]+[ T][0-9]+:[0-9]+)(?=\z|[Z +-])",
+    "offset": r"([+-][0-9]{2})([0-9]{2})\z",
+}
+"""Bound as `text_space`, `text_infinite`, …: no pattern passes through a string literal's escapes."""
+
+
+class SparkStatement:
+    """Spark SQL text, its parameters, and how to read its rows.
+
+    Attributes:
+        sql: rows are (group, primitive 0, …, rows of the group, then per tally its code and
+            whether the row is of another set); of a graph (smaller node, greater node).
+        parameters: by name; dates and times as ISO texts, which the statement casts.
+        tallies: indices of the tally primitives, in the order of the last columns.
+    """
+
+    __slots__ = ("parameters", "sql", "tallies")
+
+    def __init__(self, sql: str, parameters: dict[str, object], tallies: tuple[int, ...]) -> None:
+        self.sql = sql
+        self.parameters = parameters
+        self.tallies = tallies
+
+
+def spark_statement(
+    statement: Statement, query: BoundedQuery, names: Mapping[str, str]
+) -> SparkStatement:
+    """Return `statement` for Spark; its tree is used up.
+
+    Args:
+        query: what the statement computes.
+        names: table of the statement -> temporary view.
+
+    Raises:
+        PlanError: floor() or ceil() nested more than eight deep (DPR519).
+    """
+    _check_depth(statement.tree)
+    tree = statement.tree
+    tallies: tuple[int, ...] = ()
+    if not any(p.kind == "edges" for p in query.primitives):
+        assert isinstance(tree, exp.Select)
+        tree, tallies = _grouped(tree, query)
+    # bottom up, so that a rule meets children that are Spark's already
+    nodes = cast("list[exp.Expression]", list(tree.walk(bfs=False)))
+    for node in reversed(nodes):
+        _rewrite(node, names)
+    for node in tree.find_all(exp.TryCast):
+        node.set("safe", True)  # or sqlglot drops TRY_ where it does not see the operand's type
+    sql = tree.sql(dialect="spark")
+    bound = {**statement.parameters, **{f"text_{k}": v for k, v in PATTERNS.items()}}
+    used = {n.name for n in tree.find_all(exp.Placeholder)}
+    parameters = {k: _plain(v) for k, v in bound.items() if k in used}
+    return SparkStatement(sql, parameters, tallies)
+
+
+def _plain(value: object) -> object:
+    """Return dates and times as text: py4j would shift a naive one by the machine's time zone."""
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _check_depth(tree: exp.Expression) -> None:
+    """Each floor() repeats its operand in Spark, so a nest of them doubles the text per level."""
+    for node in tree.find_all(exp.Floor, exp.Ceil):
+        depth, above = 1, node.parent
+        while above is not None:
+            depth += isinstance(above, exp.Floor | exp.Ceil)
+            above = above.parent
+        if depth > _DEEPEST:
+            raise PlanError(
+                "an expression nests floor() and ceil() too deeply for Spark",
+                why=f"more than {_DEEPEST} levels",
+                fix="simplify the expression, or use `engine: duckdb`",
+                code="DPR519",
+            )
+
+
+# -- the last SELECT ---------------------------------------------------------------------------
+
+
+def _grouped(select: exp.Select, query: BoundedQuery) -> tuple[exp.Select, tuple[int, ...]]:
+    """Return the last SELECT with exact sums, the number of rows, and tallies as grouping sets."""
+    tallies = tuple(i for i, p in enumerate(query.primitives) if p.kind == "tally")
+    values: dict[int, exp.Expression] = {}
+    for j, primitive in enumerate(query.primitives):
+        alias = select.expressions[j + 1]
+        if primitive.kind == "tally":
+            values[j] = alias.this.expressions[0]
+            alias.set("this", number(0))
+        elif isinstance(alias.this, exp.Sum):
+            kind = "BIGINT" if _widest(query, primitive) <= _NARROW else "DECIMAL(38, 0)"
+            alias.this.set("this", try_cast(alias.this.this, kind))
+    select = select.select(_named(exp.Count(this=number(1)), "rows"), copy=False)
+    if not tallies:
+        return select, tallies
+    inner = exp.Select(expressions=[exp.Star(), *(_named(v, f"t{j}") for j, v in values.items())])
+    for clause in ("from_", "from", "where"):  # sqlglot renamed the first
+        if select.args.get(clause) is not None:
+            inner.set(clause, select.args[clause].pop())
+    select = select.from_(exp.to_table("tallied"), copy=False)
+    select = select.with_(exp.to_identifier("tallied"), as_=inner, copy=False)
+    sets = [exp.Tuple(expressions=[column("g")])]
+    for j in tallies:
+        sets.append(exp.Tuple(expressions=[column("g"), column(f"t{j}")]))
+        other = exp.Anonymous(this="GROUPING", expressions=[column(f"t{j}")])
+        select = select.select(column(f"t{j}"), _named(other, f"h{j}"), copy=False)
+    select.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)]))
+    return select, tallies
+
+
+def _named(tree: exp.Expression, name: str) -> exp.Expression:
+    return exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))
+
+
+def _widest(query: BoundedQuery, primitive: Primitive) -> int:
+    """Return the most that one row can add."""
+    if primitive.kind not in ("power", "product") or primitive.code is None:
+        return 1
+    factors = [(primitive.code, primitive.power)]
+    if primitive.other is not None:
+        factors.append((primitive.other, primitive.other_power))
+    return math.prod(max(1, largest_code(query.codes[place])) ** power for place, power in factors)
+
+
+# -- leaves ------------------------------------------------------------------------------------
+
+
+def _rewrite(node: exp.Expression, names: Mapping[str, str]) -> None:
+    match node:
+        case exp.Table() if node.name in names:
+            node.set("this", exp.to_identifier(names[node.name], quoted=True))
+        case exp.Parameter():
+            node.replace(exp.Placeholder(this=node.this.name))
+        case exp.DataType():
+            _retype(node)
+        case exp.TryCast():
+            _recast(node)
+        case exp.Floor() | exp.Ceil() if not isinstance(node.parent, exp.Greatest):
+            # within GREATEST the value is clipped to the grid right away
+            _whole(node)
+        case exp.DayOfWeekIso():
+            monday = _call("WEEKDAY", node.this)
+            node.replace(exp.Paren(this=exp.Add(this=monday, expression=number(1))))
+        case exp.Year() | exp.Quarter() | exp.Month() | exp.Day() | exp.Hour() | exp.Minute():
+            node.replace(_call(node.key.upper(), node.this))
+        case exp.Anonymous() if node.name == "isfinite":
+            node.replace(not_null(node.expressions[0]))
+        case exp.Anonymous() if node.name == "epoch_us":
+            moment = exp.TryCast(this=node.expressions[0], to=_timestamp())
+            node.replace(_call("UNIX_MICROS", moment))
+        case _:
+            pass
+
+
+def _timestamp() -> exp.DataType:
+    return exp.DataType.build("TIMESTAMP", dialect="spark")
+
+
+_TIMES = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ, exp.DataType.Type.TIMESTAMPTZ)
+
+
+def _retype(node: exp.DataType) -> None:
+    if node.this in _TIMES:
+        node.replace(_timestamp())
+    elif node.this == exp.DataType.Type.INT128:
+        node.replace(exp.DataType.build("DECIMAL(38, 0)", dialect="spark"))
+
+
+def _recast(node: exp.TryCast) -> None:
+    """Exchange casts from and to text; every other TRY_CAST means the same in both dialects."""
+    kind, inner = node.to.this, node.this
+    text = exp.DataType.Type.TEXT
+    if isinstance(inner, exp.Trim):
+        if kind == exp.DataType.Type.DOUBLE:
+            node.replace(_number_of(inner))
+        elif kind == exp.DataType.Type.DATE:
+            node.replace(_date_of(inner))
+        elif kind in _TIMES:
+            node.replace(_moment_of(inner))
+    elif kind == text and isinstance(inner, exp.TryCast) and inner.to.this == exp.DataType.Type.DOUBLE:
+        node.replace(_text_of(inner))
+
+
+def _call(name: str, *arguments: exp.Expression) -> exp.Expression:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _pattern(name: str) -> exp.Expression:
+    return exp.Cast(this=exp.Placeholder(this=f"text_{name}"), to=exp.DataType.build("TEXT"))
+
+
+def _like(text: exp.Expression, pattern: str) -> exp.Expression:
+    return exp.RegexpLike(this=text, expression=_pattern(pattern))
+
+
+def _stripped(cell: exp.Expression) -> Callable[[], exp.Expression]:
+    """Return a maker of the cell without white space at its ends."""
+    return lambda: _call("BTRIM", cell.copy(), _pattern("space"))
+
+
+def _text(value: str) -> exp.Expression:
+    return exp.Literal.string(value)
+
+
+def _number_of(cell: exp.Expression) -> exp.Expression:
+    text = _stripped(cell)
+    infinity = case(
+        (exp.EQ(this=_call("LEFT", text(), number(1)), expression=_text("-")), try_cast(_text("-Infinity"), "DOUBLE")),
+        default=try_cast(_text("Infinity"), "DOUBLE"),
+    )
+
+    def digits() -> exp.Expression:
+        return _call("REPLACE", text(), _text("_"), _text(""))
+
+    plain = exp.And(this=exp.Not(this=_like(text(), "stray")), expression=_like(digits(), "number"))
+    return case((_like(text(), "infinite"), infinity), (plain, try_cast(digits(), "DOUBLE")))
+
+
+def _instant(text: exp.Expression) -> exp.Expression:
+    """Return a text of the pattern `moment` as TIMESTAMP; Spark wants seconds and `+02:00`."""
+    full = _call("REGEXP_REPLACE", text, _pattern("minute"), _text("$1:00"))
+    full = _call("REGEXP_REPLACE", full, _pattern("offset"), _text("$1:$2"))
+    return exp.TryCast(this=full, to=_timestamp())
+
+
+def _date_of(cell: exp.Expression) -> exp.Expression:
+    text = _stripped(cell)
+    day = _call("REGEXP_EXTRACT", text(), _pattern("day"), number(0))
+    # the written day, whatever the offset; a faulty time makes the whole cell faulty
+    whole = not_null(_instant(text()))
+    return case((exp.And(this=_like(text(), "moment"), expression=whole), try_cast(day, "DATE")))
+
+
+def _moment_of(cell: exp.Expression) -> exp.Expression:
+    text = _stripped(cell)
+    return case((_like(text(), "moment"), _instant(text())))
+
+
+def _whole(node: exp.Expression) -> None:
+    """Keep floor and ceil in doubles: beyond 2**53 a double is whole already."""
+    inner = node.this.copy()
+    kept = type(node)(this=node.this)
+    small = exp.LT(this=exp.Abs(this=inner), expression=number(2**53))
+    node.replace(case((small, try_cast(kept, "DOUBLE")), default=inner.copy()))
+
+
+def _text_of(double: exp.Expression) -> exp.Expression:
+    """Return a double's text as DuckDB writes it.
+
+    Java's digits are kept and written out by DECIMAL from 1e-4 on; beyond, 1.0E-5 is respelt
+    1e-05. Before Java 19 a few doubles have one digit too many; that renames a unit's rows in
+    their salted order and nothing else.
+    """
+
+    def value() -> exp.Expression:
+        return double.copy()
+
+    def text() -> exp.Expression:
+        return try_cast(value(), "STRING")
+
+    size = exp.Abs(this=value())
+    middle = exp.And(
+        this=exp.GTE(this=size, expression=try_cast(_text("1e-4"), "DOUBLE")),
+        expression=exp.LT(this=size.copy(), expression=number(10**16)),
+    )
+    decimal = try_cast(try_cast(value(), "DECIMAL(38, 22)"), "STRING")
+    # DECIMAL has 22 digits after the point here, so the zeros at the end are never of the integer
+    trimmed = exp.Trim(this=decimal, expression=_text("0"), position="TRAILING")
+    written = _call("REGEXP_REPLACE", trimmed, _text("[.]$"), _text(".0"))
+    spelt = _call("REPLACE", text(), _text(".0E"), _text("E"))
+    for old, new in (("E-", "e-"), ("E", "e+")):
+        spelt = _call("REPLACE", spelt, _text(old), _text(new))
+    spelt = _call("REGEXP_REPLACE", spelt, _text("([+-])([0-9])$"), _text("$10$2"))
+    infinite = exp.EQ(this=exp.Abs(this=value()), expression=try_cast(_text("Infinity"), "DOUBLE"))
+    sign = case((exp.LT(this=value(), expression=number(0)), _text("-inf")), default=_text("inf"))
+    return case((infinite, sign), (middle, written), default=spelt)

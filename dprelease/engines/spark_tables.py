@@ -1,0 +1,162 @@
+"""Sources as Spark DataFrames whose columns are `c0`, `c1`, …: names and types, no row.
+
+A table of the catalogue, a DataFrame, Parquet and CSV files. Columns are renamed by position,
+because Spark does not tell `Age` from `age`. CSV cells stay text, and the header is read here: its
+delimiter decides, never a row. Everything a column needs to mean the same as in DuckDB is done in
+one projection: collations off, decimals and instants of a text column spelt like DuckDB's.
+
+Limits. Files must lie on a path that driver and executors share. A CSV file is one task: quoted
+line ends leave no safe place to split it. Parquet files with nanosecond timestamps do not open
+(Spark has microseconds), nor do paths with a file or folder whose name starts with `_` or `.`,
+which Spark would leave out in silence, or that holds a pattern's sign.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dprelease.engines.csv_header import read_header
+from dprelease.engines.duckdb_tables import Opened
+from dprelease.engines.physical import Physical
+from dprelease.engines.source import Source, partitioned
+from dprelease.errors import SourceError
+from dprelease.schema.column import Column, Kind
+
+__all__ = ["frame_of", "of_spark", "projected"]
+
+_TEXTS = (Kind.category, Kind.identifier, Kind.node)
+_PHYSICAL = {
+    "boolean": Physical.boolean,
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "decimal"), Physical.exact),
+    **dict.fromkeys(("float", "double"), Physical.float),
+    **dict.fromkeys(("string", "char", "varchar", "binary", "void"), Physical.text),
+    "date": Physical.date,
+    "timestamp": Physical.instant,
+    "timestamp_ntz": Physical.timestamp,
+}
+
+
+def of_spark(name: str) -> Physical:
+    """Return the storage class of a Spark type name such as `decimal(18,3)`."""
+    head = name.partition("(")[0].partition(" ")[0]
+    return _PHYSICAL.get(head, Physical.other)
+
+
+def frame_of(session: Any, source: Source) -> Any:
+    """Return the DataFrame that `source` is; reads names and types only.
+
+    Raises:
+        SourceError: two CSV headers differ (DPR506), a CSV file has none (DPR502), a path cannot
+            be given to Spark (DPR517), or Spark does not read this kind of source (DPR516).
+    """
+    payload: Any = source.payload
+    match source.kind:
+        case "spark_frame":
+            return payload
+        case "spark_table":
+            return session.table(payload)
+        case "csv":
+            return _csv(session, payload)
+        case "parquet":
+            return _parquet(session, payload)
+        case _:
+            raise SourceError(
+                f"the Spark engine does not read {source.name}",
+                why="it reads Spark tables and DataFrames, Parquet and CSV files",
+                fix="use `engine: duckdb`, or make a Spark DataFrame of it",
+                code="DPR516",
+            )
+
+
+def projected(frame: Any, columns: tuple[Column, ...], *, texts: bool) -> tuple[Any, Opened]:
+    """Return the DataFrame of the asked columns, and what it stores.
+
+    Args:
+        columns: what will be read.
+        texts: empty cells are missing (CSV).
+    """
+    types = frame.dtypes
+    counted = Counter(name for name, _ in types)
+    repeated = frozenset(name for name, count in counted.items() if count > 1)
+    kinds = {c.name: c.kind for c in columns}
+    stored = {name: ("", of_spark(kind)) for name, kind in types}
+    parts = []
+    for i, (name, kind) in enumerate(types):
+        if name in kinds and name not in repeated and of_spark(kind) is not Physical.other:
+            cell, physical = _cell(f"`c{i}`", kind, kinds[name], empty_is_null=texts)
+            parts.append(f"{cell} AS `c{i}`")
+            stored[name] = (f"c{i}", physical)
+    # with no column at all the rows still have to come through
+    renamed = frame.toDF(*(f"c{i}" for i in range(len(types))))
+    return renamed.selectExpr(*(parts or ["1 AS `row`"])), Opened(stored, repeated)
+
+
+def _cell(name: str, stored: str, kind: Kind, *, empty_is_null: bool) -> tuple[str, Physical]:
+    """Return Spark SQL for one column, and how its value counts as stored."""
+    physical = of_spark(stored)
+    if physical is Physical.text:
+        # also drops a collation, by which two different unit ids could be equal
+        text = f"CAST({name} AS STRING)"
+        return (f"NULLIF({text}, '')" if empty_is_null else text), physical
+    if kind in _TEXTS:
+        scale = stored.rstrip(")").partition(",")[2]
+        if stored.startswith("decimal") and scale.strip("0"):
+            # a cast would write 0.0000001 as 1E-7
+            return f"REPLACE(FORMAT_NUMBER({name}, '0.{'0' * int(scale)}'), ',', '')", Physical.text
+        if physical is Physical.instant:
+            return f"CAST({name} AS STRING) || '+00'", Physical.text
+    return name, physical
+
+
+def _local(paths: tuple[Path, ...]) -> list[str]:
+    """Return the paths as Spark takes them.
+
+    Raises:
+        SourceError: Spark would read a pattern or skip the file (DPR517).
+    """
+    for path in paths:
+        hidden = any(part.startswith(("_", ".")) for part in path.parts[-1:])
+        if hidden or any(sign in str(path) for sign in "*?[]{}\\,"):
+            raise SourceError(
+                f"Spark does not read a file of this name: {path.name}",
+                why="it skips names that start with _ or . and takes *?[]{},\\ for patterns",
+                fix="rename the file, or use `engine: duckdb`",
+                code="DPR517",
+            )
+    return [f"file://{path}" for path in paths]
+
+
+def _parquet(session: Any, paths: tuple[Path, ...]) -> Any:
+    names = _local(paths)
+    reader = session.read.option("mergeSchema", str(len(paths) > 1).lower())
+    if partitioned(paths):
+        reader = reader.option("basePath", f"file://{_base(paths)}")
+    return reader.parquet(*names)
+
+
+def _base(paths: tuple[Path, ...]) -> Path:
+    """Return the folder above the first `key=value` folder."""
+    parts = paths[0].parts
+    first = next(i for i, part in enumerate(parts) if part.partition("=")[1] and i < len(parts) - 1)
+    return Path(*parts[:first])
+
+
+def _csv(session: Any, paths: tuple[Path, ...]) -> Any:
+    header = read_header(paths)
+    names = header.names
+    options: Mapping[str, str] = {
+        "sep": header.delimiter,
+        "header": "true",
+        "enforceSchema": "true",
+        "quote": '"',
+        "escape": '"',
+        "multiLine": "true",
+        "mode": "PERMISSIVE",
+        "encoding": "UTF-8",
+    }
+    schema = ", ".join(f"c{i} STRING" for i in range(len(names)))
+    frame = session.read.options(**options).schema(schema).csv(_local(paths))
+    return frame.toDF(*names)

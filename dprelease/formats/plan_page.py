@@ -1,0 +1,210 @@
+"""The plan page: expected error against epsilon, for people who must choose before spending.
+
+One self-contained page made from plans alone; no row was read for it. It works without a script:
+the table holds every number. The script, pinned by its hash as the style is, moves one choice of
+epsilon along table and pictures and loads nothing. Every text reaches the page through Jinja2 with
+autoescaping on; no markup is built in Python.
+
+Both axes of a picture are logarithmic: an error that falls as 1 / epsilon is a straight line.
+Horizontal positions are percentages of the picture's width, vertical ones pixels.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from dprelease.formats.words import heading, mechanism_words, name_words, odds, short
+from dprelease.planning.curve import Curve
+from dprelease.planning.explain import HEADERS, rows
+from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.schema.unit import describe
+
+__all__ = ["plan_page"]
+
+HEIGHT = 150
+TOP = 12
+BASE = 122
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A point of the curve; `place` is its index among all epsilons."""
+
+    x: float
+    y: float
+    place: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    at: float
+    label: str
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    dots: tuple[Dot, ...]
+    lines: tuple[tuple[Dot, Dot], ...]
+    across: tuple[Rule, ...]
+    up: tuple[Rule, ...]
+    height: int = HEIGHT
+    top: int = TOP
+    base: int = BASE
+
+
+def plan_page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str]) -> bytes:
+    """Return the page, UTF-8.
+
+    Args:
+        name: the pipeline's.
+        plan: the plan as it stands.
+        curve: its statistics at other epsilons, in the plan's order.
+        budget: `total` and, where losses add up, `releases` by epsilon as text; public texts.
+    """
+    page = _page(name, plan, curve, budget)
+    return _template().render(page=page).encode("utf-8")
+
+
+@cache
+def _template() -> Template:
+    folder = resources.files("dprelease.formats")
+
+    def text(file: str) -> str:
+        return folder.joinpath(file).read_text(encoding="utf-8")
+
+    style, script = text("report.css") + text("plan_page.css"), text("plan_page.js")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    # Style and script are ours and hold no data: the only texts that skip escaping.
+    environment.globals.update(
+        style=Markup(style),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+        style_pin=_pin(style),
+        script_pin=_pin(script),
+    )
+    return environment.from_string(text("plan_page.html.j2"))
+
+
+def _pin(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _page(
+    name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str]
+) -> dict[str, Any]:
+    factor, certainty = odds(plan.epsilon)
+    return {
+        "title": name_words(name),
+        "epsilon": short(plan.epsilon),
+        "delta": f"{float(plan.delta):.3g}" if plan.delta else "",
+        "protects": describe(plan.adjacency, plan.unit),
+        "guarantee": plan.guarantee,
+        "factor": factor,
+        "certainty": certainty,
+        "groups": len(plan.keys),
+        "by": plan.by,
+        "where": plan.where,
+        "own": curve.own,
+        "note": curve.note,
+        "notes": plan.notes,
+        "hash": plan.hash,
+        "budget": budget,
+        "points": [
+            {
+                "epsilon": short(p.epsilon),
+                "factor": odds(p.epsilon)[0],
+                "releases": budget.get(short(p.epsilon), ""),
+                "refused": p.refused,
+            }
+            for p in curve.points
+        ],
+        "sections": [_section(i, s, curve) for i, s in enumerate(plan.statistics)],
+        "headers": HEADERS,
+        "rows": rows(plan),
+    }
+
+
+def _section(place: int, statistic: PlannedStatistic, curve: Curve) -> dict[str, Any]:
+    title = heading(statistic.text, statistic.function)
+    return {
+        "id": f"s{place + 1}",
+        "title": title,
+        "name": statistic.name,
+        "text": statistic.text,
+        "measure": statistic.measure,
+        "at_size": " at n=" in statistic.error_text and statistic.error_text.partition(" at ")[2],
+        "cells": [
+            {
+                "error": "–" if p.refused else p.words[place],
+                "mechanism": "" if p.refused else mechanism_words(p.mechanisms[place]),
+            }
+            for p in curve.points
+        ],
+        "picture": _picture(place, curve),
+    }
+
+
+def _picture(place: int, curve: Curve) -> Picture | None:
+    """Return a statistic's curve; None with fewer than two numbers above 0 to draw."""
+    found = [
+        (i, float(p.epsilon), error, p.words[place])
+        for i, p in enumerate(curve.points)
+        if not p.refused and (error := p.errors[place]) is not None and error > 0
+    ]
+    if len(found) < 2:
+        return None
+    left, right = (math.log(float(curve.points[i].epsilon)) for i in (0, -1))
+    errors = [math.log10(error) for _, _, error, _ in found]
+    low, high = min(errors), max(errors)
+    pad = max(0.06 * (high - low), 0.05)
+    low, high = low - pad, high + pad
+
+    def x(epsilon: float) -> float:
+        return round(100 * (math.log(epsilon) - left) / (right - left), 3)
+
+    def y(log_error: float) -> float:
+        return round(TOP + (BASE - TOP) * (high - log_error) / (high - low), 2)
+
+    dots = tuple(
+        Dot(x(epsilon), y(math.log10(error)), i, f"ε = {short(curve.points[i].epsilon)}: {words}")
+        for i, epsilon, error, words in found
+    )
+    last = len(curve.points) - 1
+    across = tuple(
+        Rule(
+            x(float(p.epsilon)),
+            short(p.epsilon),
+            "start" if i == 0 else "end" if i == last else "middle",
+        )
+        for i, p in enumerate(curve.points)
+    )
+    return Picture(dots, tuple(pairwise(dots)), across, _rules(low, high, y))
+
+
+def _rules(low: float, high: float, y: Any) -> tuple[Rule, ...]:
+    """Return lines at 1, 2 or 5 times powers of ten; powers of ten alone where these are many."""
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        found = [
+            (power + math.log10(f), f * 10.0**power)
+            for power in range(math.floor(low) - 1, math.ceil(high) + 1)
+            for f in factors
+        ]
+        inside = [(log, value) for log, value in found if low <= log <= high]
+        if len(inside) <= 5:
+            break
+    inside = inside[:: 1 + len(inside) // 6]
+    return tuple(Rule(y(log), f"{value:,.6g}") for log, value in inside)

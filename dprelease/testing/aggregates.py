@@ -1,0 +1,174 @@
+"""The contract of a statistic: no neighbour moves its cells further than its encoding says.
+
+Every table of a few rows over a few values is enumerated (ends, middle, out of range, null), every
+unit's contribution is added to it, taken away or replaced, primitives are made by the reference
+engine, and the cells' moves are compared with the stated sensitivity. The domain, the published
+columns and the post-processing are looked at on the same tables: whatever the cells are, `finish`
+returns one finite value or NaN per group and column.
+
+Units    cells in their own steps. Limits  encodings whose cells add up over units (form `linear`),
+the only ones that an aggregate of another package can be made of without changes elsewhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dprelease.aggregates.base import aggregate_named
+from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.engines.reference import ReferenceEngine
+from dprelease.engines.source import as_source
+from dprelease.planning.layout import layout
+from dprelease.query.bounded import BoundedQuery
+from dprelease.query.merge import merge_release
+from dprelease.query.spec import Query, resolve
+from dprelease.schema.table import TableSchema
+from dprelease.schema.unit import Adjacency, UserUnit
+from dprelease.sensitivity import bound, cell_rows, sensitivity, unit_bounds
+
+__all__ = ["COLUMNS", "Case", "cases", "check_aggregate", "moves"]
+
+COLUMNS: Mapping[str, Mapping[str, Any]] = {
+    "odd width across zero": {"range": [-3, 4], "step": 1},
+    "above zero": {"range": [2, 5], "step": 1},
+    "with a gap": {"range": [-2, 6], "forbidden": [[0, 3]], "step": 1},
+}
+_UNITS: tuple[Any, ...] = (
+    "row",
+    {"user": "who", "max_rows_per_group": 2, "max_groups": 1},
+    {"user": "who", "max_rows_per_group": 1, "max_groups": 2},
+)
+_SALT = b"contract"
+
+Ints = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A statistic in one setting: its query, its encoding, the engine's task."""
+
+    query: Query
+    encoding: Encoding
+    context: Context
+    task: BoundedQuery
+    values: tuple[float | None, ...]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return tuple(key[0] for key in self.query.groups.keys)
+
+
+def check_aggregate(name: str, statistic: str | None = None) -> int:
+    """Check the aggregate registered as `name`; return how many settings were enumerated.
+
+    Args:
+        statistic: how it is asked of a numeric column x; `name(x)` if None. `{low}` and `{high}`
+            stand for the ends of its range.
+
+    Raises:
+        AssertionError: a neighbour moves the cells further than stated, or `finish` is not total.
+    """
+    aggregate, count = aggregate_named(name), 0
+    for case in cases(statistic or f"{name}(x)"):
+        encoding = case.encoding
+        assert encoding.form == "linear", f"{encoding.family}: only additive cells are enumerated"
+        found = moves(case)
+        query = case.query
+        bounds = unit_bounds(query.schema.unit, None, len(case.groups))
+        stated = sensitivity(encoding, bounds, query.schema.adjacency, len(case.groups))
+        said = f"{name}, {encoding.family}, {query.schema.adjacency.value}, {query.schema.unit}"
+        assert found[0] <= stated.in_group, f"{said}: one group moves by {found[0]}"
+        assert found[1] <= stated.total, f"{said}: all groups move by {found[1]} together"
+        if encoding.family != "truncated_mean":  # its cells are made by a draw of its own
+            cells = np.array(
+                list(itertools.product((-7.0, 0.0, 3.0, 1e6), repeat=len(encoding.cells)))[:256]
+            )
+            with np.errstate(all="ignore"):
+                values = aggregate.finish(encoding, cells)
+            columns = aggregate.columns(case.context)
+            assert values.shape == (len(cells), len(columns)), f"{said}: finish has shape {values.shape}"
+        count += 1
+    assert count, f"{name} has no encodings"
+    return count
+
+
+def cases(statistic: str) -> Iterator[Case]:
+    """Yield every setting of a statistic of one numeric column x."""
+    adjacencies = ("add_remove", "substitution")
+    for column, unit, adjacency in itertools.product(COLUMNS, _UNITS, adjacencies):
+        low, high = COLUMNS[column]["range"]
+        text = statistic.replace("{low}", str(low)).replace("{high}", str(high))
+        schema = TableSchema.from_dict(
+            {
+                "dprelease": "schema/1",
+                "name": "contract",
+                "unit": unit,
+                "adjacency": adjacency,
+                "rows": {"max": 50},
+                "columns": {
+                    "who": {"kind": "identifier"},
+                    "x": {"kind": "number", **COLUMNS[column]},
+                    "g": {"kind": "category", "values": ["a", "b"]},
+                },
+                "release": {"epsilon": 1, "by": ["g"], "statistics": [text]},
+            }
+        )
+        query = resolve(schema, merge_release(schema))
+        values = (float(low), float(high), 1.0, high + 9.0, None)
+        for block in layout(query):
+            for encoding in block.options:
+                yield Case(query, encoding, block.members[0].context, bound(query, ((encoding, None),)), values)
+
+
+def moves(case: Case) -> tuple[int, int]:
+    """Return the largest L1 move of one group's cells, and of all groups' together."""
+    contributions = _contributions(case)
+    if case.query.schema.adjacency is Adjacency.add_remove:
+        steps = [np.abs(c) for c in contributions]
+    else:
+        steps = [np.abs(a - b) for a, b in itertools.combinations(contributions, 2)]
+    in_group = max(int(s.sum(axis=1).max()) for s in steps)
+    return in_group, max(int(s.sum()) for s in steps)
+
+
+def _contributions(case: Case) -> list[Ints]:
+    """Return what one unit can add to the cells, shape `(groups, cells)` each, nothing included.
+
+    Cells are linear in the rows, so what a unit adds does not depend on the others' rows. A
+    truncated mean's first draw is its size; its mean follows from that (`aggregates.scalar`).
+    """
+    encoding, schema = case.encoding, case.query.schema
+    most = 1
+    if isinstance(schema.unit, UserUnit):
+        most = schema.unit.max_rows_per_group * schema.unit.max_groups
+    kinds = list(itertools.product(case.values, case.groups))
+    weights = np.array(encoding.weights, dtype=object)
+    if encoding.family == "truncated_mean":
+        weights = weights[:1] * [1, 0]
+    m = unit_bounds(schema.unit, None, len(case.groups)).rows
+    places = list(cell_rows(encoding, case.task, m))
+    out: dict[bytes, Ints] = {}
+    for size in range(most + 1):
+        for rows in itertools.combinations_with_replacement(kinds, size):
+            answer = ReferenceEngine().compute(as_source(_table(rows)), case.task, _SALT)
+            sums = answer.reveal_to_mechanism().sums[:, places]
+            cells = np.asarray(sums @ weights.T, dtype=object)
+            out[repr(cells.tolist()).encode()] = cells
+    return list(out.values())
+
+
+def _table(rows: tuple[tuple[float | None, str], ...]) -> pa.Table:
+    return pa.table(
+        {
+            "who": pa.array(["one"] * len(rows), pa.string()),
+            "x": pa.array([x for x, _ in rows], pa.float64()),
+            "g": pa.array([g for _, g in rows], pa.string()),
+        }
+    )

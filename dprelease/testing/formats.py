@@ -1,0 +1,92 @@
+"""The contract of a format: bytes that are a function of the release and its manifest.
+
+It writes plain names, bytes, and none of dprelease's own files; the same bytes for an equal release;
+and, where a reader is given, what reads back as the tidy table.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from dprelease import registry
+from dprelease.formats.json_ import build_manifest
+from dprelease.noised import Noised, Receipt, assemble
+from dprelease.pipeline.stages import OWN_FILES, PLAIN_NAME, plan_release
+from dprelease.schema.table import TableSchema
+from dprelease.schema.unit import describe
+from dprelease.validate.rules import check
+
+__all__ = ["check_format", "sample_release"]
+
+Row = dict[str, Any]
+Reader = Callable[[Mapping[str, bytes]], list[Row]]
+
+_SCHEMA: dict[str, Any] = {
+    "dprelease": "schema/1",
+    "name": "sample",
+    "unit": {"user": "who", "max_rows_per_group": 3, "max_groups": 1},
+    "adjacency": "add_remove",
+    "rows": {"max": 500, "expected": 100},
+    "columns": {
+        "who": {"kind": "identifier"},
+        "place": {"kind": "category", "values": ["north", "it's", 'a "b"', "=1+1", "é, ü"]},
+        "age": {"kind": "number", "range": [0, 120], "measure": "years", "step": "0.5"},
+    },
+    "release": {
+        "epsilon": 2,
+        "by": ["place"],
+        "statistics": ["count", "mean(age)", "histogram(age, [0, 40, 80, 120])"],
+    },
+}
+
+
+def sample_release(shift: int = 0) -> tuple[Noised, dict[str, Any]]:
+    """Return a small release of made-up noisy integers, and its manifest; no private data.
+
+    Args:
+        shift: added to every integer, for a release of other values.
+    """
+    plan = plan_release(TableSchema.from_dict(_SCHEMA))
+    cells = {
+        b.name: tuple(
+            tuple(90 + 7 * g + 3 * c + shift for c in range(len(b.cells)))
+            for g in range(len(plan.keys))
+        )
+        for b in plan.blocks
+    }
+    table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
+    paid = Receipt(str(plan.epsilon), str(Fraction(0)), describe(plan.adjacency, plan.unit))
+    noised = Noised(plan, table, cells, paid)
+    manifest = build_manifest(noised, check(noised), {}, software={"dprelease": "0"})
+    return noised, manifest
+
+
+def check_format(name: str, read: Reader | None = None) -> dict[str, bytes]:
+    """Check the format registered as `name`; return the files of the sample release.
+
+    Args:
+        read: reads the files back as rows of the tidy table, for a format that holds all of it.
+
+    Raises:
+        AssertionError: it breaks the contract.
+    """
+    write: Any = registry.load("formats", name)
+    noised, manifest = sample_release()
+    before = copy.deepcopy(manifest)
+    files = dict(write(noised, manifest))
+    assert manifest == before, f"{name} changes the manifest"
+    assert files, f"{name} writes nothing"
+    for file, data in files.items():
+        assert PLAIN_NAME.fullmatch(file), f"{name} writes {file!r}: not a plain name"
+        assert isinstance(data, bytes), f"{name} writes {type(data).__name__}, not bytes"
+        assert file not in OWN_FILES or name in registry.names("formats"), f"{file} is dprelease's"
+    again, same = sample_release()
+    assert dict(write(again, same)) == files, f"{name} writes other bytes for an equal release"
+    if read is not None:
+        other, changed = sample_release(shift=1)
+        for release, written in ((noised, files), (other, dict(write(other, changed)))):
+            assert read(written) == release.table.to_pylist(), f"{name} does not read back"
+    return files

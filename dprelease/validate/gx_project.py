@@ -1,0 +1,115 @@
+"""A plan's suite as a Great Expectations project on disk, for houses that run their own checks.
+
+    gx/great_expectations.yml          the project: no analytics, no progress bars
+    gx/expectations/, checkpoints/, …  suite, validation and checkpoint, all called `dprelease`
+    gx/plugins/dprelease_expectations.py   the custom expectation, as dprelease itself runs it
+    gx/plugins/dprelease_release.py        reads a published folder, runs the checkpoint
+    README.md                          how to use it
+
+The project is made from the plan alone: it reads no row and holds public text only. It needs
+Great Expectations to run, not dprelease. Great Expectations is imported inside its guard only.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from dprelease.errors import ArgumentError
+from dprelease.planning.model import ReleasePlan
+from dprelease.validate.gx import COUNTS, expectation_suite, undisturbed
+from dprelease.validate.gx_release import CONTRACT, NAME
+from dprelease.validate.joint import joint_rules
+
+__all__ = ["export_project"]
+
+_PLUGINS = {
+    "dprelease_expectations.py": "gx_expectations.py",
+    "dprelease_release.py": "gx_release.py",
+}
+
+_QUIET = (
+    "analytics_enabled: false",
+    "progress_bars: {globally: false, metric_calculations: false}",
+)
+
+_README = """\
+# Expectations of {schema}
+
+A Great Expectations project made from a dprelease plan ({hash}): what every released value must
+satisfy. It needs `pip install great_expectations pyarrow`, not dprelease.
+
+    python gx/plugins/dprelease_release.py PUBLISHED_FOLDER
+    python gx/plugins/dprelease_release.py PUBLISHED_FOLDER --data-docs
+
+In a program of your own:
+
+    import great_expectations as gx
+    context = gx.get_context(mode="file", project_root_dir=".")
+    import dprelease_expectations                 # in gx/plugins, on the path by now
+    suite = context.suites.get("dprelease")
+
+The table it looks at is made by `long_table` in `gx/plugins/dprelease_release.py`. A failure means
+that the release is broken or is not one of this plan. Never draw again because of a failure: that
+changes the law of the noise. Data Docs load their styles from the network.
+"""
+
+
+def export_project(plan: ReleasePlan, to: Path, *, data_docs: bool = False) -> tuple[Path, ...]:
+    """Write the project below `to` and return its files.
+
+    Args:
+        plan: whose suite; `data_docs`: build the Data Docs site of the suite, too.
+
+    Raises:
+        ArgumentError: `to` holds a project already (DPR615); then nothing is written.
+    """
+    if (to / "gx").exists() or (to / "README.md").exists():
+        raise ArgumentError(
+            f"{to} holds a project already",
+            why="an export never replaces expectations that somebody may have edited",
+            fix="choose another folder with --to, or remove this one",
+            code="DPR615",
+        )
+    suite = expectation_suite(plan)
+    with undisturbed():
+        _write(suite, to, data_docs=data_docs)
+    plugins = to / "gx" / "plugins"
+    sources = resources.files("dprelease.validate")
+    for name, source in _PLUGINS.items():
+        text = sources.joinpath(source).read_text(encoding="utf-8")
+        (plugins / name).write_text(text, encoding="utf-8")
+    joint = [[r.first.columns[0], r.second.columns[0]] for r in joint_rules(plan)]
+    contract = {"by": list(plan.by), "joint": joint, "plan_hash": plan.hash}
+    (plugins / CONTRACT).write_text(json.dumps(contract, indent=2) + "\n", encoding="utf-8")
+    readme = _README.format(schema=plan.schema, hash=plan.hash[:12])
+    (to / "README.md").write_text(readme, encoding="utf-8")
+    return tuple(sorted(p for p in to.rglob("*") if p.is_file()))
+
+
+def _write(suite: Any, to: Path, *, data_docs: bool) -> None:
+    import great_expectations as gx
+
+    to.mkdir(parents=True, exist_ok=True)
+    context = gx.get_context(mode="file", project_root_dir=to)
+    batch = (
+        context.data_sources.add_pandas(NAME)
+        .add_dataframe_asset(NAME)
+        .add_batch_definition_whole_dataframe(NAME)
+    )
+    kept = context.suites.add(suite)
+    validation = context.validation_definitions.add(
+        gx.ValidationDefinition(name=NAME, data=batch, suite=kept)
+    )
+    context.checkpoints.add(
+        gx.Checkpoint(name=NAME, validation_definitions=[validation], result_format=COUNTS)
+    )
+    if data_docs:
+        context.build_data_docs()
+    # Last, since Great Expectations writes its settings anew and leaves these out.
+    settings = to / "gx" / "great_expectations.yml"
+    lines = settings.read_text(encoding="utf-8").splitlines()
+    kept_lines = [x for x in lines if not x.startswith(("analytics_enabled", "progress_bars"))]
+    settings.write_text("\n".join([*kept_lines, *_QUIET]) + "\n", encoding="utf-8")

@@ -1,0 +1,118 @@
+"""Check a published release with Great Expectations: the table it looks at, and a small program.
+
+`validate.gx_project` copies this file into the projects it writes, where it runs without
+dprelease: it needs Great Expectations and pandas only. There it is a command as well,
+
+    python gx/plugins/dprelease_release.py PUBLISHED_FOLDER
+
+which reads `data.parquet` (or `data.csv`) of a published folder, makes the long table that the
+suite is written for, runs the checkpoint and says which rules held. Exit status 0: all held.
+
+The long table has one row per (group, statistic): `group` (the key as a JSON list), `statistic`,
+`value`, `lower`, `upper`, `consistent`, `status`, and per joint rule a column with its partner.
+Everything in it is published already; nothing here sees a private row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+__all__ = ["COLUMNS", "CONTRACT", "NAME", "group_label", "long_table", "main", "read_release"]
+
+NAME = "dprelease"
+"""What data source, asset, batch definition, suite, validation and checkpoint are called."""
+
+CONTRACT = "dprelease_release.json"
+"""Beside this file in a project: `{"by": [key columns], "joint": [[first, second], …]}`."""
+
+COLUMNS = ("statistic", "value", "lower", "upper", "consistent", "status")
+_NUMBERS = ("value", "lower", "upper", "consistent")
+
+
+def group_label(key: Sequence[str]) -> str:
+    """Return a group's key as the text that the suite knows it by."""
+    return json.dumps(list(key), ensure_ascii=False)
+
+
+def long_table(
+    frame: pd.DataFrame, groups: Sequence[str], joint: Sequence[Sequence[str]]
+) -> pd.DataFrame:
+    """Return the suite's table.
+
+    Args:
+        frame: `COLUMNS` of the tidy table.
+        groups: one label per row.
+        joint: published columns (first, second) of each joint rule, in order.
+    """
+    out = frame[list(COLUMNS)].copy()
+    out.insert(0, "group", list(groups))
+    for i, (first, second) in enumerate(joint):
+        partner = out.loc[out["statistic"] == second].drop_duplicates("group")
+        values = out["group"].map(partner.set_index("group")["value"]).astype(float)
+        out[f"joint_{i}"] = values.where(out["statistic"] == first)
+    return out
+
+
+def read_release(folder: Path, by: Sequence[str]) -> pd.DataFrame:
+    """Return the tidy table of a published folder; keys are text, numbers are doubles."""
+    parquet = folder / "data.parquet"
+    if parquet.is_file():
+        return pd.read_parquet(parquet)
+    missing = {name: [""] for name in _NUMBERS}
+    texts = dict.fromkeys((*by, "statistic", "status"), str)
+    return pd.read_csv(
+        folder / "data.csv", dtype=texts, keep_default_na=False, na_values=missing
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the project's checkpoint on a published folder; return the exit status."""
+    parser = argparse.ArgumentParser(description="Check a published release.")
+    parser.add_argument("folder", type=Path, help="the folder of one period")
+    parser.add_argument("--data-docs", action="store_true", help="build the Data Docs site, too")
+    given = parser.parse_args(arguments)
+
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    import great_expectations as gx
+
+    plugins = Path(__file__).resolve().parent
+    context = gx.get_context(mode="file", project_root_dir=plugins.parent.parent)
+    import_module("dprelease_expectations")  # the suite's own expectation, beside this file
+    contract = json.loads((plugins / CONTRACT).read_text(encoding="utf-8"))
+    tidy = read_release(given.folder, contract["by"])
+    keys = [tidy[name].astype(str) for name in contract["by"]]
+    labels = [group_label(k) for k in zip(*keys, strict=True)] or [group_label(())] * len(tidy)
+    frame = long_table(tidy, labels, contract["joint"])
+    result = context.checkpoints.get(NAME).run(batch_parameters={"dataframe": frame})
+    for text in _lines(result):
+        print(text)  # noqa: T201 - a command of its own
+    if given.data_docs:
+        for where in context.build_data_docs().values():
+            print(f"open  {where}")  # noqa: T201
+    print("valid" if result.success else "NOT valid")  # noqa: T201
+    return 0 if result.success else 1
+
+
+def _lines(result: Any) -> list[str]:
+    out = []
+    for run in result.run_results.values():
+        for one in run.results:
+            config = one.expectation_config
+            failed = (one.result or {}).get("unexpected_count", 0)
+            state = "ok  " if one.success else "FAIL"
+            more = f", {failed} rows" if failed else ""
+            out.append(f"{state}  {config.meta['rule']} ({config.type}{more})")
+    return out
+
+
+if __name__ == "__main__":
+    sys.exit(main())

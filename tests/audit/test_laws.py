@@ -1,0 +1,147 @@
+"""Layer A, laws: exact ratios of generated laws of every family, and of laws that lie."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from dprelease import registry
+from dprelease.audit.laws import law_rows, worst_ratio
+from dprelease.audit.powers import exp_above, exp_below, powers
+from dprelease.errors import ArgumentError
+from dprelease.mechanisms.bounded_gaussian_wide import BoundedGaussianWideLaw
+from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw
+from dprelease.mechanisms.bounded_laplace_wide import BoundedLaplaceWideLaw
+from dprelease.mechanisms.law import GridRequest, grid_laws
+from dprelease.schema.domain import GridSet
+from tests.mechanisms.plans import corpus
+
+FAMILIES = {
+    "bounded_gaussian", "bounded_laplace", "discrete_laplace", "optimal_grid",
+    "randomized_response", "rectified_laplace", "reflected_laplace", "staircase",
+}  # fmt: skip
+REQUESTS = 60
+
+
+def laws():
+    """Every admissible law of generated requests: 1 to 4 runs, runs of one point, shifts to the hull."""
+    for request in corpus(REQUESTS):
+        yield from grid_laws(request)
+
+
+def thin():
+    """Requests whose shift is a ten-thousandth of the width: few allowed points on a long hull."""
+    pick = random.Random("thin")
+    for i, epsilon in enumerate(("0.01", "0.3", "1", "10")):
+        runs = [(0, 3), *((a, a + (i % 2)) for a in (4_000, 7_300)), (9_990 + pick.randint(0, 5), 10_000)]
+        yield GridRequest(GridSet.from_runs(runs), 1, Fraction(epsilon))
+    yield GridRequest(GridSet.from_runs([(0, 1_000)]), 1, Fraction(1))
+
+
+def test_every_law_of_the_corpus_keeps_its_epsilon_in_exact_rationals():
+    seen, count = set(), 0
+    for law in laws():
+        worst = worst_ratio(law)
+        assert worst.within(law.epsilon), law.to_json()
+        assert worst.complete
+        assert worst.nats <= float(law.certificate.epsilon_upper) + 1e-9  # the certificate is no lie
+        seen.add(law.family)
+        count += 1
+    assert seen == FAMILIES
+    assert count >= 300
+
+
+def test_shifts_of_a_ten_thousandth_of_the_width():
+    count = 0
+    for request in thin():
+        for name in ("bounded_laplace", "bounded_gaussian"):
+            for law in registry.load("mechanisms", name).grid_laws(request):
+                assert worst_ratio(law).within(request.epsilon), (name, request)
+                count += 1
+    assert count >= 8
+
+
+@pytest.mark.parametrize("kind", [BoundedLaplaceWideLaw, BoundedGaussianWideLaw])
+def test_laws_without_a_table(kind):
+    """Their masses are never stored; on small hulls they can be summed in full."""
+    count = 0
+    for request in corpus(24):
+        if request.allowed.hull_steps < 8 or request.epsilon > 1:
+            continue  # the scale of normal noise without a table is at least 6 steps
+        try:
+            law = kind.calibrate(request)
+        except ArgumentError:
+            continue
+        assert worst_ratio(law).within(request.epsilon)
+        count += 1
+    assert count >= 4
+
+
+def test_the_support_is_the_same_for_all_answers():
+    for law in laws():
+        rows = law_rows(law)
+        if not isinstance(rows, Fraction):
+            assert rows.sound
+            assert (rows.logs > -1e5).all()
+
+
+WIDE = GridRequest(GridSet.from_runs([(0, 40)]), 8, Fraction(1))
+GAPPED = GridRequest(GridSet.from_runs([(0, 10), (30, 40)]), 8, Fraction(1))
+
+
+def test_half_the_sensitivity_is_caught():
+    """A law for 8 steps, looked at over 16. Randomised response costs the same at all distances."""
+    found = {law.family: worst_ratio(law, 16).within(law.epsilon) for law in grid_laws(WIDE)}
+    assert found.pop("randomized_response")
+    found.pop("optimal_grid", None)  # few rows: its worst pair may lie within 8 steps already
+    assert len(found) >= 5
+    assert not any(found.values())
+
+
+@pytest.mark.parametrize("request_", [WIDE, GAPPED], ids=["interval", "union"])
+def test_the_scale_of_the_unbounded_law_is_caught(request_):
+    honest = BoundedLaplaceLaw.calibrate(request_)
+    assert worst_ratio(honest).within(Fraction(1))
+    unscaled = replace(honest, p=round(2**60 * math.exp(-1 / 8)))
+    assert worst_ratio(unscaled).nats > 1.2
+
+
+def test_one_wrong_weight_is_caught():
+    good = next(law for law in grid_laws(WIDE) if law.family == "randomized_response")
+    rows = [list(row) for row in good.rows]
+    rows[0][rows[0].index(max(rows[0]))] *= 2
+    assert worst_ratio(good).within(Fraction(1))
+    assert not worst_ratio(replace(good, rows=tuple(map(tuple, rows)))).within(Fraction(1))
+
+
+def test_a_wrong_normaliser_is_caught():
+    law = BoundedLaplaceLaw.calibrate(GridRequest(GridSet.from_runs([(0, 40)]), 8, Fraction(1)))
+    mass = law.table.mass.copy()
+    mass[5] += 1
+    table = type(law.table)(law.allowed, law.table.weights, law.table.head, mass)
+
+    class Lying:
+        allowed, shift, epsilon, family = law.allowed, law.shift, law.epsilon, law.family
+
+    Lying.table = table
+    assert worst_ratio(law).sound
+    assert not worst_ratio(Lying()).sound
+
+
+def test_powers_of_e_are_bounds():
+    for x in (Fraction(0), Fraction(1, 10**9), Fraction(1), Fraction(7, 3), Fraction(300)):
+        low, high = exp_below(x), exp_above(x)
+        assert low <= high <= low * (1 + Fraction(1, 2**200))
+        half = exp_below(x / 2), exp_above(x / 2)
+        assert half[0] ** 2 <= high
+        assert low <= half[1] ** 2
+    assert exp_below(Fraction(1)) <= Fraction(271828182845904523536028747135266249775724709369995, 10**50) * (
+        1 + Fraction(1, 10**49)
+    )
+    low, high = powers(Fraction(1, 3), 10)[9]
+    assert low <= 1 / exp_below(Fraction(3))
+    assert 1 / exp_above(Fraction(3)) <= high

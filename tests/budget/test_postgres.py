@@ -1,0 +1,335 @@
+"""The ledger on a server: the protocol's own tests again, and what only a server can break."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from fractions import Fraction
+
+import pytest
+from typer.testing import CliRunner
+
+from dprelease.budget import postgres
+from dprelease.budget.ledger import Ledger
+from dprelease.budget.postgres_place import PostgresPlace
+from dprelease.cli import app
+from dprelease.errors import BudgetError, InternalError, LedgerError, WithheldError
+from dprelease.pipeline.starter import create_starter
+from dprelease.publish import read_folder
+from tests.budget import samples, test_ledger, test_period_cap
+from tests.budget.samples import (
+    UNIT,
+    die,
+    entry,
+    in_processes,
+    key,
+    killed_in_fork,
+    release,
+)
+from tests.end_to_end.projects import tree
+from tests.engines.postgres_server import binaries, server
+
+psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
+pytestmark = pytest.mark.skipif(
+    binaries() is None, reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)"
+)
+TENTH = Fraction(1, 10)
+
+
+@pytest.fixture(scope="module")
+def dsn():
+    with server(durable=True) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def session(dsn):
+    with psycopg.connect(dsn, autocommit=True) as db:
+        db.execute("SET search_path = dprelease_ledger")
+        yield db
+
+
+@pytest.fixture
+def place(dsn):
+    with psycopg.connect(dsn, autocommit=True) as db:
+        db.execute("DROP SCHEMA IF EXISTS dprelease_ledger CASCADE")
+    return PostgresPlace("PostgreSQL ${env:LEDGER}", lambda: dsn)
+
+
+def made(place, **more):
+    return Ledger.create(
+        place, **{"dataset": "clinic", "epsilon": 1, "adjacency": "add_remove", "unit": UNIT} | more
+    )
+
+
+def code_of(kind, call, *args, **kwargs):
+    with pytest.raises(kind) as caught:
+        call(*args, **kwargs)
+    assert "host=" not in str(caught.value)
+    return caught.value.code
+
+
+# -- the same suite ------------------------------------------------------------------------
+
+SAME = [
+    test_ledger.test_create_refuses_another_budget_and_accepts_the_raised_one,
+    test_ledger.test_a_debit_is_paid_once_and_its_anchor_stays,
+    test_ledger.test_the_same_key_with_another_plan_is_refused_with_both_hashes,
+    test_ledger.test_over_budget_says_spent_asked_and_left,
+    test_ledger.test_delta_over_budget_has_its_own_code,
+    test_ledger.test_another_unit_or_adjacency_is_not_added_up,
+    test_ledger.test_a_raise_beyond_64_bits_is_refused,
+    test_ledger.test_the_whole_protocol,
+    test_ledger.test_nothing_is_drawn_before_the_debit,
+    test_ledger.test_the_order_of_the_steps_is_enforced,
+    test_ledger.test_a_failed_key_stays_failed_and_spent,
+    test_ledger.test_an_interrupt_from_outside_is_a_crash_not_a_failure,
+    test_ledger.test_eight_processes_race_for_three_slots,
+    test_ledger.test_eight_processes_on_one_key_draw_once_and_get_the_same_bytes,
+    test_period_cap.test_it_holds_over_all_pipelines_and_per_period,
+    test_period_cap.test_it_changes_on_the_record_only,
+    test_period_cap.test_a_debit_over_the_cap_is_found_by_the_fold,
+    test_period_cap.test_a_crash_in_the_draw_is_paid_again_if_wanted,
+    test_period_cap.test_every_crash_is_paid_until_nothing_is_left,
+]
+
+
+@pytest.mark.parametrize("test", SAME, ids=lambda test: test.__name__)
+def test_the_protocol_is_the_same(test, place, tmp_path, monkeypatch):
+    def new_ledger(_folder, *, epsilon=1, delta=0, name="l"):
+        return made(place, epsilon=epsilon, delta=delta)
+
+    def capped(_folder, cap="0.2", **more):
+        return made(place, per_period=cap, **more)
+
+    for module in (samples, test_ledger, test_period_cap):
+        monkeypatch.setattr(module, "new_ledger", new_ledger)
+    monkeypatch.setattr(test_period_cap, "capped", capped)
+    wanted = test.__code__.co_varnames[: test.__code__.co_argcount]
+    given = {"tmp_path": tmp_path, "monkeypatch": monkeypatch}
+    test(**{name: given[name] for name in wanted})
+
+
+def test_zcdp_budgets_too(place):
+    ledger = made(place, epsilon=1, delta="1e-6", composition="zcdp")
+    assert ledger.composition("clinic") == "zcdp"
+    ledger.charge(entry())
+    assert 0 < ledger.budget("clinic").spent < 1
+    assert ledger.verify().ok
+
+
+# -- what only a server can break ----------------------------------------------------------
+
+
+def test_open_never_creates_and_create_needs_no_manifest_of_another(place, tmp_path):
+    assert code_of(LedgerError, Ledger.open, place) == "DPR401"
+    ledger = made(place)
+    release(ledger, entry(), tmp_path / "public")
+    assert Ledger.open(place, public=tmp_path / "public").verify().ok
+    with session(place.reveal_to_driver()) as db:
+        db.execute("DROP SCHEMA dprelease_ledger CASCADE")
+    assert code_of(LedgerError, made, place, anchors=[tmp_path / "public"]) == "DPR401"
+    made(place)
+    assert code_of(LedgerError, Ledger.open, place, public=tmp_path / "public") == "DPR405"
+
+
+def test_settings_are_read_back(place):
+    with server() as quick:  # fsync = off, as tests of other things like it
+        assert code_of(LedgerError, made, PostgresPlace("quick", lambda: quick)) == "DPR409"
+    made(place)  # control
+
+
+def test_rows_are_never_changed(place, tmp_path):
+    release(made(place), entry(), tmp_path / "public")
+    with session(place.reveal_to_driver()) as db:
+        for table in postgres._TABLES:
+            for statement in (f"DELETE FROM {table}", f"TRUNCATE {table} CASCADE"):
+                with pytest.raises(psycopg.Error, match="append-only"):
+                    db.execute(statement)
+        with pytest.raises(psycopg.Error, match="append-only"):
+            db.execute("UPDATE entry SET nano_epsilon = 1")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("ALTER TABLE entry DISABLE TRIGGER ALL; UPDATE entry SET nano_epsilon = 1;"
+        " ALTER TABLE entry ENABLE TRIGGER ALL"),
+        "ALTER TABLE chain DISABLE TRIGGER chain_no_change",
+        "DROP TRIGGER entry_in_budget ON entry",
+        ("CREATE OR REPLACE FUNCTION entry_in_budget() RETURNS trigger LANGUAGE plpgsql"
+        " AS 'BEGIN RETURN NULL; END'"),
+        "INSERT INTO version VALUES (9)",
+        "INSERT INTO version VALUES (3)",
+        ("ALTER TABLE chain DISABLE TRIGGER ALL;"
+        " UPDATE chain SET body = replace(body, '1/10', '1/20');"
+        " ALTER TABLE chain ENABLE TRIGGER ALL"),
+    ],
+)
+def test_tampering_is_found_when_the_ledger_is_opened(place, tmp_path, edit):
+    ledger = made(place)
+    release(ledger, entry(), tmp_path / "public")
+    Ledger.open(place)  # control
+    with session(place.reveal_to_driver()) as db:
+        db.execute(edit)
+    assert code_of(LedgerError, Ledger.open, place) == "DPR403"
+    assert not ledger.verify().ok
+
+
+def test_the_budget_holds_in_the_server_too(place, monkeypatch):
+    ledger = made(place, epsilon="0.1")
+    monkeypatch.setattr("dprelease.budget.rows.fits", lambda *_: True)  # broken twin of the check
+    ledger.charge(entry())
+    assert code_of(LedgerError, ledger.charge, entry("2030-02")) == "DPR402"
+    assert ledger.budget("clinic").spent == TENTH
+
+
+def test_a_role_with_select_and_insert_is_enough(place, dsn, tmp_path):
+    made(place)
+    with session(dsn) as db:
+        db.execute("DROP ROLE IF EXISTS runner")
+        db.execute("CREATE ROLE runner LOGIN")
+        db.execute("GRANT USAGE ON SCHEMA dprelease_ledger TO runner")
+        db.execute("GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA dprelease_ledger TO runner")
+    weak = PostgresPlace("PostgreSQL ${env:RUNNER}", lambda: dsn.replace("tester", "runner"))
+    ledger = Ledger.open(weak)
+    release(ledger, entry(), tmp_path / "public")
+    assert ledger.state(key()) == "published"
+    with session(dsn) as db:
+        db.execute("DROP OWNED BY runner")
+        db.execute("DROP ROLE runner")
+
+
+def test_killed_at_every_commit_nothing_is_lost_or_doubled(place, tmp_path, monkeypatch):
+    """Before and after every commit of a release, a reader's too."""
+    states = set()
+    for n in range(1, 12):
+        with session(place.reveal_to_driver()) as db:
+            db.execute("DROP SCHEMA IF EXISTS dprelease_ledger CASCADE")
+        ledger, public = made(place), tmp_path / str(n)
+
+        def work(n=n, ledger=ledger, public=public) -> None:
+            raw, left = psycopg.Connection.execute, [n]
+
+            def execute(self, query, *args, **kwargs):
+                if query != "COMMIT":
+                    return raw(self, query, *args, **kwargs)
+                tick()
+                result = raw(self, query)
+                tick()
+                return result
+
+            def tick() -> None:
+                left[0] -= 1
+                if left[0] == 0:
+                    die()
+
+            monkeypatch.setattr(psycopg.Connection, "execute", execute)
+            release(ledger, entry(), public)
+
+        killed_in_fork(work)
+        report = ledger.verify()
+        assert report.ok, report.problems
+        states.add(ledger.state(key()) if ledger.has(key()) else "nothing")
+        before = ledger.payload(key()) if ledger.has(key()) else None
+        release(ledger, entry(), public)
+        assert before in (None, ledger.payload(key()))
+        assert read_folder(public / "weekly" / "2030-01") == ledger.files(key())
+        assert ledger.budget("clinic").spent == TENTH
+    assert states == {"nothing", "charged", "drawn", "ready", "published"}
+
+
+def test_a_lost_connection_says_what_is_spent(place, dsn):
+    ledger = made(place)
+
+    def cut() -> None:
+        with psycopg.connect(dsn, autocommit=True) as db:
+            db.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+
+    ledger.charge(entry())
+    drawn = []
+
+    def draw() -> bytes:
+        drawn.append(1)
+        cut()
+        return b"abcd"
+
+    assert code_of(WithheldError, ledger.draw_once, key(), draw, width=4) == "DPR712"
+    assert ledger.payload(key()) is None
+    assert ledger.draw_once(key(), lambda: b"wxyz", width=4) == b"wxyz"
+    assert drawn == [1]
+    gone = PostgresPlace("PostgreSQL ${env:GONE}", lambda: "host=/nowhere user=x")
+    assert code_of(LedgerError, Ledger(gone).charge, entry()) == "DPR402"
+    assert code_of(LedgerError, made, gone) == "DPR402"
+
+
+def test_a_failed_commit_of_a_debit_is_unknown(place, monkeypatch):
+    ledger, raw = made(place), psycopg.Connection.execute
+
+    def execute(self, query, *args, **kwargs):
+        if query == "COMMIT":
+            raise psycopg.OperationalError("secret 4711")
+        return raw(self, query, *args, **kwargs)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+    with pytest.raises(InternalError) as caught:
+        ledger.charge(entry())
+    assert "4711" not in str(caught.value)
+    monkeypatch.undo()
+
+
+def test_twenty_processes_race_for_ten_slots(place):
+    ledger = made(place)
+
+    def work(i: int) -> None:
+        try:
+            ledger.charge(entry(f"p{i}"))
+        except BudgetError:
+            os._exit(7)
+
+    codes = in_processes(20, work)
+    assert (codes.count(0), codes.count(7)) == (10, 10)
+    assert ledger.verify().ok
+
+
+def test_a_reconciled_release_is_debited(place, tmp_path):
+    ledger = made(place)
+    receipt = release(ledger, entry(), tmp_path / "public")
+    with session(place.reveal_to_driver()) as db:
+        db.execute("DROP SCHEMA dprelease_ledger CASCADE")
+    ledger = made(place)
+    assert ledger.reconcile([tmp_path / "public"]) == 1
+    assert ledger.budget("clinic").spent == TENTH
+    assert ledger.anchor_ok(receipt.anchor)
+
+
+def test_a_pipeline_runs_on_it_and_its_secret_is_nowhere(place, dsn, tmp_path, monkeypatch):
+    create_starter(tmp_path)
+    pipeline = tmp_path / "pipelines" / "clinic_weekly.yaml"
+    text = pipeline.read_text()
+    assert "../.dprelease/ledger.db" in text
+    reference = '"${env:DPRELEASE_LEDGER_DSN}"'
+    pipeline.write_text(text.replace("../.dprelease/ledger.db", reference))
+    monkeypatch.setenv("DPRELEASE_LEDGER_DSN", dsn)
+    said = ""
+    for words in (
+        ["ledger", "init"],
+        ["run", "--period", "2026-W46"],
+        ["run", "--period", "2026-W46"],
+        ["ledger", "show"],
+        ["ledger", "verify"],
+        ["ledger", "add", "--epsilon", "1"],
+    ):
+        done = CliRunner().invoke(app, [*words, str(pipeline)])
+        assert done.exit_code == 0, done.output
+        said += done.output
+    (row,) = Ledger.open(place).entries()
+    assert row.state == "published"
+    everything = said.encode() + b"".join(tree(tmp_path).values())
+    assert dsn.split()[0].removeprefix("host=").encode() not in everything
+    monkeypatch.delenv("DPRELEASE_LEDGER_DSN")
+    done = CliRunner().invoke(app, ["run", "--period", "2026-W47", str(pipeline)])
+    assert (done.exit_code, "DPR520" in done.output) == (1, True)

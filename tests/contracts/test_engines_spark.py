@@ -1,0 +1,161 @@
+"""What the Spark engine owes: DuckDB's integers, on 208 generated tables and more.
+
+Thirteen generated tables at a time are one source with a public key `part`, so that one statement
+of each engine answers for all; their units are different people.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.source import Source, as_source
+from dprelease.engines.spark import SparkEngine
+from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
+from dprelease.schema.column import Column, Kind
+from dprelease.schema.domain import Domain
+from dprelease.testing.engines import COLUMNS, answer, make, query_of, rows_of, table_of
+from tests.engines.spark_session import needs_spark, session
+
+pytestmark = needs_spark
+
+Rows = dict[str, list[Any]]
+
+PARTS = 13
+PART = Column("part", Kind.category, values=tuple(f"t{i}" for i in range(PARTS)))
+
+
+def stacked(rng: random.Random) -> Rows:
+    """Return `PARTS` generated tables of the same physical types, one after the other."""
+    state, out = rng.getrandbits(64), {}
+    for part in range(PARTS):
+        # the same choices of types first, then other cells
+        rows = rows_of(random.Random(state), 40)
+        size = rng.choice([0, 1, 2, 12, 40])
+        picked = [rng.randrange(40) for _ in range(size)]
+        for name, cells in rows.items():
+            out.setdefault(name, []).extend(cells[i] for i in picked)
+        out.setdefault("part", []).extend([PART.values[part]] * size)
+    for name in rows:
+        if name != "user id":
+            continue
+        kinds = {type(v) for v in out[name]} - {type(None)}
+        out[name] = [
+            v if v is None else f"{p}{v}" if kinds == {str} else v + 1000 * int(p[1:])
+            for v, p in zip(out[name], out["part"], strict=True)
+        ]
+    return out
+
+
+def stacked_query(rng: random.Random) -> BoundedQuery:
+    query = query_of(rng)
+    keys = tuple((part, *key) for part in PART.values for key in query.groups.keys)
+    groups = GroupKeys((PART, *query.groups.columns), keys)
+    # a third of the primitives, each kind in turn: Spark's planning time grows with them
+    chosen = tuple(sorted(rng.sample(range(len(query.primitives)), k=min(9, len(query.primitives)))))
+    primitives = tuple(query.primitives[i] for i in chosen)
+    return replace(
+        query, columns=(*query.columns, PART), groups=groups, primitives=primitives
+    )
+
+
+def typed_table(rows: Rows) -> pa.Table:
+    """Return the rows as Arrow; a column without any value is text, not of the null type."""
+    table = table_of(rows)
+    for i, field in enumerate(table.schema):
+        if pa.types.is_null(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
+    return table
+
+
+def source_of(kind: str, rows: Rows, folder: Path) -> tuple[Source, Source]:
+    """Return the rows for DuckDB and for Spark: files are the same, frames hold the same."""
+    if kind == "csv":
+        data = make("csv", rows, folder)
+        return data, data
+    import pyarrow.parquet as pq
+
+    table = typed_table(rows)
+    half = len(table) // 2
+    pq.write_table(table.slice(0, half), folder / "a.parquet")
+    pq.write_table(table.slice(half), folder / "b.parquet")
+    data = as_source(str(folder / "*.parquet"))
+    if kind == "frame":
+        return data, as_source(session().read.parquet(*(f"file://{p}" for p in data.payload)))
+    return data, data
+
+
+@pytest.mark.parametrize(("kind", "stacks"), [("csv", 6), ("parquet", 5), ("frame", 5)])
+def test_spark_agrees_with_duckdb_on_generated_tables(
+    kind: str, stacks: int, tmp_path: Path
+) -> None:
+    nonzero = tables = 0
+    session()
+    for seed in range(stacks):
+        rng = random.Random(f"spark {kind} {seed}")
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        rows, query = stacked(rng), stacked_query(rng)
+        plain, for_spark = source_of(kind, rows, folder)
+        found = answer(SparkEngine(), for_spark, query)
+        assert found == answer(DuckDBEngine(threads=1), plain, query), (kind, seed)
+        tables += PARTS
+        each = len(query.groups.keys) // PARTS
+        nonzero += sum(any(map(any, found[i * each : (i + 1) * each])) for i in range(PARTS))
+    assert tables == PARTS * stacks
+    assert nonzero >= tables // 4  # the agreement is not about empty results
+
+
+def test_compiled_plans_agree_as_well(tmp_path: Path) -> None:
+    rng = random.Random("compiled")
+    rows, query = stacked(rng), stacked_query(rng)
+    plain, for_spark = source_of("parquet", rows, tmp_path)
+    conf = session().conf
+    before = {n: conf.get(n) for n in ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")}
+    try:
+        conf.set("spark.sql.codegen.wholeStage", "true")
+        conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")
+        found = answer(SparkEngine(), for_spark, query)
+    finally:
+        for name, value in before.items():
+            conf.set(name, value)
+    assert found == answer(DuckDBEngine(threads=1), plain, query)
+
+
+def test_integers_far_beyond_doubles_are_summed_exactly() -> None:
+    wide = Domain(0, 2**32 - 1).on_grid(Fraction(1))
+    query = BoundedQuery(
+        (COLUMNS["x"],),
+        GroupKeys((), ((),)),
+        (Fixed("x", wide, Fraction(1)),),
+        (Primitive("power", 0, 2), Primitive("product", 0, 1, other=0, other_power=1)),
+    )
+    frame = session().createDataFrame([(1e308,), (2.0**32,), (3.0,), (-1e308,)], "x DOUBLE")
+    expected = 2 * (2**32 - 1) ** 2 + 9
+    assert answer(SparkEngine(), as_source(frame), query) == [[expected, expected]]
+
+
+def test_a_graph_has_the_same_edges() -> None:
+    from dprelease.query.bounded import Label
+
+    nodes = ("a", "b", "c", "d")
+    columns = (Column("s", Kind.node), Column("t", Kind.node))
+    query = BoundedQuery(
+        columns,
+        GroupKeys((), ((),)),
+        (Label("s", nodes), Label("t", nodes)),
+        (Primitive("edges", 0, other=1),),
+    )
+    pairs = [("a", "b"), ("b", "a"), ("c", "c"), ("d", "b"), ("a", "x"), (None, "a"), ("c", "a")]
+    frame = session().createDataFrame(pairs, "s STRING, t STRING")
+    table = pa.table({"s": [s for s, _ in pairs], "t": [t for _, t in pairs]})
+    got: Any = SparkEngine().compute(as_source(frame), query, b"").reveal_to_mechanism()
+    want: Any = DuckDBEngine().compute(as_source(table), query, b"").reveal_to_mechanism()
+    assert got.tables[0].tolist() == want.tables[0].tolist() == [[0, 1], [0, 2], [1, 3]]

@@ -1,0 +1,47 @@
+"""One small local Spark session for the tests, or the reason why there is none."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import shutil
+from typing import Any
+
+import pytest
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    # tables of the tests have a few rows: compiling a plan takes longer than running it
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "OFF",
+    "spark.driver.memory": "1g",
+    # a JVM of two minutes gains nothing from its slow compiler, or from several collectors
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+def missing() -> str | None:
+    """Return why Spark cannot run here, or None."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "PySpark is not installed (pip install 'dprelease[spark]')"
+    return None if shutil.which("java") else "no Java on the PATH"
+
+
+needs_spark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+
+@functools.cache
+def session() -> Any:
+    """Return the session of this process; it ends with it."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[1]").appName("dprelease tests")
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

@@ -1,0 +1,125 @@
+"""Ctrl-C and progress of a scan: with a real signal, and a connection that counts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dprelease.engines import scan
+from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.source import as_source
+from dprelease.errors import InternalError
+from dprelease.facade import _schema
+from dprelease.pipeline import stages
+
+SCHEMA = {
+    "dprelease": "schema/1",
+    "name": "long",
+    "unit": {"user": {"column": "person", "max_rows": 2}},
+    "rows": {"max": 100_000_000, "expected": 1000},
+    "columns": {"person": {"kind": "identifier"}, "age": {"kind": "integer", "range": [0, 120]}},
+}
+
+
+def job(rows: int):
+    plan = stages.plan_release(_schema(SCHEMA), {"epsilon": 1, "statistics": ["mean(age)"]})
+    table = pa.table({"person": np.arange(rows), "age": np.arange(rows) % 100})
+    return as_source(table), plan.query
+
+
+def interrupt_when(ready: threading.Event) -> threading.Thread:
+    def press() -> None:
+        ready.wait()
+        time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press, daemon=True)
+    thread.start()
+    return thread
+
+
+class Announcing(DuckDBEngine):
+    """Says when the one statement starts."""
+
+    def __init__(self) -> None:
+        super().__init__(threads=1)
+        self.started = threading.Event()
+
+    def _run(self, connection, sql, parameters=None):
+        if sql.startswith("WITH"):
+            self.started.set()
+        return super()._run(connection, sql, parameters)
+
+
+def test_ctrl_c_during_a_scan_is_a_cancel_and_not_a_failure():
+    source, query = job(1_500_000)
+    engine = Announcing()
+    before = signal.getsignal(signal.SIGINT)
+    presser = interrupt_when(engine.started)
+    with pytest.raises(KeyboardInterrupt):
+        engine.compute(source, query, b"salt")
+    presser.join()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_without_the_memory_of_the_signal_it_would_look_like_a_failure(monkeypatch):
+    source, query = job(1_500_000)
+    engine = Announcing()
+
+    class Forgetful(threading.Event):
+        def set(self) -> None:
+            """Forget."""
+
+    monkeypatch.setattr(scan, "Event", Forgetful)
+    presser = interrupt_when(engine.started)
+    with pytest.raises(InternalError):
+        engine.compute(source, query, b"salt")
+    presser.join()
+
+
+def test_elsewhere_than_in_the_main_thread_nothing_is_installed():
+    seen = []
+
+    def work() -> None:
+        with scan.cancellable() as pressed:
+            seen.append((signal.getsignal(signal.SIGINT), pressed.is_set()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [(signal.getsignal(signal.SIGINT), False)]
+
+
+def test_the_meter_hears_shares_and_the_time_left(monkeypatch):
+    monkeypatch.setattr(scan, "_PAUSE", 0.001)
+    heard = []
+    enough = threading.Event()
+
+    class Connection:
+        def query_progress(self) -> float:
+            return -1.0 if not heard else 50.0
+
+    def meter(share, left):
+        heard.append((share, left))
+        if len(heard) > 1:
+            enough.set()
+
+    with scan.metered(Connection(), meter):
+        enough.wait(10)
+    assert heard[0] == (0.0, None)
+    assert heard[1][0] == 0.5
+    assert heard[1][1] > 0
+
+
+def test_a_metered_scan_gives_the_same_integers():
+    source, query = job(1000)
+    quiet, watched = DuckDBEngine(), DuckDBEngine()
+    watched.meter = lambda _share, _left: None
+    one, two = (e.compute(source, query, b"salt").reveal_to_mechanism() for e in (quiet, watched))
+    assert np.array_equal(one.sums, two.sums)

@@ -1,0 +1,71 @@
+"""Run the harness and write what it did: `python -m tests.faults.evidence [pytest arguments]`.
+
+Writes `benchmarks/results/evidence.md`, one row per harness: size, duration, result. A harness
+that did not run this time (`-k kills`, say) keeps its row; one that fails loses it, and the
+command fails. DPRELEASE_NIGHTLY=1 takes the full sizes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = ROOT / "benchmarks" / "results" / "evidence.md"
+_TITLE = "| harness | size | seconds | result |"
+
+
+def rows_of(text: str) -> dict[str, tuple[str, str, str]]:
+    """Return the rows of a table by harness."""
+    found = {}
+    for line in text.partition(_TITLE)[2].splitlines()[2:]:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 4:
+            found[cells[0]] = (cells[1], cells[2], cells[3])
+    return found
+
+
+def table(rows: dict[str, tuple[str, str, str]]) -> str:
+    lines = [f"| {name} | {' | '.join(cells)} |" for name, cells in sorted(rows.items())]
+    return "\n".join([
+        "# Faults, crashes and races: what was tried on the ledger",
+        "",
+        "Written by `make evidence` (sizes of every change) and `make nightly` (full sizes); the",
+        "code is in `tests/faults/`. Seconds are wall time on a machine with other work to do:",
+        f"{os.cpu_count()} cores, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}.",
+        "A row stands only if its harness passed.",
+        "",
+        _TITLE,
+        "|---|---|---|---|",
+        *lines,
+        "",
+    ])
+
+
+def main(arguments: list[str]) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "rows"
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/faults", *arguments],
+            cwd=ROOT,
+            env={**os.environ, "DPRELEASE_EVIDENCE": str(log)},
+            check=False,
+        )
+        made = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    rows = rows_of(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
+    if done.returncode and not arguments:
+        rows = {}
+    rows |= {r["harness"]: (r["size"], f"{r['seconds']:.1f}", r["result"]) for r in made}
+    TABLE.write_text(table(rows), encoding="utf-8")
+    print(TABLE.relative_to(ROOT))
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

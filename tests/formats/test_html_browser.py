@@ -1,0 +1,146 @@
+"""The report as a browser shows it: no complaint, every picture there, in both schemes, on a phone.
+
+A page of our own holds the report in a frame and says where its pictures are; another one reads the
+pixels of the screenshot. Chromium is the only library.
+"""
+
+from __future__ import annotations
+
+import base64
+import html as escaping
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from dprelease.formats import html
+from dprelease.formats.json_ import build_manifest
+from dprelease.validate.rules import check
+from tests.formats import releases
+
+CHROMIUM = next((p for n in ("chromium", "google-chrome") if (p := shutil.which(n))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed here")
+DARK = ("--force-dark-mode", "--blink-settings=preferredColorScheme=0")
+MEASURE = """<!DOCTYPE html><body style="margin:0"><iframe id=f style="width:%dpx;height:100px;border:0"
+srcdoc="%s"></iframe><pre id=out></pre><script>
+document.getElementById('f').onload = (event) => {
+  const view = event.target.contentWindow, page = view.document;
+  const box = (e) => { const r = e.getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; };
+  const paint = (e) => view.getComputedStyle(e).fill;
+  document.getElementById('out').textContent = JSON.stringify({
+    height: page.documentElement.scrollHeight, width: page.documentElement.scrollWidth,
+    plots: [...page.querySelectorAll('svg[role=img]')].map(box),
+    accent: paint(page.querySelector('.dot')), paper: view.getComputedStyle(page.body).backgroundColor,
+    titles: [...page.querySelectorAll('h2')].map((h) => h.textContent.trim()),
+    tables: page.querySelectorAll('table').length,
+    focusable: [...page.querySelectorAll('a, summary, [tabindex="0"]')].every((e) => e.tabIndex === 0),
+  });
+};</script>"""
+LOOK = """<!DOCTYPE html><body><img id=i src="data:image/png;base64,%s"><pre id=out></pre><script>
+const image = document.getElementById('i');
+image.onload = () => {
+  const canvas = document.createElement('canvas');
+  canvas.width = image.width; canvas.height = image.height;
+  const context = canvas.getContext('2d'); context.drawImage(image, 0, 0);
+  const wanted = %s, close = (d, k, c) => Math.abs(d[k] - c[0]) + Math.abs(d[k+1] - c[1]) + Math.abs(d[k+2] - c[2]) < 12;
+  document.getElementById('out').textContent = JSON.stringify(wanted.boxes.map((b) => {
+    const d = context.getImageData(...b.map(Math.round)).data;
+    let accent = 0, paper = 0;
+    for (let k = 0; k < d.length; k += 4) {
+      accent += close(d, k, wanted.accent); paper += close(d, k, wanted.paper);
+    }
+    return [accent, d.length / 4 - paper];
+  }));
+};</script>"""
+
+
+def report() -> str:
+    clinic = releases.clinic()
+    what_if = [
+        {"epsilon": e, "errors": {"count": 4.5 * f, "mean_bmi": 0.3 * f}}
+        for e, f in (("1/4", 2.0), ("1", 0.5), ("2", 0.25))
+    ]
+    budget = {"spent": "17/2", "total": "12", "history": ["7", "8", "17/2"]}
+    manifest = build_manifest(
+        clinic, check(clinic), {}, software=releases.SOFTWARE, budget=budget, what_if=what_if
+    )
+    return html.write(clinic, manifest)["report.html"].decode()
+
+
+def chromium(folder, page: str, *flags: str) -> tuple[str, str]:
+    """Return the page's DOM after loading, and what the browser said."""
+    file = folder / "page.html"
+    file.write_text(page, encoding="utf-8")
+    done = subprocess.run(
+        [
+            str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=3000",
+            "--enable-logging=stderr", *flags, file.as_uri(),
+        ],
+        capture_output=True, text=True, check=False, timeout=90,
+    )  # fmt: skip
+    return done.stdout, done.stderr
+
+
+def said(folder, page: str, *flags: str):
+    dom, _ = chromium(folder, page, "--dump-dom", *flags)
+    found = re.search(r'<pre id="out">(.*?)</pre>', dom, re.DOTALL)
+    assert found and found[1], dom[-500:]
+    return json.loads(escaping.unescape(found[1]))
+
+
+def rgb(text: str) -> list[int]:
+    return [int(n) for n in re.findall(r"\d+", text)[:3]]
+
+
+@pytest.mark.parametrize(
+    ("width", "flags"), [(1200, ()), (500, DARK)], ids=["desktop, light", "phone, dark"]
+)
+def test_every_picture_is_drawn_inside_the_page(width, flags, tmp_path):
+    page = report()
+    found = said(tmp_path, MEASURE % (width, escaping.escape(page)), *flags)
+    assert found["width"] <= width  # nothing sticks out: tables scroll inside their own box
+    assert len(found["plots"]) == 1 + 4 + 3 + 2 + 1  # budget, statistics, bins, prices, burn-down
+    assert found["tables"] == 1 + 5 + 1 + 1 + 1
+    assert found["focusable"]
+    assert "What another budget would buy" in found["titles"]
+    assert (sum(rgb(found["paper"])) < 200) == bool(flags)
+    for box, (accent, ink) in seen(tmp_path, page, found, width, *flags):
+        assert box[2] > 100, box
+        assert accent >= 3, f"nothing in the accent colour at {box}"
+        assert ink >= 150, f"next to nothing is drawn at {box}"
+
+
+def seen(folder, page: str, found, width: int, *flags: str):
+    """Return each picture's box with its pixels in the accent colour, and those not of paper."""
+    picture = folder / "picture.png"
+    _, log = chromium(
+        folder, page, f"--window-size={width},{found['height']}", f"--screenshot={picture}", *flags
+    )
+    assert "CONSOLE" not in log, log
+    wanted = {"boxes": found["plots"], "accent": rgb(found["accent"]), "paper": rgb(found["paper"])}
+    png = base64.b64encode(picture.read_bytes()).decode()
+    return zip(found["plots"], said(folder, LOOK % (png, json.dumps(wanted))), strict=True)
+
+
+def test_twin_pictures_with_nothing_in_them(tmp_path):
+    whole = report()
+    found = said(tmp_path, MEASURE % (1200, escaping.escape(whole)))
+    empty = re.sub(r"<(?:rect|line|circle|path)[^>]*/>", "", whole)
+    assert all(accent < 3 for _, (accent, _) in seen(tmp_path, empty, found, 1200))
+
+
+def test_a_complaint_of_the_browser_would_be_seen(tmp_path):
+    page = report().replace("</body>", "<script>1</script></body>")
+    _, log = chromium(tmp_path, page, "--dump-dom")
+    assert "CONSOLE" in log and "Content Security Policy" in log
+
+
+def test_it_prints_with_the_exact_statement_on_paper(tmp_path):
+    pdf = tmp_path / "report.pdf"
+    chromium(tmp_path, report(), "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
+    data = pdf.read_bytes()
+    assert data.startswith(b"%PDF-")
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", data)) <= 6

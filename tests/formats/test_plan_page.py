@@ -1,0 +1,69 @@
+"""The plan page: whole without a script, hostile text stays text, script and style are pinned."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from fractions import Fraction
+
+import pytest
+
+import dprelease as dp
+from dprelease.formats.plan_page import plan_page
+from dprelease.planning.curve import Point, trace
+from tests.formats.test_html import HOSTILE, Page
+from tests.planning.test_curve import FEW, SCHEMA, make
+
+PLAN = dp.plan(SCHEMA)
+CURVE = trace(Fraction(1), make, FEW)
+BUDGET = {"total": "12", "0.5": "24", "1": "12", "2": "6"}
+
+
+def page(name="clinic_weekly", plan=PLAN, curve=CURVE, budget=BUDGET):
+    return plan_page(name, plan, curve, budget).decode()
+
+
+def test_the_table_holds_every_number_without_a_script():
+    text = re.sub(r"<script>.*</script>", "", page(), flags=re.DOTALL)
+    for point in CURVE.points:
+        for words in point.words:
+            assert f">{words}</td>" in text
+    assert 'class="choice" hidden' in text  # what needs the script shows with it alone
+    assert "24" in text
+
+
+def test_style_and_script_are_the_pinned_ones_and_nothing_is_loaded():
+    text = page()
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)[1]
+    for tag in ("style", "script"):
+        [body] = re.findall(rf"<{tag}>(.*?)</{tag}>", text, flags=re.DOTALL)
+        pin = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{pin}'" in policy
+    assert policy.startswith("default-src 'none'")
+    for name, attributes in Page(text.replace("<input ", "<meta ")).elements:
+        assert not any(a.startswith("on") for a in attributes)
+        assert "style" not in attributes
+        assert "src" not in attributes
+        assert name not in {"link", "img", "iframe"}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_names_stay_text(text):
+    refused = (Point(Fraction(1, 2), refused=text), *CURVE.points[1:])
+    shown = page(text, curve=type(CURVE)(refused, 1, text))
+    assert text not in shown.partition("<body>")[2].replace("&amp;", "&") or "<" not in text
+    assert len(re.findall("<script>", shown)) == 1
+
+
+def test_every_picture_has_its_words_and_a_refused_point_none():
+    refused = (Point(Fraction(1, 2), refused="too little"), *CURVE.points[1:])
+    text = page(curve=type(CURVE)(refused, 1))
+    assert "there is no plan: too little" in text
+    assert text.count('role="img"') == len(PLAN.statistics)
+    assert text.count("logarithmic scales") == len(PLAN.statistics)
+    assert text.count('<circle class="point') == 2 * len(PLAN.statistics)
+
+
+def test_the_same_plan_gives_the_same_bytes():
+    assert page() == page()

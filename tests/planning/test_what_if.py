@@ -1,0 +1,68 @@
+"""What another budget would buy: the planner's own figures, at the budgets that have a plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from dprelease.pipeline.stages import plan_release
+from dprelease.planning.model import ReleasePlan
+from dprelease.planning.what_if import FACTORS, expected, what_if
+from dprelease.schema.table import TableSchema
+
+
+def planned(release, loss="absolute"):
+    return plan_release(
+        TableSchema.from_dict(
+            {
+                "dprelease": "schema/1",
+                "name": "t",
+                "unit": "row",
+                "adjacency": "add_remove",
+                "rows": {"max": 1000, "expected": 300},
+                "columns": {"x": {"kind": "number", "range": [0, 10], "step": 1}},
+                "release": {"loss": loss, **release},
+            }
+        )
+    )
+
+
+ALL = {"epsilon": 1, "statistics": ["count", "mean(x)", "median(x)"]}
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_every_figure_is_what_a_plan_at_that_epsilon_says(loss):
+    found = what_if(planned(ALL, loss))
+    assert [Fraction(p["epsilon"]) for p in found] == list(FACTORS)
+    for point in found:
+        other = planned({**ALL, "epsilon": float(Fraction(point["epsilon"]))}, loss)
+        assert point["errors"] == {
+            s.name: expected(s, loss) for s in other.statistics if s.name != "median_x"
+        }
+
+
+def test_more_budget_buys_less_error():
+    errors = [p["errors"]["count"] for p in what_if(planned(ALL))]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[0] > 3 * errors[-1]
+
+
+def test_a_budget_without_a_plan_is_left_out():
+    goal = {"epsilon": 1, "statistics": [{"statistic": "count", "max_error": 1.5}, "mean(x)"]}
+    found = what_if(planned(goal))
+    assert [Fraction(p["epsilon"]) for p in found] == [Fraction(2), Fraction(4)]
+
+
+def test_goals_that_set_the_budget_have_no_other_one():
+    assert what_if(planned({"statistics": [{"statistic": "count", "max_error": 2}]})) == []
+
+
+def test_a_plan_read_back_does_not_know_its_request():
+    plan = planned(ALL)
+    again = ReleasePlan.from_json(plan.to_json())
+    assert again.asked is None
+    assert what_if(again) == []
+    assert replace(plan, asked=None) == plan  # the plan is the same with and without it
+    assert again.hash == plan.hash

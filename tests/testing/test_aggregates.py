@@ -1,0 +1,44 @@
+"""The statistic contract takes the built-in sums and counts; a lost factor is enumerated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dprelease.aggregates.base import aggregate_named
+from dprelease.testing import aggregates
+from dprelease.testing.aggregates import cases, check_aggregate, moves
+
+ASKED = {"sum": None, "mean": None, "variance": None, "histogram": "histogram(x, [{low}, {high}])"}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_the_built_in_ones_keep_it(name):
+    assert check_aggregate(name, ASKED[name]) >= 18
+
+
+@pytest.mark.parametrize("lost", ["per_row", "per_swap"])
+def test_twin_one_step_too_few(lost, monkeypatch):
+    true = aggregates.cases
+
+    def lying(statistic):
+        for case in true(statistic):
+            less = getattr(case.encoding, lost) - 1
+            yield replace(case, encoding=replace(case.encoding, **{lost: less}))
+
+    monkeypatch.setattr(aggregates, "cases", lying)
+    with pytest.raises(AssertionError, match=r"moves? by"):
+        check_aggregate("sum")
+
+
+def test_twin_a_finish_that_forgets_a_column(monkeypatch):
+    mean = aggregate_named("mean")
+    monkeypatch.setattr(type(mean), "finish", lambda self, encoding, cells: cells)
+    with pytest.raises(AssertionError, match="finish has shape"):
+        check_aggregate("mean")
+
+
+def test_the_enumeration_reaches_the_stated_moves():
+    for case in cases("count"):
+        assert moves(case)[0] >= 1

@@ -1,0 +1,90 @@
+"""The mechanism contract takes the built-in laws, and every lie is found by enumeration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dprelease import registry
+from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw
+from dprelease.mechanisms.law import GridRequest
+from dprelease.mechanisms.staircase import Staircase
+from dprelease.schema.domain import GridSet
+from dprelease.testing import REQUESTS, check_mechanism
+from dprelease.testing.mechanisms import check_law
+
+REQUEST = GridRequest(GridSet.from_runs([(0, 3), (8, 11)]), 3, Fraction(1))
+GRID = [n for n in registry.names("mechanisms") if n not in ("exponential", "rectified_gaussian", "stochastic_sign")]
+"""Those with a pure law of one integer; the others are no grid laws."""
+
+
+@pytest.mark.parametrize("name", GRID)
+def test_the_built_in_laws_keep_it(name):
+    assert check_mechanism(name, REQUESTS[::4]) > 0
+
+
+class Lie:
+    """A law that behaves like `law`, but for some attributes."""
+
+    def __init__(self, law, **lies) -> None:
+        self._law, self._lies = law, lies
+
+    def __getattr__(self, name):
+        return self._lies[name] if name in self._lies else getattr(self._law, name)
+
+
+def good():
+    return BoundedLaplaceLaw.calibrate(REQUEST)
+
+
+def test_twin_too_little_noise_behind_a_good_certificate():
+    law = good()
+    narrow = BoundedLaplaceLaw.calibrate(replace(REQUEST, epsilon=Fraction(2)))
+    with pytest.raises(AssertionError, match="more than e"):
+        check_law(Lie(law, pmf=narrow.pmf), REQUEST)
+
+
+def test_twin_snapping_the_answer_across_the_gap_first():
+    """The nearest allowed point jumps by five: the pmf says so, whatever the certificate says."""
+    law, allowed = good(), REQUEST.allowed
+
+    def snapped(answer):
+        return law.pmf(int(allowed.nearest(np.array([answer]))[0]))
+
+    with pytest.raises(AssertionError, match="more than e"):
+        check_law(Lie(law, pmf=snapped), REQUEST)
+
+
+def test_twin_a_certificate_that_proves_another_loss():
+    law = good()
+    double = replace(REQUEST, epsilon=Fraction(2))
+    with pytest.raises(AssertionError, match="more than was asked"):
+        check_law(BoundedLaplaceLaw.calibrate(double), REQUEST)
+    told = replace(law.certificate, epsilon_upper=Fraction(1, 2))
+    with pytest.raises(AssertionError, match="not the recomputed one"):
+        check_law(Lie(law, certificate=told), REQUEST)
+
+
+def test_twin_draws_of_another_law_than_the_pmf():
+    law = good()
+    wide = BoundedLaplaceLaw.calibrate(replace(REQUEST, epsilon=Fraction(1, 2)))
+    with pytest.raises(AssertionError, match="do not follow"):
+        check_law(Lie(law, draw_raw=wide.draw_raw), REQUEST)
+
+
+def test_twin_an_interval_that_is_too_short():
+    law = good()
+    with pytest.raises(AssertionError, match="intervals hold"):
+        check_law(Lie(law, interval=lambda raw, level=0.95: (raw, raw)), REQUEST)
+
+
+def test_a_law_under_another_name_is_found(monkeypatch):
+    load = registry.load
+    monkeypatch.setattr(
+        registry, "load", lambda k, n: Staircase if n == "mine" else load(k, n)
+    )
+    with pytest.raises(AssertionError, match="another name"):
+        check_mechanism("mine")
