@@ -5,6 +5,7 @@
 #   make test       create .venv, install what the tests need, run every check
 #   make test LOCKED=1   the same with exactly the versions of requirements.lock
 #   make lint       the static checks alone
+#   make bench      time a release of 1, 10 and 100 million rows beside other libraries
 #   make evidence   faults, crashes and races on the ledger; writes benchmarks/results/evidence.md
 #   make nightly    the same at full sizes: most of an hour
 #   make lock       pin every dependency by its hashes: requirements.lock
@@ -80,8 +81,22 @@ sbom: $(VENV)/.installed-supply
 	@mkdir -p build
 	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --of JSON -o build/sbom.json
 
+# Peers in environments of their own. The largest size needs 1 GB of disk and most of an hour.
+ROWS     ?= 1000000 10000000 100000000
+
+bench: $(VENV)/.installed
+	$(PIP) -q uv
+	$(BIN)/uv venv -q --allow-existing .bench/peers
+	$(BIN)/uv pip install -q --python .bench/peers/bin/python -r benchmarks/requirements-speed.txt
+	$(BIN)/uv venv -q --allow-existing .bench/smartnoise
+	$(BIN)/uv pip install -q --python .bench/smartnoise/bin/python \
+		--override benchmarks/overrides-smartnoise.txt -r benchmarks/requirements-smartnoise.txt
+	$(BIN)/python benchmarks/speed.py --rows $(ROWS) \
+		--peers .bench/peers/bin/python --smartnoise .bench/smartnoise/bin/python
+	@echo "open  benchmarks/results/speed.md"
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # Editable, so that a change in the sources needs no second installation.
 $(VENV)/.installed: pyproject.toml | $(BIN)/python

@@ -175,8 +175,7 @@ class Release:
         names = ", ".join(s.name for s in self.plan.statistics)
         lines = [
             f"{self.plan.guarantee}. {self.receipt}",
-            "Noise is in every number: `release.table` holds each with its 95 % interval, "
-            f"`release.plot(name)` shows one of {names}.",
+            f"Noise is in every number: see `release.table` for intervals, `release.plot(name)` for {names}.",
         ]
         note = "<br>".join(escaping.escape(line) for line in lines)
         shown = frame.to_html(index=False, max_rows=40, escape=True, border=0)

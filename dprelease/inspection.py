@@ -8,9 +8,9 @@ numbers about private rows. They carry no privacy guarantee at all and no budget
     * nothing here is written, logged or returned as data for a machine: there is no JSON,
     * bounds must not be tuned by them after the fact: a range that follows the data leaks it.
 
-The rows are read through the same locked-down connection and the same typed columns as a release,
-so what is counted as clamped here is what a release would clamp. Derived columns and the filter of
-the release are left out: only stored columns are looked at.
+The rows are read through the same engine and the same typed columns as a release, so what is counted
+as clamped here is what a release would clamp. Derived columns and the filter of the release are left
+out: only stored columns are looked at.
 """
 
 from __future__ import annotations

@@ -52,3 +52,11 @@ def test_the_text() -> None:
         "  code   DPR123",
     ]
     assert error.as_dict()["why"] is None
+
+
+def test_a_notebook_shows_the_parts_and_what_was_spent_instead_of_a_traceback():
+    error = errors.WithheldError("it is withheld", where="here", why="why", fix="mend it")
+    lines = error._render_traceback_()
+    assert lines[0] == "WithheldError: it is withheld"
+    assert "  fix    mend it" in lines
+    assert lines[-1] == "  spent  the budget is spent; nothing is published"

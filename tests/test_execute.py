@@ -401,7 +401,10 @@ def calls(name: str) -> set[str]:
 
 class TestTheWallInTheSource:
     def test_only_the_wall_reveals_an_exact_answer(self) -> None:
-        assert calls("reveal_to_mechanism") == {"execute.py"}
+        # The audit and the contract suites open what they sum over made-up rows; an import contract
+        # keeps both out of every release.
+        made_up = {"audit/answers.py", "testing/aggregates.py", "testing/engines.py"}
+        assert calls("reveal_to_mechanism") - made_up == {"execute.py"}
 
     def test_nobody_reads_a_secret_s_slot(self) -> None:
         assert calls("_Secret__value") == set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from dprelease import noised
 from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import ReplayBits
-from dprelease.noised import TIDY, assemble
+from dprelease.noised import CELL_BYTES, TIDY, assemble, decode, encode
 from dprelease.planning.draws import draw_from_json
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from tests.planning.requests import USER, planned, public
@@ -233,3 +234,18 @@ class TestTable:
         table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
         assert table["value"].to_pylist() == [2.0, 6.0, 6.5]
         assert plan.statistics[0].step == Fraction(1, 2)
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["words", "wider than a word"])
+def test_integers_come_back_from_their_bytes_whatever_their_width(wide):
+    values = [0, -1, 2**63 - 1, -(2**63) + 1, 5, -7]
+    if wide:
+        values[0], values[1] = 2**63, -(2**63) - 1
+    raw = np.array(values, dtype=object).reshape(3, 2)
+    data = encode(raw)
+    assert data == b"".join(v.to_bytes(CELL_BYTES, "big", signed=True) for v in values)
+    plan = SimpleNamespace(
+        keys=((), (), ()),
+        blocks=(SimpleNamespace(name="a", cells=("x", "y")), SimpleNamespace(name="b", cells=())),
+    )
+    assert decode(plan, data) == {"a": tuple(map(tuple, raw.tolist())), "b": ((), (), ())}

@@ -14,7 +14,7 @@ from dprelease.cli.terminal import console
 def inspect(
     pipeline: Annotated[Path, typer.Argument(help="A pipeline file.", show_default=False)],
     period: Annotated[
-        str | None, typer.Option(help="Look at this period's rows; at all rows without it.")
+        str | None, typer.Option(help="Look at the rows of this period; at all rows without it.")
     ] = None,
 ) -> None:
     """PRIVATE, for curators: how the raw rows fit the schema (null, clamped, unknown keys).

@@ -49,7 +49,6 @@ def plan(
     Example: dprelease plan pipelines/flights_weekly.yaml --html plan.html --max-error count=2
     """
     from dprelease.errors import ArgumentError
-    from dprelease.pipeline.config import load_pipeline
 
     if watch and as_json:
         raise ArgumentError(
@@ -59,32 +58,33 @@ def plan(
         )
 
     def once() -> PipelineConfig:
-        config = load_pipeline(pipeline)
-        _once(config, period, page, against, max_error or [], as_json=as_json)
-        return config
+        return load_and_show(pipeline, period, page, against, max_error or [], as_json=as_json)
 
     if watch:
-        _watched(pipeline, once)
+        watched(pipeline, once)
     else:
         once()
 
 
-def _once(
-    config: PipelineConfig,
+def load_and_show(
+    pipeline: Path,
     period: str | None,
     page: Path | None,
     against: Path | None,
     wishes: list[str],
     *,
     as_json: bool,
-) -> None:
+) -> PipelineConfig:
+    """Plan once and print it, with what else was asked for; `page` is written."""
     from rich.text import Text
 
+    from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.explore import needed, plan_of, wish
     from dprelease.pipeline.run import plan_pipeline
     from dprelease.planning.compare import compare, differences
     from dprelease.planning.explain import renderable
 
+    config = load_pipeline(pipeline)
     asked = [wish(text) for text in wishes]
     made = plan_pipeline(config, period)
     needs = [needed(config, name, error, made) for name, error in asked]
@@ -98,7 +98,7 @@ def _once(
         if changes is not None:
             found["changes"] = [c.to_json() for c in changes]
         print_json(found)
-        return
+        return config
     out = console()
     out.print(renderable(made))
     for need in needs:
@@ -107,6 +107,7 @@ def _once(
         out.print(differences(changes, str(against), config.name))
     if page is not None:
         out.print(f"wrote {page}", markup=False)
+    return config
 
 
 def _page(config: PipelineConfig, made: ReleasePlan) -> bytes:
@@ -123,7 +124,7 @@ def _page(config: PipelineConfig, made: ReleasePlan) -> bytes:
     return plan_page(config.name, made, curve, budget)
 
 
-def _watched(
+def watched(
     pipeline: Path,
     once: Callable[[], PipelineConfig],
     pause: Callable[[], bool] | None = None,

@@ -92,8 +92,9 @@ class SparkEngine:
         Raises:
             SourceError: PySpark is missing (DPR507), Spark does not start (DPR515), the source is
                 none of Spark's (DPR516) or does not open (DPR502, DPR506, DPR517), lacks a column
-                (DPR503), stores one unfit (DPR504) or twice (DPR505).
-            PlanError: the query itself is unsafe to run (DPR230 to DPR233, DPR519).
+                (DPR503), stores one unfit (DPR504) or twice (DPR505), or an expression is too
+                deep for Spark (DPR519).
+            PlanError: the query itself is unsafe to run (DPR230 to DPR233).
         """
         check_query(query)
         done = False
@@ -124,7 +125,7 @@ class SparkEngine:
 
         Raises:
             InternalError: anything failed while rows were read (DPR900); no detail is given.
-            PlanError: the query is unsafe to run (DPR230 to DPR233, DPR519).
+            PlanError: the query is unsafe to run (DPR230 to DPR233).
         """
         check_query(query)
         answer: Answer | None = None
@@ -213,6 +214,7 @@ class SparkEngine:
                 builder = builder.master(self._master)
                 if self._master.startswith("local"):  # its web page would show the salt to the network
                     builder = builder.config("spark.ui.enabled", "false")
+                    builder = builder.config("spark.ui.showConsoleProgress", "false")
             session = builder.getOrCreate()
         except Exception:  # noqa: BLE001 - its text may hold the address and its token
             session = None
@@ -305,9 +307,18 @@ def _hushed(session: Any) -> Iterator[None]:
     if context is None:
         yield
         return
-    level = str(context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel())  # noqa: SLF001 - the level has no getter
-    context.setLogLevel("OFF")
+    # each logger's level, not setLogLevel(): that also lifts the threshold of PySpark's console,
+    # which cannot be put back
+    log4j = context._jvm.org.apache.logging.log4j  # noqa: SLF001 - there is no other way to it
+    logs = log4j.LogManager.getContext(False)
+    loggers = list(logs.getConfiguration().getLoggers().values())
+    levels = [logger.getLevel() for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(log4j.Level.OFF)
+    logs.updateLoggers()
     try:
         yield
     finally:
-        context.setLogLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        logs.updateLoggers()

@@ -34,7 +34,7 @@ from sqlglot import exp
 from dprelease.engines.bounded_sql import Statement
 from dprelease.engines.code_sql import column, not_null
 from dprelease.engines.typed_sql import case, number, try_cast
-from dprelease.errors import PlanError
+from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Primitive, largest_code
 
 __all__ = ["MOST_ROWS", "PATTERNS", "SparkStatement", "spark_statement"]
@@ -88,7 +88,7 @@ def spark_statement(
         names: table of the statement -> temporary view.
 
     Raises:
-        PlanError: floor() or ceil() nested more than eight deep (DPR519).
+        SourceError: floor() or ceil() nested more than eight deep (DPR519).
     """
     _check_depth(statement.tree)
     tree = statement.tree
@@ -122,7 +122,7 @@ def _check_depth(tree: exp.Expression) -> None:
             depth += isinstance(above, exp.Floor | exp.Ceil)
             above = above.parent
         if depth > _DEEPEST:
-            raise PlanError(
+            raise SourceError(
                 "an expression nests floor() and ceil() too deeply for Spark",
                 why=f"more than {_DEEPEST} levels",
                 fix="simplify the expression, or use `engine: duckdb`",

@@ -102,10 +102,11 @@ def _marks(plot: DotPlot, names: list[str]) -> list[str]:
         dot = "" if mark.outside else f'<circle class="dot" cx="{_x(mark.at)}" cy="{y}" r="5"/>'
         out += [
             f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{_text(shown)}</text>',
-            f'<g class="{"weak" if mark.weak else "clear"}">'
-            f'<line class="bar" x1="{_x(mark.low)}" x2="{_x(mark.high)}" y1="{y}" y2="{y}"/>'
-            f"{_cut(_x(mark.low), y, 5) if mark.cut_low else ''}"
-            f"{_cut(_x(mark.high), y, -5) if mark.cut_high else ''}{dot}</g>",
+            f'<g class="{"weak" if mark.weak else "clear"}">',
+            f'<line class="bar" x1="{_x(mark.low)}" x2="{_x(mark.high)}" y1="{y}" y2="{y}"/>',
+            _cut(_x(mark.low), y, 5) if mark.cut_low else "",
+            _cut(_x(mark.high), y, -5) if mark.cut_high else "",
+            f"{dot}</g>",
         ]
     return out
 
@@ -123,10 +124,9 @@ def histogram(title: str, note: str, labels: list[str], points: list[Point]) -> 
     parts = []
     for bar, label in zip(found.bars, labels, strict=True):
         parts += [
-            f'<rect class="column" x="{_x(bar.at)}" y="{HEAD + bar.y}" '
-            f'width="{round(WIDTH * bar.width / 100, 2)}" height="{bar.height}"><title>{_text(label)}</title></rect>',
-            f'<line class="bar" x1="{_x(bar.middle)}" x2="{_x(bar.middle)}" '
-            f'y1="{HEAD + bar.low}" y2="{HEAD + bar.high}"/>',
+            f'<rect class="column" x="{_x(bar.at)}" y="{HEAD + bar.y}" width="{round(WIDTH * bar.width / 100, 2)}" height="{bar.height}">',
+            f"<title>{_text(label)}</title></rect>",
+            f'<line class="bar" x1="{_x(bar.middle)}" x2="{_x(bar.middle)}" y1="{HEAD + bar.low}" y2="{HEAD + bar.high}"/>',
         ]
     parts += [
         f'<line class="axis" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{base}" y2="{base}"/>',

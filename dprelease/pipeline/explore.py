@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +17,7 @@ from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import exact, plain
 from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from dprelease.pipeline.run import plan_pipeline
-from dprelease.planning.curve import Curve, error_words, trace
+from dprelease.planning.curve import FACTORS, Curve, error_words, trace
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.price import REFERENCE_SIZE
 from dprelease.schema.naming import nearest
@@ -69,7 +69,11 @@ class Need:
         return said
 
 
-def explore(config: PipelineConfig, plan: ReleasePlan | None = None) -> Curve:
+def explore(
+    config: PipelineConfig,
+    plan: ReleasePlan | None = None,
+    factors: Iterable[Fraction] = FACTORS,
+) -> Curve:
     """Return the expected errors of a pipeline's statistics at multiples of its epsilon.
 
     Where every statistic has a `max_error`, the curve is without these goals: with them there is
@@ -86,7 +90,7 @@ def explore(config: PipelineConfig, plan: ReleasePlan | None = None) -> Curve:
         release = replace(config.release, epsilon=epsilon, statistics=statistics)
         return plan_pipeline(replace(config, release=release))
 
-    curve = trace(own, make)
+    curve = trace(own, make, factors)
     note = "Shown without the `max_error` goals, which fix every statistic's share." if goals else ""
     return replace(curve, note=note)
 

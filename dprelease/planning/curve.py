@@ -20,7 +20,7 @@ from dprelease.planning.model import PlannedStatistic, ReleasePlan
 
 __all__ = ["FACTORS", "Curve", "Point", "error_of", "error_words", "trace"]
 
-FACTORS = tuple(Fraction(f) for f in ("1/8", "1/4", "1/2", "3/4", "1", "3/2", "2", "4", "8"))
+FACTORS = tuple(Fraction(f) for f in ("1/4", "1/2", "3/4", "1", "3/2", "2", "4"))
 """Which multiples of the plan's own epsilon are looked at."""
 
 _HIGHEST = Fraction(1000)

@@ -151,6 +151,13 @@ class _Merge:
                 fix="give a finite number above 0, e.g. `epsilon: 1.0`",
                 code="DPR119",
             )
+        if value > MAX_EPSILON:
+            self._fail(
+                f"epsilon is above {MAX_EPSILON}",
+                "epsilon",
+                fix="give a smaller one: beyond 10 a release protects next to nothing",
+                code="DPR119",
+            )
         return value
 
     def _delta(self) -> Fraction:
@@ -282,6 +289,9 @@ class _Merge:
                 )
         return keys
 
+
+MAX_EPSILON = 1000
+"""Beyond it a law has no noise, and numbers leave what doubles can hold."""
 
 _LISTS = ("by", "statistics", "allow")
 

@@ -126,10 +126,17 @@ def _number(value: object) -> Exact:
     if not isinstance(value, int | float | Decimal | Fraction | str) or isinstance(value, bool):
         raise fault("DPR113", f"a number is needed here, not {_kind(value)}", "e.g. 0.5")
     try:
-        return exact(value)
+        number = exact(value)
     except ArgumentError as error:
         what = error.what.replace("value", f"`{_shown(value)}`")
         raise fault("DPR113", what, error.fix or "write a number") from None
+    if isinstance(number, Fraction) and number and not _LEAST <= abs(number) <= _MOST:
+        raise fault("DPR113", f"`{_shown(value)}` is out of range", "from 1e-300 to 1e300, or 0")
+    return number
+
+
+_MOST = Fraction(10**300)  # planning compares errors as doubles
+_LEAST = 1 / _MOST
 
 
 def _sql(value: object) -> str:

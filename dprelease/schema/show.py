@@ -65,7 +65,7 @@ def _row(column: Column) -> tuple[str, ...]:
 
 def _allowed(column: Column) -> str:
     if column.domain is not None:
-        step = f" step {plain(column.step)}" if column.step not in (None, 1) else ""  # type: ignore[arg-type]
+        step = f" step {plain(column.step)}" if column.step not in (None, 1) else ""
         made = f", made as {column.derived}" if column.derived else ""
         return f"{column.domain}{step}{made}"
     values = [*column.values[:_SHOWN]]

@@ -169,14 +169,14 @@ def a_float_sum(patch):
 
 
 def delta_ignored(patch):
-    """Normal noise at a tenth of its scale: what its delta was to pay for."""
+    """Normal noise of a thirtieth of its variance, at the price of all of it."""
     from dprelease.mechanisms.gaussian_cells import GaussianCells
 
     honest = GaussianCells.calibrate.__func__
 
     def narrow(cls, l2_square, rho):
         good = honest(cls, l2_square, rho)
-        return cls(l2_square, max(1, good.square // 30))
+        return cls(l2_square, -(-good.square // 30))
 
     patch.setattr(GaussianCells, "calibrate", classmethod(narrow))
     patch.setattr(GaussianCells, "rho", property(lambda self: Fraction(self.l2_square, 60 * self.square)))
@@ -193,8 +193,7 @@ def sum_of_budgets_halved(patch):
         return [2 * e for e in honest(blocks, epsilon, *rest, **kwargs)]
 
     patch.setattr(spend, "allocate", twice)
-    query = asked(["count", "sum(x)"])
-    return query
+    return asked(["count", "sum(x)"])
 
 
 def redrawn_until_valid(patch):

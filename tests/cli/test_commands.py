@@ -17,7 +17,7 @@ from tests.end_to_end.projects import ROOT, clinic, command
 
 COMMANDS = [
     ["init"], ["plan"], ["run"], ["verify"], ["report"], ["kinds"],
-    ["schedule"], ["index"], ["withdraw"], ["supersede"],
+    ["expectations"], ["inspect"], ["schedule"], ["index"], ["withdraw"], ["supersede"],
     ["schema", "check"], ["schema", "json-schema"],
     ["ledger", "init"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "add"],
     ["ledger", "reconcile"],

@@ -1,8 +1,9 @@
-"""The path of somebody new: an empty folder, five commands, and the mistakes everybody makes."""
+"""The path of somebody new: an empty folder, the printed commands, and the mistakes everybody makes."""
 
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 from typer.testing import CliRunner
@@ -33,12 +34,15 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new))
 
 
-def test_five_commands_from_an_empty_folder_to_a_verified_release(here):
+def test_the_printed_commands_from_an_empty_folder_to_a_verified_release(here):
     said = call("init")
-    commands = [line.split()[1:] for line in said.splitlines() if line.startswith("  dprelease ")]
-    assert [c[0] for c in commands] == ["plan", "ledger", "run", "verify"]
-    outputs = [call(*c) for c in commands]  # what `init` prints works as printed
+    lines = [line for line in said.splitlines() if line.startswith("  dprelease ")]
+    *commands, schedule = [shlex.split(line, comments=True)[1:] for line in lines]
+    assert [c[0] for c in commands] == ["schema", "plan", "ledger", "run", "verify"]
+    assert schedule == ["schedule", PIPELINE, "--once"]
+    checked, *outputs = [call(*c) for c in commands]  # what `init` prints works as printed
 
+    assert "schemas/clinic.yaml: valid" in checked
     assert "no row was read" in outputs[0]
     assert "clinic has epsilon 12, 0 spent" in outputs[1]
     stages = [line.split()[0] for line in outputs[2].splitlines() if line[:1].islower()]
@@ -154,3 +158,26 @@ def test_a_missing_or_wrong_period_says_how_to_write_one(here, period, part):
 
 def test_a_missing_pipeline_file(here):
     assert "does not exist" in call("run", "pipelines/none.yaml", "--period", "x", exit_code=2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fix"),
+    [
+        ("range: [0, 110]", "range: [110, 0]", "write the smaller end first"),
+        ("age >= 18", "age => 18", "write `>=`, not `=>`"),
+        ("count(persons)", "count(person)", "did you mean `count(persons)`?"),
+        ("bmi:        {", "bmi:{", "write a space after every colon"),
+        ("  age:     ", "\tage:     ", "indent with spaces"),
+        ("user: patient_id", "user: patient", "did you mean `patient_id`?"),
+    ],
+)
+def test_a_slip_in_the_schema_is_named_with_its_line_and_mended_by_its_fix(here, old, new, fix):
+    call("init")
+    schema = here / "schemas" / "clinic.yaml"
+    text = schema.read_text()
+    edit(schema, old, new)
+    said = call("schema", "check", "schemas/clinic.yaml", exit_code=2)
+    assert fix in said
+    assert "schemas/clinic.yaml:" in said
+    schema.write_text(text)
+    assert "valid" in call("schema", "check", "schemas/clinic.yaml")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import shutil
+import tempfile
 from typing import Any
 
 import pytest
@@ -19,7 +20,6 @@ _SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.log.level": "OFF",
     "spark.driver.memory": "1g",
     # a JVM of two minutes gains nothing from its slow compiler, or from several collectors
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -42,6 +42,8 @@ def session() -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[1]").appName("dprelease tests")
+    # Spark makes its folder of tables in the working folder otherwise
+    builder = builder.config("spark.sql.warehouse.dir", tempfile.gettempdir() + "/dprelease-spark-tests")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

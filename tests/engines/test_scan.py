@@ -21,7 +21,8 @@ from dprelease.pipeline import stages
 SCHEMA = {
     "dprelease": "schema/1",
     "name": "long",
-    "unit": {"user": {"column": "person", "max_rows": 2}},
+    "unit": {"user": "person", "max_groups": 1, "max_rows_per_group": 2},
+    "adjacency": "add_remove",
     "rows": {"max": 100_000_000, "expected": 1000},
     "columns": {"person": {"kind": "identifier"}, "age": {"kind": "integer", "range": [0, 120]}},
 }

@@ -153,18 +153,53 @@ def test_a_failure_while_rows_are_read_says_nothing_of_them(
         frame.collect()
 
 
+_FAILING = f"""
+import sys
+from dprelease.engines.source import as_source
+from dprelease.engines.spark import SparkEngine
+from dprelease.errors import InternalError
+from tests.engines.spark_session import session
+from tests.engines.test_spark import SUMS
+rows = session().createDataFrame([("a", "{CANARY}")], "site STRING, t STRING")
+frame = rows.selectExpr("site", "CAST(t AS DOUBLE) AS x")
+try:
+    SparkEngine().compute(as_source(frame), SUMS, b"salt")
+except InternalError:
+    print("refused", file=sys.stderr, flush=True)
+try:
+    frame.collect()
+except Exception:
+    print("end", file=sys.stderr, flush=True)
+"""
+
+
+@needs_spark
+def test_nor_does_the_log_of_the_java_process() -> None:
+    import subprocess
+    import sys
+
+    # a process of its own: the log goes to the stream that was open when Java started
+    done = subprocess.run([sys.executable, "-c", _FAILING], capture_output=True, text=True, check=True, cwd=ROOT)
+    guarded, mark, control = done.stderr.partition("refused")
+    assert mark
+    assert CANARY not in guarded + done.stdout
+    assert CANARY in control  # without the guard, a failed task is logged with its cell
+
+
 @needs_spark
 def test_the_session_is_left_as_it_was_found() -> None:
     conf = session().conf
     names = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone")
     conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
-        before = {n: conf.get(n) for n in names}
+        root = session()._jvm.org.apache.logging.log4j.LogManager.getRootLogger()
+        before, level = {n: conf.get(n) for n in names}, root.getLevel().toString()
         views = {t.name for t in session().catalog.listTables()}
         frame = session().createDataFrame([("a", 1.0)], "site STRING, x DOUBLE")
         sums(frame)
         assert {n: conf.get(n) for n in names} == before
         assert {t.name for t in session().catalog.listTables()} == views
+        assert root.getLevel().toString() == level
     finally:
         conf.set("spark.sql.session.timeZone", "UTC")
 

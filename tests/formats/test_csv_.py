@@ -34,7 +34,7 @@ def rows(data: bytes) -> list[list[str]]:
 def test_the_tidy_file_reads_back_as_the_table():
     header, *lines = rows(write(GOOD, {})["data.csv"])
     assert header == GOOD.table.column_names
-    for i, name in enumerate(header):
+    for i in range(len(header)):
         cells = GOOD.table.column(i).to_pylist()
         texts = [line[i] for line in lines]
         if pa.types.is_floating(GOOD.table.schema.field(i).type):

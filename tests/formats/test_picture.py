@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
+import xml.etree.ElementTree as ET
 
 import pytest
 
@@ -19,7 +19,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.mark.parametrize("name", [None, *(s.name for s in GOOD.plan.statistics)])
 def test_every_statistic_has_a_picture_of_its_values(name):
     picture = release_picture(GOOD, name)
-    tree = ElementTree.fromstring(picture.svg)
+    tree = ET.fromstring(picture.svg)
     statistic = next(s for s in GOOD.plan.statistics if name in (None, s.name))
     if len(statistic.columns) > 1:
         columns = [r for r in tree.iter(f"{SVG}rect") if r.get("class") == "column"]
@@ -41,7 +41,7 @@ def test_a_statistic_is_found_as_it_was_asked_for_and_a_misspelt_one_refused():
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_names_stay_text(text):
     picture = dots(text, text, [text], [Point(1.0, 0.0, 2.0, weak=False)], (0.0, 10.0), [])
-    tree = ElementTree.fromstring(picture.svg)
+    tree = ET.fromstring(picture.svg)
     allowed = {"svg", "title", "style", "rect", "text", "line", "g", "circle", "path"}
     assert {e.tag.removeprefix(SVG) for e in tree.iter()} <= allowed
 

@@ -10,7 +10,7 @@ import pytest
 
 from dprelease import noised
 from dprelease.engines.source import as_source
-from dprelease.errors import ConfigError, InternalError
+from dprelease.errors import ConfigError, InternalError, SourceError
 from dprelease.pipeline import stages
 from dprelease.schema.table import TableSchema
 from dprelease.validate.verdict import RuleResult, Verdict
@@ -44,6 +44,32 @@ def test_the_bundle_holds_the_asked_formats_and_always_manifest_and_package(draw
     with pytest.raises(ConfigError) as caught:
         stages.bundle(drawn, verdict, ["xlsx"])
     assert caught.value.code == "DPR140"
+
+
+def test_a_count_that_fails_before_the_charge_says_that_nothing_is_spent():
+    """The engine's own error would say "the budget may be spent"."""
+    schema = TableSchema.from_dict(
+        {
+            "dprelease": "schema/1", "name": "sized", "unit": "row", "adjacency": "substitution", "rows": {"exact": 3},
+            "columns": {"x": {"kind": "integer", "range": [0, 9], "nulls": {"default": 0}}},
+            "release": {"epsilon": 1, "statistics": ["mean(x)"]},
+        }
+    )  # fmt: skip
+    plan = stages.plan_release(schema)
+    source = as_source(pd.DataFrame({"x": [1, 2, 3]}))
+    honest = stages.engine_named("duckdb")
+    stages.preflight(plan, source, honest)
+
+    class Broken:
+        preflight = staticmethod(honest.preflight)
+
+        def compute(self, *_arguments):
+            raise InternalError("the rows could not be aggregated")
+
+    with pytest.raises(SourceError) as caught:
+        stages.preflight(plan, source, Broken())
+    assert (caught.value.code, caught.value.spent) == ("DPR502", "nothing")
+    assert caught.value.__context__ is None
 
 
 def test_a_plan_that_claims_too_little_is_not_drawn(drawn):

@@ -62,6 +62,11 @@ TRAPS: list[tuple[str, str, str, int]] = [
     ("rows: {max: 100}", "rows: {max: .inf}", "DPR113", 5),
     ("range: [10, 60]", "range: [.nan, 60]", "DPR113", 9),
     ("epsilon: 1", "epsilon: .inf", "DPR119", 11),
+    ("epsilon: 1", "epsilon: 1001", "DPR119", 11),  # beyond it planning takes minutes
+    ("epsilon: 1", "epsilon: 1e400", "DPR113", 11),
+    ("range: [0, 120]", "range: [0, 1e400]", "DPR113", 8),
+    ("rows: {max: 100}", "rows: {max: 100, expected: 1e400}", "DPR113", 5),
+    ("[count, mean(age)]", "[{statistic: count, weight: 1e400}]", "DPR135", 12),
     ("epsilon: 1", "epsilon: .nan", "DPR113", 11),
     ("epsilon: 1", "epsilon: 12:30:00", "DPR113", 11),
     ("epsilon: 1", "epsilon: yes", "DPR113", 11),

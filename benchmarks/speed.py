@@ -1,0 +1,311 @@
+"""How long does one job take, beside plain SQL and other libraries, and how much memory?
+
+The job: by region of a made-up payroll (`payroll.py`), count, mean age, mean salary and variance of
+the salary, total epsilon 1, one row added or removed, from one Parquet file.
+
+    duckdb        the exact answers, by one SELECT: what the reading alone costs
+    dprelease     `dp.release`: plan, check, scan, draw, intervals, built-in validation
+    by hand       per person at most 3 rows and 1 region: that bounding as SQL by hand, exact answers
+    per person    the same bounding by `dp.release`, k = 3
+    opendp        OpenDP (Polars): count, two means and the sum of squares that a variance needs
+    diffprivlib   its tools, group by group, over a pandas frame
+    smartnoise    SmartNoise SQL over the same frame: COUNT, AVG, AVG, VAR
+
+Every run is a new process; reading the file is counted. The first call is shown apart: it also
+imports what the library loads late, and makes the noise laws. Wall and processor are of a second
+call in the same process. `peak` is the process's largest resident size, imports included. The best
+of the repeats is shown, because other work on the machine only ever adds time.
+
+    python benchmarks/speed.py --rows 1000000 10000000 --peers .bench/bin/python --smartnoise .bench-sn/bin/python
+
+writes results/speed.md and results/speed.svg. The peers live in environments of their own
+(`make bench` makes them): diffprivlib ships a top-level `tests`, SmartNoise pins old libraries. A
+peer without an environment is left out, one that fails is shown as failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import payroll
+
+RESULTS = Path(__file__).parent / "results"
+STATISTICS = ["count", "mean(age)", "mean(salary)", "variance(salary)"]
+EXACT = """
+    SELECT region, count(*), avg(age), avg(salary), var_pop(salary)
+    FROM {rows} GROUP BY region
+"""
+BOUNDED = """
+    (SELECT * FROM (
+        SELECT *, dense_rank() OVER (PARTITION BY person ORDER BY md5('salt|' || person || region), region) AS g
+        FROM (
+            SELECT *, row_number() OVER (PARTITION BY person, region
+                ORDER BY md5('salt|' || person || '|' || region || '|' || age || '|' || salary)) AS n
+            FROM read_parquet('{path}') WHERE person IS NOT NULL
+        ) WHERE n <= 3
+    ) WHERE g <= 1)
+"""
+LIMIT = os.environ.get("DPRELEASE_MEMORY_LIMIT", "")
+
+
+def duckdb(path: str) -> None:
+    """Compute the exact answers."""
+    import duckdb as engine
+
+    engine.connect().execute(EXACT.format(rows=f"read_parquet('{path}')")).fetchall()
+
+
+def by_hand(path: str) -> None:
+    """Compute exact answers of bounded rows, under the same settings as the library."""
+    import tempfile
+
+    import duckdb as engine
+
+    with tempfile.TemporaryDirectory() as spill:
+        connection = engine.connect(config={"temp_directory": spill})
+        connection.execute("SET preserve_insertion_order = false")
+        if LIMIT:
+            connection.execute(f"SET memory_limit = '{LIMIT}'")
+        connection.execute(EXACT.format(rows=BOUNDED.format(path=path))).fetchall()
+
+
+def dprelease(path: str, **unit: Any) -> None:
+    """Release, without a ledger: nothing is published."""
+    import dprelease as dp
+
+    schema = {**payroll.SCHEMA, **unit}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        dp.release(path, schema, epsilon=1, by=["region"], statistics=STATISTICS)
+
+
+def per_person(path: str) -> None:
+    """Release with each person bounded."""
+    dprelease(path, unit={"user": "person", "max_groups": 1, "max_rows_per_group": 3})
+
+
+def opendp(path: str) -> None:
+    """Release counts, sums and squares by OpenDP's Polars interface."""
+    import opendp.prelude as dp
+    import polars as pl
+
+    dp.enable_features("contrib")
+    data = pl.scan_parquet(path).with_columns(
+        age=pl.col("age").cast(pl.Int64),
+        salary=pl.col("salary").cast(pl.Int64),
+        square=(pl.col("salary").cast(pl.Int64) // 1000).pow(2),  # else: overflow refused
+    ).select("region", "age", "salary", "square")  # fmt: skip
+    keys = pl.LazyFrame({"region": list(payroll.REGIONS)})
+    context = dp.Context.compositor(
+        data=data,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+        margins=[dp.polars.Margin(by=[], max_length=1_000_000_000)],
+    )
+    ends = {"age": 120, "salary": 500_000, "square": 500**2}
+    sums = [pl.col(c).fill_null(0).dp.sum((0, top)) for c, top in ends.items()]
+    query = context.query().group_by("region").agg(dp.len(), *sums).with_keys(keys)
+    query.release().collect()
+
+
+def diffprivlib(path: str) -> None:
+    """Release group by group, as its examples do."""
+    import pandas as pd
+    from diffprivlib import tools
+
+    frame = pd.read_parquet(path, columns=["region", "age", "salary"])
+    part = 1 / 4
+    for _, group in frame.groupby("region"):
+        salary = group["salary"].to_numpy()
+        tools.count_nonzero(group["age"].to_numpy() >= 0, epsilon=part)
+        tools.mean(group["age"].to_numpy(), epsilon=part, bounds=(0, 120))
+        tools.mean(salary, epsilon=part, bounds=(0, 500_000))
+        tools.var(salary, epsilon=part, bounds=(0, 500_000))
+
+
+def smartnoise(path: str) -> None:
+    """Release by SmartNoise SQL over a pandas frame."""
+    import pandas as pd
+    from snsql import Privacy, from_df
+
+    frame = pd.read_parquet(path, columns=["region", "age", "salary"])
+    frame["salary"] = frame["salary"] / 1000  # the variance of whole euros is refused
+    table = {
+        "row_privacy": True,
+        "region": {"type": "string"},
+        "age": {"type": "int", "lower": 0, "upper": 120},
+        "salary": {"type": "float", "lower": 0.0, "upper": 500.0},
+    }
+    metadata = {"": {"payroll": {"rows": table}}}
+    reader = from_df(frame, metadata=metadata, privacy=Privacy(epsilon=0.25, delta=1e-9))
+    reader.execute(
+        "SELECT region, COUNT(*) AS n, AVG(age) AS a, AVG(salary) AS s, VAR(salary) AS v "
+        "FROM payroll.rows GROUP BY region"
+    )
+
+
+JOBS: dict[str, Callable[[str], None]] = {
+    "duckdb": duckdb,
+    "dprelease": dprelease,
+    "by hand": by_hand,
+    "per person": per_person,
+    "opendp": opendp,
+    "diffprivlib": diffprivlib,
+    "smartnoise": smartnoise,
+}
+IMPORTS = {
+    "duckdb": "duckdb",
+    "by hand": "duckdb",
+    "dprelease": "dprelease.pipeline.stages",
+    "per person": "dprelease.pipeline.stages",
+    "opendp": "opendp.prelude",
+    "diffprivlib": "diffprivlib.tools",
+    "smartnoise": "snsql",
+}
+
+
+def run_here(job: str, path: str) -> None:
+    """Run one job in this process and print its figures as JSON."""
+    import importlib
+    import resource
+    import time
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module(IMPORTS[job])
+        walls = []
+        for _ in range(2):
+            start, cpu = time.perf_counter(), time.process_time()
+            with contextlib.redirect_stdout(sys.stderr):
+                JOBS[job](path)
+            walls.append(time.perf_counter() - start)
+    print(
+        json.dumps(
+            {
+                "first": walls[0],
+                "wall": walls[1],
+                "cpu": time.process_time() - cpu,
+                "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            }
+        )
+    )
+
+
+def measured(python: str, job: str, path: Path, repeats: int, limit: float) -> dict[str, float] | str:
+    """Return the best figures of some runs, each in a new process, or why there are none."""
+    found = []
+    command = [python, "-W", "ignore", __file__, "--one", job, "--path", str(path)]
+    for _ in range(repeats):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            return f"more than {limit:.0f} s"
+        if done.returncode:
+            last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+            return f"failed: {last[0][:90]}"
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    return {name: min(f[name] for f in found) for name in ("first", "wall", "cpu", "peak")}
+
+
+def table(rows: int, figures: dict[str, dict[str, float] | str]) -> list[str]:
+    """Return the Markdown lines of one size."""
+    base = figures.get("duckdb")
+    lines = [
+        f"## {rows:,} rows",
+        "",
+        "| job | wall, s | beside `duckdb` | processor, s | first call, s | peak memory, MB |",
+        "|---|---|---|---|---|---|",
+    ]
+    for job, f in figures.items():
+        if isinstance(f, str):
+            lines.append(f"| `{job}` | {f} | | | | |")
+        else:
+            ratio = f"{f['wall'] / base['wall']:.2f}x" if isinstance(base, dict) else ""
+            lines.append(
+                f"| `{job}` | {f['wall']:.2f} | {ratio} | {f['cpu']:.2f} | {f['first']:.2f} "
+                f"| {f['peak']:,.0f} |"
+            )
+    return [*lines, ""]
+
+
+def picture(found: dict[int, dict[str, dict[str, float] | str]]) -> str:
+    """Return the walls of all sizes as one SVG, logarithmic, bars from a tenth of a second."""
+    bars = [(n, j, f["wall"]) for n, fs in found.items() for j, f in fs.items() if isinstance(f, dict)]
+    top = max(math.log10(max(w, 0.1)) for *_, w in bars) + 1.05
+    lines, y = [], 8
+    for i, (rows, job, wall) in enumerate(bars):
+        if i == 0 or bars[i - 1][0] != rows:
+            lines.append(f'<text x="4" y="{y + 14}" font-weight="bold">{rows:,} rows</text>')
+            y += 22
+        width = 420 * (math.log10(max(wall, 0.1)) + 1) / top
+        own = "#1f6f8b" if job in ("dprelease", "per person") else "#9aa5ab"
+        lines += [
+            f'<text x="108" y="{y + 13}" text-anchor="end">{escape(job)}</text>',
+            f'<rect x="114" y="{y + 2}" width="{max(width, 1):.1f}" height="14" fill="{own}"/>',
+            f'<text x="{120 + max(width, 1):.1f}" y="{y + 13}">{wall:.2f} s</text>',
+        ]
+        y += 20
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="620" height="{y + 8}" role="img" '
+        'font-family="sans-serif" font-size="12"><title>Seconds per job, logarithmic</title>'
+    )
+    return "\n".join([head, *lines, "</svg>", ""])
+
+
+def main() -> None:
+    """Measure, and write the table and the picture."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=list(payroll.SIZES))
+    parser.add_argument("--peers", help="a Python with opendp[polars] and diffprivlib")
+    parser.add_argument("--smartnoise", help="a Python with smartnoise-sql")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=1800, help="seconds for one run")
+    parser.add_argument("--to", type=Path, default=RESULTS)
+    parser.add_argument("--only", nargs="+", choices=list(JOBS), default=list(JOBS))
+    parser.add_argument("--one", choices=list(JOBS), help=argparse.SUPPRESS)
+    parser.add_argument("--path", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.one:
+        run_here(chosen.one, chosen.path)
+        return
+    pythons = {"opendp": chosen.peers, "diffprivlib": chosen.peers, "smartnoise": chosen.smartnoise}
+    jobs = {j: pythons.get(j, sys.executable) for j in chosen.only if pythons.get(j, sys.executable)}
+    found: dict[int, dict[str, dict[str, float] | str]] = {}
+    for rows in chosen.rows:
+        path = payroll.cached(rows)
+        found[rows] = {
+            job: measured(python, job, path, chosen.repeats, chosen.limit)
+            for job, python in jobs.items()
+        }
+    lines = [
+        "# Speed",
+        "",
+        (f"Made by `benchmarks/speed.py` in one run: {platform.machine()}, {os.cpu_count()} processors, "
+        f"Python {platform.python_version()}; load average {os.getloadavg()[1]:.1f} meanwhile. "
+        f"Best of {chosen.repeats}; what each job does is in the script's first lines."),
+        "",
+        *(line for rows, figures in found.items() for line in table(rows, figures)),
+    ]
+    chosen.to.mkdir(parents=True, exist_ok=True)
+    (chosen.to / "speed.md").write_text("\n".join(lines), encoding="utf-8")
+    (chosen.to / "speed.svg").write_text(picture(found), encoding="utf-8")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
