@@ -90,13 +90,19 @@ class BoundedGaussianWideLaw:
 
         Raises:
             ArgumentError: epsilon is below 2**-40 (DPR626), or so large that the scale would pass
-                below 6 steps (DPR624); the gaps are too wide for rejection (DPR627).
+                below 6 steps, or the domain is one value (DPR624); the gaps are too wide for rejection (DPR627).
         """
         if request.epsilon < EPSILON_FLOOR:
             raise ArgumentError(
                 "epsilon is too small for a truncated law",
                 fix="use an epsilon of at least 1e-12",
                 code="DPR626",
+            )
+        if request.allowed.hull_steps == 0:
+            raise ArgumentError(
+                "a domain of one value leaves nothing to draw",
+                fix="widen the domain, or leave the statistic out",
+                code="DPR624",
             )
         law = cls(request.allowed, request.shift, request.epsilon, request.loss, _largest(request))
         if not accepts(law.allowed, law.noise):

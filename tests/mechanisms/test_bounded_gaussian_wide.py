@@ -249,6 +249,12 @@ def test_refusals(runs: Runs, shift: int, epsilon: Fraction, code: str) -> None:
     assert BoundedGaussian.grid_laws(other) == []
 
 
+def test_a_domain_of_one_value_is_refused() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        BoundedGaussianWideLaw.calibrate(GridRequest(GridSet(((5, 5),)), 1, Fraction(1)))
+    assert caught.value.code == "DPR624"
+
+
 @pytest.mark.parametrize("byte", [0, 0x33, 0xFF])
 def test_stuck_sources_end(byte: int) -> None:
     for epsilon in (Fraction(1, 100), Fraction(1)):
