@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from dprelease.aggregates.encoding import Encoding, Family
 from dprelease.errors import InternalError, PlanError
+from dprelease.planning.layout import layout
 from dprelease.planning.make import make_plan
 from dprelease.query.bounded import BoundedQuery, Code, Fixed, GroupKeys, Primitive
 from dprelease.recompute import recompute, row_moves
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit
-from dprelease.sensitivity import Bounds, sensitivity, unit_bounds
+from dprelease.sensitivity import Bounds, bound, sensitivity, unit_bounds
 from tests.planning.requests import asked, planned
 
 ONE = ((),)
@@ -277,9 +278,10 @@ class TestBound:
     def test_a_column_whose_squares_could_overflow_is_refused(self) -> None:
         wide = {"kind": "number", "range": [0, 2**33], "step": 1}
         make_plan(asked(["sum(x)"], x=wide))  # its codes are not squared
-        query_ = asked(["variance(x)"], x=wide, epsilon=2**20)
+        query_ = asked(["variance(x)"], x=wide)
+        (encoding,) = layout(query_)[0].options
         with pytest.raises(PlanError, match="too many steps") as caught:
-            make_plan(query_)
+            bound(query_, ((encoding, None),))
         assert caught.value.code == "DPR230"
         assert "2**63 rows" in (caught.value.why or "")
         assert "coarser `step`" in (caught.value.fix or "")

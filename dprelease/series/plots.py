@@ -71,7 +71,7 @@ def picture(
         elif p is not None:
             if not p.weak:
                 paths["bars"].append(f"M{x} {y(p.lower):g}V{y(p.upper):g}")
-            if low <= p.value <= high:
+            if not p.weak or low <= p.value <= high:  # clear values are inside, up to rounding
                 paths["weak" if p.weak else "dots"].append(f"M{x} {y(p.value):g}h0")
     steps = len(labels) - 1
     return Picture(

@@ -64,8 +64,9 @@ def test_watch_and_json_exclude_each_other(pipeline):
     assert "DPR614" in result.output
 
 
-def test_watching_shows_a_fault_and_goes_on_when_it_is_mended(pipeline, capsys):
+def test_watching_shows_a_fault_and_goes_on_when_it_is_mended(pipeline, capsys, monkeypatch):
     """The clock is ours: each tick edits the file, the last one ends the watch."""
+    monkeypatch.setenv("COLUMNS", "200")
     edits = iter([SHORT.replace("count]", "cuont]"), SHORT + "# mended\n"])
     seen = []
 

@@ -37,7 +37,7 @@ def job(rows: int):
 def interrupt_when(ready: threading.Event) -> threading.Thread:
     def press() -> None:
         ready.wait()
-        time.sleep(0.05)
+        time.sleep(0.02)
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=press, daemon=True)
@@ -59,7 +59,7 @@ class Announcing(DuckDBEngine):
 
 
 def test_ctrl_c_during_a_scan_is_a_cancel_and_not_a_failure():
-    source, query = job(1_500_000)
+    source, query = job(6_000_000)
     engine = Announcing()
     before = signal.getsignal(signal.SIGINT)
     presser = interrupt_when(engine.started)
@@ -70,7 +70,7 @@ def test_ctrl_c_during_a_scan_is_a_cancel_and_not_a_failure():
 
 
 def test_without_the_memory_of_the_signal_it_would_look_like_a_failure(monkeypatch):
-    source, query = job(1_500_000)
+    source, query = job(6_000_000)
     engine = Announcing()
 
     class Forgetful(threading.Event):
