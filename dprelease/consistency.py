@@ -37,7 +37,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.encoding import Encoding
@@ -126,6 +125,8 @@ def consistent(
 
 def quantiles(released: Sequence[Released]) -> dict[str, Floats]:
     """Make quantiles of one column rise with p."""
+    from scipy.optimize import isotonic_regression  # half a second, for quantiles alone
+
     groups: dict[object, list[tuple[Fraction, Released]]] = {}
     for one in released:
         share = _share(one)

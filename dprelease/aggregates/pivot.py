@@ -25,9 +25,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
 
 from dprelease.aggregates.base import Floats
 
@@ -129,7 +129,7 @@ def _normal_reaches(
     further the normal tail has lost the factor e^(-0.79 / scale) or more.
     """
     edges = np.linspace(0.0, 1.0, _CELLS + 1)
-    z = -float(ndtri((1 - level) / 2)) * (1 + 1e-9)
+    z = -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-9)
     out = []
     for a, b in pairwise(edges):
         w = np.repeat([max(abs(u - a), abs(u - b)) for u in scores], copies)

@@ -28,10 +28,10 @@ Sources: semantics 7.1; Fieller 1954 for the pivot of a ratio.
 from __future__ import annotations
 
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.pivot import ratio_interval
@@ -162,7 +162,7 @@ def _reaches(scale: float, level: float, *, gaussian: bool) -> Floats:
     w = np.maximum.reduce(corners)
     flat = w.reshape(-1, 3)
     if gaussian:  # `pivot`: within 2 steps of a normal of this scale
-        z = -float(ndtri((1 - level) / 2)) * (1 + 1e-9)
+        z = -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-9)
         reach = z * scale * np.sqrt((flat * flat).sum(axis=1)) + 2 * flat.sum(axis=1)
     else:
         reach = scale * quantiles(flat, level) + flat.sum(axis=1)

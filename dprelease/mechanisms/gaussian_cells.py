@@ -23,10 +23,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck
 from dprelease.errors import ArgumentError
@@ -156,7 +156,7 @@ class GaussianCells:
             raise ArgumentError(
                 "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
             )
-        return math.ceil(self.scale * -float(ndtri((1 - level) / 2)) * (1 + 1e-12))
+        return math.ceil(self.scale * -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-12))
 
     def to_json(self) -> dict[str, Any]:
         """Return all integers of the law."""

@@ -17,7 +17,6 @@ from itertools import product
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.encoding import Encoding
@@ -68,6 +67,8 @@ def _finish(member: Member, encoding: Encoding, cells: Floats) -> Floats:
 @lru_cache(maxsize=64)
 def _columns(count: int, mean: float, correlation: float) -> Floats:
     """Return shares of the ranges, `(rows, columns)`."""
+    from scipy.special import ndtri  # half a second, where it is needed
+
     z = ndtri(uniform_points(_ROWS, count + 1))
     together = math.sqrt(correlation) * z[:, :1] + math.sqrt(1 - correlation) * z[:, 1:]
     return np.asarray(np.clip(mean + together / 5, 0.0, 1.0))

@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from dprelease.aggregates.base import Aggregate, Floats
 from dprelease.aggregates.encoding import Encoding
@@ -67,6 +66,8 @@ def cell_error(
         cells = size * k * k * np.stack([1 - 2 * t + square, 2 * (t - square), square], axis=1)
     u = np.tile(uniform_points(_DRAWS, cells.shape[1]), (_MEANS, 1))
     if gaussian:
+        from scipy.special import ndtri  # half a second, where it is needed
+
         noise = scale * ndtri(u)
     else:
         noise = scale * np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u)))
@@ -85,6 +86,8 @@ def rectified_error(
     Answers are uniform on the domain's hull, gaps included. Units: the domain's; squared for
     squared loss.
     """
+    from scipy.special import ndtri
+
     low, high = domain.hull
     answers = low + (high - low) * (np.arange(_MEANS * 8) + 0.5) / (_MEANS * 8)
     noise = scale * ndtri((np.arange(2 * _DRAWS) + 0.5) / (2 * _DRAWS))
