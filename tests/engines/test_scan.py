@@ -28,6 +28,14 @@ SCHEMA = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _interruptible():
+    """A shell's background job starts with Ctrl-C ignored; here it means what it usually means."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def job(rows: int):
     plan = stages.plan_release(_schema(SCHEMA), {"epsilon": 1, "statistics": ["mean(age)"]})
     table = pa.table({"person": np.arange(rows), "age": np.arange(rows) % 100})
