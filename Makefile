@@ -6,8 +6,8 @@
 #   make test LOCKED=1   the same with exactly the versions of requirements.lock
 #   make lint       the static checks alone
 #   make bench      time a release of 1, 10 and 100 million rows beside other libraries
-#   make evidence   faults, crashes and races on the ledger; writes benchmarks/results/evidence.md
-#   make nightly    the same at full sizes: most of an hour
+#   make evidence   faults, crashes, leaks, audits; writes benchmarks/results/evidence.md
+#   make nightly    the same at full sizes: an hour or more
 #   make lock       pin every dependency by its hashes: requirements.lock
 #   make sbom       what is in that lock, as CycloneDX JSON: build/sbom.json
 #   make clean      remove .venv and caches; the ledger and the published folders stay
@@ -67,10 +67,10 @@ docs: $(VENV)/.installed-test
 	@echo "open  build/site/index.html"
 
 evidence: $(VENV)/.installed-test
-	$(BIN)/python -m tests.faults.evidence
+	$(BIN)/python -m tests.evidence
 
 nightly: $(VENV)/.installed-test
-	DPRELEASE_NIGHTLY=1 $(BIN)/python -m tests.faults.evidence
+	DPRELEASE_NIGHTLY=1 $(BIN)/python -m tests.evidence
 
 lock: $(VENV)/.installed-supply
 	$(BIN)/uv pip compile pyproject.toml $(foreach e,postgres signing spark test docs,--extra $(e)) \

@@ -1,7 +1,4 @@
-"""How much the harness does: fixed small sizes with every change, the full sizes at night.
-
-`make nightly` (DPRELEASE_NIGHTLY=1) takes the right-hand numbers; both run the same code.
-"""
+"""How much the harness does, and where."""
 
 from __future__ import annotations
 
@@ -9,23 +6,18 @@ import os
 import tempfile
 from pathlib import Path
 
-NIGHTLY = os.environ.get("DPRELEASE_NIGHTLY") == "1"
+from tests.sizes import sized
 
-
-def size(often: int, nightly: int) -> int:
-    return nightly if NIGHTLY else often
-
-
-RACERS = size(50, 200)
+RACERS = sized(50, 200)
 SAME_KEY = 50
-KILL_ROUNDS = size(100, 1000)
-POWER_STATES = size(150, 1_000_000)  # at night all prefixes, `POWER_VARIANTS` ways each
-POWER_VARIANTS = size(4, 8)
-SYSCALL_STEP = size(7, 1)  # every 7th call, or all
-FLIPS = size(500, 10_000)
-WAL_FLIPS = size(100, 2_000)
-SEQUENCES = size(15, 2_000)
-FILLINGS = size(10, 60)
+KILL_ROUNDS = sized(100, 1000)
+POWER_STATES = sized(150, 1_000_000)  # at night all prefixes, `POWER_VARIANTS` ways each
+POWER_VARIANTS = sized(4, 8)
+SYSCALL_STEP = sized(7, 1)  # every 7th call, or all
+FLIPS = sized(500, 10_000)
+WAL_FLIPS = sized(100, 2_000)
+SEQUENCES = sized(15, 2_000)
+FILLINGS = sized(10, 60)
 
 
 def memory_folder() -> Path:

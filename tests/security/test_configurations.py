@@ -21,7 +21,7 @@ from dprelease.pipeline.run import load_pipeline, plan_pipeline
 from dprelease.pipeline.starter import create_starter
 from dprelease.schema.load import load_schema
 from tests.end_to_end.projects import tree
-from tests.security.sizes import sized
+from tests.sizes import sized
 
 VALUES = [
     "", "null", "NO", "010", "1e-6", "-1", "0", "1e400", ".inf", ".nan", "12:30:00", "1_0", "0x1F",

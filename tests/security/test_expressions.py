@@ -30,7 +30,7 @@ from dprelease.query.select import parse_select
 from dprelease.query.view import parse_view
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.table import TableSchema
-from tests.security.sizes import sized
+from tests.sizes import sized
 
 CANARY = "Zq9canary"
 KINDS = {

@@ -26,7 +26,7 @@ from dprelease.pipeline import stages
 from dprelease.planning.draws import MeanDraw, draw_from_json
 from dprelease.schema.table import TableSchema
 from dprelease.validate.rules import check
-from tests.security.sizes import NIGHTLY, sized
+from tests.sizes import NIGHTLY, sized
 
 CANARY = "CANARY9041"
 SALT = b"salt"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.faults.evidence import TABLE, rows_of, table
+from tests.evidence import TABLE, rows_of, table
 
 
 def test_rows_survive_a_rewrite():

@@ -1,4 +1,4 @@
-"""Run the harness and write what it did: `python -m tests.faults.evidence [pytest arguments]`.
+"""Run the harnesses and write what they did: `python -m tests.evidence [pytest arguments]`.
 
 Writes `benchmarks/results/evidence.md`, one row per harness: size, duration, result. A harness
 that did not run this time (`-k kills`, say) keeps its row; one that fails loses it, and the
@@ -16,8 +16,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "benchmarks" / "results" / "evidence.md"
+HARNESSES = (
+    "tests/faults",
+    "tests/security",
+    "tests/audit",
+    *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/end_to_end/test_non_interference*.py")),
+    *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/end_to_end/test_black_box*.py")),
+)
 _TITLE = "| harness | size | seconds | result |"
 
 
@@ -34,10 +41,12 @@ def rows_of(text: str) -> dict[str, tuple[str, str, str]]:
 def table(rows: dict[str, tuple[str, str, str]]) -> str:
     lines = [f"| {name} | {' | '.join(cells)} |" for name, cells in sorted(rows.items())]
     return "\n".join([
-        "# Faults, crashes and races: what was tried on the ledger",
+        "# Evidence: what was tried, and what came of it",
         "",
-        "Written by `make evidence` (sizes of every change) and `make nightly` (full sizes); the",
-        "code is in `tests/faults/`. Seconds are wall time on a machine with other work to do:",
+        "Written by `make evidence` (sizes of every change) and `make nightly` (full sizes): faults,",
+        "crashes and races on the ledger (`tests/faults/`), malformed input (`tests/security/`),",
+        "audits of the noise (`tests/audit/`, `tests/end_to_end/test_black_box*.py`) and the leak",
+        "test (`tests/end_to_end/test_non_interference*.py`). Seconds are wall time:",
         f"{os.cpu_count()} cores, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}.",
         "A row stands only if its harness passed.",
         "",
@@ -52,7 +61,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "rows"
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/faults", *arguments],
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *HARNESSES, *arguments],
             cwd=ROOT,
             env={**os.environ, "DPRELEASE_EVIDENCE": str(log)},
             check=False,
