@@ -5,7 +5,9 @@
 #   make test       create .venv, install what the tests need, run every check
 #   make test LOCKED=1   the same with exactly the versions of requirements.lock
 #   make lint       the static checks alone
+#   make docs       build the documentation site: build/site
 #   make bench      time a release of 1, 10 and 100 million rows beside other libraries
+#   make peers      ask other libraries for values outside their range, and for a spent budget
 #   make evidence   faults, crashes, leaks, audits; writes benchmarks/results/evidence.md
 #   make nightly    the same at full sizes: an hour or more
 #   make lock       pin every dependency by its hashes: requirements.lock
@@ -30,7 +32,7 @@ YEAR     := pipelines/flights_year.yaml
 # The tests of the Spark engine need Java; without one they are skipped, and 420 MB are not fetched.
 SPARK    := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
 
-.PHONY: demo demo-year test lint lock sbom clean evidence nightly
+.PHONY: demo demo-year test lint docs bench peers lock sbom clean evidence nightly
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed
@@ -94,6 +96,17 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/speed.py --rows $(ROWS) \
 		--peers .bench/peers/bin/python --smartnoise .bench/smartnoise/bin/python
 	@echo "open  benchmarks/results/speed.md"
+
+peers: $(VENV)/.installed
+	$(PIP) -q uv
+	$(foreach e,peers smartnoise tumult google,$(BIN)/uv venv -q --allow-existing .bench/$(e) && ) true
+	$(BIN)/uv pip install -q --python .bench/peers/bin/python -r benchmarks/requirements-speed.txt
+	$(BIN)/uv pip install -q --python .bench/smartnoise/bin/python \
+		--override benchmarks/overrides-smartnoise.txt -r benchmarks/requirements-smartnoise.txt
+	$(BIN)/uv pip install -q --python .bench/tumult/bin/python -r benchmarks/requirements-tumult.txt
+	$(BIN)/uv pip install -q --python .bench/google/bin/python -r benchmarks/requirements-google.txt
+	$(BIN)/python benchmarks/peers.py \
+		$(foreach e,peers smartnoise tumult google,--$(e) .bench/$(e)/bin/python)
 
 clean:
 	rm -rf $(VENV) .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -5,10 +5,10 @@ MkDocs calls `on_files`. Nothing is written into the repository.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from dprelease import registry
 from dprelease.query.statistic import FORMS
 from dprelease.schema.json_schema import json_schema
 
-PACKAGE = Path(dp.__file__).parent
+sys.path.insert(0, str(Path(__file__).parent))  # a hook is loaded from its file, without a package
+import error_codes
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -35,6 +36,7 @@ def kinds() -> str:
     """Statistics, mechanisms, engines and formats."""
     out = ["# Statistics and mechanisms", "", "## Statistics", "", "| written as | what it is |", "|---|---|"]
     known = registry.names("aggregates")
+    out.append(f"| `count(persons)` | {_first(registry.load('aggregates', 'count_persons'))} |")
     out += [
         f"| `{form.example}` | {_first(registry.load('aggregates', name))} |"
         for name, form in FORMS.items()
@@ -71,7 +73,8 @@ def fields(kind: Any) -> str:
         for name, field in part["properties"].items():
             needed = name in part.get("required", ())
             default = "required" if needed else f"`{json.dumps(field.get('default'))}`"
-            out.append(f"| `{name}` | {_type(field)} | {default} | {_cell(field.get('description', ''))} |")
+            meaning = field.get("description") or sections.get(_type(field), {}).get("description", "")
+            out.append(f"| `{name}` | {_type(field)} | {default} | {_cell(meaning)} |")
         out.append("")
     return "\n".join(out)
 
@@ -167,43 +170,11 @@ def _doc(thing: object) -> str:
     return "```text\n" + text.replace("```", "'''") + "\n```" if text else ""
 
 
-def errors() -> str:
-    """Every code, with where it is raised and what it says."""
-    found: dict[str, dict[str, str]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                words = {k.arg: k.value for k in node.keywords}
-                code = words.get("code")
-                if isinstance(code, ast.Constant) and str(code.value).startswith("DPR"):
-                    said = node.args[0] if node.args else words.get("what")
-                    name = node.func.id if isinstance(node.func, ast.Name) else ""
-                    text = _words(said)
-                    if text:
-                        found.setdefault(code.value, {}).setdefault(text, name)
-    out = ["# Error codes", "", "Every error says what, where, why, how to fix it, and what was spent.", ""]
-    out += ["| code | class | says |", "|---|---|---|"]
-    for code, texts in sorted(found.items()):
-        name = next((n for n in texts.values() if n.endswith("Error")), "")
-        out.append(f"| `{code}` | {name} | {_cell(' · '.join(list(texts)[:3]))} |")
-    return "\n".join(out) + "\n"
-
-
-def _words(node: ast.expr | None) -> str:
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    if isinstance(node, ast.JoinedStr):
-        return "".join(
-            str(v.value) if isinstance(v, ast.Constant) else "…" for v in node.values
-        )
-    return ""
-
-
 PAGES = {
     "kinds": kinds,
     "schema": lambda: fields("schema"),
     "pipeline": lambda: fields("pipeline"),
     "cli": command_line,
     "python": python,
-    "errors": errors,
+    "errors": error_codes.page,
 }

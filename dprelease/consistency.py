@@ -34,6 +34,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ class Released:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        return parse_statistic(self.statistic.text, origin="the plan").arguments
+        return _arguments_of(self.statistic.text)
 
     @property
     def rows(self) -> object:
@@ -86,6 +87,12 @@ class Released:
         """Whether the domain starts at 0 and has no gap: nothing but noise was clamped there."""
         domain = self.statistic.domain
         return domain.lower == 0 and not domain.forbidden
+
+
+@lru_cache(maxsize=4096)
+def _arguments_of(text: str) -> tuple[str, ...]:
+    """Rules compare statistics with each other: the text of each is parsed once."""
+    return parse_statistic(text, origin="the plan").arguments
 
 
 Rule = Callable[[Sequence[Released]], Mapping[str, Floats]]
@@ -125,8 +132,6 @@ def consistent(
 
 def quantiles(released: Sequence[Released]) -> dict[str, Floats]:
     """Make quantiles of one column rise with p."""
-    from scipy.optimize import isotonic_regression  # half a second, for quantiles alone
-
     groups: dict[object, list[tuple[Fraction, Released]]] = {}
     for one in released:
         share = _share(one)
@@ -141,8 +146,12 @@ def quantiles(released: Sequence[Released]) -> dict[str, Floats]:
         table = np.zeros((found[0][1].values.shape[0], len(shares)))
         for place, (_, one) in zip(at, found, strict=True):
             table[:, place] += one.values[:, 0] / weights[place]
-        for row in np.flatnonzero((np.diff(table, axis=1) < 0).any(axis=1)):
-            table[row] = isotonic_regression(table[row], weights=weights).x
+        falling = np.flatnonzero((np.diff(table, axis=1) < 0).any(axis=1))
+        if falling.size:
+            from scipy.optimize import isotonic_regression  # half a second and 34 MB
+
+            for row in falling:
+                table[row] = isotonic_regression(table[row], weights=weights).x
         for place, (_, one) in zip(at, found, strict=True):
             out[one.statistic.name] = table[:, place : place + 1]
     return out
@@ -232,7 +241,11 @@ def fit_parts(parts: Floats, total: Floats, ratio: float, top: int) -> Floats:
 def moments(released: Sequence[Released]) -> dict[str, Floats]:
     """Move variances and standard deviations to what the released mean allows."""
     out: dict[str, Floats] = {}
-    for mean in (r for r in released if r.function == "mean"):
+    spreads: dict[tuple[str, ...], list[Released]] = {}
+    for one in released:
+        if one.function in ("variance", "std") and one.plain:
+            spreads.setdefault(one.arguments[:1], []).append(one)
+    for mean in (r for r in released if r.function == "mean" and r.arguments in spreads):
         hull = _hull(mean)
         if hull is None or mean.statistic.domain != Domain(*hull):
             continue
@@ -242,9 +255,8 @@ def moments(released: Sequence[Released]) -> dict[str, Floats]:
         for a, b in mean.data.get("forbidden", ()):
             floor = np.maximum(floor, (m - float(Fraction(a))) * (float(Fraction(b)) - m))
         floor = np.minimum(floor, ceiling)
-        for one in released:
-            same = one.arguments[:1] == mean.arguments and one.rows == mean.rows
-            if not same or not one.plain or one.function not in ("variance", "std"):
+        for one in spreads[mean.arguments]:
+            if one.rows != mean.rows:
                 continue
             ends = (floor, ceiling)
             if one.function == "std":

@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.errors import InternalError
 
-__all__ = ["ROUND_LIMIT", "RandomBits", "ReplayBits", "SystemBits", "stuck", "uniform_below"]
+__all__ = [
+    "ROUND_LIMIT",
+    "RandomBits",
+    "ReplayBits",
+    "SystemBits",
+    "drawn_by_rejection",
+    "stuck",
+    "uniform_below",
+]
 
 ROUND_LIMIT = 1024
 """Rejection rounds before a source counts as stuck: a sound one gets there with probability
@@ -82,6 +91,30 @@ class ReplayBits:
         return out
 
 
+def drawn_by_rejection(
+    count: int,
+    attempt: Callable[[npt.NDArray[np.int64]], tuple[npt.NDArray[Any], npt.NDArray[np.int64]]],
+) -> npt.NDArray[np.int64]:
+    """Return one value per place, shape `(count,)`, by attempts at those that have none yet.
+
+    Args:
+        attempt: given the places `todo`, returns which of them got a value (positions in `todo`,
+            or a mask of it), and these values.
+
+    Raises:
+        InternalError: the source is stuck (DPR901).
+    """
+    out = np.zeros(count, dtype=np.int64)
+    todo = np.arange(count)
+    for _ in range(ROUND_LIMIT):
+        if not todo.size:
+            return out
+        at, values = attempt(todo)
+        out[todo[at]] = values
+        todo = np.delete(todo, at)
+    raise stuck()
+
+
 def uniform_below(bound: int, count: int, bits: RandomBits) -> npt.NDArray[np.int64]:
     """Return `count` independent exact uniform integers in `[0, bound)`, shape `(count,)`.
 
@@ -92,18 +125,17 @@ def uniform_below(bound: int, count: int, bits: RandomBits) -> npt.NDArray[np.in
     """
     if not 1 <= bound <= 2**63:
         raise AssertionError("uniform_below needs 1 <= bound <= 2**63")
-    out = np.zeros(count, dtype=np.int64)
     width = (bound - 1).bit_length()
     if width == 0:
-        return out
+        return np.zeros(count, dtype=np.int64)
     shift = np.uint64(64 - width)
-    todo = np.arange(count)
-    for _ in range(ROUND_LIMIT):
-        if not todo.size:
-            return out
+
+    def attempt(
+        todo: npt.NDArray[np.int64],
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
         raw = np.frombuffer(bits.read(8 * todo.size), dtype=np.uint64) >> shift
         value = raw.astype(np.int64)
         good = value < bound if bound < 2**63 else np.ones(todo.size, dtype=bool)
-        out[todo[good]] = value[good]
-        todo = todo[~good]
-    raise stuck()
+        return good, value[good]
+
+    return drawn_by_rejection(count, attempt)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html as escaping
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,21 +115,25 @@ class Release:
         frame: pd.DataFrame = wide_table(self._noised).to_pandas()
         return frame
 
-    def plot(self, statistic: str | None = None) -> Picture:
+    def plot(
+        self, statistic: str | None = None, *, group: str | Sequence[str] | None = None
+    ) -> Picture:
         """Return a picture of one statistic over the groups, with its 95 % intervals.
 
-        It shows itself in a notebook; its `svg` is text to be written to a file.
+        It shows itself in a notebook; its `svg` is text to be written to a file. A histogram is a
+        panel per group, the first 60 of them.
 
         Args:
             statistic: its published name (`mean_age`) or as it was asked for (`mean(age)`); the
                 first one by default.
+            group: one group alone: its label, or its labels in the order of `by`.
 
         Raises:
-            ArgumentError: there is no such statistic (DPR613).
+            ArgumentError: there is no such statistic (DPR613), or no such group (DPR618).
         """
         from dprelease.formats.picture import release_picture
 
-        return release_picture(self._noised, statistic)
+        return release_picture(self._noised, statistic, group)
 
     def validate(self) -> Verdict:
         """Check every value with the Great Expectations suite made from the plan."""
@@ -198,10 +202,12 @@ def release(
     """Plan, charge, draw and check a release of `data`.
 
     Args:
-        data: pandas or polars frame, pyarrow table, DuckDB relation, or a path to Parquet or CSV.
+        data: pandas or polars frame, pyarrow table, DuckDB relation, Spark DataFrame, or a path to
+            Parquet or CSV.
         schema: a schema, a path to its file, or a mapping of the same shape.
         epsilon, delta, statistics, by, where: override the schema's `release` block.
-        ledger, dataset, period: charge durably under the key (dataset, schema name, period); the
+        ledger: its file, or a PostgreSQL server by reference: "${env:NAME}".
+        dataset, period: charge durably under the key (dataset, schema name, period); the
             same key again returns the same values and costs nothing. Without them nothing records
             the spending: one `UnledgeredWarning`, and `publish` refuses.
 
@@ -305,15 +311,18 @@ def _request(
         return None
     key = Key(dataset or schema.name, schema.name, period or "once")
     create = f'dp.create_ledger("{ledger}", schema, dataset="{key.dataset}", epsilon=...)'
-    if not Path(ledger).exists():
+    try:
+        book = Ledger.open(ledger)
+    except LedgerError as refused:
+        if refused.code != "DPR401":
+            raise
         raise LedgerError(
             "there is no ledger",
             where=str(ledger),
             why="a release that created one would start from a full budget",
             fix=f"`{create}`, once; or restore the lost one",
             code="DPR401",
-        )
-    book = Ledger.open(ledger)
+        ) from None
     if key.dataset not in book.datasets():
         raise LedgerError(
             f"dataset {key.dataset} has no budget in this ledger",
@@ -337,7 +346,8 @@ def create_ledger(
     """Create a ledger, or a dataset's budget in one; a no-op if both exist unchanged.
 
     Args:
-        path: the ledger's file, on a local disk; back it up like the data.
+        path: the ledger's file, on a local disk (back it up like the data), or a PostgreSQL server
+            by reference: "${env:NAME}".
         schema: declares who is protected; a dataset's releases must all protect the same unit.
         epsilon, delta: everything that may ever be spent on the dataset.
         dataset: its name; the schema's by default.

@@ -1,38 +1,47 @@
 """What the raw rows look like against the schema: for the curator's eyes, at a terminal only.
 
-How many rows are null, unreadable, clamped, or of an unknown key, and how many a unit has too many:
-the questions that come before a first release, when a schema is written. The answers are EXACT
-numbers about private rows. They carry no privacy guarantee at all and no budget pays for them, so
+How many rows are null, unreadable, clamped, or of an unknown key, how many pass the filter, and how
+many a unit has too many: the questions that come before a first release, when a schema is written.
+The answers are EXACT numbers about private rows. They carry no privacy guarantee at all and no
+budget pays for them, so
 
     * no stage of a release imports this module (an import contract holds that),
     * nothing here is written, logged or returned as data for a machine: there is no JSON,
     * bounds must not be tuned by them after the fact: a range that follows the data leaks it.
 
-The rows are read through the same engine and the same typed columns as a release, so what is counted
-as clamped here is what a release would clamp. Derived columns and the filter of the release are left
-out: only stored columns are looked at.
+The rows are read through the same engine, the same typed and derived columns, the same filter and
+the same keys as a release, so what is counted as clamped here is what a release would clamp. Each
+fault is counted twice: among all rows of the period, since a faulty cell may be why a filter drops
+its row, and among those that pass the filter. A column that is derived for the filter alone is a
+part of the filter and not looked at by itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
+from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
+from dprelease.engines.bounded_sql import build_counting
 from dprelease.engines.code_sql import column, is_null, not_null
-from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.engines.duckdb_tables import ROWS, Tables
+from dprelease.engines.duckdb import _LOCK, DuckDBEngine
+from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
 from dprelease.engines.duckdb_view import open_rows
 from dprelease.engines.physical import Physical
-from dprelease.engines.request import used_columns
+from dprelease.engines.request import row_cap, used_columns
 from dprelease.engines.source import Source
 from dprelease.engines.typed_sql import number, try_cast, typed
+from dprelease.engines.view_sql import ViewStatement
 from dprelease.planning.model import ReleasePlan
+from dprelease.query.bounded import BoundedQuery
+from dprelease.query.expression import Expression, to_sql
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.unit import UserUnit
 
 __all__ = ["MARK", "Finding", "inspect_rows"]
 
@@ -41,18 +50,26 @@ MARK = (
     "do not copy, log or publish them, and do not tune declared bounds by them."
 )
 
+_PASSES = "passes"
+"""The filter's value on a row, true where there is no filter."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One exact number, not to leave the terminal.
 
-    `column` is empty for the table as a whole, `of` is 0 where no share makes sense.
+    Attributes:
+        column: empty for the table as a whole.
+        rows: how many, among all rows of the period.
+        of: the rows it is a share of; 0 where no share makes sense.
+        passing: how many of them pass the filter; None without a filter, or where it makes no sense.
     """
 
     column: str
     what: str
     rows: int
     of: int
+    passing: int | None = None
 
     def __reduce__(self) -> str:
         msg = "an exact number about private rows is not stored"
@@ -70,51 +87,100 @@ def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[Finding, ...]:
         SourceError: as `DuckDBEngine.preflight`.
     """
     query = plan.query
+    DuckDBEngine().preflight(source, query)
+    asked = list(_questions(query))
+    with _rows(source, query) as (connection, opened, view):
+        tree, parameters = _looked(query, opened, view)
+        passes: list[exp.Expression] = [column(_PASSES), is_null(column(_PASSES))]
+        counted: list[exp.Expression] = [exp.Count(this=exp.Star())]
+        counted += [exp.CountIf(this=one) for one in passes]
+        for _, _, condition in asked:
+            counted.append(exp.CountIf(this=condition.copy()))
+            both = exp.And(this=exp.Paren(this=condition), expression=column(_PASSES))
+            counted.append(exp.CountIf(this=both))
+        tree.set("expressions", [_named(c, f"n{i}") for i, c in enumerate(counted)])
+        total, passing, unknown, *found = _run(connection, tree, parameters)
+    out = [Finding("", "rows looked at", total, 0)]
+    if query.where is not None:
+        out.append(Finding("", f"pass the filter {query.where.canonical}", passing, total))
+        out.append(Finding("", "left out because the filter is null for them", unknown, total))
+    pairs = zip(asked, found[::2], found[1::2], strict=True)
+    for (name, what, _), rows, kept in pairs:
+        out.append(Finding(name, what, rows, total, None if query.where is None else kept))
+    return (*out, *_contributions(query, source))
+
+
+@contextmanager
+def _rows(
+    source: Source, query: BoundedQuery
+) -> Iterator[tuple[Any, Opened, ViewStatement | None]]:
+    """Open the rows on a connection of their own; some sources are streams, read once."""
     engine = DuckDBEngine()
-    engine.preflight(source, query)
     with engine._connection() as connection:  # noqa: SLF001 - the very one that releases read by
-        tables = Tables(connection, engine.statements)
-        opened, view = open_rows(tables, source, query, rows=True)
-        columns = used_columns(query)
-        asked = list(_questions(columns, query.user))
-        start = exp.Select(
-            expressions=[
-                part
-                for i, c in enumerate(columns)
-                for part in _cells(i, c, *opened.stored[c.name])
-            ]
-            or [_named(number(1), "row")]
-        ).from_(exp.to_identifier("viewed" if view is not None else ROWS))
-        rows = exp.Select(expressions=[exp.Star()]).from_("typed")
-        if query.window is not None:
-            moment = f"x{[c.name for c in columns].index(query.window.column)}"
-            for compare, end in ((exp.GTE, query.window.start), (exp.LT, query.window.end)):
-                naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)
-                limit = try_cast(exp.Literal.string(naive.isoformat(sep=" ")), "TIMESTAMP")
-                rows = rows.where(
-                    compare(this=try_cast(column(moment), "TIMESTAMP"), expression=limit)
-                )
-        counted = [_named(exp.Count(this=exp.Star()), "n")] + [
-            _named(exp.CountIf(this=condition), f"q{i}") for i, (_, _, condition) in enumerate(asked)
-        ]
-        tree = exp.Select(expressions=counted).from_("looked")
-        tree = tree.with_("typed", as_=start).with_("looked", as_=rows)
-        parameters: dict[str, object] = {}
-        if view is not None:
-            tree = tree.with_("viewed", as_=view.tree, append=True)
-            tree.args["with_"].expressions.insert(0, tree.args["with_"].expressions.pop())
-            parameters |= dict(view.parameters)
-        total, *found = _run(connection, tree, parameters)
-        extra = list(_units(connection, tree, parameters, plan, [c.name for c in columns], total))
-    first = Finding("", "rows looked at", total, 0)
-    counts = zip(asked, found, strict=True)
-    return (first, *(Finding(n, what, rows, total) for (n, what, _), rows in counts), *extra)
+        opened, view = open_rows(Tables(connection, engine.statements), source, query, rows=True)
+        yield connection, opened, view
 
 
-def _run(connection: object, tree: exp.Expression, parameters: dict[str, object]) -> list[int]:
+def _looked(
+    query: BoundedQuery, opened: Opened, view: ViewStatement | None
+) -> tuple[exp.Select, dict[str, object]]:
+    """Return a SELECT, its list still empty, over the period's rows: r…, x…, y… and `passes`.
+
+    r: whether the stored cell is null; x: the stored column as typed; y: a derived one.
+    """
+    columns = used_columns(query)
+    place = _places(query)
+    parameters: dict[str, object] = {}
+
+    def value_of(expression: Expression, prefix: str) -> exp.Expression:
+        made, bound = to_sql(expression, lambda name: column(place[name]), prefix=prefix)
+        parameters.update(bound)
+        return made
+
+    cells = [part for i, c in enumerate(columns) for part in _cells(i, c, *opened.stored[c.name])]
+    start = exp.Select(expressions=cells or [_named(number(1), "row")]).from_(
+        exp.to_identifier(ROWS if view is None else "viewed")
+    )
+    derived = exp.Select(expressions=[exp.Star()]).from_("typed")
+    for i, made in enumerate(query.derived):
+        derived = derived.select(_named(value_of(made.expression, f"d{i}_"), f"y{i}"))
+    passes = exp.true() if query.where is None else value_of(query.where, "w")
+    looked = exp.Select(expressions=[exp.Star(), _named(passes, _PASSES)]).from_("derived")
+    if query.window is not None:
+        moment = place[query.window.column]
+        for compare, end in ((exp.GTE, query.window.start), (exp.LT, query.window.end)):
+            naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)
+            limit = try_cast(exp.Literal.string(naive.isoformat(sep=" ")), "TIMESTAMP")
+            looked = looked.where(
+                compare(this=try_cast(column(moment), "TIMESTAMP"), expression=limit)
+            )
+    tree = exp.Select().from_("looked")
+    if view is not None:
+        tree = tree.with_("viewed", as_=view.tree)
+        parameters |= dict(view.parameters)
+    for name, stage in (("typed", start), ("derived", derived), ("looked", looked)):
+        tree = tree.with_(name, as_=stage)
+    return tree, parameters
+
+
+def _places(query: BoundedQuery) -> dict[str, str]:
+    stored = {c.name: f"x{i}" for i, c in enumerate(used_columns(query))}
+    return stored | {d.column: f"y{i}" for i, d in enumerate(query.derived)}
+
+
+def _run(
+    connection: Any,
+    tree: exp.Expression,
+    parameters: dict[str, object],
+    tables: dict[str, pa.Table] | None = None,
+) -> list[int]:
+    for name, table in (tables or {}).items():
+        connection.register(name, table)
+    for setting in _LOCK:
+        connection.execute(setting)
     sql = tree.sql(dialect="duckdb")
     used = {k: v for k, v in parameters.items() if f"${k}" in sql}
-    run = connection.execute(sql, used) if used else connection.execute(sql)  # type: ignore[attr-defined]
+    run = connection.execute(sql, used) if used else connection.execute(sql)
     return [int(v or 0) for v in run.fetchone()]
 
 
@@ -126,76 +192,97 @@ def _cells(
     return _named(is_null(column(identifier)), f"r{place}"), _named(value, f"x{place}")
 
 
-def _questions(
-    columns: tuple[Column, ...], user: str | None
-) -> Iterator[tuple[str, str, exp.Expression]]:
-    """Yield (column, what, condition over the typed rows)."""
-    for i, declared in enumerate(columns):
+def _questions(query: BoundedQuery) -> Iterator[tuple[str, str, exp.Expression]]:
+    """Yield (column, what, condition over the rows of `_looked`)."""
+    stored = used_columns(query)
+    for i, declared in enumerate(stored):
         raw, value = f"r{i}", f"x{i}"
-        name = declared.name
-        yield name, "null", column(raw)
+        yield declared.name, "null", column(raw)
         unread = exp.And(this=exp.Not(this=column(raw)), expression=is_null(column(value)))
-        yield name, f"unreadable as {declared.kind}, taken for null", unread
-        if name == user:
-            continue
-        if declared.domain is not None:
-            low, high = declared.domain.hull
-            ends = ((exp.LT, low, "below"), (exp.GT, high, "above"))
-            for compare, end, word in ends:
-                if math.isfinite(end):
-                    outside = compare(this=column(value), expression=_double(end))
-                    yield name, f"{word} {end:g}, clamped", outside
-            for low, high in declared.domain.forbidden:
-                between = exp.And(
-                    this=exp.GT(this=column(value), expression=_double(low)),
-                    expression=exp.LT(this=column(value), expression=_double(high)),
-                )
-                yield name, f"between {low:g} and {high:g}, moved to the nearer end", between
-        if declared.kind is Kind.category and declared.values:
-            known = [exp.Literal.string(v) for v in declared.values]
-            inside = exp.In(this=column(value), expressions=known)
-            unknown = exp.And(this=not_null(column(value)), expression=exp.Not(this=inside))
-            goes = "dropped" if declared.other is None else f"counted as {declared.other}"
-            yield name, f"undeclared value, {goes}", unknown
+        yield declared.name, f"unreadable as {declared.kind}, taken for null", unread
+        if declared.name != query.user:
+            yield from _misfits(declared, value)
+    declarations = {c.name: c for c in (*query.groups.columns, *query.columns)}
+    for i, made in enumerate(query.derived):
+        declared = declarations[made.column]
+        yield made.column, f"null: {made.expression.canonical} has no value", is_null(column(f"y{i}"))
+        yield from _misfits(declared, f"y{i}")
 
 
-def _units(
-    connection: object,
-    tree: exp.Select,
-    parameters: dict[str, object],
-    plan: ReleasePlan,
-    names: list[str],
-    total: int,
-) -> Iterator[Finding]:
-    """Yield what contribution bounding meets: units, and rows beyond what a unit may have."""
-    unit = plan.unit
-    if not isinstance(unit, UserUnit) or unit.column not in names:
+def _misfits(declared: Column, value: str) -> Iterator[tuple[str, str, exp.Expression]]:
+    """Yield what the declared range and values do to the typed column `value`."""
+    name = declared.name
+    if declared.domain is not None:
+        low, high = declared.domain.hull
+        for compare, end, word in ((exp.LT, low, "below"), (exp.GT, high, "above")):
+            if math.isfinite(end):
+                outside = compare(this=column(value), expression=_double(end))
+                yield name, f"{word} {end:g}, clamped", outside
+        for low, high in declared.domain.forbidden:
+            between = exp.And(
+                this=exp.GT(this=column(value), expression=_double(low)),
+                expression=exp.LT(this=column(value), expression=_double(high)),
+            )
+            yield name, f"between {low:g} and {high:g}, moved to the nearer end", between
+    if declared.kind is Kind.category and declared.values:
+        known = [exp.Literal.string(v) for v in declared.values]
+        inside = exp.In(this=column(value), expressions=known)
+        unknown = exp.And(this=not_null(column(value)), expression=exp.Not(this=inside))
+        goes = "dropped" if declared.other is None else f"counted as {declared.other}"
+        yield name, f"undeclared value, {goes}", unknown
+
+
+def _contributions(query: BoundedQuery, source: Source) -> Iterator[Finding]:
+    """Yield what contribution bounding meets: units, and the rows that it is sure to leave out.
+
+    Of the rows that count (period, filter, unit, declared key). Which groups a unit keeps is the
+    salt's choice, so the rows left out are counted as if it kept its fullest ones: never more than
+    a release leaves out.
+    """
+    if query.user is None:
         return
-    cap = unit.max_rows_per_group * unit.max_groups
-    cap = cap if unit.max_rows is None else min(cap, unit.max_rows)
-    at = f"x{names.index(unit.column)}"
-    per_unit = (
-        exp.Select(expressions=[_named(exp.Count(this=exp.Star()), "n")])
-        .from_("looked")
-        .where(not_null(column(at)))
-        .group_by(column(at))
-    )
-    beyond = exp.Sub(this=column("n"), expression=number(cap))
-    over = exp.GT(this=column("n"), expression=number(cap))
-    asked = tree.copy()
-    asked.set(
-        "expressions",
-        [
-            exp.Count(this=exp.Star()),
-            exp.CountIf(this=over),
-            exp.Sum(this=exp.If(this=over.copy(), true=beyond, false=number(0))),
-        ],
-    )
-    asked = asked.with_("units", as_=per_unit).from_("units")
-    units, above, dropped = _run(connection, asked, parameters)
-    yield Finding(unit.column, "different units", units, 0)
-    yield Finding(unit.column, f"units with more than {cap} rows", above, units)
-    yield Finding(unit.column, f"rows beyond {cap} per unit, at least these are left out", dropped, total)
+    most = max((row_cap(query, p) for p in query.primitives), default=1)
+    whole = query.max_groups * most
+    if query.max_rows_total is not None:
+        whole = min(whole, query.max_rows_total)
+    with _rows(source, query) as (connection, opened, view):
+        counting = build_counting(query, opened.stored, rows_table=ROWS, view=view)
+        count = _named(exp.Count(this=exp.Star()), "n")
+        cells = exp.Select(expressions=[column("u"), count]).from_("counting")
+        cells = cells.group_by(column("u"), column("g"))
+        fullest = exp.Ordered(this=column("n"), desc=True)
+        rank = exp.Window(
+            this=exp.RowNumber(), partition_by=[column("u")], order=exp.Order(expressions=[fullest])
+        )
+        ranked = exp.Select(expressions=[exp.Star(), _named(rank, "place")]).from_("cells")
+        within = exp.LTE(this=column("place"), expression=number(query.max_groups))
+        fits = exp.Least(this=column("n"), expressions=[number(most)], ignore_nulls=True)
+        keeps = exp.Sum(this=exp.If(this=within, true=fits, false=number(0)))
+        kept = exp.Least(this=keeps, expressions=[number(whole)], ignore_nulls=True)
+        parts = [_named(exp.Sum(this=column("n")), "n"), _named(kept, "kept")]
+        units = exp.Select(expressions=parts).from_("ranked").group_by(column("u"))
+        lost = exp.Sub(this=column("n"), expression=column("kept"))
+        tree = exp.Select(
+            expressions=[
+                exp.Count(this=exp.Star()),
+                exp.CountIf(this=exp.GT(this=lost, expression=number(0))),
+                exp.Sum(this=lost.copy()),
+                exp.Sum(this=column("n")),
+            ]
+        ).from_("units")
+        stages = (("counting", counting.tree), ("cells", cells), ("ranked", ranked), ("units", units))
+        for name, stage in stages:
+            tree = tree.with_(name, as_=stage)
+        tables = dict(counting.tables)
+        found = _run(connection, tree, dict(counting.parameters), tables)
+    different, above, dropped, counted = found
+    bounds = f"{query.max_groups} groups of {most} rows"
+    if query.max_rows_total is not None:
+        bounds += f", {query.max_rows_total} rows in all"
+    yield Finding(query.user, "rows that count: in the period, past the filter, with unit and key", counted, 0)
+    yield Finding(query.user, "different units among them", different, 0)
+    yield Finding(query.user, f"units with more than {bounds}", above, different)
+    yield Finding(query.user, "their rows beyond that, at least these are left out", dropped, counted)
 
 
 def _double(value: float) -> exp.Expression:

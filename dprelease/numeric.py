@@ -27,6 +27,7 @@ __all__ = [
     "nano_up",
     "plain",
     "positive",
+    "shown",
 ]
 
 Exact = Fraction | float
@@ -94,6 +95,12 @@ def plain(value: Exact) -> int | float | str:
     except OverflowError:
         pass
     return f"{value.numerator}/{value.denominator}"
+
+
+def shown(value: Fraction) -> str:
+    """Return the number for a reader: exact where its JSON form is a number, else six digits."""
+    number = plain(value)
+    return f"{float(value):.6g}" if isinstance(number, str) else str(number)
 
 
 def fraction_to_json(value: Fraction) -> str:

@@ -92,8 +92,8 @@ def publish_files(
 
     Args:
         files: name to bytes, as committed to the ledger.
-        stamp: their modification time, the scheduled instant: when the run really ended would
-            say how long it took.
+        stamp: the modification time of the files and their folder, the scheduled instant: when
+            the run really ended would say how long it took.
 
     Returns:
         The period's folder.
@@ -277,6 +277,8 @@ def _place(
         for name in sorted(files):
             _write(descriptor, name, files[name], stamp)
         os.fchmod(descriptor, 0o755)
+        if stamp is not None:
+            os.utime(descriptor, (stamp.timestamp(), stamp.timestamp()))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

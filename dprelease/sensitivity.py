@@ -48,6 +48,7 @@ Units: integer grid steps. Sources: semantics 1.3, 1.5, 3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dprelease.aggregates.encoding import Encoding, Measure
@@ -184,7 +185,7 @@ def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> B
         PlanError: a sum could overflow 127 bits for 2**63 rows (DPR230).
     """
     schema = query.schema
-    codes: list[Code] = []
+    codes: dict[Code, int] = {}
     primitives: dict[Primitive, None] = {}  # in order, each once
     for encoding, override in encodings:
         m = unit_bounds(schema.unit, override, len(query.groups.keys)).rows
@@ -213,12 +214,12 @@ def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> B
         max_groups=min(unit.max_groups, len(query.groups.keys)) if isinstance(unit, UserUnit) else 1,
         max_rows=max((p.max_rows or 1 for p in primitives), default=1),
         max_rows_total=unit.max_rows if isinstance(unit, UserUnit) else None,
-        derived=_derived(query, codes),
+        derived=_derived(query, tuple(codes)),
         view=query.view,
     )
 
 
-def _derived(query: Query, codes: list[Code]) -> tuple[Derived, ...]:
+def _derived(query: Query, codes: Sequence[Code]) -> tuple[Derived, ...]:
     """Return the derived columns that are keys, arguments or the window; conditions inline theirs."""
     columns = query.schema.columns
     names = [c.name for c in query.groups.columns]
@@ -249,7 +250,8 @@ def _check_products(query: Query, encoding: Encoding) -> None:
             )
 
 
-def _primitive(measure: Measure, codes: list[Code], max_rows: int) -> Primitive:
+def _primitive(measure: Measure, codes: dict[Code, int], max_rows: int) -> Primitive:
+    """Return the measure's primitive; codes that are new get the next places in `codes`."""
     return Primitive(
         kind=measure.kind,
         code=_number(measure.code, codes),
@@ -262,19 +264,23 @@ def _primitive(measure: Measure, codes: list[Code], max_rows: int) -> Primitive:
     )
 
 
-def _number(code: Code | None, codes: list[Code]) -> int | None:
-    """Return the place of `code` among `codes`, adding it if it is new."""
-    if code is None:
-        return None
-    if code not in codes:
-        codes.append(code)
-    return codes.index(code)
+def _number(code: Code | None, codes: dict[Code, int]) -> int | None:
+    return None if code is None else codes.setdefault(code, len(codes))
 
 
-def cell_rows(
-    encoding: Encoding, query: BoundedQuery, max_rows: int
-) -> tuple[int, ...]:
-    """Return the indices of `encoding`'s measures among the query's primitives."""
-    codes = list(query.codes)
-    place = {p: i for i, p in enumerate(query.primitives)}
-    return tuple(place[_primitive(m, codes, max_rows)] for m in encoding.measures)
+class Places:
+    """Where each measure's primitive is in a task; made once for all encodings of a plan."""
+
+    def __init__(self, task: BoundedQuery) -> None:
+        self._codes = {code: i for i, code in enumerate(task.codes)}
+        self._places = {p: i for i, p in enumerate(task.primitives)}
+
+    def of(self, encoding: Encoding, max_rows: int) -> tuple[int, ...]:
+        """Return the indices of `encoding`'s measures among the task's primitives."""
+        wanted = (_primitive(m, self._codes, max_rows) for m in encoding.measures)
+        return tuple(self._places[primitive] for primitive in wanted)
+
+
+def cell_rows(encoding: Encoding, query: BoundedQuery, max_rows: int) -> tuple[int, ...]:
+    """Return the indices of one encoding's measures among the query's primitives."""
+    return Places(query).of(encoding, max_rows)

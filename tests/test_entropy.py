@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprelease.entropy import ReplayBits, SystemBits, uniform_below
+from dprelease.entropy import (
+    ROUND_LIMIT,
+    ReplayBits,
+    SystemBits,
+    drawn_by_rejection,
+    uniform_below,
+)
+from dprelease.errors import InternalError
 
 
 def test_sources_say_what_they_are() -> None:
@@ -63,3 +70,29 @@ def test_values_are_uniform_and_a_modulo_bias_is_caught() -> None:
 def test_impossible_bounds(bound: int) -> None:
     with pytest.raises(AssertionError):
         uniform_below(bound, 1, ReplayBits("x"))
+
+
+@pytest.mark.parametrize("masked", [True, False], ids=["mask", "positions"])
+def test_every_place_gets_the_value_of_the_attempt_that_brought_it_one(masked):
+    seen = []
+
+    def attempt(todo):
+        seen.append(todo.tolist())
+        good = (todo + len(seen)) % 3 == 0
+        return (good if masked else np.flatnonzero(good)), 10 * todo[good] + len(seen)
+
+    assert drawn_by_rejection(7, attempt).tolist() == [3, 12, 21, 33, 42, 51, 63]
+    assert seen == [[0, 1, 2, 3, 4, 5, 6], [0, 1, 3, 4, 6], [0, 3, 6]]
+
+
+def test_attempts_that_bring_nothing_end_as_an_error():
+    rounds = []
+
+    def attempt(todo):
+        rounds.append(todo.size)
+        return np.zeros(todo.size, dtype=bool), np.zeros(0, dtype=np.int64)
+
+    with pytest.raises(InternalError) as found:
+        drawn_by_rejection(2, attempt)
+    assert found.value.code == "DPR901"
+    assert rounds == [2] * ROUND_LIMIT

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import dprelease as dp
 from dprelease.cli import app
 from dprelease.cli import inspect as command
+from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
 from dprelease.inspection import MARK, inspect_rows
 from dprelease.pipeline.starter import create_starter
@@ -37,6 +38,13 @@ ROWS = pd.DataFrame(
 )
 
 
+ALWAYS = (
+    "rows looked at",
+    "rows that count: in the period",
+    "different units among them",
+)
+
+
 def found(frame=ROWS):
     seen = inspect_rows(dp.plan(SCHEMA), as_source(frame))
     return {(f.column, f.what.partition(",")[0]): f.rows for f in seen}
@@ -46,9 +54,10 @@ def test_every_fate_of_a_row_is_counted():
     seen = found()
     assert seen["", "rows looked at"] == 6
     assert seen["who", "null"] == 1
-    assert seen["who", "different units"] == 3
-    assert seen["who", "units with more than 2 rows"] == 1
-    assert seen["who", "rows beyond 2 per unit"] == 1
+    assert seen["who", "rows that count: in the period"] == 3  # a unit, and a declared region
+    assert seen["who", "different units among them"] == 2
+    assert seen["who", "units with more than 1 groups of 2 rows"] == 1  # p is in a and b
+    assert seen["who", "their rows beyond that"] == 1
     assert seen["region", "null"] == 1
     assert seen["region", "undeclared value"] == 1
     assert seen["age", "unreadable as number"] == 2  # "" and "many"
@@ -59,8 +68,79 @@ def test_every_fate_of_a_row_is_counted():
 
 def test_a_fitting_table_has_nothing_to_say():
     fitting = pd.DataFrame({"who": ["p", "q"], "region": ["a", "b"], "age": [1.0, 100.0]})
-    quiet = {k: n for k, n in found(fitting).items() if k[1] not in ("rows looked at", "different units")}
+    quiet = {k: n for k, n in found(fitting).items() if k[1] not in ALWAYS}
     assert set(quiet.values()) == {0}
+
+
+FILTERED = {
+    **SCHEMA,
+    "columns": {
+        **SCHEMA["columns"],
+        "decade": {"kind": "integer", "from": "floor(age / 10) * 10", "range": [0, 60], "step": 10},
+        "old": {"kind": "category", "from": "if(age >= 65, 'yes', 'no')", "values": ["yes"], "other": "drop"},
+    },
+    "release": {
+        "epsilon": 1,
+        "by": ["old"],
+        "where": "age >= 18 and decade < 100",
+        "statistics": ["count", "mean(decade)"],
+    },
+}
+PEOPLE = pd.DataFrame(
+    {
+        "who": ["p", "p", "p", "p", "q", "r", "s", None],
+        "region": ["a"] * 8,
+        "age": ["70", "71", "72", "30", "12", "many", "99", "66"],
+    }
+)
+
+
+def findings(frame=PEOPLE, schema=FILTERED):
+    seen = inspect_rows(dp.plan(schema), as_source(frame))
+    return {(f.column, f.what.partition(",")[0]): (f.rows, f.passing) for f in seen}
+
+
+def test_the_filter_is_that_of_the_release():
+    seen = findings()
+    assert seen["", "rows looked at"] == (8, None)
+    assert next(n for (_, what), n in seen.items() if what.startswith("pass the filter")) == (6, None)
+    assert seen["", "left out because the filter is null for them"] == (1, None)
+    assert seen["age", "unreadable as number"] == (1, 0)  # why the filter left it out
+    assert seen["who", "null"] == (1, 1)
+
+
+def test_derived_columns_are_looked_at_as_a_release_reads_them():
+    seen = findings()
+    assert seen["decade", "above 60"] == (4, 4)  # 70, 71, 72 and 99; the decade of 66 is 60
+    assert seen["decade", "null: floor(age / 10) * 10 has no value"] == (1, 0)
+    assert seen["old", "undeclared value"] == (3, 1)  # 30 passes the filter; 12 and the unreadable do not
+
+
+def test_bounding_is_looked_at_on_the_rows_that_count():
+    seen = findings()
+    assert seen["who", "rows that count: in the period"] == (4, None)  # p thrice and s
+    assert seen["who", "different units among them"] == (2, None)
+    assert seen["who", "their rows beyond that"] == (1, None)
+
+
+def test_what_is_said_to_be_left_out_is_left_out_under_every_salt():
+    """p has 3, 1 and 1 rows in three regions; two groups of two rows keep 3 of them at most."""
+    schema = {
+        **SCHEMA,
+        "unit": {"user": "who", "max_groups": 2, "max_rows_per_group": 2},
+        "columns": {**SCHEMA["columns"], "region": {"kind": "category", "values": ["a", "b", "c"]}},
+    }
+    frame = pd.DataFrame({"who": ["p"] * 5, "region": [*"aaabc"], "age": [20, 21, 22, 23, 24]})
+    seen = findings(frame, schema)
+    assert seen["who", "their rows beyond that"] == (2, None)
+    query = dp.plan(schema).query
+    counts = next(i for i, p in enumerate(query.primitives) if p.kind in ("rows", "power") and p.power == 0)
+    kept = set()
+    for salt in range(30):
+        answer = DuckDBEngine().compute(as_source(frame), query, bytes([salt]))
+        kept.add(5 - sum(int(row[counts]) for row in answer.reveal_to_mechanism().sums))
+    assert min(kept) == 2
+    assert kept > {2}  # the bound is not exact, and says "at least"
 
 
 def test_a_finding_is_not_stored():

@@ -227,6 +227,18 @@ def test_a_foreign_ledger_and_another_entry(published, copy, tmp_path):
     assert failed(copy, ledger=published[1])["ledger"] == "the release cites no ledger"
 
 
+def test_a_debit_made_again_by_reconcile_verifies(published, tmp_path):
+    """A lost ledger that was rebuilt from the public folder has the debit elsewhere in its chain."""
+    folder, _ = published
+    public = folder.parents[1]
+    schema = public.parent / "schemas" / "clinic.yaml"
+    dp.create_ledger(tmp_path / "new.db", schema, dataset="clinic", epsilon=12)
+    rebuilt = Ledger.open(tmp_path / "new.db")
+    assert verify(folder, ledger=rebuilt.path).checks[-1].ok is False
+    assert rebuilt.reconcile([public]) == 1
+    assert verify(folder, ledger=rebuilt.path).ok
+
+
 def test_a_missing_ledger_is_a_failed_check(copy, tmp_path):
     assert "there is no ledger" in failed(copy, ledger=tmp_path / "none.db")["ledger"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.direct import cell_bounds, cells_themselves, own_name
 from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.aggregates.scalar import require_cap
 from dprelease.schema.domain import Domain
@@ -57,16 +57,9 @@ class Count:
             ),
         )
 
-    def columns(self, context: Context) -> tuple[str, ...]:
-        return (context.spec.name,)
-
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        del encoding  # cells are the statistic itself
-        return cells
-
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        del encoding
-        return reading.low, reading.high
+    columns = staticmethod(own_name)
+    finish = staticmethod(cells_themselves)
+    interval = staticmethod(cell_bounds)
 
 
 aggregate = Count("count", "rows")

@@ -8,7 +8,7 @@ adds at most one, so the count moves by 1 either way; m rows move it by at most 
 
 from __future__ import annotations
 
-from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.direct import cell_bounds, cells_themselves, own_name
 from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.errors import PlanError
 from dprelease.query.bounded import Fixed, Label
@@ -40,16 +40,9 @@ class CountDistinct:
             ),
         )
 
-    def columns(self, context: Context) -> tuple[str, ...]:
-        return (context.spec.name,)
-
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        del encoding  # cells are the statistic itself
-        return cells
-
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        del encoding
-        return reading.low, reading.high
+    columns = staticmethod(own_name)
+    finish = staticmethod(cells_themselves)
+    interval = staticmethod(cell_bounds)
 
 
 def _possible(context: Context) -> range:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.direct import own_name
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.pair_cells import pair_correlation, pair_covariance
 from dprelease.aggregates.pair_pivot import correlation_interval, covariance_interval
@@ -44,8 +45,7 @@ class Covariance:
             return cross(context), tensor(context)
         return soft_table(context), tensor(context)
 
-    def columns(self, context: Context) -> tuple[str, ...]:
-        return (context.spec.name,)
+    columns = staticmethod(own_name)
 
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
         if encoding.family == "scalar":
@@ -71,8 +71,7 @@ class Correlation:
     def encodings(self, context: Context) -> tuple[Encoding, ...]:
         return (tensor(context),)
 
-    def columns(self, context: Context) -> tuple[str, ...]:
-        return (context.spec.name,)
+    columns = staticmethod(own_name)
 
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
         del encoding  # a pure number

@@ -21,6 +21,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.certified_eigen import backward_error
+from dprelease.aggregates.direct import cell_bounds, cells_themselves, own_name
 from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.aggregates.graph_moves import CERTIFIED_NODES, graph_moves
 from dprelease.errors import PlanError
@@ -118,16 +119,9 @@ class Connectivity:
             ),
         )
 
-    def columns(self, context: Context) -> tuple[str, ...]:
-        return (context.spec.name,)
-
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        del encoding  # cells are the statistic itself
-        return cells
-
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        del encoding
-        return reading.low, reading.high
+    columns = staticmethod(own_name)
+    finish = staticmethod(cells_themselves)
+    interval = staticmethod(cell_bounds)
 
 
 class Degree:
@@ -157,16 +151,9 @@ class Degree:
             ),
         )
 
-    def columns(self, context: Context) -> tuple[str, ...]:
-        return (context.spec.name,)
-
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        del encoding  # cells are the statistic itself
-        return cells
-
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        del encoding
-        return reading.low, reading.high
+    columns = staticmethod(own_name)
+    finish = staticmethod(cells_themselves)
+    interval = staticmethod(cell_bounds)
 
 
 class LaplacianSpectrum:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.direct import cell_bounds, cells_themselves
 from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.aggregates.scalar import require_cap
 from dprelease.errors import PlanError
@@ -70,13 +70,8 @@ class Histogram:
     def columns(self, context: Context) -> tuple[str, ...]:
         return tuple(f"{context.spec.name}{label}" for label in bin_labels(context))
 
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        del encoding  # cells are the statistic itself
-        return cells
-
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        del encoding
-        return reading.low, reading.high
+    finish = staticmethod(cells_themselves)
+    interval = staticmethod(cell_bounds)
 
 
 aggregate = Histogram()

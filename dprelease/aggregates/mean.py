@@ -13,6 +13,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.cells import bernstein_mean, two_sums_mean
+from dprelease.aggregates.direct import own_name
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.pivot import ratio_interval
 from dprelease.aggregates.scalar import bernstein2, public_mean, truncated_mean, two_sums
@@ -33,8 +34,7 @@ class Mean:
             return (public_mean(context),)
         return (two_sums(context), bernstein2(context), truncated_mean(context))
 
-    def columns(self, context: Context) -> tuple[str, ...]:
-        return (context.spec.name,)
+    columns = staticmethod(own_name)
 
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
         match encoding.family:

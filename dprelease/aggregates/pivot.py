@@ -100,19 +100,27 @@ def _scan(top: Floats, total: Floats, reach: Floats, edges: Floats, *, upwards: 
     return found
 
 
-@lru_cache(maxsize=256)
 def _reaches(
     scores: tuple[float, ...], scale: float, level: float, copies: int
 ) -> tuple[float, ...]:
     """Return q for every cell of theta values."""
+    return tuple(scale * z + room for z, room in _unit_reaches(scores, level, copies))
+
+
+@lru_cache(maxsize=256)
+def _unit_reaches(
+    scores: tuple[float, ...], level: float, copies: int
+) -> tuple[tuple[float, float], ...]:
+    """Return (quantile at scale 1, room for the lattice) for every cell: the same for all scales."""
     edges = np.linspace(0.0, 1.0, _CELLS + 1)
     out = []
     for a, b in pairwise(edges):
         w = np.array([max(abs(u - a), abs(u - b)) for u in scores])
         if copies == 1:
-            out.append(scale * weighted_quantile(w, level) + float(w.sum()))
+            out.append((weighted_quantile(w, level), float(w.sum())))
         else:
-            out.append(scale * sum_quantile(tuple(np.repeat(w, copies)), level) + copies * float(w.sum()))
+            z = sum_quantile(tuple(np.repeat(w, copies)), level)
+            out.append((z, copies * float(w.sum())))
     return tuple(out)
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.direct import cell_bounds, cells_themselves, own_name
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.ranks import allowed_values, ranks
 from dprelease.query.statistic import read_probability
@@ -48,16 +48,9 @@ class Quantile:
         inside = 1 if share == 0 else -1  # how many rows, the planner decides
         return ranks(context, share, inside), ranks(context, share)
 
-    def columns(self, context: Context) -> tuple[str, ...]:
-        return (context.spec.name,)
-
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        del encoding  # the chosen candidate is the statistic itself
-        return cells
-
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        del encoding
-        return reading.low, reading.high
+    columns = staticmethod(own_name)
+    finish = staticmethod(cells_themselves)
+    interval = staticmethod(cell_bounds)
 
 
 aggregate = Quantile("quantile")

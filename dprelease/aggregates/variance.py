@@ -15,6 +15,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.cells import bernstein_variance, bernstein_variance_box
+from dprelease.aggregates.direct import own_name
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.pair_pivot import variance_interval as margin_interval
 from dprelease.aggregates.scalar import bernstein2, public_scatter
@@ -45,8 +46,7 @@ class Variance:
             return (public_scatter(context),)
         return (bernstein2(context),)
 
-    def columns(self, context: Context) -> tuple[str, ...]:
-        return (context.spec.name,)
+    columns = staticmethod(own_name)
 
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
         if encoding.family == "bernstein2":

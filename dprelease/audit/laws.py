@@ -15,7 +15,8 @@ raw; the remap is a fixed function of it.
 
 Units    grid steps; losses in nats. Shapes: `(answers, outputs)`.
 Sources  reliability 5, layer A.
-Limits   beyond 2**27 comparisons a choice of answers and distances, and `Worst.complete` says so.
+Limits   beyond 2**27 comparisons a choice of answers and distances; of two answers, at most 128 of
+         the outputs whose ratios tie to 1e-9. `Worst.complete` says so.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ from dprelease.mechanisms.reflected_laplace_grid import ReflectedLaplaceLaw
 from dprelease.mechanisms.staircase_noise import StaircaseNoise
 from dprelease.mechanisms.symmetric_table import SymmetricTable
 
-__all__ = ["Rows", "Worst", "law_rows", "log_of", "reach_of", "worst_between", "worst_ratio"]
+__all__ = ["Rows", "Worst", "law_rows", "log_of", "reach_of", "staircase_worst", "worst_between", "worst_ratio"]
 
 FloatArray = npt.NDArray[np.float64]
 _WORK = 2**27
 _TIE = 1e-9
+_TIES = 128
 _FLOAT_ROOM = Fraction(1, 2**40)
 
 
@@ -184,6 +186,19 @@ def _staircase(law: AdditiveLaw, q: IntArray) -> Rows:
     return Rows(q, outputs, level * log_of(step), exact)
 
 
+def staircase_worst(noise: StaircaseNoise, apart: int) -> Worst:
+    """Return the largest ratio of raw staircase draws of two answers at most `apart` steps apart.
+
+    An output a steps from one answer is at most a + apart from the other (triangle inequality), and
+    its level, (a + width - j) // width, rises by most where a is the last step of a tread. So a few
+    outputs decide over a support of any length, and the farthest answers over the nearer ones.
+    """
+    ends = {0, max(0, noise.j - 1), noise.j, noise.j - 1 + noise.width}
+    level = noise.width - noise.j
+    most = max((a + apart + level) // noise.width - (a + level) // noise.width for a in ends)
+    return Worst((1 / Fraction(noise.p, 2**64)) ** most, None, len(ends))
+
+
 def _reflected(law: ReflectedLaplaceLaw, q: IntArray) -> Rows:
     """The images of y lie at y - q and -(y + 1) - q, every 2 (n + 1) steps; sums are geometric."""
     low, n = law.allowed.lower, law.allowed.hull_steps
@@ -249,6 +264,9 @@ def worst_ratio(law: GridLaw, reach: int | None = None) -> Worst:
     distance = reach_of(law) if reach is None else reach
     hull = law.allowed.hull_steps
     outputs = len(law.allowed)
+    noise = getattr(law, "noise", None)
+    if isinstance(noise, StaircaseNoise) and hull * outputs > _WORK:
+        return staircase_worst(noise, distance)
     answers, complete = None, True
     lags = list(range(1, min(distance, max(hull, 1)) + 1))
     if hull * outputs * len(lags) > _WORK:
@@ -267,11 +285,13 @@ def worst_ratio(law: GridLaw, reach: int | None = None) -> Worst:
 def worst_between(rows: Rows, one: int, other: int) -> Worst:
     """Return the largest ratio, either way, between two of the rows, over all outputs."""
     apart = np.abs(rows.logs[one] - rows.logs[other])
+    ties = np.flatnonzero(apart >= apart.max() - _TIE)
+    chosen = ties[:: -(-ties.size // _TIES)]
     worst = Fraction(1)
-    for j in np.flatnonzero(apart >= apart.max() - _TIE).tolist():
+    for j in chosen.tolist():
         p, r = rows.exact(one, j), rows.exact(other, j)
         worst = max(worst, p[1] / r[0], r[1] / p[0])
-    return Worst(worst, None, 1, sound=rows.sound)
+    return Worst(worst, None, 1, chosen.size == ties.size, rows.sound)
 
 
 def _largest(rows: Rows, lags: Sequence[int], *, complete: bool) -> Worst:

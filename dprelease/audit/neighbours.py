@@ -2,9 +2,10 @@
 
 The pairs are those at which sensitivities are attained (semantics 3): a unit with all the rows it may
 give, and more, at either end of every column's range, in one group or spread over as many as it may
-touch; rows that are null, not a number, out of range, in no declared group or outside the filter; for
-replacement, the same unit with two such contents; for graphs a complete graph and one without a
-star, and parallel and reversed copies of an edge. A table with a public number of rows keeps it.
+touch, all rows alike or with a value each; rows that are null, not a number, out of range, in no
+declared group or outside the filter; for replacement, the same unit with two such contents; for
+graphs a complete graph and one without a star, and parallel and reversed copies of an edge. A table
+with a public number of rows keeps it.
 
 Around them stand a few rows of other units, or none.
 
@@ -151,9 +152,13 @@ class _Maker:
         out = {c.name: choice.get(c.name, self.choices[c.name][0]) for c in self.columns}
         return out if self.user is None else {**out, self.user: unit}
 
+    def plain(self) -> dict[str, list[Any]]:
+        """Return ordinary values per column, at most four."""
+        return {n: [v for v in vs if v is not None][:4] for n, vs in self.choices.items()}
+
     def around(self, count: int) -> list[Row]:
         """Return ordinary rows of other units, values and groups taken in turn."""
-        plain = {n: [v for v in vs if v is not None][:4] for n, vs in self.choices.items()}
+        plain = self.plain()
         turns = [{n: vs[(i + p) % len(vs)] for p, (n, vs) in enumerate(plain.items())} for i in range(count)]
         return [self.row(f"other {i}", turn) for i, turn in enumerate(turns)]
 
@@ -174,6 +179,12 @@ class _Maker:
             for value in self.choices[column.name][1:]:
                 if column.name != self.user:
                     yield f"{column.name} = {value}", self._filled([{**s, column.name: value} for s in spread])
+        if self.user is not None:  # what counts different values moves most with a value each
+            turns = [
+                {n: vs[i % len(vs)] for n, vs in self.plain().items() if n not in grouping}
+                for i in range(self.rows + 1)
+            ]
+            yield "a value each", [self.row("unit", {**spread[0], **turn}) for turn in turns]
         names = [c.name for c in self.columns if c.name != self.user]
         total = math.prod(len(self.choices[n]) for n in names)
         for i in range(0, total, max(1, total // max(1, most))):

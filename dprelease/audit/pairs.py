@@ -30,9 +30,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.audit.laws import Worst, law_rows, log_of, worst_between
+from dprelease.audit.laws import Worst, law_rows, log_of, staircase_worst, worst_between
 from dprelease.audit.powers import exp_below
 from dprelease.mechanisms.law import GridLaw
+from dprelease.mechanisms.staircase_noise import StaircaseNoise
 from dprelease.planning.draws import (
     BoxDraw,
     CellDraw,
@@ -51,6 +52,8 @@ __all__ = ["PairLoss", "Part", "pair_loss"]
 FloatArray = npt.NDArray[np.float64]
 _CELLS = 20_000
 """Most points of a composed loss distribution."""
+_WIDE = 10_000
+"""Steps of a staircase beyond which its outputs are not laid out one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,9 @@ def _law(law: GridLaw, a: int, b: int, *, curves: bool) -> _Made:
     one, other = min(max(a, low), high), min(max(b, low), high)
     if one == other:
         return []
+    noise = getattr(law, "noise", None)
+    if isinstance(noise, StaircaseNoise) and noise.width > _WIDE and not curves:
+        return [(staircase_worst(noise, abs(one - other)), None)]
     rows = law_rows(law, [one, other])
     if isinstance(rows, Fraction):
         loss = _laplace(float(rows), other - one) if curves else None

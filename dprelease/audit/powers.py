@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 __all__ = ["exp_above", "exp_below", "powers"]
 
@@ -28,10 +29,11 @@ def _short(value: Fraction, *, up: bool) -> Fraction:
     """Return `value` to `_BITS` significant bits, rounded up or down; value >= 0."""
     if value == 0:
         return value
-    shift = _BITS - (value.numerator.bit_length() - value.denominator.bit_length())
-    scaled = value * Fraction(2) ** shift
-    whole = math.ceil(scaled) if up else math.floor(scaled)
-    return whole / Fraction(2) ** shift
+    top, bottom = value.numerator, value.denominator
+    shift = _BITS - (top.bit_length() - bottom.bit_length())
+    scaled, unit = (top << shift, bottom) if shift >= 0 else (top, bottom << -shift)
+    whole = -(-scaled // unit) if up else scaled // unit
+    return Fraction(whole, 1 << shift) if shift >= 0 else Fraction(whole << -shift)
 
 
 def _exp(x: Fraction, *, up: bool) -> Fraction:
@@ -61,11 +63,37 @@ def exp_above(x: Fraction) -> Fraction:
     return _exp(x, up=True)
 
 
-def powers(rate: Fraction, count: int) -> list[Bounds]:
-    """Return bounds of e^(-rate d) for d = 0 .. count - 1; rate > 0."""
-    low, high = 1 / exp_above(rate), 1 / exp_below(rate)
-    out = [(Fraction(1), Fraction(1))]
+class Powers:
+    """Bounds of e^(-rate d) for d = 0 .. count - 1; `powers[d]` is a pair of fractions."""
+
+    def __init__(self, rate: Fraction, count: int) -> None:
+        self._low = _falling(1 / exp_above(rate), count, up=False)
+        self._high = _falling(1 / exp_below(rate), count, up=True)
+
+    def __getitem__(self, d: int) -> Bounds:
+        (low, a), (high, b) = self._low[d], self._high[d]
+        return Fraction(low, 1 << a), Fraction(high, 1 << b)
+
+
+def _falling(base: Fraction, count: int, *, up: bool) -> list[tuple[int, int]]:
+    """Return bounds of base^d as (mantissa, exponent): mantissa / 2^exponent; base <= 1."""
+    short = _short(base, up=up)
+    step, places = short.numerator, short.denominator.bit_length() - 1
+    out, mantissa, exponent = [(1, 0)], 1, 0
     for _ in range(count - 1):
-        a, b = out[-1]
-        out.append((_short(a * low, up=False), _short(b * high, up=True)))
+        mantissa, exponent = mantissa * step, exponent + places
+        spare = mantissa.bit_length() - _BITS
+        if spare > 0:
+            mantissa = -(-mantissa >> spare) if up else mantissa >> spare
+            exponent -= spare
+        out.append((mantissa, exponent))
     return out
+
+
+@lru_cache(maxsize=64)
+def powers(rate: Fraction, count: int) -> Powers:
+    """Return bounds of e^(-rate d) for d = 0 .. count - 1; rate > 0.
+
+    Kept, because every pair of tables asks the same of a plan's laws.
+    """
+    return Powers(rate, count)

@@ -15,12 +15,7 @@ from dprelease.budget import location, postgres, refusals, storage
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.postgres_place import PostgresPlace
 
-__all__ = ["make", "must_stand", "placed", "transaction"]
-
-
-def placed(path: Place | str) -> Place:
-    """Return the place a caller names."""
-    return path if isinstance(path, PostgresPlace) else location.absolute(Path(path))
+__all__ = ["make", "must_stand", "transaction"]
 
 
 def make(place: Place, first: Callable[[Connection], object], *, allowed: bool) -> None:

@@ -7,18 +7,10 @@ Promises (each has a test and a broken twin)
     published; a missing, corrupt, older or foreign ledger ends the run; an edit, deletion,
     reordering or rollback is found by `verify`, given one later manifest.
 
-Protocol
-    charge        T1  entry for the key? same plan: use it, other plan: refuse. Else check, insert.
-    draw_once     T2  payload? take it. Else draw *inside* the write transaction and insert.
-    commit_files  T3  the files, deterministic functions of the payload; then publish them.
-
-Why the draw is inside T2. A crash before T2 commits may be followed by a second draw under the
-same debit. That costs nothing only because whether T2 commits does not depend on the drawn
-values: the payload has a fixed width and everything that depends on values comes later. Two
-parallel drawers of which the first wins would cost up to twice epsilon, so T2 holds the write
-lock. For the same reason an exception inside the draw, or a payload of the wrong width, makes the
-entry FAILED for good instead of rolling back: a retry that depends on values is paid for.
-No seed is stored: whoever later read a backup could subtract the noise.
+Protocol (`steps`, one write transaction each)
+    charge        T1  the debit, once per key
+    draw_once     T2  the payload, drawn inside the transaction
+    commit_files  T3  the files; then they are published
 
 Who may read the file. It is for its operator and an auditor: plans, costs, released numbers, and
 one secret per dataset, the salt that picks a unit's rows when contributions are bounded. The salt
@@ -36,10 +28,11 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
 
-from dprelease.budget import backend, chain, period_cap, refusals, rho_filter, rows
+from dprelease.budget import backend, chain, period_cap, refusals, rho_filter, rows, steps
 from dprelease.budget.accountant import Cost
 from dprelease.budget.citation import read_citations
 from dprelease.budget.connection import Connection, Place
+from dprelease.budget.named_place import named_place
 from dprelease.budget.record import (
     Anchor,
     Budget,
@@ -111,7 +104,7 @@ class Ledger:
         cap = None if per_period is None else _budget(per_period, 0)
         # Manifests first, ledger second: what is published by now is committed by then.
         citations = [c for c in read_citations(anchors) if c.entry.key.dataset == dataset]
-        ledger = cls(backend.placed(path))
+        ledger = cls(named_place(path))
         backend.make(ledger.path, _name, allowed=not citations)
         ledger._check()
         with ledger._write() as db:
@@ -146,7 +139,7 @@ class Ledger:
                 older than a manifest (DPR404), foreign (DPR405), a manifest that does not parse
                 (DPR406), on a network file system (DPR408), or a setting not taken (DPR409).
         """
-        ledger = cls(backend.placed(path))
+        ledger = cls(named_place(path))
         # Manifests first, ledger second: what is published by now is committed by then.
         citations = read_citations([public]) if public is not None else []
         ledger._check()
@@ -257,30 +250,8 @@ class Ledger:
                 (DPR402).
             InternalError: the commit failed; the debit may be recorded (DPR900).
         """
-        key = entry.key
         with self._write() as db:
-            rows.declared(db, key.dataset, self.path)
-            seq = rows.find(db, key)
-            fresh = seq is None
-            if seq is None:
-                seq = rows.insert_entry(db, entry, self.path, origin=None)
-            else:
-                rows.must_be_same_plan(db, seq, entry, self.path)
-                if again and rows.state(db, seq)[0] == "charged":
-                    rows.insert_again(db, entry, self.path, seq)
-                    fresh = True
-            anchor = chain.head(db, seq)
-            now = standing(db, key.dataset)
-        return Receipt(
-            key=key,
-            plan_hash=entry.plan_hash,
-            epsilon=entry.epsilon,
-            delta=entry.delta,
-            anchor=anchor,
-            spent=now.spent,
-            budget=now.epsilon,
-            fresh=fresh,
-        )
+            return steps.charge(db, self.path, entry, again=again)
 
     def draw_once(self, key: Key, draw: Callable[[], bytes], *, width: int | None) -> bytes:
         """T2: return the key's payload, drawing it inside the write transaction if there is none.
@@ -298,16 +269,7 @@ class Ledger:
                 wrong width, which is terminal (DPR711), or the storage failed (DPR712).
         """
         with self._write(charged=True) as db:
-            seq = self._live(db, key)
-            data = rows.stored_payload(db, seq, self.path)
-            if data is None:
-                if rows.state(db, seq)[0] == "published":
-                    raise refusals.published_elsewhere(self.path, key)
-                data = _drawn(draw, width)
-                if data is None:
-                    rows.insert_state(db, seq, "failed", "DPR711")
-                else:
-                    rows.insert_payload(db, seq, data)
+            data = steps.draw(db, self.path, key, draw, width)
         if data is None:
             raise refusals.failed_draw(self.path, key)
         return data
@@ -322,15 +284,7 @@ class Ledger:
         """
         given = {name: bytes(data) for name, data in sorted(files.items())}
         with self._write(charged=True) as db:
-            seq = self._live(db, key)
-            known = rows.stored_files(db, seq, self.path)
-            if known and known != given:
-                raise refusals.other_files(self.path, key)
-            if not known:
-                if rows.state(db, seq)[0] != "drawn" or not given:
-                    why = "there is nothing drawn to make files of"
-                    raise refusals.wrong_stage(self.path, key, why)
-                rows.insert_files(db, seq, given)
+            steps.commit_files(db, self.path, key, given)
 
     def mark_published(self, key: Key) -> None:
         """Record that the committed files are in place; idempotent.
@@ -340,12 +294,7 @@ class Ledger:
             WithheldError: the entry has failed (DPR710) or the storage failed (DPR712).
         """
         with self._write(charged=True) as db:
-            seq = self._live(db, key)
-            state, _ = rows.state(db, seq)
-            if state == "ready":
-                rows.insert_state(db, seq, "published", None)
-            elif state != "published":
-                raise refusals.wrong_stage(self.path, key, "its files are not committed")
+            steps.publish(db, self.path, key)
 
     def fail(self, key: Key, code: str) -> None:
         """Withhold the key for good: the budget stays spent and it is never drawn again.
@@ -359,12 +308,7 @@ class Ledger:
         """
         check_identifier(code, "error code")
         with self._write(charged=True) as db:
-            seq = rows.charged(db, key, self.path)
-            state, _ = rows.state(db, seq)
-            if state in ("ready", "published"):
-                raise refusals.wrong_stage(self.path, key, "its files are committed")
-            if state != "failed":
-                rows.insert_state(db, seq, "failed", code)
+            steps.fail(db, self.path, key, code)
 
     # -- looking ---------------------------------------------------------------------------
 
@@ -456,13 +400,6 @@ class Ledger:
                 rows.adopt(db, citation, self.path)
         return len(missing)
 
-    def _live(self, db: Connection, key: Key) -> int:
-        seq = rows.charged(db, key, self.path)
-        state, code = rows.state(db, seq)
-        if state == "failed":
-            raise refusals.failed_before(self.path, key, code)
-        return seq
-
 
 def _budget(epsilon: object, delta: object) -> Cost:
     return Cost.budget(positive(epsilon, "epsilon"), positive(delta, "delta", allow_zero=True))
@@ -470,17 +407,3 @@ def _budget(epsilon: object, delta: object) -> Cost:
 
 def _name(db: Connection) -> int:
     return chain.append(db, "ledger", {"ledger_id": secrets.token_hex(16)})
-
-
-def _drawn(draw: Callable[[], bytes], width: int | None) -> bytes | None:
-    """Return what `draw` gave, or None if it raised or broke its width.
-
-    The exception is dropped, not chained: its text and its frames may hold an exact answer.
-    """
-    try:
-        data = draw()
-    except Exception:  # noqa: BLE001 (whatever it was, it must not lead to a second draw)
-        return None
-    if not isinstance(data, bytes) or (width is not None and len(data) != width):
-        return None
-    return data

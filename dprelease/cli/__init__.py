@@ -5,6 +5,8 @@ Heavy imports stand inside the commands, so that `--help` stays quick.
 
 from __future__ import annotations
 
+import gc
+
 import typer
 
 from dprelease import __version__
@@ -69,5 +71,10 @@ app.command("kinds")(guarded(kinds.kinds))
 
 
 def main() -> None:
-    """Entry point of the `dprelease` script."""
+    """Entry point of the `dprelease` script.
+
+    The collector looks for cycles every 50,000 new objects, not every 700: tables of 100,000 groups
+    are millions of small objects without one, and looking took a third of the run.
+    """
+    gc.set_threshold(50_000, 20, 100)
     app()

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dprelease.cli.terminal import AsJson, console, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from dprelease.audit.plan import Evidence, Finding
+    from dprelease.pipeline.config import PipelineConfig
+
+SECTIONS = {
+    "A exact laws": "what each law can draw, all answers against all outputs, from its own integers",
+    "A exact pairs": "the whole plan between made-up tables that differ in one protected unit",
+    "B draws": "what the samplers draw, against their own tables",
+    "C black box": "draws of two such tables, told apart by a test that knows no mechanism",
+}
+"""Layers in the order of their strength, and what each one does."""
 
 
 def audit(
@@ -25,32 +39,82 @@ def audit(
 
     Exit status: 0 nothing breaks its claim; 1 something does; 2 usage or a faulty file.
     """
-    from rich.text import Text
-
     from dprelease.audit.plan import audit_plan
     from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.run import plan_pipeline
-    from dprelease.pipeline.stages import engine_named
 
     config = load_pipeline(pipeline)
-    evidence = audit_plan(plan_pipeline(config), engine_named(config.engine), draws=draws)
+    engine, engine_name = _engine(config)
+    plan = plan_pipeline(config)
+    out = console(stderr=as_json)
+    with out.status("auditing") as status:
+
+        def tell(done: str) -> None:
+            status.update(f"auditing: {done.replace('[', '(')}")
+
+        evidence = audit_plan(plan, engine, draws=draws, engine_name=engine_name, progress=tell)
     if as_json:
         print_json(evidence.to_json())
     else:
-        out = console()
-        out.print(Text(evidence.guarantee, style="bold"), soft_wrap=True)
-        marks = {True: ("ok  ", "green"), False: ("FAIL", "bold red"), None: ("--  ", "yellow")}
-        for f in evidence.findings:
-            head = Text.assemble(marks[f.ok], f"  {f.layer:<13} {f.subject}")
-            out.print(head, soft_wrap=True)
-            out.print(
-                Text(f"      claimed {f.claimed}; found {f.found}; {f.size}", style="dim"), soft_wrap=True
-            )
-        verdict = "nothing breaks its claim" if evidence.ok else "a claim is BROKEN"
-        out.print(
-            Text(f"{verdict}; {len(evidence.findings)} findings in {evidence.seconds:.1f} s"),
-            style="bold" if evidence.ok else "bold red",
-            soft_wrap=True,
-        )
+        out.print(renderable(evidence))
     if not evidence.ok:
         raise typer.Exit(1)
+
+
+def _engine(config: PipelineConfig) -> tuple[Any, str]:
+    """Return what sums the made-up rows, and its name.
+
+    Spark runs DuckDB's statement, transpiled; an audit starts no cluster and sends it nothing.
+    """
+    from dprelease.pipeline.stages import engine_named
+
+    if config.engine == "spark":
+        return engine_named("duckdb"), "duckdb (no Spark session is started)"
+    return engine_named(config.engine, config.limits, config.engine_options()), config.engine
+
+
+def renderable(evidence: Evidence) -> Group:
+    """Return the evidence for a terminal: a table per layer, then the verdict."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[Any] = [
+        Text(evidence.guarantee, style="bold"),
+        Text(f"plan {evidence.plan_hash[:12]}; rows are made up, none is read, nothing is spent", style="dim"),
+    ]
+    for layer, meaning in SECTIONS.items():
+        found = [f for f in evidence.findings if f.layer == layer]
+        if found:
+            parts += [Text(), Text.assemble((layer, "bold"), (f"  {meaning}", "dim")), _table(found)]
+    count = len(evidence.findings)
+    looked = f"{count} findings in {evidence.seconds:.1f} s"
+    unknown = sum(f.ok is None for f in evidence.findings)
+    if unknown:
+        looked += f", {unknown} not audited"
+    if evidence.ok:
+        verdict = Text.assemble(("nothing breaks its claim", "bold green"), f"; {looked}")
+        verdict.append("\nevidence, not proof: the proof is recomputed by every run", style="dim")
+    else:
+        broken = sum(f.ok is False for f in evidence.findings)
+        verdict = Text.assemble(("a claim is BROKEN", "bold red"), f"; {broken} of {looked}")
+        verdict.append("\ndo not release with this plan; please report it, with the plan's hash", style="dim")
+    return Group(*parts, Text(), verdict)
+
+
+def _table(findings: list[Finding]) -> Any:
+    """Return one layer's findings; what all of them share is said once, below."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    marks = {True: Text("ok", "green"), False: Text("FAIL", "bold red"), None: Text("--", "yellow")}
+    shared = len(findings) > 1 and len({f.size for f in findings}) == 1
+    told = any(f.how for f in findings)
+    names = ["", "subject", "claimed", "found", *(["told apart by"] if told else [])]
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
+    for name in names if shared or told else [*names, "looked at"]:
+        table.add_column(name, overflow="fold")
+    for f in findings:
+        last = [Text(f.how)] if told else [] if shared else [Text(f.size, "dim")]
+        table.add_row(marks[f.ok], Text(f.subject), Text(f.claimed), Text(f.found), *last)
+    return Group(table, Text(f"each: {findings[0].size}", "dim")) if shared or told else table

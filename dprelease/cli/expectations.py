@@ -27,7 +27,7 @@ def expectations(
     Example: dprelease expectations pipelines/flights_weekly.yaml --to build/expectations
     """
     from dprelease.pipeline.config import load_pipeline
-    from dprelease.pipeline.run import plan_pipeline
+    from dprelease.pipeline.planned import plan_pipeline
     from dprelease.validate.gx_project import export_project
 
     config = load_pipeline(pipeline)

@@ -17,7 +17,7 @@ def inspect(
         str | None, typer.Option(help="Look at the rows of this period; at all rows without it.")
     ] = None,
 ) -> None:
-    """PRIVATE, for curators: how the raw rows fit the schema (null, clamped, unknown keys).
+    """PRIVATE, for curators: how the raw rows fit the schema (null, clamped, filtered, unknown keys).
 
     The numbers are exact and have no privacy guarantee. They are shown at a terminal only and
     never written; no release reads them.
@@ -48,12 +48,17 @@ def inspect(
         config = replace(config, period=None)
     found = inspect_rows(plan_pipeline(config, period), open_source(config.source))
     table = Table(show_lines=False, header_style="bold", expand=False)
-    for header in ("column", "PRIVATE: what", "rows", "share"):
-        table.add_column(header, justify="right" if header in ("rows", "share") else "left")
+    filtered = any(f.passing is not None for f in found)
+    numbers = ("rows", "share", *(("pass the filter",) if filtered else ()))
+    for header in ("column", "PRIVATE: what", *numbers):
+        table.add_column(header, justify="right" if header in numbers else "left")
     for f in found:
         share = f"{f.rows / f.of:.2%}" if f.of else ""
         style = "yellow" if f.rows and f.of else ""
-        table.add_row(Text(f.column), Text(f.what), f"{f.rows:,}", share, style=style)
+        cells = [f"{f.rows:,}", share]
+        if filtered:
+            cells.append("" if f.passing is None else f"{f.passing:,}")
+        table.add_row(Text(f.column), Text(f.what), *cells, style=style)
     out = console()
     warning = Panel(Text(MARK), title="PRIVATE", border_style="bold red", expand=False)
     out.print(warning)

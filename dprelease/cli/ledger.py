@@ -18,7 +18,11 @@ app = typer.Typer(help="The durable privacy budget.", no_args_is_help=True)
 
 Pipeline = Annotated[Path | None, typer.Argument(help="A pipeline file.", show_default=False)]
 File = Annotated[
-    Path | None, typer.Option("--ledger", help="A ledger file, instead of a pipeline.")
+    Path | None,
+    typer.Option(
+        "--ledger",
+        help="A ledger, instead of a pipeline: its file, or a server by reference '${env:NAME}'.",
+    ),
 ]
 
 
@@ -254,14 +258,31 @@ def add(
 
 @app.command("reconcile")
 @guarded
-def reconcile(pipeline: Pipeline = None) -> None:
+def reconcile(
+    pipeline: Pipeline = None,
+    ledger: File = None,
+    public: Annotated[
+        list[Path] | None, typer.Option(help="With --ledger: a public folder; may be repeated.")
+    ] = None,
+) -> None:
     """Debit every published release that a restored ledger does not know.
 
     Example: dprelease ledger reconcile pipelines/flights_weekly.yaml
     """
     from dprelease.budget.ledger import Ledger
+    from dprelease.errors import ConfigError
     from dprelease.pipeline import anchoring
 
+    if pipeline is None and ledger is not None:
+        if not public:
+            raise ConfigError(
+                "name the public folder whose releases are to be debited",
+                fix="add --public FOLDER",
+                code="DPR100",
+            )
+        count = Ledger.open(ledger).reconcile(public)
+        console().print(f"{count} releases debited that the ledger did not know", markup=False)
+        return
     config = _config(pipeline)
     book = Ledger.open(config.budget.ledger)
     count = book.reconcile([config.publish.to])

@@ -80,7 +80,7 @@ def load_and_show(
 
     from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.explore import needed, plan_of, wish
-    from dprelease.pipeline.run import plan_pipeline
+    from dprelease.pipeline.planned import plan_pipeline
     from dprelease.planning.compare import compare, differences
     from dprelease.planning.explain import renderable
 

@@ -14,15 +14,23 @@ def report(
     folder: Annotated[Path, typer.Argument(help="The folder of one period.", show_default=False)],
     to: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("report.html"),
 ) -> None:
-    """Rebuild the HTML report from `release.json` alone; the folder itself is not touched.
+    """Rebuild the HTML report from `release.json`; the folder itself is not touched.
+
+    The new page says whether the release still stands, by the record of corrections beside the folder.
 
     Example: dprelease report public/flights_weekly/2013-W05 --to report.html
     """
     from dprelease.formats.html import report_from_manifest
-    from dprelease.publish import read_folder
+    from dprelease.formats.json_ import FILE
+    from dprelease.publish import hash_files, read_folder
+    from dprelease.series.correct import standing_of
     from dprelease.verification import read_manifest, table_of
 
     files = read_folder(folder)
     manifest = read_manifest(files, folder)
-    to.write_bytes(report_from_manifest(manifest, table_of(manifest)))
-    console().print(f"wrote {to}", markup=False)
+    standing = standing_of(folder, manifest, hash_files({FILE: files[FILE]})[FILE])
+    to.write_bytes(report_from_manifest(manifest, table_of(manifest), standing=standing))
+    out = console()
+    out.print(f"wrote {to}", markup=False)
+    if not standing[0]:
+        out.print(f"this release does not stand: {standing[1]}", style="yellow", markup=False, soft_wrap=True)

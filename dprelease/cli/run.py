@@ -27,7 +27,8 @@ def run(
 
     Example: dprelease run pipelines/flights_weekly.yaml --period 2013-W05
 
-    Exit status: 0 done; 1 refused, nothing spent; 2 usage or a faulty file; 3 spent, withheld.
+    Exit status: 0 done; 1 refused, nothing spent; 2 usage or a faulty file; 3 spent, withheld;
+    130 Ctrl-C: run again, it finishes at no further cost.
     """
     from rich.text import Text
 

@@ -24,7 +24,7 @@ def check(
 
     Example: dprelease schema check schemas/flights.yaml
     """
-    from dprelease.pipeline.stages import plan_release
+    from dprelease.pipeline.planned import plan_release
     from dprelease.schema.table import TableSchema
     from dprelease.schema.unit import describe
 

@@ -1,7 +1,7 @@
 """What every command prints the same way: errors, JSON, consoles.
 
 Exit status: 0 done; 1 refused or not verified, nothing spent; 2 usage or a faulty file; 3 the
-budget is spent and nothing is published.
+budget is spent and nothing is published; 130 Ctrl-C.
 """
 
 from __future__ import annotations

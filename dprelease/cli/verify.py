@@ -13,7 +13,8 @@ from dprelease.cli.terminal import AsJson, console, print_json
 def verify(
     folder: Annotated[Path, typer.Argument(help="The folder of one period.", show_default=False)],
     ledger: Annotated[
-        Path | None, typer.Option(help="Also check its anchor in this ledger.")
+        Path | None,
+        typer.Option(help="Also check its anchor in this ledger: a file, or '${env:NAME}'."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -3,6 +3,7 @@
 A code is made in two steps, so that each is one expression over a named column:
 
     s = floor(clip(x) * den / num + 1/2)      doubles, clipped before and after, then BIGINT
+    s = clip(x)                               the same of whole numbers on steps of one
     v = nearest point of the grid to s, ties to the lower, minus the grid's lower end
 
 Nothing here can raise: s lies within the grid's hull, |s| <= 2**53, before the only cast, and
@@ -24,7 +25,20 @@ from dprelease.engines.request import rounding, row_cap
 from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive, largest_code
 
-__all__ = ["aggregated", "code_of_steps", "column", "is_null", "not_null", "steps", "summand"]
+__all__ = [
+    "aggregated",
+    "code_of_steps",
+    "column",
+    "is_null",
+    "not_null",
+    "stepped_by_one",
+    "steps",
+    "summand",
+    "whole_steps",
+]
+
+_EXACT_HALF = 2**50
+"""Below it e + 1/2 is a double for every whole e, so that its floor is e."""
 
 Bind = Callable[[object, str], exp.Expression]
 """Binds a value as a parameter of the given SQL type."""
@@ -51,19 +65,38 @@ def steps(code: Fixed, make: Callable[[], exp.Expression], bind: Bind) -> exp.Ex
     doubles = rounding(code)
     inside = _clip(make(), bind(doubles.low, "DOUBLE"), bind(doubles.high, "DOUBLE"))
     low, high = float(code.grid.lower), float(code.grid.upper)
-    whole_steps = doubles.den == doubles.num == 1.0
     divided = inside
-    if not whole_steps:  # times 1 over 1 is the same double
+    if code.step != 1:  # times 1 over 1 is the same double
         scaled = exp.Mul(this=inside, expression=bind(doubles.den, "DOUBLE"))
         divided = exp.Div(this=scaled, expression=bind(doubles.num, "DOUBLE"))
     # floor(x + 1/2), not ROUND: its ties would not follow the reference
     floor = exp.Floor(this=exp.Add(this=divided, expression=bind(0.5, "DOUBLE")))
-    if whole_steps and max(abs(low), abs(high)) < 2.0**50:
+    if stepped_by_one(code):
         # e + 1/2 is exact at both ends e, so floor(x + 1/2) stays between them by itself
         return case((is_null(make()), exp.Null()), default=try_cast(floor, "BIGINT"))
     # again: the rounding of doubles may step over an end
     whole = _clip(floor, bind(low, "DOUBLE"), bind(high, "DOUBLE"))
     return case((is_null(make()), exp.Null()), default=try_cast(whole, "BIGINT"))
+
+
+def stepped_by_one(code: Fixed) -> bool:
+    """Return whether a whole number within the grid's hull is its own s."""
+    return code.step == 1 and max(abs(code.grid.lower), abs(code.grid.upper)) < _EXACT_HALF
+
+
+def whole_steps(code: Fixed, make: Callable[[], exp.Expression]) -> exp.Expression:
+    """Return s as BIGINT of a column that stores whole numbers; `stepped_by_one` holds.
+
+    The same integers as `steps`, in two thirds of the time: doubles and LEAST of GREATEST cost more
+    than all the sums. What most rows are stands first: a branch that takes a whole batch is free.
+    """
+    low, high = number(code.grid.lower), number(code.grid.upper)
+    clipped = case(
+        (exp.Between(this=make(), low=low, high=high), make()),
+        (exp.LT(this=make(), expression=low.copy()), low.copy()),
+        (exp.GT(this=make(), expression=high.copy()), high.copy()),
+    )
+    return try_cast(clipped, "BIGINT")
 
 
 def _clip(value: exp.Expression, low: exp.Expression, high: exp.Expression) -> exp.Expression:
@@ -85,9 +118,12 @@ def code_of_steps(code: Fixed, name: str) -> exp.Expression:
         )
         gaps.append((inside, case((nearer_left, number(left)), default=number(right))))
     nearest = case(*gaps, default=column(name)) if gaps else column(name)
-    default = exp.Null() if code.default is None else number(code.default)
-    offset = exp.Sub(this=nearest, expression=number(code.grid.lower))
-    return try_cast(case((is_null(column(name)), default), default=offset), "BIGINT")
+    offset = nearest
+    if code.grid.lower:
+        offset = exp.Sub(this=nearest, expression=number(code.grid.lower))
+    if code.default is not None:  # else null already, like everything that is made of it
+        offset = case((is_null(column(name)), number(code.default)), default=offset)
+    return try_cast(offset, "BIGINT")
 
 
 def aggregated(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Expression:
@@ -99,8 +135,8 @@ def aggregated(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp
     if primitive.kind not in ("tally", "distinct"):
         added = summand(query, primitive, most_rows)
         if _adds_one(primitive):  # counted, not summed: a HUGEINT sum of ones takes twice as long
-            return exp.Count(this=exp.Star() if added == number(1) else _known(added))
-        return exp.Sum(this=added)
+            return exp.Count(this=exp.Star() if added == number(1) else added)
+        return exp.Coalesce(this=exp.Sum(this=added), expressions=[number(0)])
     value = column(f"v{primitive.code}")
     cap = row_cap(query, primitive)
     if query.user is not None and cap < most_rows:
@@ -118,59 +154,47 @@ def _adds_one(primitive: Primitive) -> bool:
     )
 
 
-def _known(added: exp.Expression) -> exp.Expression:
-    """Return a value that is null where the summand `added` (1 or 0) is 0."""
-    assert isinstance(added, exp.Case)
-    added.set("default", exp.Null())
-    return added
-
-
 def summand(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Expression:
-    """Return what one kept row adds to `primitive`; rows numbered above `most_rows` are gone."""
+    """Return what one kept row adds to `primitive`, null for nothing.
+
+    What is counted is not null where it counts. Rows numbered above `most_rows` are gone.
+    """
     conditions: list[exp.Expression] = []
     value = number(1)
     cap = row_cap(query, primitive)
     if query.user is not None and cap < most_rows:
         conditions.append(exp.LTE(this=column("n"), expression=number(cap)))
-    if primitive.kind in ("power", "between"):
+    if primitive.kind == "between":
         assert primitive.code is not None
-        name = f"v{primitive.code}"
-        conditions.append(not_null(column(name)))
-        if primitive.kind == "between":
-            low, high = number(primitive.low), number(primitive.high)
-            conditions.append(exp.Between(this=column(name), low=low, high=high))
-        elif primitive.power:
-            value = _power(query, primitive, name)
+        low, high = number(primitive.low), number(primitive.high)
+        conditions.append(exp.Between(this=column(f"v{primitive.code}"), low=low, high=high))
+    elif primitive.kind == "power":
+        assert primitive.code is not None
+        value = _product(query, ((primitive.code, primitive.power),))
     elif primitive.kind == "product":
         assert primitive.code is not None
         assert primitive.other is not None
         pair = ((primitive.code, primitive.power), (primitive.other, primitive.other_power))
-        conditions += [not_null(column(f"v{code}")) for code, _ in pair]
+        conditions += [not_null(column(f"v{code}")) for code, power in pair if not power]
         value = _product(query, pair)
     if not conditions:
         return value
     first, *rest = conditions
     for condition in rest:
         first = exp.And(this=first, expression=condition)
-    return case((first, value), default=number(0))
+    return case((first, value))
 
 
 def _product(query: BoundedQuery, factors: tuple[tuple[int, int], ...]) -> exp.Expression:
-    """Return the product of codes to their powers; HUGEINT where a BIGINT would raise."""
+    """Return the product of codes to their powers; HUGEINT where a BIGINT would raise.
+
+    Null where a code is; of no powers at all it is the first code itself, which only counts.
+    """
     widest = math.prod(max(1, largest_code(query.codes[code])) ** power for code, power in factors)
     names = [f"v{code}" for code, power in factors for _ in range(power)]
     if not names:
-        return number(1)
+        return column(f"v{factors[0][0]}") if len(factors) == 1 else number(1)
     value = try_cast(column(names[0]), "HUGEINT") if widest >= 2**63 else column(names[0])
     for name in names[1:]:
-        value = exp.Mul(this=value, expression=column(name))
-    return value
-
-
-def _power(query: BoundedQuery, primitive: Primitive, name: str) -> exp.Expression:
-    assert primitive.code is not None
-    wide = largest_code(query.codes[primitive.code]) ** primitive.power >= 2**63  # a BIGINT product would raise
-    value = try_cast(column(name), "HUGEINT") if wide else column(name)
-    for _ in range(primitive.power - 1):
         value = exp.Mul(this=value, expression=column(name))
     return value

@@ -45,7 +45,8 @@ _HARMFUL = (
     # and took longer with more
     "top_n_window_elimination",
     # decides conditions from the column's least and greatest value, wrongly for abs(-abs(x)) in
-    # DuckDB 2.0: then one row's value would change what a filter says of the others
+    # DuckDB 2.0: then one row's value would change what a filter says of the others. It would also
+    # drop a clamp because a Parquet file claims that no value needs it
     "statistics_propagation",
 )
 _LOCK = (
@@ -69,6 +70,7 @@ class DuckDBEngine:
         timeout: seconds after which `compute` is stopped; never when None.
 
     Attributes:
+        timeout: as given; whether it is exceeded depends on the rows, so a plan must say it.
         statements: the SQL of the last call, in order. Rows never enter it.
         meter: told how far a scan is, for a terminal; None for nobody.
     """
@@ -89,7 +91,7 @@ class DuckDBEngine:
             "threads": threads,
             "max_temp_directory_size": None if max_temp is None else f"{max_temp}B",
         }
-        self._timeout = timeout
+        self.timeout = timeout
         self._temp_directory = temp_directory
         self.statements: list[str] = []
         self.meter: Meter | None = None
@@ -163,7 +165,7 @@ class DuckDBEngine:
         try:
             with (
                 self._connection() as connection,
-                _stopped_after(self._timeout, connection),
+                _stopped_after(self.timeout, connection),
                 metered(connection, self.meter),
             ):
                 run = self._statement(connection, source, query, salt)
@@ -195,7 +197,7 @@ class DuckDBEngine:
         opened, view = open_rows(Tables(connection, self.statements), source, query, rows=True)
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
         check_columns(source.name, columns, stored, opened.repeated)
-        statement = build(query, opened.stored, salt, rows_table=ROWS, view=view)
+        statement = build(query, opened.stored, salt, rows_table=ROWS, view=view, texts_first=True)
         for name, table in statement.tables.items():
             connection.register(name, table)
         for setting in _LOCK:

@@ -8,6 +8,7 @@ that carry the declared names. Private rows are touched by the one statement onl
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from sqlglot import exp
@@ -28,10 +29,17 @@ from dprelease.engines.view_sql import (
 )
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery
-from dprelease.query.view import View
+from dprelease.query.view import Place, View
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["needed_columns", "open_rows"]
+__all__ = [
+    "calculated_columns",
+    "check_names",
+    "needed_columns",
+    "open_rows",
+    "repeated_key_error",
+    "require_one_table",
+]
 
 _IN_PLACE = ("csv", "parquet", "duckdb_table")
 """Sources whose rows DuckDB reads itself: opened once, they need no list of columns."""
@@ -49,6 +57,21 @@ def open_rows(
         ConfigError: a faulty expression of the view (DPR12x).
     """
     view = query.view
+    require_one_table(source, view)
+    if view is None:
+        return tables.open(source, used_columns(query), rows=rows), None
+    named: Any = source.payload
+    if not view.proven:
+        return _open_wide(tables, named, view, rows=rows)
+    return _open_proven(tables, named, view, query, rows=rows)
+
+
+def require_one_table(source: Source, view: View | None) -> None:
+    """Refuse several tables without a view, and a view without tables.
+
+    Raises:
+        SourceError: so it is (DPR509).
+    """
     if (view is None) != (source.kind != "tables"):
         raise SourceError(
             "the source and the plan do not belong together",
@@ -56,12 +79,16 @@ def open_rows(
             fix="make the plan from the pipeline that names the source",
             code="DPR509",
         )
-    if view is None:
-        return tables.open(source, used_columns(query), rows=rows), None
-    named: Any = source.payload
-    if not view.proven:
-        return _open_wide(tables, named, view, rows=rows)
-    return _open_proven(tables, named, view, query, rows=rows)
+
+
+def repeated_key_error(table: str, columns: Iterable[str]) -> SourceError:
+    """Return the refusal of a public table whose key occurs twice."""
+    return SourceError(
+        f"the public table {table} has a key twice: {', '.join(columns)}",
+        why="a row that meets two public rows would become two rows of the view",
+        fix="keep one row per key in the public table, or join by more of its columns",
+        code="DPR510",
+    )
 
 
 def _every(source: Source) -> tuple[Column, ...]:
@@ -77,15 +104,20 @@ def needed_columns(view: View, expressions: list[Any]) -> dict[str, list[str]]:
     for join in view.joins:
         places += [(join.alias, key) for key, _ in join.keys]
         places += [place for _, place in join.keys]
-    for alias, name in places:
+    for alias, name in [*places, *calculated_columns(view, expressions)]:
         out[alias][name] = None
+    return {alias: list(names) for alias, names in out.items()}
+
+
+def calculated_columns(view: View, expressions: list[Any]) -> list[Place]:
+    """Return the columns that the expressions of a proven view name, in order of their names."""
+    assert view.private is not None
+    aliases = {view.private[1], *(j.alias for j in view.joins)}
+    out = []
     for name in sorted(name for e in expressions for name in e.columns):
         alias, dot, rest = name.partition(".")
-        if dot and alias in out:
-            out[alias][rest] = None
-        else:
-            out[view.private[1]][name] = None
-    return {alias: list(names) for alias, names in out.items()}
+        out.append((alias, rest) if dot and alias in aliases else (view.private[1], name))
+    return out
 
 
 def _open_proven(
@@ -104,7 +136,7 @@ def _open_proven(
     made, where = view_expressions(view, columns)
     needed = needed_columns(view, [*made.values(), *([where] if where is not None else [])])
     for i, (alias, s) in enumerate(sources.items()):
-        _check_names(alias, needed[alias], opened[alias])
+        check_names(alias, needed[alias], opened[alias])
         public = alias != view.private[1]
         if s.kind not in _IN_PLACE and (rows or public):
             wanted = tuple(Column(n, Kind.identifier) for n in needed[alias])
@@ -114,18 +146,17 @@ def _open_proven(
         sql = repeated_key(join, parts[join.alias]).sql(dialect="duckdb")
         tables.statements.append(sql)
         if tables.connection.execute(sql).fetchall():
-            keys = ", ".join(key for key, _ in join.keys)
-            raise SourceError(
-                f"the public table {join.table} has a key twice: {keys}",
-                why="a row that meets two public rows would become two rows of the view",
-                fix="keep one row per key in the public table, or join by more of its columns",
-                code="DPR510",
-            )
+            raise repeated_key_error(join.table, (key for key, _ in join.keys))
     statement = build_view(view, parts, columns)
     return Opened(dict(statement.stored), frozenset()), statement
 
 
-def _check_names(alias: str, names: list[str], opened: Opened) -> None:
+def check_names(alias: str, names: list[str], opened: Opened) -> None:
+    """Refuse a table of a view that has one of `names` more than once.
+
+    Raises:
+        SourceError: so it is (DPR505).
+    """
     twice = next((n for n in names if n in opened.repeated), None)
     if twice is not None:
         raise SourceError(

@@ -8,7 +8,9 @@ checked before anything is charged, are no part of the plan and change no releas
 Units    bytes and seconds, whole.
 Limits   Whether a computation fits depends on its rows. One that does not fails after the charge
          with the same message as any other failure, but that it failed is seen: set limits well
-         above what a run takes. There is no time limit unless one is set.
+         above what a run takes. A time limit must therefore be allowed by the release
+         (`allow: [visible-timeout]`) and is in its plan, manifest and report; memory and disk have an
+         end on every machine, so that theirs can be seen is a known issue of every release.
 """
 
 from __future__ import annotations

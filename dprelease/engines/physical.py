@@ -24,6 +24,7 @@ __all__ = ["Physical", "check_columns", "fits", "of_arrow", "of_duckdb"]
 class Physical(StrEnum):
     """Storage classes that convert alike."""
 
+    whole = "a whole number"
     exact = "an exact number"
     float = "a floating-point number"
     boolean = "a boolean"
@@ -34,7 +35,7 @@ class Physical(StrEnum):
     other = "a nested or unsupported type"
 
 
-_NUMBERS = frozenset({Physical.exact, Physical.float, Physical.boolean, Physical.text})
+_NUMBERS = frozenset({Physical.whole, Physical.exact, Physical.float, Physical.boolean, Physical.text})
 _TIMES = frozenset({Physical.date, Physical.timestamp, Physical.instant, Physical.text})
 _FITS: dict[Kind, frozenset[Physical]] = {
     Kind.integer: _NUMBERS,
@@ -57,7 +58,9 @@ def of_arrow(kind: pa.DataType) -> Physical:
     """Return the storage class of an Arrow type (plain, see `in_memory.plain_array`)."""
     import pyarrow.types as t
 
-    if t.is_integer(kind) or t.is_decimal(kind):
+    if t.is_integer(kind):
+        return Physical.whole
+    if t.is_decimal(kind):
         return Physical.exact
     if t.is_floating(kind):
         return Physical.float
@@ -79,8 +82,10 @@ def of_duckdb(name: str) -> Physical:
     head = name.partition("(")[0].strip(' "').upper()
     if head in ("FLOAT", "DOUBLE"):
         return Physical.float
-    if head.endswith("INT") or head in ("INTEGER", "UINTEGER", "DECIMAL"):
+    if head in ("HUGEINT", "UHUGEINT", "DECIMAL"):
         return Physical.exact
+    if head.endswith("INT") or head in ("INTEGER", "UINTEGER"):
+        return Physical.whole
     if head in ("VARCHAR", "ENUM", "UUID", "BLOB", "NULL"):
         return Physical.text
     if head == "BOOLEAN":

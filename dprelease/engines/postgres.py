@@ -27,9 +27,9 @@ __all__ = ["BATCH", "PostgresType", "describe", "read"]
 BATCH = 20_000
 
 _PHYSICAL = {
-    "int2": Physical.exact,
-    "int4": Physical.exact,
-    "int8": Physical.exact,
+    "int2": Physical.whole,
+    "int4": Physical.whole,
+    "int8": Physical.whole,
     "numeric": Physical.exact,
     "float4": Physical.float,
     "float8": Physical.float,

@@ -24,6 +24,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import RLock
 from typing import Any
 
@@ -31,9 +32,10 @@ import numpy as np
 
 from dprelease.engines.physical import check_columns
 from dprelease.engines.request import check_query, empty_tallies, used_columns
+from dprelease.engines.scan import cancellable
 from dprelease.engines.source import Source
 from dprelease.engines.spark_sql import MOST_ROWS, SparkStatement, spark_statement
-from dprelease.errors import DpreleaseError, InternalError, SourceError
+from dprelease.errors import ConfigError, DpreleaseError, InternalError, SourceError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.secret import Secret
@@ -48,6 +50,7 @@ _SETTINGS = {
     "spark.sql.parquet.binaryAsString": "true",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
+_LEAST_HEAP = 512 << 20
 _TYPES = {"string": "STRING", "int32": "INT", "int64": "BIGINT"}
 _LOGGERS = (
     "SQLQueryContextLogger",
@@ -66,8 +69,12 @@ class SparkEngine:
     Args:
         master: a Spark master such as `local[2]` or `spark://host:7077`.
         remote: gives the Spark Connect address when the session opens; it is kept nowhere else.
+        threads: of a local master, which then is `local[threads]`.
+        memory_limit: bytes of the local Java process's heap; what Spark holds outside it comes on top.
+        temp_directory: where a local master spills.
 
-    A session that this process has already is used as it is; else one is started, and without
+    The last three are of a local session that starts here: a cluster has limits of its own, and a
+    session that runs already keeps those that it started with. A session that this process has already is used as it is; else one is started, and without
     either argument as Spark's own configuration says (`SPARK_REMOTE`, `spark-defaults.conf`). A
     DataFrame brings its own session.
 
@@ -78,9 +85,19 @@ class SparkEngine:
     name = "spark"
 
     def __init__(
-        self, *, master: str | None = None, remote: Callable[[], str] | None = None
+        self,
+        *,
+        master: str | None = None,
+        remote: Callable[[], str] | None = None,
+        threads: int | None = None,
+        memory_limit: int | None = None,
+        temp_directory: Path | None = None,
     ) -> None:
-        self._master = master
+        self._limits = local_settings(threads, memory_limit, temp_directory)
+        local = remote is None and (master or "local").startswith("local")
+        if self._limits and not local:
+            raise _limits_elsewhere("the pipeline names a cluster", "set them where the cluster is configured")
+        self._master = f"local[{threads}]" if threads is not None else master or ("local[*]" if self._limits else None)
         self._remote = remote
         self.statements: list[str] = []
 
@@ -94,6 +111,7 @@ class SparkEngine:
                 none of Spark's (DPR516) or does not open (DPR502, DPR506, DPR517), lacks a column
                 (DPR503), stores one unfit (DPR504) or twice (DPR505), or an expression is too
                 deep for Spark (DPR519).
+            ConfigError: limits that the session has not (DPR149), a faulty expression of the view.
             PlanError: the query itself is unsafe to run (DPR230 to DPR233).
         """
         check_query(query)
@@ -126,17 +144,13 @@ class SparkEngine:
         Raises:
             InternalError: anything failed while rows were read (DPR900); no detail is given.
             PlanError: the query is unsafe to run (DPR230 to DPR233).
+            KeyboardInterrupt: Ctrl-C; Spark's jobs are stopped.
         """
         check_query(query)
-        answer: Answer | None = None
-        try:
-            with (
-                self._session(source) as session,
-                self._prepared(session, source, query, salt) as (found, statement),
-            ):
-                answer = _answer(found.collect(), query, statement.tallies)
-        except Exception:  # noqa: BLE001 - not chained: see the module's docstring
-            answer = None
+        with cancellable() as cancelled:
+            answer = self._answered(source, query, salt)
+        if cancelled.is_set():
+            raise KeyboardInterrupt
         if answer is None:
             raise InternalError(
                 "the rows could not be aggregated",
@@ -146,34 +160,39 @@ class SparkEngine:
             )
         return Secret(answer)
 
+    def _answered(self, source: Source, query: BoundedQuery, salt: bytes) -> Answer | None:
+        """Return the integers, or None where anything failed."""
+        try:
+            with (
+                self._session(source) as session,
+                self._prepared(session, source, query, salt) as (found, statement),
+            ):
+                return _answer(found.collect(), query, statement.tallies)
+        except Exception:  # noqa: BLE001 - not chained: see the module's docstring
+            return None
+
     @contextmanager
     def _prepared(
         self, session: Any, source: Source, query: BoundedQuery, salt: bytes
     ) -> Iterator[tuple[Any, SparkStatement]]:
         """Give the analysed statement as a DataFrame; its views exist meanwhile."""
         from dprelease.engines.bounded_sql import build
-        from dprelease.engines.spark_tables import frame_of, projected
+        from dprelease.engines.spark_view import open_frames
 
-        if query.view is not None:
-            raise SourceError(
-                "the Spark engine reads one table, not a view over several",
-                fix="make the view in Spark and name it, or use `engine: duckdb`",
-                code="DPR516",
-            )
         self.statements = []
-        columns = used_columns(query)
-        frame = frame_of(session, source)
-        rows, opened = projected(frame, columns, texts=source.kind == "csv")
-        stored = {name: physical for name, (_, physical) in opened.stored.items()}
-        check_columns(source.name, columns, stored, opened.repeated)
+        found = open_frames(session, source, query)
+        stored = {name: physical for name, (_, physical) in found.opened.stored.items()}
+        check_columns(source.name, used_columns(query), stored, found.opened.repeated)
         prefix = f"dprelease_{uuid.uuid4().hex}"
-        built = build(query, opened.stored, salt, rows_table="source_rows")
-        names = {name: f"{prefix}_{name}" for name in ("source_rows", *built.tables)}
+        built = build(query, found.opened.stored, salt, rows_table="source_rows", view=found.view)
+        names = {name: f"{prefix}_{name}" for name in (*found.frames, *built.tables)}
         statement = spark_statement(built, query, names)
         try:
-            rows.createOrReplaceTempView(names["source_rows"])
+            for name, rows in found.frames.items():
+                rows.createOrReplaceTempView(names[name])
             for name, table in built.tables.items():
                 _public(session, table).createOrReplaceTempView(names[name])
+            found.check_keys(session, names)
             self.statements.append(statement.sql)
             yield session.sql(statement.sql, args=statement.parameters), statement
         finally:
@@ -193,9 +212,11 @@ class SparkEngine:
         Raises:
             SourceError: PySpark is missing (DPR507), or no session starts (DPR515).
         """
-        payload: Any = source.payload
-        if source.kind == "spark_frame":
-            return payload.sparkSession
+        from dprelease.engines.spark_view import session_frame
+
+        frame = session_frame(source)
+        if frame is not None:
+            return self._under_limits(frame.sparkSession)
         try:
             from pyspark.sql import SparkSession
         except ImportError:
@@ -212,6 +233,8 @@ class SparkEngine:
                 builder = builder.remote(remote)
             elif self._master is not None:
                 builder = builder.master(self._master)
+                for name, value in self._limits.items():
+                    builder = builder.config(name, value)
                 if self._master.startswith("local"):  # its web page would show the salt to the network
                     builder = builder.config("spark.ui.enabled", "false")
                     builder = builder.config("spark.ui.showConsoleProgress", "false")
@@ -225,7 +248,50 @@ class SparkEngine:
                 fix="check `java -version`, and `engine: {kind: spark, master: …}`",
                 code="DPR515",
             )
+        return self._under_limits(session)
+
+    def _under_limits(self, session: Any) -> Any:
+        """Return the session if it has the limits that were asked for.
+
+        Raises:
+            ConfigError: it started without them (DPR149).
+        """
+        for name, value in self._limits.items():
+            if session.conf.get(name, None) != value:
+                raise _limits_elsewhere(
+                    "this process has a Spark session already, which started without them",
+                    "start that session with them, or release in a process of its own",
+                )
         return session
+
+
+def local_settings(
+    threads: int | None, memory_limit: int | None, temp_directory: Path | None
+) -> dict[str, str]:
+    """Return the limits as settings of a local Spark, which reads them when it starts.
+
+    Raises:
+        ConfigError: less memory than Spark starts with (DPR149).
+    """
+    if memory_limit is not None and memory_limit < _LEAST_HEAP:
+        raise _limits_elsewhere("Spark does not start with less than 512 MiB", "allow it 512MiB or more")
+    asked = {
+        "spark.master": None if threads is None else f"local[{threads}]",
+        # Java's own unit: Spark takes a number of bytes only with it
+        "spark.driver.memory": None if memory_limit is None else f"{memory_limit >> 20}m",
+        "spark.local.dir": None if temp_directory is None else str(temp_directory),
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _limits_elsewhere(why: str, fix: str) -> ConfigError:
+    return ConfigError(
+        "memory, threads and the folder for spilled rows cannot be limited here",
+        where="`engine:` of the pipeline, or DPRELEASE_… in the environment",
+        why=why,
+        fix=fix + ", or remove the limits",
+        code="DPR149",
+    )
 
 
 def _public(session: Any, table: Any) -> Any:

@@ -37,7 +37,7 @@ from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Primitive, largest_code
 
-__all__ = ["MOST_ROWS", "PATTERNS", "SparkStatement", "spark_statement"]
+__all__ = ["MOST_ROWS", "PATTERNS", "SparkStatement", "spark_statement", "translated"]
 
 MOST_ROWS = 2**48
 _NARROW = 2**15 - 1
@@ -96,6 +96,18 @@ def spark_statement(
     if not any(p.kind == "edges" for p in query.primitives):
         assert isinstance(tree, exp.Select)
         tree, tallies = _grouped(tree, query)
+    sql, parameters = translated(tree, statement.parameters, names)
+    return SparkStatement(sql, parameters, tallies)
+
+
+def translated(
+    tree: exp.Expression, parameters: Mapping[str, object], names: Mapping[str, str]
+) -> tuple[str, dict[str, object]]:
+    """Return a tree of DuckDB's leaves as Spark SQL, and what it binds; the tree is used up.
+
+    Args:
+        names: table of the tree -> temporary view.
+    """
     # bottom up, so that a rule meets children that are Spark's already
     nodes = cast("list[exp.Expression]", list(tree.walk(bfs=False)))
     for node in reversed(nodes):
@@ -103,10 +115,9 @@ def spark_statement(
     for node in tree.find_all(exp.TryCast):
         node.set("safe", True)  # or sqlglot drops TRY_ where it does not see the operand's type
     sql = tree.sql(dialect="spark")
-    bound = {**statement.parameters, **{f"text_{k}": v for k, v in PATTERNS.items()}}
+    bound = {**parameters, **{f"text_{k}": v for k, v in PATTERNS.items()}}
     used = {n.name for n in tree.find_all(exp.Placeholder)}
-    parameters = {k: _plain(v) for k, v in bound.items() if k in used}
-    return SparkStatement(sql, parameters, tallies)
+    return sql, {k: _plain(v) for k, v in bound.items() if k in used}
 
 
 def _plain(value: object) -> object:
@@ -142,9 +153,9 @@ def _grouped(select: exp.Select, query: BoundedQuery) -> tuple[exp.Select, tuple
         if primitive.kind == "tally":
             values[j] = alias.this.expressions[0]
             alias.set("this", number(0))
-        elif isinstance(alias.this, exp.Sum):
+        elif (added := alias.find(exp.Sum)) is not None:
             kind = "BIGINT" if _widest(query, primitive) <= _NARROW else "DECIMAL(38, 0)"
-            alias.this.set("this", try_cast(alias.this.this, kind))
+            added.set("this", try_cast(added.this, kind))
     select = select.select(_named(exp.Count(this=number(1)), "rows"), copy=False)
     if not tallies:
         return select, tallies

@@ -25,12 +25,13 @@ from dprelease.engines.source import Source, partitioned
 from dprelease.errors import SourceError
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["frame_of", "of_spark", "projected"]
+__all__ = ["frame_of", "of_spark", "projected", "respelt"]
 
 _TEXTS = (Kind.category, Kind.identifier, Kind.node)
 _PHYSICAL = {
     "boolean": Physical.boolean,
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "decimal"), Physical.exact),
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Physical.whole),
+    "decimal": Physical.exact,
     **dict.fromkeys(("float", "double"), Physical.float),
     **dict.fromkeys(("string", "char", "varchar", "binary", "void"), Physical.text),
     "date": Physical.date,
@@ -92,6 +93,12 @@ def projected(frame: Any, columns: tuple[Column, ...], *, texts: bool) -> tuple[
     # with no column at all the rows still have to come through
     renamed = frame.toDF(*(f"c{i}" for i in range(len(types))))
     return renamed.selectExpr(*(parts or ["1 AS `row`"])), Opened(stored, repeated)
+
+
+def respelt(stored: str) -> bool:
+    """Return whether a text column of this Spark type is projected otherwise than a calculated one."""
+    as_text, as_value = (_cell("c", stored, kind, empty_is_null=False) for kind in (Kind.identifier, Kind.number))
+    return as_text != as_value
 
 
 def _cell(name: str, stored: str, kind: Kind, *, empty_is_null: bool) -> tuple[str, Physical]:

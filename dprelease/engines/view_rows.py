@@ -13,7 +13,7 @@ from dprelease.engines.physical import Physical
 from dprelease.engines.view_sql import of_type, scope, view_expressions
 from dprelease.errors import SourceError
 from dprelease.query.expression import evaluate
-from dprelease.query.view import View
+from dprelease.query.view import View, ViewJoin
 from dprelease.schema.column import Column, Kind
 
 __all__ = ["view_rows"]
@@ -50,17 +50,7 @@ def view_rows(
     stored = {alias: kinds for alias, (kinds, _) in opened.items()}
     columns = scope(view, stored, declared)
     made, where = view_expressions(view, columns)
-    indices = []
-    for join in view.joins:
-        index: dict[tuple[str, ...], Row] = {}
-        for row in opened[join.alias][1]:
-            key = tuple(text_of(row[name]) for name, _ in join.keys)
-            if None in key:
-                continue
-            if key in index:
-                raise SourceError(f"the public table {join.table} has a key twice", code="DPR510")
-            index[key] = row  # type: ignore[index]
-        indices.append(index)
+    indices = [_by_key(join, opened[join.alias][1]) for join in view.joins]
 
     def rows() -> Iterator[Row]:
         for private in opened[main][1]:
@@ -89,6 +79,19 @@ def view_rows(
         for c in view.columns
     }
     return out, rows()
+
+
+def _by_key(join: ViewJoin, rows: Iterator[Row]) -> dict[tuple[str, ...], Row]:
+    """Return a public table's rows by their key; a row without one joins nothing."""
+    index: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        key = tuple(text_of(row[name]) for name, _ in join.keys)
+        if None in key:
+            continue
+        if key in index:
+            raise SourceError(f"the public table {join.table} has a key twice", code="DPR510")
+        index[key] = row  # type: ignore[index]
+    return index
 
 
 def _cell(found: Mapping[str, Row], name: str, main: str) -> object:

@@ -28,6 +28,7 @@ Stored = Mapping[str, tuple[str, Physical]]
 """Column name -> (identifier, storage class)."""
 
 _KINDS = {
+    Physical.whole: Kind.number,
     Physical.exact: Kind.number,
     Physical.float: Kind.number,
     Physical.boolean: Kind.boolean,

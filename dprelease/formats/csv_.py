@@ -11,7 +11,8 @@ form; an unknown error is an empty cell. Same release, same bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -74,8 +75,11 @@ def _numbers(
     """Return finished cells, with `decimals` each, or all in their shortest exact form."""
     if decimals is None:
         return ["" if x is None else repr(x + 0.0) for x in cells]
+    writers: dict[int | None, Callable[[float], str]] = {d: partial(machine_text, decimals=d) for d in set(decimals)}
+    if None not in writers:  # the C formatter itself, without a call of ours per cell
+        writers = {d: f"%.{d}f".__mod__ for d in writers}
     return [
-        "" if x is None else str(x) if type(x) is int else machine_text(x, d)
+        "" if x is None else str(x) if type(x) is int else writers[d](x + 0.0)
         for x, d in zip(cells, decimals, strict=True)
     ]
 

@@ -56,9 +56,17 @@ def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     return {FILE: report_from_manifest(manifest, noised.table)}
 
 
-def report_from_manifest(manifest: Mapping[str, Any], table: pa.Table) -> bytes:
-    """Return the page for a manifest (`files` is not looked at) and its tidy table, UTF-8."""
-    page = _template().render(page=_page(manifest, table))
+def report_from_manifest(
+    manifest: Mapping[str, Any], table: pa.Table, *, standing: tuple[bool, str] | None = None
+) -> bytes:
+    """Return the page for a manifest (`files` is not looked at) and its tidy table, UTF-8.
+
+    Args:
+        standing: whether the release stands and what the record of corrections says, for a page
+            made after publication. The published page cannot know and must never change (`verify`
+            makes it again byte for byte), so it names the record's place instead.
+    """
+    page = _template().render(page=_page(manifest, table), standing=standing)
     return page.encode("utf-8")
 
 

@@ -3,39 +3,50 @@
 The geometry is the report's (`plots`); here positions are pixels and the colours are inside, so
 that the picture stands alone. Released values only, every text escaped, nothing loaded.
 
-Limits  The first `LIMIT` groups; a histogram is drawn for the first group.
+A statistic of several columns (a histogram, a spectrum) is a panel per group, side by side, each
+with its own vertical scale: groups differ in size by far, and a common scale would flatten most.
+
+Limits  The first `LIMIT` groups, and the note says so; `group` picks any one.
 """
 
 from __future__ import annotations
 
 import html as escaping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from dprelease.errors import ArgumentError
-from dprelease.formats.plots import BAR_TOP, Bars, DotPlot, Point, bars, dot_plot
+from dprelease.formats.plots import BAR_TOP, DotPlot, Point, bars, dot_plot
 from dprelease.formats.words import heading
 from dprelease.noised import TIDY, Noised
 from dprelease.planning.model import PlannedStatistic
 from dprelease.schema.naming import nearest
 
-__all__ = ["LIMIT", "Picture", "dots", "histogram", "release_picture"]
+__all__ = ["LIMIT", "Panel", "Picture", "dots", "panels", "release_picture"]
 
 LIMIT = 60
 WIDTH = 480
 LEFT = 150
 RIGHT = 20
 HEAD = 40
+SCALE = 70
+"""Where the panels start when they go two abreast: their scale's labels need less than names."""
+BETWEEN = 60
+PANEL = 152
 
 _WEAK = ("uninformative", "empty_signal")
 
 _STYLE = (
     "text{font:12px system-ui,'Segoe UI',Roboto,'Liberation Sans',Arial,sans-serif;fill:#16202b}"
-    ".soft{fill:#50606f}.title{font-weight:600;font-size:14px}"
+    ".soft{fill:#50606f}.title{font-weight:600;font-size:14px}.group{font-weight:600}"
     ".grid{stroke:#d7dee5}.axis{stroke:#50606f}.gap{fill:#d7dee5}"
     ".bar{stroke:#14588c;stroke-width:2}.dot{fill:#14588c;stroke:#fff;stroke-width:1.5}"
     ".weak .bar{stroke:#5f6a76;stroke-width:1;stroke-dasharray:3 4}"
-    ".weak .dot{fill:#fff;stroke:#5f6a76}.column{fill:#c9dff0}"
+    ".weak .dot{fill:#fff;stroke:#5f6a76}.column{fill:#c9dff0}.weak .column{fill:#e8ebee}"
 )
 
 
@@ -98,7 +109,7 @@ def _marks(plot: DotPlot, names: list[str]) -> list[str]:
     out = []
     for name, mark in zip(names, plot.marks, strict=True):
         y = HEAD + mark.y
-        shown = name if len(name) <= 22 else name[:21] + "…"
+        shown = _short(name, 22)
         dot = "" if mark.outside else f'<circle class="dot" cx="{_x(mark.at)}" cy="{y}" r="5"/>'
         out += [
             f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{_text(shown)}</text>',
@@ -116,26 +127,68 @@ def _cut(x: float, y: int, back: int) -> str:
     return f'<path class="bar" fill="none" d="M{x + back} {y - 5} L{x} {y} L{x + back} {y + 5}"/>'
 
 
-def histogram(title: str, note: str, labels: list[str], points: list[Point]) -> Picture:
-    """Return one group's bins; `labels` name them."""
-    top = max((max(p.value, p.upper) for p in points if not p.weak), default=0.0)
-    found: Bars = bars(points, top)
-    base = HEAD + found.base
-    parts = []
-    for bar, label in zip(found.bars, labels, strict=True):
-        parts += [
-            f'<rect class="column" x="{_x(bar.at)}" y="{HEAD + bar.y}" width="{round(WIDTH * bar.width / 100, 2)}" height="{bar.height}">',
-            f"<title>{_text(label)}</title></rect>",
-            f'<line class="bar" x1="{_x(bar.middle)}" x2="{_x(bar.middle)}" y1="{HEAD + bar.low}" y2="{HEAD + bar.high}"/>',
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One group's values: `labels` name the columns, `points` hold them, both in the same order."""
+
+    name: str
+    labels: list[str]
+    points: list[Point]
+
+
+def panels(title: str, note: str, groups: list[Panel]) -> Picture:
+    """Return a picture of columns per group; one group fills the width, several go two abreast.
+
+    Args:
+        title, note: shown above: what it is, and its unit or error.
+        groups: in the order to be shown.
+    """
+    shown = groups[:LIMIT]
+    abreast = 1 if len(shown) == 1 else 2
+    parts: list[str] = []
+    height = HEAD
+    for i, panel in enumerate(shown):
+        row, place = divmod(i, abreast)
+        width = (WIDTH - (abreast - 1) * BETWEEN + (LEFT - SCALE) * (abreast > 1)) / abreast
+        left = (LEFT if abreast == 1 else SCALE) + place * (width + BETWEEN)
+        drawn, tall = _panel(panel, left, width, HEAD + row * PANEL)
+        parts += drawn
+        height = max(height, tall)
+    described = f"{title}, {len(shown[0].points)} columns with 95 % intervals for each of {len(shown)} groups"
+    return Picture(title, _svg(title, note, described, parts, height))
+
+
+def _panel(panel: Panel, left: float, width: float, above: int) -> tuple[list[str], int]:
+    top = max((max(p.value, p.upper) for p in panel.points if not p.weak), default=0.0)
+    found = bars(panel.points, top)
+    start = above + (18 if panel.name else 0)
+    base = start + found.base
+    right = round(left + width, 2)
+
+    def x(percent: float) -> float:
+        return round(left + width * percent / 100, 2)
+
+    out = ['<g class="panel">']
+    if panel.name:
+        out.append(f'<text class="group" x="{round(left, 2)}" y="{above + 14}">{_text(_short(panel.name, 34))}</text>')
+    for bar, label, point in zip(found.bars, panel.labels, panel.points, strict=True):
+        out += [
+            f'<g class="{"weak" if point.weak else "clear"}"><rect class="column" x="{x(bar.at)}" y="{start + bar.y}" width="{round(width * bar.width / 100, 2)}" height="{bar.height}">',
+            f"<title>{_text(label)}: {point.value:,.6g}</title></rect>",
+            f'<line class="bar" x1="{x(bar.middle)}" x2="{x(bar.middle)}" y1="{start + bar.low}" y2="{start + bar.high}"/></g>',
         ]
-    parts += [
-        f'<line class="axis" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{base}" y2="{base}"/>',
-        f'<text class="soft" x="{LEFT}" y="{base + 18}">{_text(labels[0])}</text>',
-        f'<text class="soft" x="{LEFT + WIDTH}" y="{base + 18}" text-anchor="end">{_text(labels[-1])}</text>',
-        f'<text class="soft" x="{LEFT - 12}" y="{HEAD + BAR_TOP + 8}" text-anchor="end">{top:,.6g}</text>',
+    out += [
+        f'<line class="axis" x1="{x(0)}" x2="{right}" y1="{base}" y2="{base}"/>',
+        f'<text class="soft" x="{x(0)}" y="{base + 18}">{_text(_short(panel.labels[0], 20))}</text>',
+        f'<text class="soft" x="{right}" y="{base + 18}" text-anchor="end">{_text(_short(panel.labels[-1], 20))}</text>',
+        f'<text class="soft" x="{x(0) - 8}" y="{start + BAR_TOP + 8}" text-anchor="end">{top:,.4g}</text>',
+        "</g>",
     ]
-    described = f"{title}, {len(points)} bins with 95 % intervals"
-    return Picture(title, _svg(title, note, described, parts, base + 30))
+    return out, base + 30
+
+
+def _short(name: str, most: int) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _svg(title: str, note: str, described: str, parts: list[str], height: int) -> str:
@@ -153,14 +206,17 @@ def _text(value: str) -> str:
     return escaping.escape(value)
 
 
-def release_picture(noised: Noised, statistic: str | None) -> Picture:
+def release_picture(
+    noised: Noised, statistic: str | None, group: str | Sequence[str] | None = None
+) -> Picture:
     """Return the picture of a released statistic, the first one by default.
 
     Args:
         statistic: its published name, or as it was asked for.
+        group: one group alone: its label, or its labels in the order of `by`.
 
     Raises:
-        ArgumentError: there is no such statistic (DPR613).
+        ArgumentError: there is no such statistic (DPR613), or no such group (DPR618).
     """
     plan = noised.plan
     chosen = next((s for s in plan.statistics if statistic in (None, s.name, s.text)), None)
@@ -173,37 +229,71 @@ def release_picture(noised: Noised, statistic: str | None) -> Picture:
             fix=f"did you mean `{near}`?" if near else f"it has: {', '.join(names)}",
             code="DPR613",
         )
-    found = _points(noised, chosen)
+    keys = [_group(noised, group)] if group is not None else list(plan.keys or ((),))
+    found = _points(noised, chosen, keys[:LIMIT])
     title = heading(chosen.text, chosen.function)
     title = title if chosen.name in title else f"{title} ({chosen.name})"
     unit = f" {chosen.measure}" if chosen.measure and chosen.measure not in chosen.error_text else ""
-    note = f"{chosen.error_text}{unit} expected; bars are 95 % intervals for the noise"
-    keys = plan.keys or ((),)
+    expected = " expected" if chosen.error_text.startswith("±") else ""
+    sure = plan.block(chosen.block).has_interval
+    bars_say = "bars are 95 % intervals for the noise" if sure else "there is no interval for it"
+    note = f"{chosen.error_text}{unit}{expected}; {bars_say}"
+    if len(keys) > LIMIT:
+        note += f"; the first {LIMIT} of {len(keys):,} groups"
+        keys = keys[:LIMIT]
+    names = [" · ".join(key) for key in keys]
     if len(chosen.columns) > 1:
         labels = [c.removeprefix(chosen.name) or c for c in chosen.columns]
-        group = f"; {' · '.join(keys[0])}" if keys[0] else ""
-        return histogram(title, note + group, labels, [found[keys[0], c] for c in chosen.columns])
-    names = [" · ".join(key) or "all rows" for key in keys]
+        made = [
+            Panel(name, labels, [found[key, c] for c in chosen.columns])
+            for name, key in zip(names, keys, strict=True)
+        ]
+        return panels(title, note, made)
     points = [found[key, chosen.columns[0]] for key in keys]
     domain = chosen.domain
-    return dots(title, note, names, points, domain.hull, list(domain.forbidden))
+    named = [name or "all rows" for name in names]
+    return dots(title, note, named, points, domain.hull, list(domain.forbidden))
 
 
-def _points(noised: Noised, chosen: PlannedStatistic) -> dict[tuple[tuple[str, ...], str], Point]:
+def _group(noised: Noised, group: str | Sequence[str]) -> tuple[str, ...]:
+    plan = noised.plan
+    asked = (group,) if isinstance(group, str) else tuple(group)
+    if asked in plan.keys:
+        return asked
+    shown = " · ".join(map(str, asked))
+    near = nearest(shown, [" · ".join(key) for key in plan.keys])
+    raise ArgumentError(
+        f"the release has no group `{shown}`",
+        where="plot(...)",
+        why=None if plan.by else "it has one group, of all rows",
+        fix=f"did you mean `{near}`?" if near else "leave `group` out, or give one label per column of `by`",
+        code="DPR618",
+    )
+
+
+def _points(
+    noised: Noised, chosen: PlannedStatistic, listed: Sequence[tuple[str, ...]]
+) -> dict[tuple[tuple[str, ...], str], Point]:
+    """Return the listed groups' values; a large table is thinned before it becomes Python."""
     table, keys = noised.table, len(noised.plan.by)
+    at = {name: keys + TIDY.get_field_index(name) for name in TIDY.names}
+    wanted = pa.array(chosen.columns, pa.utf8())
+    table = table.filter(pc.is_in(table.column(at["statistic"]), value_set=wanted))
+    for i in range(keys):
+        labels = pa.array(sorted({key[i] for key in listed}), pa.utf8())
+        table = table.filter(pc.is_in(table.column(i), value_set=labels))
 
     def read(name: str) -> list[Any]:
-        out: list[Any] = table.column(keys + TIDY.get_field_index(name)).to_pylist()
+        out: list[Any] = table.column(at[name]).to_pylist()
         return out
 
-    labels = [table.column(i).to_pylist() for i in range(keys)]
-    groups = zip(*labels, strict=True) if keys else [()] * table.num_rows
+    columns = [table.column(i).to_pylist() for i in range(keys)]
+    groups = zip(*columns, strict=True) if keys else [()] * table.num_rows
     parts = zip(
         groups, *(read(n) for n in ("statistic", "value", "lower", "upper", "status")), strict=True
     )
     out = {}
     for group, name, value, lower, upper, status in parts:
-        if name in chosen.columns:
-            ends = (value, value) if lower is None or upper is None else (lower, upper)
-            out[tuple(group), name] = Point(value, *ends, weak=status in _WEAK)
+        ends = (value, value) if lower is None or upper is None else (lower, upper)
+        out[tuple(group), name] = Point(value, *ends, weak=status in _WEAK)
     return out

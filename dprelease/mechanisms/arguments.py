@@ -19,6 +19,7 @@ __all__ = [
     "as_float",
     "check_delta",
     "check_domain",
+    "check_level",
     "check_locations",
     "float_scale",
     "optional",
@@ -40,6 +41,14 @@ def check_domain(domain: object) -> Domain:
             code="DPR629",
         )
     return domain
+
+
+def check_level(level: float) -> None:
+    """Refuse a confidence level that is not strictly between 0 and 1 (DPR625)."""
+    if not 0 < level < 1:
+        raise ArgumentError(
+            "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
+        )
 
 
 def float_scale(scale: object) -> float:

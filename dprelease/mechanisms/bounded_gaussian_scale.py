@@ -37,6 +37,7 @@ import numpy as np
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.bounded_gaussian_loss import Side
 from dprelease.mechanisms.normal_pieces import gaussian_delta
+from dprelease.mechanisms.root_search import inside_root
 
 __all__ = [
     "Reach",
@@ -229,35 +230,7 @@ def scale_within(loss: Callable[[float], float], low: float, high: float, epsilo
     def excess(t: float) -> float:
         return loss(1 / math.sqrt(t)) - most
 
-    return 1 / math.sqrt(_illinois(excess, low**-2, high**-2, epsilon * 2.0**-40))
-
-
-def _illinois(excess: Callable[[float], float], bad: float, good: float, tolerance: float) -> float:
-    """Return an evaluated x between bad and good with -tolerance <= excess(x) <= 0.
-
-    excess(bad) > 0 >= excess(good). The line is aimed half a tolerance inside the good side.
-    """
-    inside = tolerance / 2
-    f, g = excess(bad) + inside, excess(good) + inside
-    side = 0
-    for _ in range(100):
-        x = (bad * g - good * f) / (g - f) if f != g else math.inf
-        if not min(bad, good) < x < max(bad, good):
-            x = (bad + good) / 2
-        found = excess(x)
-        if found <= 0:
-            good, g = x, found + inside
-            if found >= -tolerance:
-                break
-            f = f / 2 if side == -1 else f
-            side = -1
-        else:
-            bad, f = x, found + inside
-            g = g / 2 if side == 1 else g
-            side = 1
-        if abs(bad - good) <= 2.0**-50 * abs(good):
-            break
-    return good
+    return 1 / math.sqrt(inside_root(excess, low**-2, high**-2, epsilon * 2.0**-40))
 
 
 def log_ratio(sides: SideList, scale: float, radius: float) -> float:
@@ -289,7 +262,7 @@ def chen_hale_scale(sides: SideList, radius: float, epsilon: float) -> float:
 
     low = k / epsilon  # from here on ln DC < epsilon: it is below k / square
     high = need(low)
-    square = _illinois(lambda v: need(v) - v, low, high, high * 2.0**-42)
+    square = inside_root(lambda v: need(v) - v, low, high, high * 2.0**-42)
     return math.sqrt(square) * (1 + 2.0**-50)
 
 

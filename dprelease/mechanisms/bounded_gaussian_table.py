@@ -38,9 +38,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.entropy import RandomBits
-from dprelease.errors import ArgumentError, InternalError
+from dprelease.errors import InternalError
 from dprelease.mechanisms.bounded_gaussian_scale import first_bracket, scale_within
-from dprelease.mechanisms.bounded_laplace_table import EPSILON_FLOOR, check_size
+from dprelease.mechanisms.bounded_laplace_table import check_epsilon, check_size
 from dprelease.mechanisms.law import (
     Certificate,
     ExpectedError,
@@ -89,13 +89,7 @@ class BoundedGaussianLaw:
             ArgumentError: more than 2**18 hull points (DPR622), or epsilon below 2**-40 (DPR626).
         """
         check_size(request.allowed)
-        if request.epsilon < EPSILON_FLOOR:
-            raise ArgumentError(
-                "epsilon is too small for a truncated law",
-                why="the certificate's own slack of 2**-48 would show",
-                fix="use an epsilon of at least 1e-12",
-                code="DPR626",
-            )
+        check_epsilon(request.epsilon, "the certificate's own slack of 2**-48 would show")
         scale, budget = _proposal(request), float(request.epsilon)
         for attempt in range(200):
             law = cls(
@@ -132,9 +126,9 @@ class BoundedGaussianLaw:
         return min(bounds)
 
     def certify(self) -> Certificate:
-        """Recompute the proof from scratch: build the table, check every pair."""
+        """Recompute the proof from the table, which `p` makes: check every pair."""
         reach = GridRequest(self.allowed, self.shift, self.epsilon).reach
-        ratio = worst_ratio(_build(self.allowed, self.p), reach)
+        ratio = worst_ratio(self.table, reach)
         return certify_ratio(
             self.family, ratio, self.epsilon,
             "largest W ratio times largest Z ratio over all hull pairs at all distances to reach",
@@ -235,20 +229,16 @@ def _upward(x: npt.NDArray[np.float64], reach: int, scale: float) -> float:
 
 @lru_cache(maxsize=8)
 def _table(allowed: GridSet, p: int) -> SymmetricTable:
-    return _build(allowed, p)
-
-
-def _build(allowed: GridSet, p: int) -> SymmetricTable:
     out = np.ones(allowed.hull_steps + 1, dtype=np.int64)
     up = (1 << _BITS) - 1
     w: int = 1 << top_bits(allowed)
     ratio = min(math.isqrt(p << _BITS) + 1, 1 << _BITS)
-    for d in range(out.size):
-        out[d] = w
-        if w == 1:
-            break
+    weights: list[int] = []
+    while w > 1 and len(weights) < out.size:  # a list: element by element, an array is slower
+        weights.append(w)
         w = (w * ratio + up) >> _BITS
         ratio = (ratio * p + up) >> _BITS
+    out[: len(weights)] = weights
     return SymmetricTable.of(allowed, out)
 
 

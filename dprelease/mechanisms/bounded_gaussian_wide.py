@@ -36,19 +36,22 @@ Limits   hulls within +-2**60 steps, scales of at least 5.7 steps. Gaps so wide 
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck, uniform_below
+from dprelease.entropy import RandomBits, drawn_by_rejection, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
-from dprelease.mechanisms.bounded_laplace_table import EPSILON_FLOOR
+from dprelease.mechanisms.bounded_laplace_table import check_epsilon
+from dprelease.mechanisms.bounded_laplace_wide import gaps_too_wide
 from dprelease.mechanisms.gaussian_sums import gaussian_sum
+from dprelease.mechanisms.hull_interval import likely_answers
 from dprelease.mechanisms.law import (
     Certificate,
     ExpectedError,
@@ -61,6 +64,7 @@ from dprelease.mechanisms.law import (
     read_fields,
 )
 from dprelease.mechanisms.normal_pieces import normal_nodes
+from dprelease.mechanisms.root_search import last_within
 from dprelease.mechanisms.wide_gaussian_noise import LEAST_SHIFT, P_BITS, WideGaussianNoise
 from dprelease.numeric import exp_upper
 from dprelease.schema.domain import GridSet
@@ -92,12 +96,7 @@ class BoundedGaussianWideLaw:
             ArgumentError: epsilon is below 2**-40 (DPR626), or so large that the scale would pass
                 below 6 steps, or the domain is one value (DPR624); the gaps are too wide for rejection (DPR627).
         """
-        if request.epsilon < EPSILON_FLOOR:
-            raise ArgumentError(
-                "epsilon is too small for a truncated law",
-                fix="use an epsilon of at least 1e-12",
-                code="DPR626",
-            )
+        check_epsilon(request.epsilon)
         if request.allowed.hull_steps == 0:
             raise ArgumentError(
                 "a domain of one value leaves nothing to draw",
@@ -106,12 +105,7 @@ class BoundedGaussianWideLaw:
             )
         law = cls(request.allowed, request.shift, request.epsilon, request.loss, _largest(request))
         if not accepts(law.allowed, law.noise):
-            raise ArgumentError(
-                "the forbidden intervals are too wide for this law at this size of domain",
-                why="an answer in the middle of a gap would almost never land on an allowed value",
-                fix="use a coarser step, or allow spikes at the borders",
-                code="DPR627",
-            )
+            raise gaps_too_wide()
         return law
 
     @property
@@ -153,25 +147,20 @@ class BoundedGaussianWideLaw:
         low, span = self.allowed.lower, self.allowed.hull_steps
         q = np.clip(answers, low, self.allowed.upper)
         flat = self.noise.uniform_fits(span)
-        out = np.full(q.size, low, dtype=np.int64)
-        todo = np.arange(q.size)
-        for _ in range(ROUND_LIMIT):
-            if not todo.size:
-                return out
+
+        def attempt(todo: IntArray) -> tuple[IntArray, IntArray]:
             if flat:
                 drawn = low + uniform_below(span + 1, todo.size, bits)
                 at = np.flatnonzero(self.allowed.contains(drawn))
                 drawn = drawn[at]
                 kept = self.noise.keep_uniform(np.abs(drawn - q[todo[at]]), span, bits)
-                at, drawn = at[kept], drawn[kept]
-            else:
-                at, away = self.noise.attempt_block(todo.size, span, bits)
-                drawn = q[todo[at]] + away
-                good = self.allowed.contains(drawn)
-                at, drawn = at[good], drawn[good]
-            out[todo[at]] = drawn
-            todo = np.delete(todo, at)
-        raise stuck()
+                return at[kept], drawn[kept]
+            at, away = self.noise.attempt_block(todo.size, span, bits)
+            drawn = q[todo[at]] + away
+            good = self.allowed.contains(drawn)
+            return at[good], drawn[good]
+
+        return drawn_by_rejection(q.size, attempt)
 
     def finish(self, raw: IntArray) -> IntArray:
         """Return `raw`: every draw is allowed already."""
@@ -182,23 +171,8 @@ class BoundedGaussianWideLaw:
 
         By bisection over q, for all groups at once; widened by a thousandth of the tail chance.
         """
-        if not 0 < level < 1:
-            raise ArgumentError(
-                "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
-            )
-        alpha = (1 - level) / 2 * (1 - 1e-3)
-        low, high = self.allowed.lower, self.allowed.upper
-        y = np.clip(raw, low, high)
-        a, b = np.full(y.shape, low), np.full(y.shape, high)
-        c, d = a.copy(), b.copy()
-        for _ in range(max(1, self.allowed.hull_steps.bit_length())):
-            middle = a + (b - a) // 2  # the smallest q with P_q(Y >= y) >= alpha
-            good = 1 - self._below(middle, y - 1) >= alpha
-            b, a = np.where(good, middle, b), np.where(good, a, np.minimum(middle + 1, b))
-            middle = d - (d - c) // 2  # the largest q with P_q(Y <= y) >= alpha
-            good = self._below(middle, y) >= alpha
-            c, d = np.where(good, middle, c), np.where(good, d, np.maximum(middle - 1, c))
-        return np.minimum(b, c), np.maximum(b, c)
+        y = np.clip(raw, self.allowed.lower, self.allowed.upper)
+        return likely_answers(self.allowed, y, level, self._below, room=1e-3)
 
     def _below(self, q: IntArray, y: IntArray) -> FloatArray:
         """Return P_q(Y <= y)."""
@@ -269,26 +243,24 @@ def _largest(request: GridRequest) -> WideGaussianNoise:
     high = budget / (k * allowed.hull_steps)
     m = P_BITS - math.floor(math.log2(high.numerator) - math.log2(high.denominator)) + 1
 
-    def within(scaled: int) -> bool:
-        rate = _noise(scaled, m).rate
-        found = certify_ratio("", _worst_ratio(allowed, k, rate), budget, "")
-        return found.epsilon_upper <= budget
+    @cache
+    def excess(scaled: int) -> float:
+        """How far the loss is beyond epsilon; its sign is the certificate's own verdict."""
+        ratio = _worst_ratio(allowed, k, _noise(scaled, m).rate)
+        loss = math.log(ratio.numerator) - math.log(ratio.denominator)
+        if certify_ratio("", ratio, budget, "").epsilon_upper <= budget:
+            return min(loss - float(budget), 0.0)
+        return max(loss - float(budget), sys.float_info.min)
 
     bad = math.ceil(high * (1 << m)) + 1
     good = bad // 2 - 2  # a rate of epsilon / (2 k hull) is within epsilon, rounding included
     if len(allowed.runs) > 1:
         nodes = np.linspace(bad, good, 17).astype(np.int64).tolist()
-        first = next((i for i, n in enumerate(nodes) if within(n)), len(nodes) - 1)
+        first = next((i for i, n in enumerate(nodes) if excess(n) <= 0), len(nodes) - 1)
         bad, good = nodes[max(first - 1, 0)], nodes[first]
-    while not within(good):
+    while excess(good) > 0:
         bad, good = good, good - max(1, good >> 20)
-    while bad - good > 1:
-        middle = (bad + good) // 2
-        if within(middle):
-            good = middle
-        else:
-            bad = middle
-    return _noise(good, m)
+    return _noise(bad if excess(bad) <= 0 else last_within(excess, good, bad), m)
 
 
 def _noise(scaled: int, m: int) -> WideGaussianNoise:

@@ -45,10 +45,18 @@ from dprelease.mechanisms.law import (
     law_fields,
     read_fields,
 )
+from dprelease.mechanisms.root_search import inside_root
 from dprelease.mechanisms.symmetric_table import SymmetricTable, masses, range_rho, top_bits
 from dprelease.schema.domain import GridSet
 
-__all__ = ["EPSILON_FLOOR", "POINT_LIMIT", "BoundedLaplaceLaw", "check_size", "tabulates"]
+__all__ = [
+    "EPSILON_FLOOR",
+    "POINT_LIMIT",
+    "BoundedLaplaceLaw",
+    "check_epsilon",
+    "check_size",
+    "tabulates",
+]
 
 POINT_LIMIT = 2**18
 _BITS = 60
@@ -84,12 +92,7 @@ class BoundedLaplaceLaw:
                 where the certificate's own slack would show (DPR626).
         """
         check_size(request.allowed)
-        if request.epsilon < EPSILON_FLOOR:
-            raise ArgumentError(
-                "epsilon is too small for a truncated law",
-                fix="use an epsilon of at least 1e-12",
-                code="DPR626",
-            )
+        check_epsilon(request.epsilon)
         loss = FloatLoss(request.allowed, request.reach)
         scale = loss.smallest_scale(float(request.epsilon))
         widen = 2.0**-44
@@ -185,6 +188,17 @@ class BoundedLaplaceLaw:
         return f"{self.family} (scale {self.scale:.6g} steps), truncated to the allowed values"
 
 
+def check_epsilon(epsilon: Fraction, why: str | None = None) -> None:
+    """Raise DPR626 if epsilon is below 2**-40, where a truncated law's certificate is too coarse."""
+    if epsilon < EPSILON_FLOOR:
+        raise ArgumentError(
+            "epsilon is too small for a truncated law",
+            why=why,
+            fix="use an epsilon of at least 1e-12",
+            code="DPR626",
+        )
+
+
 def check_size(allowed: GridSet) -> None:
     """Raise DPR622 if the hull has more than `POINT_LIMIT` points."""
     if allowed.hull_steps >= POINT_LIMIT:
@@ -209,11 +223,11 @@ def _scale(p: int) -> float:
 def _table(allowed: GridSet, p: int) -> SymmetricTable:
     out = np.ones(allowed.hull_steps + 1, dtype=np.int64)
     w, up = 1 << top_bits(allowed), (1 << _BITS) - 1
-    for d in range(out.size):
-        out[d] = w
-        if w == 1:
-            break
+    weights: list[int] = []
+    while w > 1 and len(weights) < out.size:  # a list: element by element, an array is slower
+        weights.append(w)
         w = (w * p + up) >> _BITS
+    out[: len(weights)] = weights
     return SymmetricTable.of(allowed, out)
 
 
@@ -254,18 +268,16 @@ class FloatLoss:
 
     def smallest_scale(self, epsilon: float) -> float:
         """Return about the smallest scale of loss epsilon within [reach/eps, 2 reach/eps]."""
-        low, high = self.reach / epsilon, 2 * self.reach / epsilon
-        if self(low) <= epsilon:
-            return low
-        for _ in range(60):
-            middle = (low + high) / 2
-            if high - low <= 1e-13 * high:
-                break
-            if self(middle) > epsilon:
-                low = middle
-            else:
-                high = middle
-        return high
+        narrow, wide = epsilon / self.reach, epsilon / (2 * self.reach)
+
+        def excess(rate: float) -> float:  # nearly linear in the rate
+            return self(1 / rate) - epsilon
+
+        if excess(narrow) <= 0:
+            return 1 / narrow
+        if excess(wide) >= 0:
+            return 1 / wide
+        return 1 / inside_root(excess, narrow, wide, epsilon * 2.0**-43)
 
 
 @lru_cache(maxsize=64)

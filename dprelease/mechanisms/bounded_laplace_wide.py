@@ -12,8 +12,9 @@ chains (Z(q + 1) >= e^-rate Z(q)), so only pairs at distance reach = min(shift, 
 hull answer counts, gaps included. Y = (1 - e^-rate) Z is a sum of powers of e^-rate, bounded here
 in outward-rounded rationals, and over a whole stretch of answers by monotone parts (a power
 either rises or falls in q). The supremum of |log Y(q + reach) - log Y(q)| over all pairs is then
-bounded by branch and bound on stretches that no run edge crosses; a finite number of exact
-comparisons, whatever the size of the domain. One run needs one pair: Z is concave there, so the
+bounded by branch and bound on stretches that no run edge crosses, each by the smaller of two
+bounds: of both masses apart, and of their difference, a sum of monotone powers too; a finite number
+of exact comparisons, whatever the size of the domain. One run needs one pair: Z is concave there, so the
 end pair (low, low + reach) is the worst.
 
 Support is D for every answer. No atoms are added.
@@ -38,11 +39,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck
+from dprelease.entropy import RandomBits, drawn_by_rejection
 from dprelease.errors import ArgumentError
+from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
+from dprelease.mechanisms.hull_interval import likely_answers
 from dprelease.mechanisms.law import (
     Certificate,
     ExpectedError,
@@ -54,12 +56,13 @@ from dprelease.mechanisms.law import (
     law_fields,
     read_fields,
 )
+from dprelease.mechanisms.root_search import inside_root
+from dprelease.mechanisms.sampling import BoolArray
 from dprelease.numeric import exp_lower, exp_upper, fraction_from_json, fraction_to_json
 from dprelease.schema.domain import GridSet
 
-__all__ = ["BoundedLaplaceWideLaw", "accepts"]
+__all__ = ["BoundedLaplaceWideLaw", "accepts", "gaps_too_wide"]
 
-FloatArray = npt.NDArray[np.float64]
 _FAR = 300
 """Powers below e**-300 are bounded by [0, e**-300]."""
 _LEAST_ACCEPTANCE = 1 / 8
@@ -94,19 +97,13 @@ class BoundedLaplaceWideLaw:
         shrink = 2.0**-32
         while True:
             noise = DiscreteLaplaceNoise.calibrate(1, Fraction(rate))
+            if not accepts(request.allowed, float(noise.rate)):  # first: it costs next to nothing
+                raise gaps_too_wide()
             law = cls(request.allowed, request.shift, request.epsilon, request.loss, noise.rate)
             if law.certificate.epsilon_upper <= request.epsilon:
-                break
+                return law
             rate *= 1 - shrink
             shrink = min(2 * shrink, 0.25)
-        if not accepts(law.allowed, float(law.rate)):
-            raise ArgumentError(
-                "the forbidden intervals are too wide for this law at this size of domain",
-                why="an answer in the middle of a gap would almost never land on an allowed value",
-                fix="use a coarser step, or allow spikes at the borders",
-                code="DPR627",
-            )
-        return law
 
     @property
     def certificate(self) -> Certificate:
@@ -140,16 +137,13 @@ class BoundedLaplaceWideLaw:
         """Return one exact draw per clamped answer, an allowed point; shape `(groups,)`."""
         q = np.clip(answers, self.allowed.lower, self.allowed.upper)
         noise = DiscreteLaplaceNoise(self.rate)
-        out = np.full(q.size, self.allowed.lower, dtype=np.int64)
-        todo = np.arange(q.size)
-        for _ in range(ROUND_LIMIT):
-            if not todo.size:
-                return out
+
+        def attempt(todo: IntArray) -> tuple[BoolArray, IntArray]:
             drawn = q[todo] + noise.sample(todo.size, bits)
             good = self.allowed.contains(drawn)
-            out[todo[good]] = drawn[good]
-            todo = todo[~good]
-        raise stuck()
+            return good, drawn[good]
+
+        return drawn_by_rejection(q.size, attempt)
 
     def finish(self, raw: IntArray) -> IntArray:
         """Return `raw`: every draw is allowed already."""
@@ -157,26 +151,8 @@ class BoundedLaplaceWideLaw:
 
     def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
         """Return {q in hull: P_q(Y >= y) and P_q(Y <= y) are both at least (1 - level) / 2}."""
-        if not 0 < level < 1:
-            raise ArgumentError(
-                "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
-            )
-        alpha = (1 - level) / 2 * (1 - 1e-6)
-        low, high = self.allowed.lower, self.allowed.upper
-        y = np.clip(raw, low, high)
-        lows = np.full(y.shape, low, dtype=np.int64)
-        tops = np.full(y.shape, high, dtype=np.int64)
-        a, b = lows.copy(), tops.copy()
-        for _ in range(max(1, self.allowed.hull_steps.bit_length())):
-            middle = a + (b - a) // 2  # the smallest q with P_q(Y >= y) >= alpha
-            good = 1 - self._below(middle, y - 1) >= alpha
-            b, a = np.where(good, middle, b), np.where(good, a, np.minimum(middle + 1, b))
-        c, d = lows, tops
-        for _ in range(max(1, self.allowed.hull_steps.bit_length())):
-            middle = d - (d - c) // 2  # the largest q with P_q(Y <= y) >= alpha
-            good = self._below(middle, y) >= alpha
-            c, d = np.where(good, middle, c), np.where(good, d, np.maximum(middle - 1, c))
-        return np.minimum(b, c), np.maximum(b, c)
+        y = np.clip(raw, self.allowed.lower, self.allowed.upper)
+        return likely_answers(self.allowed, y, level, self._below)
 
     def _below(self, q: IntArray, y: IntArray) -> FloatArray:
         """Return P_q(Y <= y)."""
@@ -284,7 +260,40 @@ class _Masses:
         here, there = self.bounds(first, last), self.bounds(first + reach, last + reach)
         if min(here[0], there[0]) <= 0:
             return Fraction(10**400)
-        return max(there[1] / here[0], here[1] / there[0])
+        apart = max(there[1] / here[0], here[1] / there[0])
+        change = self._change(first, last, reach)
+        if change is None:
+            return apart
+        # Y(q + reach) / Y(q) = 1 + change / Y(q), and the inverse is 1 - change / Y(q + reach).
+        together = 1 + max(change[1] / here[0], -change[0] / there[0], Fraction(0))
+        return min(apart, together)
+
+    def _change(self, first: int, last: int, reach: int) -> tuple[Fraction, Fraction] | None:
+        """Return bounds of Y(q + reach) - Y(q) over first..last; None where a run edge lies between.
+
+        Term by term: the masses themselves move far more over a stretch than their difference does,
+        so bounding them apart would take a stretch per few answers.
+        """
+        down = up = Fraction(0)
+        step = self.power(reach)
+        lost = 1 - step[1], 1 - step[0]
+        for a, b in self.runs:
+            size = self.power(b - a + 1)
+            part = lost[0] * max(1 - size[1], Fraction(0)), lost[1] * (1 - size[0])
+            if last + reach < a:  # right of both: r^(a - q - reach) (1 - r^reach) (1 - r^length)
+                down += self.power(a - first - reach)[0] * part[0]
+                up += self.power(a - last - reach)[1] * part[1]
+            elif first > b:  # left of both: -r^(q - b) (1 - r^reach) (1 - r^length)
+                down -= self.power(first - b)[1] * part[1]
+                up -= self.power(last - b)[0] * part[0]
+            elif first >= a and last + reach <= b:
+                # around both: (1 - r^reach) (r^(q - a + 1) - r^(b - q - reach + 1)), falling in q
+                low = self.power(last - a + 1)[0] * lost[0] - self.power(b - last - reach + 1)[1] * lost[1]
+                high = self.power(first - a + 1)[1] * lost[1] - self.power(b - first - reach + 1)[0] * lost[0]
+                down, up = down + low, up + high
+            else:
+                return None
+        return down, up
 
 
 @lru_cache(maxsize=65536)
@@ -326,6 +335,16 @@ def _float_mass(allowed: GridSet, rate: float, q: IntArray, top: IntArray) -> Fl
     return total
 
 
+def gaps_too_wide() -> ArgumentError:
+    """Return the refusal of a domain on which rejection would hardly ever end."""
+    return ArgumentError(
+        "the forbidden intervals are too wide for this law at this size of domain",
+        why="an answer in the middle of a gap would almost never land on an allowed value",
+        fix="use a coarser step, or allow spikes at the borders",
+        code="DPR627",
+    )
+
+
 def accepts(allowed: GridSet, rate: float) -> bool:
     """Return whether noise lands in the allowed set often enough from everywhere in the hull."""
     for (_, left), (right, _) in pairwise(allowed.runs):
@@ -340,17 +359,14 @@ def accepts(allowed: GridSet, rate: float) -> bool:
 
 
 def _largest_rate(allowed: GridSet, reach: int, epsilon: float) -> float:
-    """Return about the largest rate of loss epsilon, by bisection on a float view of the loss."""
+    """Return about the largest rate of loss epsilon, on a float view of the loss."""
+    def excess(rate: float) -> float:
+        return _float_loss(allowed, reach, rate) - epsilon
+
     low, high = epsilon / (2 * reach), epsilon / reach
-    if _float_loss(allowed, reach, high) <= epsilon:
+    if excess(high) <= 0:
         return high
-    for _ in range(60):
-        middle = (low + high) / 2
-        if _float_loss(allowed, reach, middle) > epsilon:
-            high = middle
-        else:
-            low = middle
-    return low
+    return low if excess(low) >= 0 else inside_root(excess, high, low, epsilon * 2.0**-46)
 
 
 def _float_loss(allowed: GridSet, reach: int, rate: float) -> float:

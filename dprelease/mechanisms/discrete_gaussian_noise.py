@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck
+from dprelease.entropy import RandomBits, drawn_by_rejection
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import IntArray
-from dprelease.mechanisms.sampling import bernoulli_exp, geometric_e
+from dprelease.mechanisms.sampling import BoolArray, bernoulli_exp, geometric_e
 
 __all__ = ["SQUARE_LIMIT", "DiscreteGaussianNoise"]
 
@@ -66,18 +66,15 @@ class DiscreteGaussianNoise:
         """
         t = math.isqrt(self.square) + 1
         proposals = DiscreteLaplaceNoise(Fraction(1, t))
-        out = np.zeros(count, dtype=np.int64)
-        todo = np.arange(count)
-        for _ in range(ROUND_LIMIT):
-            if not todo.size:
-                return out
+
+        def attempt(todo: IntArray) -> tuple[BoolArray, IntArray]:
             found = proposals.sample(todo.size, bits)
             kept = self._keep(np.abs(found), t, bits)
-            out[todo[kept]] = found[kept]
-            todo = todo[~kept]
-        raise stuck()
+            return kept, found[kept]
 
-    def _keep(self, size: IntArray, t: int, bits: RandomBits) -> npt.NDArray[np.bool_]:
+        return drawn_by_rejection(count, attempt)
+
+    def _keep(self, size: IntArray, t: int, bits: RandomBits) -> BoolArray:
         """Flip one coin of probability exp(-(size t - square)^2 / (2 square t^2)) each."""
         divisor = 2 * self.square * t * t
         near = size <= _FAR * t

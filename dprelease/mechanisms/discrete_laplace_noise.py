@@ -25,15 +25,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck, uniform_below
+from dprelease.entropy import RandomBits, drawn_by_rejection, uniform_below
 from dprelease.errors import ArgumentError
+from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.law import Certificate, IntArray
 from dprelease.mechanisms.sampling import bernoulli_exp, geometric_e
 from dprelease.numeric import fraction_from_json, fraction_to_json
 
 __all__ = ["CellNoise", "DiscreteLaplaceNoise", "drawable"]
 
-FloatArray = npt.NDArray[np.float64]
 _DENOMINATOR_LIMIT = 2**52
 _RATE_LIMIT = 64
 
@@ -98,19 +98,16 @@ class DiscreteLaplaceNoise:
     def sample(self, count: int, bits: RandomBits) -> IntArray:
         """Return `count` independent exact draws, shape `(count,)`, |draw| < 2**62."""
         s, t = self.rate.numerator, self.rate.denominator
-        out = np.zeros(count, dtype=np.int64)
-        todo = np.arange(count)
-        for _ in range(ROUND_LIMIT):
-            if not todo.size:
-                return out
+
+        def attempt(todo: IntArray) -> tuple[IntArray, IntArray]:
             u = uniform_below(t, todo.size, bits)
             kept = np.flatnonzero(bernoulli_exp(u, t, bits))
             size = (u[kept] + t * geometric_e(kept.size, bits)) // s
             minus = uniform_below(2, kept.size, bits) == 1
             good = ~(minus & (size == 0))  # else zero would be drawn twice as often
-            out[todo[kept[good]]] = np.where(minus, -size, size)[good]
-            todo = np.delete(todo, kept[good])
-        raise stuck()
+            return kept[good], np.where(minus, -size, size)[good]
+
+        return drawn_by_rejection(count, attempt)
 
     def weights(self, count: int) -> FloatArray:
         """Return P(0), ..., P(count - 1)."""
@@ -128,7 +125,7 @@ class DiscreteLaplaceNoise:
 
     def quantile(self, level: float) -> int:
         """Return the smallest k (rounded up in doubt) with P(|D| <= k) >= level."""
-        _check_level(level)
+        check_level(level)
         rate = float(self.rate)
         need = math.log(2 / ((1 + math.exp(-rate)) * (1 - level))) / rate
         return max(0, math.ceil(need * (1 + 1e-12)) - 1)
@@ -248,10 +245,3 @@ class CellNoise:
 def drawable(reach: int, epsilon: Fraction) -> bool:
     """Return whether noise of rate epsilon / reach can be drawn exactly."""
     return epsilon / reach * _DENOMINATOR_LIMIT >= 1
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ArgumentError(
-            "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
-        )

@@ -28,12 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck
+from dprelease.entropy import ROUND_LIMIT, RandomBits, drawn_by_rejection, stuck
 from dprelease.errors import ArgumentError
+from dprelease.mechanisms.arguments import check_level
 from dprelease.mechanisms.discrete_gaussian_noise import SQUARE_LIMIT, DiscreteGaussianNoise
 from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import IntArray
-from dprelease.mechanisms.sampling import geometric_e, words
+from dprelease.mechanisms.sampling import BoolArray, geometric_e, words
 
 __all__ = ["WIDEST", "GaussianCells"]
 
@@ -108,11 +109,8 @@ class GaussianCells:
         t = math.isqrt(self.square) + 1
         divisor = 2 * self.square * t * t
         proposals = DiscreteLaplaceNoise(Fraction(1, t))
-        out = np.zeros(count, dtype=np.int64)
-        todo = np.arange(count)
-        for _ in range(ROUND_LIMIT):
-            if not todo.size:
-                return out
+
+        def attempt(todo: IntArray) -> tuple[BoolArray, IntArray]:
             found = proposals.sample(todo.size, bits)
             parts = [divmod((abs(d) * t - self.square) ** 2, divisor) for d in found.tolist()]
             # `geometric_e` stays below ROUND_LIMIT, so a larger whole part never passes.
@@ -120,9 +118,9 @@ class GaussianCells:
             kept = geometric_e(todo.size, bits) >= whole
             hits = np.flatnonzero(kept)
             kept[hits] = _bernoulli_exp([parts[i][1] for i in hits.tolist()], divisor, bits)
-            out[todo[kept]] = found[kept]
-            todo = todo[~kept]
-        raise stuck()
+            return kept, found[kept]
+
+        return drawn_by_rejection(count, attempt)
 
     def variance(self) -> float:
         """Return E D^2, in steps squared."""
@@ -152,10 +150,7 @@ class GaussianCells:
         Raises:
             ArgumentError: level is not strictly between 0 and 1 (DPR625).
         """
-        if not 0 < level < 1:
-            raise ArgumentError(
-                "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
-            )
+        check_level(level)
         return math.ceil(self.scale * -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-12))
 
     def to_json(self) -> dict[str, Any]:

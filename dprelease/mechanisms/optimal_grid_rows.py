@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.entropy import RandomBits
-from dprelease.errors import ArgumentError
+from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.law import (
     Certificate,
     ExpectedError,
@@ -42,7 +42,6 @@ from dprelease.schema.domain import GridSet
 
 __all__ = ["ROW_LIMIT", "RowLaw"]
 
-FloatArray = npt.NDArray[np.float64]
 ROW_LIMIT = 64
 _TOTAL_LIMIT = 2**55
 _SLACK = 1 + Fraction(1, 2**46)
@@ -125,10 +124,7 @@ class RowLaw:
 
         Covers every answer at `level`, monotone law or not.
         """
-        if not 0 < level < 1:
-            raise ArgumentError(
-                "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
-            )
+        check_level(level)
         lows, highs = _accepting(self, level)
         column = np.searchsorted(np.array(self.outputs, dtype=np.int64), raw)
         column = np.minimum(column, len(self.outputs) - 1)

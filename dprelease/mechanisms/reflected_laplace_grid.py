@@ -31,12 +31,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
+from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
 from dprelease.mechanisms.discrete_laplace_noise import drawable as noise_drawable
+from dprelease.mechanisms.hull_interval import first_answer
 from dprelease.mechanisms.law import (
     Certificate,
     ExpectedError,
@@ -52,7 +53,6 @@ from dprelease.schema.domain import GridSet
 
 __all__ = ["ReflectedLaplaceLaw", "drawable"]
 
-FloatArray = npt.NDArray[np.float64]
 _PMF_LIMIT = 2**16
 _EPSILON_FLOOR = Fraction(1, 2**40)
 _FAR = 256
@@ -142,28 +142,16 @@ class ReflectedLaplaceLaw:
 
         P_q(Y <= y) falls in q, so both ends are found by bisection, for all groups at once.
         """
-        if not 0 < level < 1:
-            raise ArgumentError(
-                "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
-            )
+        check_level(level)
         alpha = (1 - level) / 2 * (1 - 1e-6)
         low, high = self.allowed.lower, self.allowed.upper
         y = np.clip(raw, low, high)
         mirror = low + high - y
-        lows = self._first(y, alpha)
-        highs = low + high - self._first(mirror, alpha)  # the law is its own mirror image
+        lows = first_answer(self.allowed, y, lambda q: self._reaches(q, y) >= alpha)
+        # the law is its own mirror image
+        tops = first_answer(self.allowed, y, lambda q: self._reaches(q, mirror) >= alpha)
+        highs = low + high - tops
         return np.minimum(lows, highs), np.maximum(lows, highs)
-
-    def _first(self, y: IntArray, alpha: float) -> IntArray:
-        """Return the smallest hull point q with P_q(Y >= y) >= alpha, else the upper end."""
-        low = np.full(y.shape, self.allowed.lower, dtype=np.int64)
-        high = np.full(y.shape, self.allowed.upper, dtype=np.int64)
-        for _ in range(self.allowed.hull_steps.bit_length()):
-            middle = (low + high) // 2
-            good = self._reaches(middle, y) >= alpha
-            high = np.where(good, middle, high)
-            low = np.where(good, low, np.minimum(middle + 1, high))
-        return high
 
     def _reaches(self, q: IntArray, y: IntArray) -> FloatArray:
         """Return P_q(Y >= y), closed form: sums of cosh are ratios of sinh."""

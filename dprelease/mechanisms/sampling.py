@@ -22,10 +22,18 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck, uniform_below
+from dprelease.entropy import ROUND_LIMIT, RandomBits, drawn_by_rejection, stuck, uniform_below
 from dprelease.mechanisms.law import IntArray
 
-__all__ = ["bernoulli", "bernoulli_exp", "exp_coin", "geometric_e", "uniform_each", "words"]
+__all__ = [
+    "BoolArray",
+    "bernoulli",
+    "bernoulli_exp",
+    "exp_coin",
+    "geometric_e",
+    "uniform_each",
+    "words",
+]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -101,16 +109,13 @@ def geometric_e(count: int, bits: RandomBits) -> IntArray:
 
 def uniform_each(bounds: IntArray, bits: RandomBits) -> IntArray:
     """Return one exact uniform integer in `[0, bound)` per bound in `[1, 2**62)`."""
-    out = np.zeros(bounds.size, dtype=np.int64)
     # frexp may round a large bound up to the next power of two: a wider draw, never a narrower.
     width = np.maximum(np.frexp(bounds.astype(np.float64))[1], 1).astype(np.uint64)
     drop = np.uint64(64) - width
-    todo = np.arange(bounds.size)
-    for _ in range(ROUND_LIMIT):
-        if not todo.size:
-            return out
+
+    def attempt(todo: IntArray) -> tuple[BoolArray, IntArray]:
         value = (words(todo.size, bits) >> drop[todo]).astype(np.int64)
         good = value < bounds[todo]
-        out[todo[good]] = value[good]
-        todo = todo[~good]
-    raise stuck()
+        return good, value[good]
+
+    return drawn_by_rejection(bounds.size, attempt)

@@ -32,13 +32,13 @@ import numpy.typing as npt
 
 from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck, uniform_below
 from dprelease.errors import ArgumentError
+from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.law import Certificate, IntArray, certify_ratio
 from dprelease.mechanisms.sampling import bernoulli
 from dprelease.numeric import exp_lower
 
 __all__ = ["EPSILON_FLOOR", "StaircaseNoise"]
 
-FloatArray = npt.NDArray[np.float64]
 EPSILON_FLOOR = Fraction(1, 2**14)
 _FAR = 2**62 + 2**60
 
@@ -155,10 +155,7 @@ class StaircaseNoise:
 
     def quantile(self, level: float) -> int:
         """Return the smallest k (rounded up in doubt) with P(|D| <= k) >= level."""
-        if not 0 < level < 1:
-            raise ArgumentError(
-                "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
-            )
+        check_level(level)
         goal = (1 - level) * (1 - 1e-12)
         # P(|D| > j - 1 + m w) = P(|D| > j - 1) rho^m: find the level, then the step within it.
         low, high = -1, self.j

@@ -24,7 +24,6 @@ Limits   float64 quotients, widened by 2**-48: more than their five roundings ca
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
@@ -33,14 +32,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.entropy import RandomBits
-from dprelease.errors import ArgumentError, InternalError
+from dprelease.errors import InternalError
+from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.hull_interval import likely_answers
 from dprelease.mechanisms.law import ExpectedError, IntArray, Loss, choose_answers
 from dprelease.mechanisms.sampling import uniform_each
 from dprelease.schema.domain import GridSet
 
 __all__ = ["SymmetricTable", "loss_curve", "masses", "range_rho", "top_bits", "worst_ratio"]
 
-FloatArray = npt.NDArray[np.float64]
 Number = TypeVar("Number", np.int64, np.float64)
 _SLACK = 1 + Fraction(1, 2**48)
 
@@ -114,26 +114,7 @@ class SymmetricTable:
         Raises:
             ArgumentError: a level outside (0, 1) (DPR625).
         """
-        if not 0 < level < 1:
-            raise ArgumentError(
-                "a confidence level lies strictly between 0 and 1", fix="use 0.95", code="DPR625"
-            )
-        alpha = (1 - level) / 2 * (1 - 1e-6)
-        y, turn = self.clamp(raw), self.allowed.lower + self.allowed.upper
-        lows = self._first(y, lambda q: 1 - self.below(q, y - 1) >= alpha)
-        highs = turn - self._first(y, lambda q: self.below(turn - q, y) >= alpha)
-        return np.minimum(lows, highs), np.maximum(lows, highs)
-
-    def _first(self, y: IntArray, holds: Callable[[IntArray], npt.NDArray[np.bool_]]) -> IntArray:
-        """Return the smallest hull point where `holds` (monotone in q), else the upper end."""
-        low = np.full(y.shape, self.allowed.lower, dtype=np.int64)
-        high = np.full(y.shape, self.allowed.upper, dtype=np.int64)
-        for _ in range(self.allowed.hull_steps.bit_length()):
-            middle = (low + high) // 2
-            good = holds(middle)
-            high = np.where(good, middle, high)
-            low = np.where(good, low, np.minimum(middle + 1, high))
-        return high
+        return likely_answers(self.allowed, self.clamp(raw), level, self.below)
 
     def expected_error(self, loss: Loss) -> ExpectedError:
         """Return the error over answers uniform on the hull (a subset of them if it is large)."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import exact, plain
 from dprelease.pipeline.config import PipelineConfig, load_pipeline
-from dprelease.pipeline.run import plan_pipeline
+from dprelease.pipeline.planned import plan_pipeline
 from dprelease.planning.curve import FACTORS, Curve, error_words, trace
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.price import REFERENCE_SIZE
@@ -24,6 +24,9 @@ from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
 
 __all__ = ["Need", "explore", "needed", "plan_of", "releases_left", "wish"]
+
+_HIGHEST = Fraction(1000)
+"""The largest epsilon that is worth a look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def explore(
         release = replace(config.release, epsilon=epsilon, statistics=statistics)
         return plan_pipeline(replace(config, release=release))
 
-    curve = trace(own, make, factors)
+    curve = trace(own, make, (f for f in factors if own * f <= _HIGHEST))
     note = "Shown without the `max_error` goals, which fix every statistic's share." if goals else ""
     return replace(curve, note=note)
 

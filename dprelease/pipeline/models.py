@@ -10,10 +10,21 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 from dprelease import registry
 from dprelease.engines.limits import MOST_THREADS, bytes_of, memory_of, seconds_of, threads_of
 from dprelease.errors import ArgumentError
-from dprelease.schema.models import Identifier, Number, ReleaseModel, Sql, Strict, Text, fault
+from dprelease.schema.model_values import Identifier, Number, Sql, Strict, Text, fault
+from dprelease.schema.models import ReleaseModel
 from dprelease.schema.naming import nearest
 
-__all__ = ["SOURCES", "PipelineModel", "SourceModel", "TableModel"]
+__all__ = [
+    "SOURCES",
+    "BudgetModel",
+    "EngineModel",
+    "PeriodModel",
+    "PipelineModel",
+    "PublishModel",
+    "ScheduleModel",
+    "SourceModel",
+    "TableModel",
+]
 
 SOURCES = ("parquet", "csv", "arrow", "duckdb", "postgres", "spark")
 
@@ -115,7 +126,8 @@ class EngineModel(Strict):
     )
     max_temp: Space | None = Field(None, description="Space that spilled rows may take, e.g. 10GiB.")
     timeout: Duration | None = Field(
-        None, description="Time after which a computation is stopped, e.g. 2h."
+        None,
+        description="Time after which a computation is stopped, e.g. 2h; needs `allow: [visible-timeout]`.",
     )
     master: Text | None = Field(None, description="Spark's master, e.g. local[2] or yarn.")
     remote: Text | None = Field(

@@ -32,7 +32,8 @@ from dprelease.numeric import plain
 from dprelease.pipeline import anchoring, stages
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
 from dprelease.pipeline.due import due_at, instant_text
-from dprelease.pipeline.period import check_period_name, parse_period
+from dprelease.pipeline.period import check_period_name
+from dprelease.pipeline.planned import EXAMPLES, plan_pipeline
 from dprelease.pipeline.stages import Progress, Request
 from dprelease.planning.model import ReleasePlan
 from dprelease.publish import folder_for, publish_files
@@ -77,23 +78,6 @@ class RunResult:
 
 def _quiet(stage: str, detail: str) -> None:
     """Report nothing."""
-
-
-def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleasePlan:
-    """Return the plan of one run; without `period`, of any run (its window left open)."""
-    window = None
-    if config.period is not None:
-        every = config.period.every
-        # Any period's plan costs the same: the window is public and prices nothing.
-        start, end = parse_period(period or _EXAMPLES[every], every, config.period.timezone)
-        window = (config.period.column, start, end)
-    return stages.plan_release(
-        config.schema,
-        config.release,
-        window=window,
-        origin=config.origin,
-        view=config.source.view,
-    )
 
 
 def run(
@@ -173,16 +157,13 @@ def _commit(request: Request, files: Mapping[str, bytes]) -> None:
             raise
 
 
-_EXAMPLES = {"day": "2013-02-01", "week": "2013-W05", "month": "2013-02", "year": "2013"}
-
-
 def _period_name(config: PipelineConfig, period: str | None) -> str:
     if config.period is not None and period is None:
         raise ConfigError(
             f"which {config.period.every}?",
             where=config.origin,
             why="this pipeline releases one period per run, and the period is its budget key",
-            fix=f"say it, e.g. `--period {_EXAMPLES[config.period.every]}`",
+            fix=f"say it, e.g. `--period {EXAMPLES[config.period.every]}`",
             code="DPR144",
         )
     return check_period_name(period or "once")

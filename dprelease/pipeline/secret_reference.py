@@ -5,21 +5,19 @@ The reference is read when it is used, so planning needs no secret; its text is 
 
 from __future__ import annotations
 
-import os
-import re
-import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
 from dprelease.errors import ConfigError, SourceError
+from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.paths import confined
+from dprelease.secret_text import parse_reference, read_secret
 
-__all__ = ["SecretReference"]
+__all__ = ["SecretReference", "refuse_references", "secret_at"]
 
-_FORM = re.compile(r"\$\{(env|file):([^{}$]+)\}")
-MAX_BYTES = 1 << 16
-# The path was resolved when the reference was read; O_NONBLOCK: a named pipe is not waited for.
-_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_KEYS = ("dsn", "signing_key", "remote", "ledger")
+"""The keys of a pipeline file that may hold a reference."""
 
 
 class SecretReference:
@@ -34,10 +32,8 @@ class SecretReference:
             ConfigError: the text is not exactly one reference (DPR142), or the file lies outside
                 the project (DPR116).
         """
-        found = _FORM.fullmatch(text)
-        if found is None or (
-            found[1] == "env" and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", found[2])
-        ):
+        found = parse_reference(text)
+        if found is None:
             raise ConfigError(
                 "a connection string is given by reference only",
                 where=origin,
@@ -45,10 +41,10 @@ class SecretReference:
                 fix='write "${env:NAME}" or "${file:PATH}"',
                 code="DPR142",
             )
-        target = found[2]
-        if found[1] == "file":
+        kind, target = found
+        if kind == "file":
             target = str(confined(target, base=base, root=root, origin=origin))
-        self.__kind, self.__target, self.__origin = found[1], target, origin
+        self.__kind, self.__target, self.__origin = kind, target, origin
 
     def reveal_to_source(self) -> str:
         """Return the secret, for opening the source only.
@@ -56,15 +52,7 @@ class SecretReference:
         Raises:
             SourceError: the variable is not set, or the file is unreadable or empty (DPR520).
         """
-        if self.__kind == "env":
-            secret = os.environ.get(self.__target, "")
-        else:
-            try:
-                with open(os.open(self.__target, _PLAIN), "rb") as stream:  # noqa: PTH123 - a descriptor
-                    plain = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-                    secret = stream.read(MAX_BYTES).decode("utf-8").strip() if plain else ""
-            except (OSError, ValueError):
-                secret = ""
+        secret = read_secret(self.__kind, self.__target)
         if not secret:
             raise SourceError(
                 "the connection string is not available",
@@ -89,3 +77,30 @@ class SecretReference:
     __reduce_ex__ = _refuse
     __copy__ = _refuse
     __deepcopy__ = _refuse
+
+
+def secret_at(file: DeclarationFile, text: str, *place: str) -> SecretReference:
+    """Return the reference that stands at a key of a pipeline file; ConfigError as its class."""
+    origin = file.marks.at(*place)
+    return SecretReference(text, base=file.folder, root=file.root, origin=origin)
+
+
+def refuse_references(file: DeclarationFile, value: object, *place: str | int) -> None:
+    """Refuse `${…}` anywhere but where a connection string or a key is named (`_KEYS`).
+
+    Raises:
+        ConfigError: there is one (DPR142).
+    """
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            refuse_references(file, item, *place, key)
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            refuse_references(file, item, *place, i)
+    elif isinstance(value, str) and "${" in value and (not place or place[-1] not in _KEYS):
+        file.fail(
+            "`${…}` is read in connection strings and keys only",
+            *place,
+            fix="write the value out",
+            code="DPR142",
+        )

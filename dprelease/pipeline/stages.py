@@ -19,7 +19,6 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
@@ -33,13 +32,10 @@ from dprelease.engines.source import Source
 from dprelease.errors import ConfigError, InternalError, SourceError, WithheldError
 from dprelease.noised import Noised, Receipt, assemble, decode, width
 from dprelease.numeric import plain
-from dprelease.planning.make import make_plan
+from dprelease.pipeline.planned import plan_release
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.what_if import what_if
-from dprelease.query.merge import merge_release
-from dprelease.query.spec import resolve
-from dprelease.query.view import View
-from dprelease.schema.table import ReleaseSpec, TableSchema
+from dprelease.query.shortcuts import VISIBLE_TIMEOUT
 from dprelease.schema.unit import describe, unit_to_json
 from dprelease.validate.rules import check
 from dprelease.validate.verdict import Verdict
@@ -87,27 +83,6 @@ class Request:
     key: Key
 
 
-def plan_release(
-    schema: TableSchema,
-    overrides: Mapping[str, object] | ReleaseSpec | None = None,
-    *,
-    window: tuple[str, datetime, datetime] | None = None,
-    origin: str = "release(...)",
-    table: str | None = None,
-    view: View | None = None,
-) -> ReleasePlan:
-    """Return the plan of the schema's default release with `overrides` merged over it.
-
-    Raises:
-        ConfigError, PlanError: the request is faulty, or no proved plan exists.
-    """
-    if isinstance(overrides, ReleaseSpec):
-        spec = overrides
-    else:
-        spec = merge_release(schema, overrides, origin, table=table)
-    return make_plan(resolve(schema, spec, window=window, view=view))
-
-
 def engine_named(
     name: str, limits: Limits = NO_LIMITS, options: Mapping[str, object] | None = None
 ) -> Any:
@@ -134,7 +109,9 @@ def preflight(plan: ReleasePlan, source: Source, engine: Any) -> None:
     Raises:
         SourceError: it does not open, fit or let its rows be counted (DPR50x), or has not the public
             size (DPR508).
+        ConfigError: the engine has a time limit and the plan does not say so (DPR128).
     """
+    _say_timeout(plan, engine)
     engine.preflight(source, plan.query)
     counted = False
     try:
@@ -148,6 +125,21 @@ def preflight(plan: ReleasePlan, source: Source, engine: Any) -> None:
             why="the engine failed while reading the source; details could quote its rows",
             fix="check the source, memory, disk space and the engine's limits",
             code="DPR502",
+        )
+
+
+def _say_timeout(plan: ReleasePlan, engine: Any) -> None:
+    """Refuse a time limit that the plan, and so manifest and report, does not name."""
+    timed = getattr(engine, "timeout", None) is not None
+    if timed and not any(VISIBLE_TIMEOUT in note for note in plan.notes):
+        raise ConfigError(
+            "the engine has a time limit, and the release does not allow it",
+            where="engine.timeout, or DPRELEASE_TIMEOUT in the environment",
+            why="whether a run exceeds it can depend on the rows; it then ends after the charge, and"
+            " everybody sees that its period is missing",
+            fix=f"remove the limit, or accept that with `release: {{allow: [{VISIBLE_TIMEOUT}]}}`: the"
+            " release will say so",
+            code="DPR128",
         )
 
 

@@ -76,26 +76,7 @@ def allocate(
     if len(free) == 1:
         out[free[0]] = rest
     elif free:
-        even = _whole(rest / len(free))
-        if even == 0:
-            raise _too_little(blocks[free[0]])
-        parts: list[Fraction] = []
-        weights = [float(sum(m.statistic.spec.weight for m in blocks[i].members)) for i in free]
-        for i, weight in zip(free, weights, strict=True):
-            c = min(max(relative_error(blocks[i], even), 1e-12), 1.0)
-            if concentrated:
-                root = (weight * c) ** (2 / 3) if loss == "absolute" else c * math.sqrt(weight)
-            else:
-                root = math.sqrt(weight * c) if loss == "absolute" else math.cbrt(weight * c * c)
-            parts.append(Fraction(root))
-        total = sum(parts, Fraction(0))  # exact, so that the quotients cannot sum to more than 1
-        start = [rest * part / total for part in parts]
-        better = refine(
-            start,
-            weights,
-            lambda place, amount: relative_error(blocks[free[place]], amount),
-            1 if loss == "absolute" else 2,
-        )
+        better = _divided([blocks[i] for i in free], rest, loss, relative_error, concentrated)
         for i, amount in zip(free, better, strict=True):
             out[i] = amount
     whole = [_whole(e) for e in out]
@@ -106,6 +87,35 @@ def allocate(
         if e <= 0 and not _constant(block):
             raise _too_little(block)
     return result
+
+
+def _divided(
+    blocks: Sequence[BlockLayout],
+    rest: Fraction,
+    loss: Literal["absolute", "squared"],
+    relative_error: Callable[[BlockLayout, Fraction], float],
+    concentrated: bool,
+) -> Sequence[Fraction]:
+    """Return what each of `blocks` gets of `rest`: the closed form, refined by one step."""
+    even = _whole(rest / len(blocks))
+    if even == 0:
+        raise _too_little(blocks[0])
+    parts: list[Fraction] = []
+    weights = [float(sum(m.statistic.spec.weight for m in block.members)) for block in blocks]
+    for block, weight in zip(blocks, weights, strict=True):
+        c = min(max(relative_error(block, even), 1e-12), 1.0)
+        if concentrated:
+            root = (weight * c) ** (2 / 3) if loss == "absolute" else c * math.sqrt(weight)
+        else:
+            root = math.sqrt(weight * c) if loss == "absolute" else math.cbrt(weight * c * c)
+        parts.append(Fraction(root))
+    total = sum(parts, Fraction(0))  # exact, so that the quotients cannot sum to more than 1
+    return refine(
+        [rest * part / total for part in parts],
+        weights,
+        lambda place, amount: relative_error(blocks[place], amount),
+        1 if loss == "absolute" else 2,
+    )
 
 
 def _too_little(block: BlockLayout) -> PlanError:

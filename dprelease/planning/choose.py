@@ -7,9 +7,6 @@ both are priced.
 
 Cells. Discrete Laplace at the L1 sensitivity. A mean also has the released-size truncated form
 (semantics 4.2); without spikes it is the only one.
-
-The grid. A scalar's cell is an integer already; where its sensitivity is thousands of cells, 1,024
-or a few more grid steps per sensitivity lose at most 0.1 % and keep tables small.
 """
 
 from __future__ import annotations
@@ -18,14 +15,21 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from dprelease import registry
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.mechanisms.discrete_laplace_noise import CellNoise
 from dprelease.mechanisms.exponential_scores import ScoreLaw
-from dprelease.mechanisms.law import Criterion, GridLaw, GridRequest, family_laws, grid_laws
+from dprelease.mechanisms.law import (
+    Criterion,
+    ExpectedError,
+    GridLaw,
+    GridRequest,
+    family_laws,
+    grid_laws,
+)
 from dprelease.planning.box_draw import box_errors
 from dprelease.planning.choice_price import choice_error, rows_inside
 from dprelease.planning.choice_words import aim
@@ -40,20 +44,20 @@ from dprelease.planning.draws import (
     mean_reach,
     steps_moved,
 )
+from dprelease.planning.law_grid import MOST_POINTS, additive_grid, scalar_domain, truncated_grid
 from dprelease.planning.layout import WITHOUT_ATOMS, BlockLayout, Member
 from dprelease.planning.model import Option
 from dprelease.planning.pair_price import pair_error
 from dprelease.planning.price import cell_error
 from dprelease.planning.several import WAYS
+from dprelease.planning.steps import best_step
 from dprelease.query.bounded import Fixed
-from dprelease.schema.domain import Domain, GridSet
+from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Candidate", "Loss", "best_step", "candidates", "rooted"]
+__all__ = ["Candidate", "Loss", "candidates", "rooted"]
 
 Loss = Literal["absolute", "squared"]
-_FINE = 1024
-_MOST_POINTS = 2**15
 _SIZE_SHARE = Fraction(1, 5)
 """Part of a truncated mean's epsilon that pays for its size (semantics 4.1, table)."""
 
@@ -82,8 +86,16 @@ class Candidate:
 
         A shifted target (min, max) moves by as much as the unshifted one: it is a public constant.
         """
-        same = (self.encoding.key, self.encoding.per_row, self.encoding.per_swap)
-        return next(s for e, s in known.items() if (e.key, e.per_row, e.per_swap) == same)
+        return next(s for e, s in known.items() if self.measures_as(e))
+
+    def measures_as(self, encoding: Encoding) -> bool:
+        """Return whether `encoding` is this candidate's, aimed or not."""
+        mine = self.encoding
+        return (encoding.key, encoding.per_row, encoding.per_swap) == (
+            mine.key,
+            mine.per_row,
+            mine.per_swap,
+        )
 
     def option(self, member: int) -> Option:
         note = WAYS.get(self.encoding.family, "")
@@ -103,6 +115,7 @@ def candidates(
     size: int,
     sensitivities: dict[Encoding, Sensitivity],
     judge: Criterion = "average",
+    like: Candidate | None = None,
 ) -> list[Candidate]:
     """Return every admissible candidate of `block` at `epsilon`, best first.
 
@@ -110,6 +123,7 @@ def candidates(
         size: public guess of rows per group (pricing only).
         sensitivities: of each encoding in `block.options`.
         judge: by the error averaged over answers, or at the worst one.
+        like: price only the way that this candidate is drawn: its encoding and family.
 
     Raises:
         PlanError: none is admissible (DPR212), or the grid is too fine or misses the domain
@@ -118,8 +132,11 @@ def candidates(
     found: list[Candidate] = []
     refusals: list[ArgumentError] = []
     for encoding in block.options:
+        if like is not None and not like.measures_as(encoding):
+            continue
         try:
-            found += _priced(block, encoding, epsilon, loss, size, sensitivities[encoding], judge)
+            known = sensitivities[encoding]
+            found += _priced(block, encoding, epsilon, loss, size, known, judge, like)
         except ArgumentError as refusal:  # counts only if no other encoding takes the block
             refusals.append(refusal)
     ranked = sorted(found, key=lambda c: c.price(judge))
@@ -160,6 +177,7 @@ def _priced(
     size: int,
     s: Sensitivity,
     judge: Criterion,
+    like: Candidate | None,
 ) -> list[Candidate]:
     """Return the candidates of one encoding; ArgumentError if its laws cannot be built."""
     match encoding.family:
@@ -168,7 +186,7 @@ def _priced(
             free = (0.0,) * len(block.members)
             return [Candidate(encoding, draw, free, free)]
         case "scalar":
-            return _scalars(block, encoding, epsilon, loss, s, judge)
+            return _scalars(block, encoding, epsilon, loss, s, judge, like)
         case "truncated_mean":
             return _means(block, encoding, epsilon, loss, size, s)
         case "ranks":
@@ -195,24 +213,28 @@ def _scalars(
     loss: Loss,
     s: Sensitivity,
     judge: Criterion,
+    like: Candidate | None,
 ) -> list[Candidate]:
     spikes = all(m.statistic.spec.spikes for m in block.members)
-    domain = _scalar_domain(block, encoding)
+    domain = scalar_domain(block, encoding)
     found = []
     pin = _pinned(block)
-    foreign = pin if pin is not None and pin not in registry.names("mechanisms") else None
+    alone = pin if pin is not None and pin not in registry.names("mechanisms") else None
     if spikes:
-        step, origin, allowed = _additive_grid(encoding, domain, s)
+        step, origin, allowed = additive_grid(encoding, domain, s)
     else:
-        step, origin, allowed = _truncated_grid(block, encoding, domain, s)
+        step, origin, allowed = truncated_grid(block, encoding, domain, s)
     ways = [(False, epsilon / s.touched)]
     if s.touched > 1 and spikes:
         ways.append((True, epsilon))
+    if like is not None and isinstance(like.draw, ScalarDraw):
+        ways = [way for way in ways if way[0] == like.draw.linear]
+        alone = like.draw.mechanism
     for linear, each in ways:
         shift = steps_moved(s, encoding.pitch, step, linear=linear)
         request = GridRequest(allowed, max(1, shift), each, loss, spikes, linear, judge)
-        laws = _pinned_laws(request, foreign) if foreign else _cached_laws(request)
-        for law in laws:
+        laws = _family_laws(request, alone) if alone else _cached_laws(request)
+        for law, error in laws:
             draw = ScalarDraw(
                 law=law,
                 linear=linear,
@@ -223,7 +245,6 @@ def _scalars(
                 step=step,
                 origin=origin,
             )
-            error = law.expected_error()
             unit = float(step) if loss == "absolute" else float(step) ** 2
             found.append(
                 Candidate(
@@ -244,16 +265,6 @@ def rooted(member: Member, error: float) -> float:
     return math.sqrt(error) if member.statistic.function == "std" else error
 
 
-def _scalar_domain(block: BlockLayout, encoding: Encoding) -> Domain:
-    """The domain the law itself respects: the first member's, or the cell's hull for std."""
-    first = block.members[0]
-    if len(block.members) > 1 or first.statistic.function == "std":
-        low, high = encoding.lower, encoding.upper
-        assert high is not None
-        return Domain(encoding.offset + encoding.pitch * low, encoding.offset + encoding.pitch * high)
-    return first.domain
-
-
 def _laws(
     allowed: GridSet,
     shift: int,
@@ -262,51 +273,26 @@ def _laws(
     spikes: bool,
     linear: bool,
     judge: Criterion = "average",
-) -> tuple[GridLaw, ...]:
+) -> tuple[PricedLaw, ...]:
     return _cached_laws(GridRequest(allowed, max(1, shift), epsilon, loss, spikes, linear, judge))
 
 
+class PricedLaw(NamedTuple):
+    """A law and its error: both are made once for all statistics with an equal request."""
+
+    law: GridLaw
+    error: ExpectedError
+
+
 @lru_cache(maxsize=4096)
-def _cached_laws(request: GridRequest) -> tuple[GridLaw, ...]:
-    return tuple(grid_laws(request))
+def _cached_laws(request: GridRequest) -> tuple[PricedLaw, ...]:
+    return tuple(PricedLaw(law, law.expected_error()) for law in grid_laws(request))
 
 
-@lru_cache(maxsize=256)
-def _pinned_laws(request: GridRequest, family: str) -> tuple[GridLaw, ...]:
-    """Return the laws of a family that is no built-in one: it is priced only where it is pinned."""
-    return tuple(family_laws(request, family))
-
-
-def _additive_grid(
-    encoding: Encoding, domain: Domain, s: Sensitivity
-) -> tuple[Fraction, Fraction, GridSet]:
-    """Return (step, origin, allowed): cells as they are, or coarsened to about 1,024 per shift."""
-    factor = max(1, s.in_group // _FINE) if s.in_group > 4 * _FINE else 1
-    divisors = [f for f in range(factor, factor // 2, -1) if s.in_group % f == 0]
-    for f in (*divisors[:1], factor, 1):
-        step = encoding.pitch * f
-        if f > 1 and any(b - a < step for a, b in domain.exact_pieces):
-            continue
-        return step, encoding.offset, domain.on_grid(step, encoding.offset)
-    raise AssertionError("the last factor is 1")  # pragma: no cover
-
-
-def _truncated_grid(
-    block: BlockLayout, encoding: Encoding, domain: Domain, s: Sensitivity
-) -> tuple[Fraction, Fraction, GridSet]:
-    """Return a grid on which outputs are published as drawn: no rounding may make atoms."""
-    spec = block.members[0].statistic.spec
-    delta = s.in_group * encoding.pitch
-    step = spec.step or _law_step(domain, delta, encoding.pitch if encoding.offset == 0 else None)
-    return step, Fraction(0), domain.on_grid(step)
-
-
-def _law_step(domain: Domain, delta: Fraction, pitch: Fraction | None) -> Fraction:
-    """Return a step with about 16 steps per sensitivity and at most 2**15 points."""
-    width = Fraction(domain.width)
-    if pitch is not None and width / pitch <= _MOST_POINTS and pitch.denominator <= 10**6:
-        return pitch
-    return best_step(max(delta / 16, width / _MOST_POINTS), domain)
+@lru_cache(maxsize=4096)
+def _family_laws(request: GridRequest, family: str) -> tuple[PricedLaw, ...]:
+    """Return the laws of one family: of another package's where it is pinned, or of a known winner."""
+    return tuple(PricedLaw(law, law.expected_error()) for law in family_laws(request, family))
 
 
 # --- cells ----------------------------------------------------------------------------------
@@ -356,7 +342,7 @@ def _means(
     reach = mean_reach(s, width)
     moving = epsilon * (1 - _SIZE_SHARE) / s.moves
     step = spec.step or best_step(
-        max(reach / max(1, size) / 16, Fraction(member.domain.width) / _MOST_POINTS), member.domain
+        max(reach / max(1, size) / 16, Fraction(member.domain.width) / MOST_POINTS), member.domain
     )
     allowed = member.domain.on_grid(step)
     sizes = _size_draw(epsilon * _SIZE_SHARE, s, member)
@@ -375,7 +361,7 @@ def _means(
     )
     if spec.mechanism is None:  # the best family at the public guess of the size
         priced = _laws(allowed, draw.shift(size), moving, loss, False, False)
-        best = next((law.family for law in priced if law.family in WITHOUT_ATOMS), draw.mechanism)
+        best = next((p.law.family for p in priced if p.law.family in WITHOUT_ATOMS), draw.mechanism)
         draw = replace(draw, mechanism=best)
     inner = draw.law(size).expected_error()
     off = float(width) / 4 * sizes.law.expected_error().average / max(1, size)
@@ -409,36 +395,10 @@ def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
     if s.touched > 1:
         ways.append((True, s.total, epsilon))
     options = [
-        (law, linear, shift)
+        (priced, linear, shift)
         for linear, shift, each in ways
-        for law in _laws(allowed, shift, each, "absolute", True, linear)
+        for priced in _laws(allowed, shift, each, "absolute", True, linear)
     ]
-    law, linear, shift = min(options, key=lambda o: o[0].expected_error().average)
+    best, linear, shift = min(options, key=lambda o: o[0].error.average)
     one = Fraction(1)
-    return ScalarDraw(law, linear, s.touched, shift, one, Fraction(0), one, Fraction(0))
-
-
-def best_step(target: Fraction, domain: Domain) -> Fraction:
-    """Return the largest 1, 2 or 5 times a power of ten that is at most `target`.
-
-    It is made finer until every decimal edge of `domain` is a multiple of it (nine decimals).
-    """
-    if target <= 0:
-        target = Fraction(1)
-    power = math.floor(math.log10(target))
-    step = max(
-        (m * Fraction(10) ** p for p in (power - 1, power, power + 1) for m in (1, 2, 5)
-         if m * Fraction(10) ** p <= target),
-    )
-    for a, b in domain.exact_pieces:
-        for edge in (a, b):
-            if isinstance(edge, Fraction) and 10**9 % edge.denominator == 0:
-                while edge % step:
-                    step = _finer(step)
-    return step
-
-
-def _finer(step: Fraction) -> Fraction:
-    """Return the next smaller 1, 2 or 5 times a power of ten."""
-    lead = step / Fraction(10) ** math.floor(math.log10(step) + 1e-9)
-    return step * (Fraction(2, 5) if lead == 5 else Fraction(1, 2))
+    return ScalarDraw(best.law, linear, s.touched, shift, one, Fraction(0), one, Fraction(0))

@@ -15,40 +15,43 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dprelease.errors import PlanError
+from dprelease.errors import ArgumentError, PlanError
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 
-__all__ = ["FACTORS", "Curve", "Point", "error_of", "error_words", "trace"]
+__all__ = ["FACTORS", "Curve", "Point", "error_of", "error_words", "trace", "unit_error"]
 
 FACTORS = tuple(Fraction(f) for f in ("1/4", "1/2", "3/4", "1", "3/2", "2", "4"))
 """Which multiples of the plan's own epsilon are looked at."""
 
-_HIGHEST = Fraction(1000)
-
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One epsilon: an error, its words and a mechanism per statistic, or why there is no plan.
+    """One epsilon and its plan, or why there is none.
 
     Attributes:
-        errors: in the statistic's unit; None where no number is known beforehand.
-        refused: the planner's refusal, else empty; then the tuples are empty.
+        refused: the planner's refusal, else empty; then there is no plan, and no statistic.
     """
 
     epsilon: Fraction
-    errors: tuple[float | None, ...] = ()
-    words: tuple[str, ...] = ()
-    mechanisms: tuple[str, ...] = ()
+    plan: ReleasePlan | None = None
     refused: str = ""
 
-    @classmethod
-    def of(cls, epsilon: Fraction, plan: ReleasePlan) -> Point:
-        return cls(
-            epsilon,
-            errors=tuple(error_of(plan, s) for s in plan.statistics),
-            words=tuple(error_words(s) for s in plan.statistics),
-            mechanisms=tuple(s.mechanism for s in plan.statistics),
-        )
+    @property
+    def statistics(self) -> tuple[PlannedStatistic, ...]:
+        return self.plan.statistics if self.plan else ()
+
+    @property
+    def errors(self) -> tuple[float | None, ...]:
+        """Per statistic, in its unit; None where no number is known beforehand."""
+        return tuple(error_of(self.plan, s) for s in self.plan.statistics) if self.plan else ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(error_words(s) for s in self.statistics)
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        return tuple(s.mechanism for s in self.statistics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +70,28 @@ def trace(
 
     Args:
         own: the plan's epsilon; it is one of the points, whatever the factors are.
-        make: plans at an epsilon; a PlanError becomes a point that says so.
+        make: plans at an epsilon; a PlanError or ArgumentError becomes a point that says so.
     """
-    at = sorted({own, *(own * f for f in factors if own * f <= _HIGHEST)})
+    at = sorted({own, *(own * f for f in factors)})
     points = []
     for epsilon in at:
         try:
-            points.append(Point.of(epsilon, make(epsilon)))
-        except PlanError as refusal:
+            points.append(Point(epsilon, make(epsilon)))
+        except (PlanError, ArgumentError) as refusal:
             points.append(Point(epsilon, refused=refusal.what))
     return Curve(tuple(points), at.index(own))
 
 
 def error_of(plan: ReleasePlan, statistic: PlannedStatistic) -> float | None:
     """Return the statistic's expected error in its unit, or None."""
-    error = statistic.expected_error
+    return unit_error(statistic.expected_error, plan.loss)
+
+
+def unit_error(error: float | None, loss: str) -> float | None:
+    """Return an expected error in the statistic's unit: under squared loss it is a square."""
     if error is None or not math.isfinite(error):
         return None
-    return error if plan.loss == "absolute" else math.sqrt(error)
+    return error if loss == "absolute" else math.sqrt(error)
 
 
 def error_words(statistic: PlannedStatistic) -> str:

@@ -12,7 +12,7 @@ from dprelease.aggregates.certified_eigen import backward_error
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.graph_cells import SPARSE_STEPS
 from dprelease.aggregates.graph_moves import CERTIFIED_NODES
-from dprelease.numeric import plain
+from dprelease.numeric import shown
 from dprelease.planning.layout import Member
 from dprelease.query.graph import SPARSE
 from dprelease.query.spec import Statistic
@@ -32,10 +32,10 @@ def graph_text(s: Sensitivity, encoding: Encoding, member: Member) -> str:
     if s.each:
         place = member.view or 0
         moved = s.each[place] * (encoding.pitch if place == 0 else Fraction(1))
-        return f"{_shown(moved)}, together with {len(s.each) - 1} more"
+        return f"{shown(moved)}, together with {len(s.each) - 1} more"
     if encoding.family == "laplacian":
-        return f"{_shown(s.total * encoding.pitch)} over the whole spectrum"
-    return _shown(s.total * encoding.pitch)
+        return f"{shown(s.total * encoding.pitch)} over the whole spectrum"
+    return shown(s.total * encoding.pitch)
 
 
 def graph_notes(encoding: Encoding, member: Member) -> tuple[str, ...]:
@@ -68,8 +68,3 @@ def plan_notes(statistics: Iterable[Statistic]) -> tuple[str, ...]:
     ]
     said = "observed, not proved: the numerical error of"
     return tuple(f"{said} {name} (allow: {SPARSE})" for name in large)
-
-
-def _shown(value: Fraction) -> str:
-    shown = plain(value)
-    return f"{float(value):.6g}" if isinstance(shown, str) else str(shown)

@@ -11,14 +11,13 @@ The passes run in this order, each a function of public metadata only:
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 from dprelease.aggregates.encoding import Encoding
-from dprelease.errors import ArgumentError, PlanError
+from dprelease.errors import PlanError
 from dprelease.numeric import plain
 from dprelease.planning.choice_words import choice_notes, rank_error_text
-from dprelease.planning.choose import Candidate, best_step
+from dprelease.planning.choose import Candidate
 from dprelease.planning.draws import (
     BoxDraw,
     CellDraw,
@@ -29,7 +28,7 @@ from dprelease.planning.draws import (
     ScalarDraw,
 )
 from dprelease.planning.graph_apart import apart
-from dprelease.planning.graph_words import graph_notes, graph_text, plan_notes
+from dprelease.planning.graph_words import graph_notes, plan_notes
 from dprelease.planning.layout import BlockLayout, Member, layout
 from dprelease.planning.model import (
     TIDY_NAMES,
@@ -39,18 +38,17 @@ from dprelease.planning.model import (
     ReleasePlan,
 )
 from dprelease.planning.price import REFERENCE_SIZE
-from dprelease.planning.several import several_notes, several_text
 from dprelease.planning.share import Priced, Share, cost, ways
 from dprelease.planning.spend import Spending, spend
-from dprelease.query.bounded import BoundedQuery
+from dprelease.planning.statistic_words import error_text, sensitivity_text, statistic_notes
+from dprelease.planning.steps import check_step, publish_step
+from dprelease.query.shortcuts import shortcut_notes
 from dprelease.query.spec import Query
 from dprelease.query.view import view_notes
-from dprelease.schema.unit import UserUnit
-from dprelease.sensitivity import Sensitivity, bound, cell_rows, sensitivity, unit_bounds
+from dprelease.sensitivity import Places, Sensitivity, bound, sensitivity, unit_bounds
 
 __all__ = ["make_plan"]
 
-_EXACT_DOUBLE = 2**53
 _RATIOS = ("two_sums", "bernstein2", "truncated_mean", "soft_table", "tensor", "pairs")
 """Families whose error depends on a size nobody may know."""
 
@@ -74,6 +72,7 @@ def make_plan(query: Query) -> ReleasePlan:
     spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, maker)
     priced = spending.priced
     task = bound(query, tuple((p.best.encoding, p.block.max_rows) for p in priced))
+    places = Places(task)
     order = {s.spec.name: i for i, s in enumerate(query.statistics)}
     statistics = sorted(
         (s for p in priced for s in maker.statistics(p)), key=lambda s: order[s.name]
@@ -90,7 +89,7 @@ def make_plan(query: Query) -> ReleasePlan:
         keys=query.groups.keys,
         where=query.where.canonical if query.where else None,
         statistics=tuple(statistics),
-        blocks=tuple(maker.block(p, task) for p in priced),
+        blocks=tuple(maker.block(p, places) for p in priced),
         query=task,
         window=None if window is None else (window.start, window.end),
         notes=_notes(query, spending),
@@ -149,9 +148,11 @@ class _Maker:
         groups = len(self.query.groups.keys)
         return unit_bounds(self.query.schema.unit, block.max_rows, groups).rows
 
-    def _candidates(self, block: BlockLayout, share: Share, size: int) -> list[Candidate]:
+    def _candidates(
+        self, block: BlockLayout, share: Share, size: int, like: Candidate | None = None
+    ) -> list[Candidate]:
         known = {o: self._sensitivity(o, block.max_rows) for o in block.options}
-        return ways(block, share, self.query.loss, size, known, self.query.judge)
+        return ways(block, share, self.query.loss, size, known, self.query.judge, like)
 
     def relative(self, priced: Priced) -> float:
         """Return the best candidate's error as a share of its first member's domain."""
@@ -171,13 +172,15 @@ class _Maker:
             return (None,) * len(best.errors)
         return tuple(e if self.query.loss == "absolute" else math.sqrt(e) for e in best.errors)
 
-    def priced(self, block: BlockLayout, share: Share) -> Priced:
-        ranked = self._candidates(block, share, self.size)
+    def priced(
+        self, block: BlockLayout, share: Share, like: Candidate | None = None
+    ) -> Priced:
+        ranked = self._candidates(block, share, self.size, like)
         return Priced(
             block, share, tuple(ranked), self._sensitivity(ranked[0].encoding, block.max_rows)
         )
 
-    def block(self, priced: Priced, task: BoundedQuery) -> PlannedBlock:
+    def block(self, priced: Priced, places: Places) -> PlannedBlock:
         best = priced.best
         s = priced.sensitivity
         spent = cost(priced, self.query.spec.delta)
@@ -192,7 +195,7 @@ class _Maker:
                 **best.encoding.to_json(),
                 "max_rows": priced.block.max_rows,
                 "data": _data(priced.block.members[0]),
-                "primitives": list(cell_rows(best.encoding, task, self._rows(priced.block))),
+                "primitives": list(places.of(best.encoding, self._rows(priced.block))),
                 "sensitivity": {
                     "in_group": str(s.in_group),
                     "total": str(s.total),
@@ -212,11 +215,11 @@ class _Maker:
         error = best.errors[index]
         depends = best.encoding.family in _RATIOS
         root = error if self.query.loss == "absolute" else math.sqrt(error)
-        step = spec.step or _publish_step(best.draw, member, root)
-        _check_step(member, step)
+        step = spec.step or publish_step(best.draw, member, root)
+        check_step(member, step)
         known: float | None = error
-        text = self._error_text(root, depends, member.measure)
-        notes = _statistic_notes(self.query, member)
+        text = error_text(root, member.measure, self.size if depends else None)
+        notes = statistic_notes(self.query, member)
         notes = (*notes, *graph_notes(best.encoding, member))
         if isinstance(best.draw, ChoiceDraw):  # its price ranks the ways to draw it, no more
             text, depends, known = rank_error_text(best.draw, best.encoding), False, None
@@ -234,7 +237,7 @@ class _Maker:
             chosen=tuple(_distinct(self._options(priced, index))),
             expected_error=known if self.guess or not depends else None,
             error_text=text,
-            sensitivity=self._sensitivity_text(priced, member),
+            sensitivity=sensitivity_text(priced, member),
             spikes=spec.spikes,
             notes=notes,
             remark=spec.note,
@@ -265,63 +268,13 @@ class _Maker:
             out.append(cache[size])
         return tuple(out)
 
-    def _error_text(self, error: float, depends: bool, measure: str) -> str:
-        unit = f" {measure}" if measure else ""
-        at = f" at n={self.size:,}" if depends else ""
-        return f"±{_figure(error)}{unit}{at}" if error else "exact (public)"
-
-    def _sensitivity_text(self, priced: Priced, member: Member) -> str:
-        s, best = priced.sensitivity, priced.best
-        if best.encoding.family == "constant":
-            return "0: a public number"
-        if isinstance(best.draw, ScalarDraw):
-            cells = s.total if best.draw.linear else s.in_group
-            unit = f" {member.measure}" if member.measure else ""
-            unit = unit[:-1] if cells == 1 and unit in (" rows", " units", " values") else unit
-            where = f" in each of {s.touched} groups" if s.touched > 1 and not best.draw.linear else ""
-            return f"{_short(cells * best.encoding.pitch)}{unit}{where}"
-        if isinstance(best.draw, GaussianDraw) and not best.draw.joint:
-            unit = f" {member.measure}" if member.measure else ""
-            reach = math.sqrt(best.draw.noise.l2_square) * float(best.draw.pitch)
-            return f"{reach:.6g}{unit} in L2" + (" over all groups" if s.touched > 1 else "")
-        if isinstance(best.draw, ChoiceDraw):
-            moved = Fraction(s.total, best.encoding.weights[0][1])
-            return f"{_short(moved)} row{'s' if moved > 1 else ''} in rank"
-        if member.statistic.graph is not None:
-            return graph_text(s, best.encoding, member)
-        rows = s.total // best.encoding.per_row
-        if isinstance(best.draw, MeanDraw):
-            return f"{_short(best.draw.reach)} {member.measure} / released size".replace("  ", " ")
-        if isinstance(best.draw, CellDraw) and best.encoding.family == "bins":
-            return f"{s.total} over all bins"
-        if best.encoding.axes:
-            return several_text(s, best.encoding, member)
-        unit = f" {member.statistic.column.measure}" if member.statistic.column and member.statistic.column.measure else ""
-        return f"{rows} row{'s' if rows > 1 else ''} in {member.context.hull}{unit}"
-
-
-def _figure(value: float) -> str:
-    """Return three significant digits, thousands separated, no exponent where one can do without."""
-    if not 1e-6 <= value < 1e12:
-        return f"{value:.3g}"
-    decimals = max(0, 2 - math.floor(math.log10(value)))
-    return f"{float(f'{value:.3g}'):,.{decimals}f}"
-
-
-def _short(value: Fraction) -> str:
-    shown = plain(value)
-    return f"{float(value):.6g}" if isinstance(shown, str) else str(shown)
-
-
 def _evidence(draw: Draw) -> dict[str, Any]:
     """What a stranger needs beside the law to follow the proof."""
     if isinstance(draw, ScalarDraw):
         return {"law": draw.law.certificate.to_json(), "groups_charged": 1 if draw.linear else draw.touched}
     if isinstance(draw, CellDraw):
         return {"law": draw.noise.certificate.to_json(), "groups_charged": 1}
-    if isinstance(draw, BoxDraw):
-        return {"law": draw.law.certificate.to_json(), "groups_charged": 1}
-    if isinstance(draw, ChoiceDraw):
+    if isinstance(draw, BoxDraw | ChoiceDraw):
         return {"law": draw.law.certificate.to_json(), "groups_charged": 1}
     if isinstance(draw, GaussianDraw):
         return {"law": draw.noise.evidence(), "groups_charged": 1}
@@ -344,69 +297,6 @@ def _distinct(options: Any) -> list[Option]:
     return out
 
 
-def _publish_step(draw: Draw, member: Member, error: float) -> Fraction:
-    """Return the output step when none is declared: fine against the error, decimal, exact."""
-    if isinstance(draw, MeanDraw | ChoiceDraw):
-        return draw.step
-    if isinstance(draw, BoxDraw):
-        return draw.law.steps[member.view or 0]
-    if isinstance(draw, ScalarDraw):
-        if not member.statistic.spec.spikes and member.statistic.function != "std":
-            return draw.step
-        if draw.origin == 0 and member.statistic.function in ("count", "count_persons", "sum"):
-            return draw.step
-    if member.statistic.function in ("count", "count_persons", "count_distinct", "histogram", "degree"):
-        return Fraction(1)
-    width = Fraction(member.domain.width)
-    if width == 0:
-        return Fraction(1)
-    target = width / 10_000
-    if error > 0:
-        target = min(target, Fraction(error / 10).limit_denominator(10**12) or target)
-    return best_step(target, member.domain)
-
-
-def _check_step(member: Member, step: Fraction) -> None:
-    """What is published is a multiple of `step`: found out now, not after the charge."""
-    spec, domain = member.statistic.spec, member.domain
-    try:
-        points = domain.on_grid(step)
-    except ArgumentError as problem:
-        raise PlanError(
-            f"cannot publish {spec.text} in steps of {plain(step)}: {problem.what}",
-            where=spec.origin,
-            why=problem.why,
-            fix=problem.fix,
-            code="DPR213",
-        ) from None
-    if max(abs(points.lower), abs(points.upper)) > _EXACT_DOUBLE:
-        raise PlanError(
-            f"cannot publish {spec.text} in steps of {plain(step)}: they are too fine",
-            where=spec.origin,
-            why=f"an end of {domain} is more than 2**53 steps from 0, where doubles skip steps",
-            fix="declare a coarser `step`",
-            code="DPR213",
-        )
-
-
-def _statistic_notes(query: Query, member: Member) -> tuple[str, ...]:
-    unit, notes = query.schema.unit, []
-    if isinstance(unit, UserUnit):
-        m = member.max_rows or unit.max_rows_per_group
-        notes.append(
-            f"over at most {m} row{'s' if m > 1 else ''} per {unit.column} and group, "
-            f"and at most {unit.max_groups} group{'s' if unit.max_groups > 1 else ''} per {unit.column}"
-        )
-    if member.statistic.function == "count_distinct":
-        notes.append(f"among {int(member.induced.upper):,} possible values; other values and nulls are none")
-    elif member.statistic.column is not None and member.statistic.function != "histogram":
-        notes.append(f"rows are clamped to {member.statistic.column.domain or '[0, 1]'} before use")
-    if member.statistic.function in ("variance", "std"):
-        notes.append("population form (divided by n)")
-    notes += several_notes(member)
-    return tuple(notes)
-
-
 def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
     notes = []
     if not query.epsilon:
@@ -420,4 +310,5 @@ def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
     if query.judge == "worst":
         notes.append("laws were compared by their expected error at the worst answer")
     notes += view_notes(query.view)
+    notes += shortcut_notes(query.spec.allow)
     return (*notes, *plan_notes(query.statistics), *spending.notes(query.spec.delta))

@@ -71,8 +71,13 @@ class Priced:
 class Pricer(Protocol):
     """Prices blocks of one query."""
 
-    def priced(self, block: BlockLayout, share: Share) -> Priced:
-        """Return every candidate at `share`, best first; PlanError if there is none."""
+    def priced(
+        self, block: BlockLayout, share: Share, like: Candidate | None = None
+    ) -> Priced:
+        """Return every candidate at `share`, best first; PlanError if there is none.
+
+        `like`: only the way that this candidate is drawn (pure shares).
+        """
 
     def relative(self, priced: Priced) -> float:
         """Return the best candidate's error as a share of its domain's width."""
@@ -108,6 +113,7 @@ def ways(
     size: int,
     sensitivities: dict[Encoding, Sensitivity],
     judge: Criterion = "average",
+    like: Candidate | None = None,
 ) -> list[Candidate]:
     """Return every candidate of `block` at `share`, best first.
 
@@ -115,12 +121,13 @@ def ways(
         size: public guess of rows per group (pricing only).
         sensitivities: of each encoding in `block.options`.
         judge: by the error averaged over answers, or at the worst one.
+        like: under a pure share, price only the way that this candidate is drawn.
 
     Raises:
         PlanError: none is admissible (DPR212), or as `candidates`.
     """
     if share.rho is None:
-        found = candidates(block, share.epsilon, loss, size, sensitivities, judge)
+        found = candidates(block, share.epsilon, loss, size, sensitivities, judge, like)
         if share.split:
             found = [c for c in found if not _together(c.draw)]
         if not found:

@@ -18,6 +18,7 @@ Sources: semantics 5.4, 5.6; `dprelease.budget.composition`.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.errors import PlanError
 from dprelease.numeric import NANO, nano_up, plain
 from dprelease.planning.allocate import allocate
-from dprelease.planning.choose import Loss
+from dprelease.planning.choose import Candidate, Loss
 from dprelease.planning.draws import ScalarDraw
 from dprelease.planning.goals import has_goal, least_budget, too_little
 from dprelease.planning.layout import BlockLayout
@@ -171,15 +172,30 @@ def _summed(
     asked = sum(needed.values(), Fraction(0))
     if epsilon and (asked > epsilon or (asked == epsilon and len(goals) < len(blocks))):
         return asked
-    shares = allocate(
-        blocks,
-        epsilon or asked,
-        loss,
-        lambda b, e: pricer.relative(pricer.priced(b, Share(e))),
-        needed=needed,
-    )
+    shares = allocate(blocks, epsilon or asked, loss, _scout(pricer), needed=needed)
     priced = tuple(pricer.priced(b, Share(e)) for b, e in zip(blocks, shares, strict=True))
     return _Way("basic/1", priced, sum(shares, Fraction(0)))
+
+
+def _scout(pricer: Pricer) -> Callable[[BlockLayout, Fraction], float]:
+    """Return relative errors at pure shares, each block by its winner at the first share asked for.
+
+    Dividing the budget needs errors that can be compared, not every rival at every trial share: the
+    final shares are priced in full. Where a rival would win at a trial share, the error there is
+    overstated, which can only keep the allocation from moving.
+    """
+    winners: dict[str, Candidate] = {}
+
+    def error(block: BlockLayout, epsilon: Fraction) -> float:
+        winner = winners.get(block.name)
+        if winner is not None:
+            with contextlib.suppress(PlanError):  # it has no law there: a rival may
+                return pricer.relative(pricer.priced(block, Share(epsilon), winner))
+        priced = pricer.priced(block, Share(epsilon))
+        winners.setdefault(block.name, priced.best)
+        return pricer.relative(priced)
+
+    return error
 
 
 def _total(way: Sequence[Priced], loss: Loss, pricer: Pricer) -> float:

@@ -12,13 +12,11 @@ Limits   a statistic without an expected error (a quantile's depends on the data
 
 from __future__ import annotations
 
-import contextlib
-import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dprelease.errors import ArgumentError, PlanError
+from dprelease.planning.curve import trace, unit_error
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 
@@ -35,20 +33,23 @@ def what_if(plan: ReleasePlan) -> list[dict[str, Any]]:
     asked = plan.asked
     if asked is None or not asked.epsilon:
         return []
-    out = []
-    for factor in FACTORS:
-        epsilon = asked.epsilon * factor
-        with contextlib.suppress(PlanError, ArgumentError):
-            other = make_plan(replace(asked, spec=replace(asked.spec, epsilon=epsilon)))
-            errors = {s.name: expected(s, plan.loss) for s in other.statistics}
-            known = {name: error for name, error in errors.items() if error is not None}
-            out.append({"epsilon": str(epsilon), "errors": known})
-    return out
+
+    def make(epsilon: Fraction) -> ReleasePlan:
+        if epsilon == asked.epsilon:
+            return plan
+        return make_plan(replace(asked, spec=replace(asked.spec, epsilon=epsilon)))
+
+    curve = trace(asked.epsilon, make, FACTORS)
+    others = [p for p in curve.points if p.epsilon != asked.epsilon and p.plan]
+    return [{"epsilon": str(p.epsilon), "errors": _errors(p.statistics, plan.loss)} for p in others]
+
+
+def _errors(statistics: tuple[PlannedStatistic, ...], loss: str) -> dict[str, float]:
+    errors = {s.name: expected(s, loss) for s in statistics}
+    return {name: error for name, error in errors.items() if error is not None}
 
 
 def expected(statistic: PlannedStatistic, loss: str) -> float | None:
     """Return the error that the plan prints; None where there is none, or no noise."""
-    error = statistic.chosen[0].expected_error if statistic.chosen else None
-    if not error or not math.isfinite(error):
-        return None
-    return float(f"{error if loss == 'absolute' else math.sqrt(error):.6g}")
+    error = unit_error(statistic.chosen[0].expected_error if statistic.chosen else None, loss)
+    return float(f"{error:.6g}") if error else None

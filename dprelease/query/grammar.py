@@ -20,16 +20,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import cast
 
 from dprelease.query import nodes as n
+from dprelease.query.functions import FUNCTIONS, Functions
 from dprelease.query.nodes import Node, Type
 from dprelease.query.tokens import MAX_DEPTH, Token, TokenReader
-from dprelease.query.typecheck import Part, TypeChecker, article, common
+from dprelease.query.typecheck import Part, TypeChecker
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.naming import nearest
 
-__all__ = ["COLUMN_TYPES", "FUNCTIONS", "Parser"]
+__all__ = ["COLUMN_TYPES", "Parser"]
 
 MAX_SQL = 20_000
 
@@ -43,9 +44,6 @@ COLUMN_TYPES: Mapping[Kind, Type] = {
     Kind.date: Type.date,
     Kind.timestamp: Type.timestamp,
 }
-PARTS = ("year", "quarter", "month", "day", "hour", "minute", "weekday")
-ELAPSED = tuple(f"{unit}_between" for unit in n.MICROSECONDS)
-FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "if", "timestamp", *PARTS, *ELAPSED)
 _COMPARE = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
@@ -63,6 +61,7 @@ class Parser:
         self.within = within
         self.read = TokenReader(text, origin)
         self.types = TypeChecker(self.read)
+        self.functions = Functions(self.read, self.types)
         self.used: set[str] = set()
         self.depth = 0
 
@@ -387,13 +386,7 @@ class Parser:
             at = self.read.peek()
             values.append(Part(n.Literal(None, Type.null), Type.null, at.start, at.end))
         end = self.read.expect_word("end").end
-        return self._choice(conditions, values, start, end)
-
-    def _choice(self, conditions: list[Part], values: list[Part], start: int, end: int) -> Part:
-        unified = self.types.unify(values, "all branches yield one type", nulls=True)
-        branches = tuple((c.node, v.node) for c, v in zip(conditions, unified, strict=False))
-        kind = common(unified)
-        return Part(n.Case(branches, unified[-1].node), kind, start, end)
+        return self.functions.choice(conditions, values, start, end)
 
     def _call(self) -> Part:
         token = self.read.next()
@@ -415,62 +408,7 @@ class Parser:
                 self.read.next()
                 arguments.append(self._or())
         end = self.read.expect_op(")").end
-        wanted = 3 if name == "if" else 2 if name in ELAPSED else 1
-        if len(arguments) != wanted if name != "coalesce" else len(arguments) < 2:
-            count = "two or more arguments" if name == "coalesce" else f"{wanted} argument(s)"
-            self.read.fail(f"`{name}` takes {count}", token, code="DPR124")
-        if name == "if":
-            self.types.want(arguments[0], Type.boolean, "`if` starts with a condition")
-            return self._choice(arguments[:1], arguments[1:], token.start, end)
-        if name == "coalesce":
-            parts = self.types.unify(arguments, "`coalesce` takes values of one type", nulls=True)
-            node: Node = n.Coalesce(tuple(p.node for p in parts))
-            return Part(node, common(parts), token.start, end)
-        part = arguments[0]
-        if name == "abs":
-            self.types.want(part, Type.number, "`abs` takes a number")
-            return Part(n.Absolute(part.node), Type.number, token.start, end)
-        if name in ("floor", "ceil"):
-            self.types.want(part, Type.number, f"`{name}` takes a number")
-            op = cast("Literal['floor', 'ceil']", name)
-            return Part(n.Rounded(op, part.node), Type.number, token.start, end)
-        if name in ELAPSED:
-            return self._elapsed(name, arguments, token, end)
-        return self._time_call(name, part, token, end)
-
-    def _elapsed(self, name: str, moments: list[Part], token: Token, end: int) -> Part:
-        ends = []
-        for moment in moments:
-            part = moment
-            if part.type is Type.text and isinstance(part.node, n.Literal):
-                part = self.types.read_time(part, Type.timestamp)
-            if part.type not in (Type.date, Type.timestamp):
-                self.read.fail(
-                    f"`{name}` takes two dates or timestamps, not {article(part.type)}",
-                    part,
-                    fix=f"write `{name}(start, end)`",
-                    code="DPR123",
-                )
-            ends.append(self.types.widen(part).node)
-        unit = cast("n.ElapsedUnit", name.removesuffix("_between"))
-        return Part(n.Elapsed(unit, ends[0], ends[1]), Type.number, token.start, end)
-
-    def _time_call(self, name: str, part: Part, token: Token, end: int) -> Part:
-        if part.type is Type.text and isinstance(part.node, n.Literal):
-            long = name in ("hour", "minute", "timestamp") or len(cast("str", part.node.value)) > 10
-            part = self.types.read_time(part, Type.timestamp if long else Type.date)
-        within = name in ("hour", "minute")
-        allowed = {Type.timestamp} if within else {Type.date, Type.timestamp}
-        if part.type not in allowed:
-            names = "timestamp" if within else "date or timestamp"
-            self.read.fail(
-                f"`{name}` takes a {names}, not {article(part.type)}", part, code="DPR123"
-            )
-        if name == "timestamp":
-            widened = self.types.widen(part)
-            return Part(widened.node, Type.timestamp, token.start, end)
-        kind = cast("n.PartName", name)
-        return Part(n.DatePart(kind, part.node), Type.number, token.start, end)
+        return self.functions.call(token, arguments, end)
 
 
 def _depth(node: Node) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from dprelease.errors import ConfigError, PlanError
+from dprelease.query.pointing import pointed
 
 __all__ = ["SqlText", "SqlToken"]
 
@@ -156,16 +157,13 @@ class SqlText:
         Raises:
             PlanError: always.
         """
-        left = max(self.sql.rfind("\n", 0, at.start) + 1, at.start - 40)
+        first = self.sql.rfind("\n", 0, at.start) + 1
         stop = self.sql.find("\n", at.start)
-        shown = self.sql[left : min(stop if stop >= 0 else len(self.sql), at.start + 40)]
-        width = max(1, min(at.end - at.start, left + len(shown) - at.start))
-        shown = "".join(c if c.isprintable() else " " for c in shown)
-        caret = f"{shown}\n         {' ' * (at.start - left)}{'^' * width}"
+        flat = "".join(c if c.isprintable() else " " for c in self.sql)
         raise PlanError(
             what,
             where=self.place(at),
-            why=f"{why}\n         {caret}" if why else caret,
+            why=pointed(flat, at, why, first=first, stop=stop if stop >= 0 else None),
             fix=fix,
             code=code,
         )

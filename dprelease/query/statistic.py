@@ -16,7 +16,7 @@ from typing import NoReturn
 from dprelease import registry
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import exact
-from dprelease.schema.domain import Domain
+from dprelease.query.statistic_options import OPTIONS, Options
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
 
@@ -61,21 +61,7 @@ FORMS: Mapping[str, Form] = {
     "degree": Form(1, 1, "degree(node)"),
     "laplacian_eigenvalues": Form(0, 0, "laplacian_eigenvalues"),
 }
-OPTIONS = (
-    "statistic",
-    "as",
-    "domain",
-    "share",
-    "weight",
-    "max_error",
-    "spikes",
-    "mechanism",
-    "max_rows_per_group",
-    "note",
-)
 MAX_TEXT = 4096
-MAX_NOTE = 500
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _SYMBOLS = {
     ">=": " ge ",
     "<=": " le ",
@@ -184,7 +170,7 @@ def _from_mapping(
             code="DPR130",
         )
     function, arguments = _call(text, lines.get("statistic", origin))
-    options = _Options(item, origin, lines)
+    options = Options(item, origin, lines)
     domain, step = options.domain()
     return StatisticSpec(
         text=text.strip(),
@@ -202,135 +188,6 @@ def _from_mapping(
         note=options.note(),
         origin=origin,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """Readers of one mapping's options; None counts as not given."""
-
-    item: Mapping[object, object]
-    origin: str
-    lines: Mapping[str, str]
-
-    def _fail(self, key: str, what: str, fix: str) -> NoReturn:
-        raise ConfigError(what, where=self.lines.get(key, self.origin), fix=fix, code="DPR135")
-
-    def _positive(self, key: str) -> Fraction | None:
-        value = self.item.get(key)
-        if value is None:
-            return None
-        try:
-            number = exact(value, key)
-        except ArgumentError:
-            number = Fraction(0)
-        if not isinstance(number, Fraction) or not 0 < number <= 10**300:  # planned with as a double
-            self._fail(key, f"`{key}` must be a finite number above 0", f"e.g. `{key}: 0.5`")
-        return number
-
-    def name(self) -> str | None:
-        value = self.item.get("as")
-        if value is None:
-            return None
-        if not isinstance(value, str) or not _NAME.fullmatch(value):
-            self._fail(
-                "as",
-                "`as` must be a plain name",
-                "letters, digits and underscores, not starting with a digit, at most 63",
-            )
-        return value
-
-    def share(self) -> Fraction | None:
-        share = self._positive("share")
-        if share is not None and share > 1:
-            self._fail("share", "`share` is more than 1", "a share is a part of epsilon: 0 to 1")
-        return share
-
-    def weight(self) -> Fraction:
-        weight = self._positive("weight")
-        return Fraction(1) if weight is None else weight
-
-    def max_error(self) -> Fraction | None:
-        return self._positive("max_error")
-
-    def choice(self, key: str, allowed: tuple[str, ...], default: str) -> str:
-        value = self.item.get(key)
-        if value is None:
-            return default
-        if not isinstance(value, str) or value not in allowed:
-            self._fail(key, f"`{key}` is one of {', '.join(allowed)}", f"`{key}: {allowed[0]}`")
-        return value
-
-    def mechanism(self) -> str | None:
-        value = self.item.get("mechanism")
-        if value is None:
-            return None
-        if not isinstance(value, str) or not _NAME.fullmatch(value):
-            self._fail("mechanism", "`mechanism` must be a name", "e.g. `mechanism: staircase`")
-        return value
-
-    def note(self) -> str | None:
-        value = self.item.get("note")
-        if value is None:
-            return None
-        if not isinstance(value, str) or not 0 < len(value) <= MAX_NOTE:
-            self._fail("note", f"`note` is a text of at most {MAX_NOTE} characters", "quote it")
-        return value
-
-    def max_rows(self) -> int | None:
-        value = self.item.get("max_rows_per_group")
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            self._fail(
-                "max_rows_per_group",
-                "`max_rows_per_group` must be a whole number of at least 1",
-                "`max_rows_per_group: 1`",
-            )
-        return value
-
-    def domain(self) -> tuple[Domain | None, Fraction | None]:
-        value = self.item.get("domain")
-        if value is None:
-            return None, None
-        if not isinstance(value, Mapping):
-            self._fail("domain", "`domain` is a mapping", "`domain: {range: [0, 100]}`")
-        for key in value:
-            if key not in ("range", "forbidden", "step"):
-                near = nearest(str(key), ("range", "forbidden", "step"))
-                fix = f"did you mean `{near}`?" if near else "known keys: range, forbidden, step"
-                raise ConfigError(
-                    f"unknown key `{key}`",
-                    where=self.lines.get("domain", self.origin),
-                    fix=fix,
-                    code="DPR110",
-                )
-        step = _Options({"step": value.get("step")}, self.origin, {"step": self._at()})
-        return self._range(value), step._positive("step")
-
-    def _at(self) -> str:
-        return self.lines.get("domain", self.origin)
-
-    def _range(self, value: Mapping[object, object]) -> Domain | None:
-        ends, gaps = value.get("range"), value.get("forbidden")
-        if ends is None and not gaps:
-            return None
-        if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
-            self._fail("domain", "a domain needs `range` with two ends", "`range: [0, 100]`")
-        gaps = [] if gaps is None else gaps
-        if not isinstance(gaps, Sequence) or isinstance(gaps, str):
-            self._fail("domain", "`forbidden` is a list of pairs", "`forbidden: [[40, 60]]`")
-        for gap in gaps:
-            if not isinstance(gap, Sequence) or isinstance(gap, str) or len(gap) != 2:
-                self._fail("domain", "`forbidden` is a list of pairs", "`forbidden: [[40, 60]]`")
-        try:
-            domain = Domain(ends[0], ends[1], forbidden=gaps)
-        except ArgumentError as error:
-            raise ConfigError(
-                error.what, where=self._at(), why=error.why, fix=error.fix, code="DPR135"
-            ) from None
-        if not domain.is_finite:
-            self._fail("domain", "a statistic's domain is finite", "give both ends a number")
-        return domain
 
 
 def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
@@ -359,6 +216,13 @@ def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
             code="DPR131",
         )
     arguments = () if inside is None else split_arguments(inside, origin)
+    return function, _arguments(function, form, arguments, origin)
+
+
+def _arguments(
+    function: str, form: Form, arguments: tuple[str, ...], origin: str
+) -> tuple[str, ...]:
+    """Return a statistic's arguments as it keeps them, once their number and form are right."""
     if function == "count" and arguments == ("*",):
         arguments = ()
     if not form.least <= len(arguments) <= form.most:
@@ -382,10 +246,8 @@ def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
         read_probability(arguments[1], origin)
     if function == "histogram":
         edges = parse_edges(arguments[1], origin)
-        return function, (unquoted(arguments[0]), *map(str, edges))
-    if function != "proportion":
-        arguments = tuple(map(unquoted, arguments))
-    return function, arguments
+        return unquoted(arguments[0]), *map(str, edges)
+    return arguments if function == "proportion" else tuple(map(unquoted, arguments))
 
 
 def _arity(form: Form) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from dprelease.errors import ConfigError
+from dprelease.query.pointing import Span, pointed
 
-__all__ = ["MAX_DEPTH", "Span", "Token", "TokenReader"]
+__all__ = ["MAX_DEPTH", "Token", "TokenReader"]
 
 MAX_BYTES = 4096
 MAX_DEPTH = 64
@@ -21,18 +22,6 @@ _TOKEN = re.compile(
     |(?P<op><=|>=|<>|!=|==|&&|\|\||[-=<>+*/%(),!;])""",
     re.VERBOSE,
 )
-
-
-class Span(Protocol):
-    """A stretch of the text, for pointing at."""
-
-    @property
-    def start(self) -> int:
-        """First character, from 0."""
-
-    @property
-    def end(self) -> int:
-        """One past the last character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +118,10 @@ class TokenReader:
         fix: str | None = None,
         code: str = "DPR120",
     ) -> NoReturn:
-        flat = re.sub(r"\s", " ", self.text)
-        left = max(0, at.start - 40)
-        shown = flat[left : at.start + 40]
-        width = max(1, min(at.end, left + len(shown)) - at.start)
-        caret = f"{shown}\n         {' ' * (at.start - left)}{'^' * width}"
         raise ConfigError(
             what,
             where=f"{self.origin}, character {at.start + 1}",
-            why=f"{why}\n         {caret}" if why else caret,
+            why=pointed(re.sub(r"\s", " ", self.text), at, why),
             fix=fix,
             code=code,
         )

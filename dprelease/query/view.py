@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from dprelease.errors import PlanError
-from dprelease.query.grammar import FUNCTIONS
+from dprelease.query.functions import FUNCTIONS
 from dprelease.query.nodes import KEYWORDS
 from dprelease.query.sql_text import SqlText, SqlToken
 from dprelease.schema.unit import EdgeUnit, Unit, UserUnit

@@ -69,39 +69,7 @@ class Domain:
             raise ArgumentError(
                 f"the range [{plain(low)}, {plain(high)}] holds no number", code="DPR601"
             )
-        if isinstance(forbidden, str) or not isinstance(forbidden, Iterable):
-            raise ArgumentError(
-                "`forbidden` is a list of intervals", fix="write [(a, b)]", code="DPR602"
-            )
-        gaps: list[Piece] = []
-        for pair in forbidden:
-            if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
-                raise ArgumentError(
-                    "a forbidden interval needs two ends",
-                    fix="write it as (a, b) with a < b",
-                    code="DPR602",
-                )
-            a, b = exact(pair[0], "forbidden"), exact(pair[1], "forbidden")
-            if a >= b:
-                raise ArgumentError(
-                    f"the forbidden interval ({plain(a)}, {plain(b)}) is empty",
-                    why="a forbidden interval is open: its ends stay allowed",
-                    fix="write it as (a, b) with a < b",
-                    code="DPR602",
-                )
-            gaps.append((a, b))
-        pieces: list[Piece] = []
-        start: Exact = low
-        for a, b in sorted(gaps):
-            if b <= start:
-                continue
-            if a >= high:
-                break
-            if a >= start:
-                pieces.append((start, a))
-            start = b
-        if start <= high:
-            pieces.append((start, high))
+        pieces = _allowed(low, high, _forbidden(forbidden))
         if not pieces:
             raise ArgumentError(
                 "nothing is allowed: the forbidden intervals cover the whole range",
@@ -339,3 +307,46 @@ class GridSet:
             gap = (out > left) & (out < right)
             out = np.where(gap & (out - left <= right - out), left, np.where(gap, right, out))
         return out
+
+
+def _forbidden(forbidden: Iterable[Sequence[object]]) -> list[Piece]:
+    """Return the open intervals as they are declared, in their order; DPR602 for a faulty one."""
+    if isinstance(forbidden, str) or not isinstance(forbidden, Iterable):
+        raise ArgumentError(
+            "`forbidden` is a list of intervals", fix="write [(a, b)]", code="DPR602"
+        )
+    gaps: list[Piece] = []
+    for pair in forbidden:
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise ArgumentError(
+                "a forbidden interval needs two ends",
+                fix="write it as (a, b) with a < b",
+                code="DPR602",
+            )
+        a, b = exact(pair[0], "forbidden"), exact(pair[1], "forbidden")
+        if a >= b:
+            raise ArgumentError(
+                f"the forbidden interval ({plain(a)}, {plain(b)}) is empty",
+                why="a forbidden interval is open: its ends stay allowed",
+                fix="write it as (a, b) with a < b",
+                code="DPR602",
+            )
+        gaps.append((a, b))
+    return gaps
+
+
+def _allowed(low: Exact, high: Exact, gaps: Iterable[Piece]) -> list[Piece]:
+    """Return [low, high] without open intervals: closed pieces in order, single points included."""
+    pieces: list[Piece] = []
+    start: Exact = low
+    for a, b in sorted(gaps):
+        if b <= start:
+            continue
+        if a >= high:
+            break
+        if a >= start:
+            pieces.append((start, a))
+        start = b
+    if start <= high:
+        pieces.append((start, high))
+    return pieces

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -74,9 +74,8 @@ class Period:
     correction: Correction | None
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """One released value with its 95 % interval."""
+class Value(NamedTuple):
+    """One released value with its 95 % interval; a tuple, because there can be millions."""
 
     value: float
     lower: float
@@ -90,6 +89,10 @@ class Value:
     @property
     def point(self) -> Point:
         return Point(self.value, self.lower, self.upper, self.weak)
+
+
+Columns = Mapping[str, Mapping[Key, Value]]
+"""Released values of one period, by published column and group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
         data = status.read_bytes()
     entries = parse(data)
     stands = standing(entries)
-    found: list[tuple[Period, Key, dict[str, PlannedStatistic], dict[tuple[Key, str], Value]]] = []
+    found: list[tuple[Period, Key, dict[str, PlannedStatistic], Columns]] = []
     unreadable = []
     with os.scandir(folder) as listed:
         names = [
@@ -165,7 +168,7 @@ def noised_of(manifest: Mapping[str, Any]) -> Noised:
 
 def _read(
     path: Path, name: str, correction: Correction | None
-) -> tuple[Period, Key, dict[str, PlannedStatistic], dict[tuple[Key, str], Value]]:
+) -> tuple[Period, Key, dict[str, PlannedStatistic], Columns]:
     files = read_folder(path)
     manifest = json.loads(files[json_.FILE])
     if manifest["dprelease"] != json_.VERSION or manifest["period"] != name:
@@ -200,7 +203,7 @@ def _read(
 
 def _values(
     files: Mapping[str, bytes], manifest: Mapping[str, Any], keys: int
-) -> dict[tuple[Key, str], Value]:
+) -> Columns:
     """Return the released values: from a data file, else from the noisy integers."""
     for name, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):
         if name in files:
@@ -228,42 +231,38 @@ def _from_csv(data: bytes, keys: int) -> pa.Table:
     return pa.table(columns, names=rows[0])
 
 
-def _rows(table: pa.Table, keys: int) -> dict[tuple[Key, str], Value]:
+def _rows(table: pa.Table, keys: int) -> Columns:
     labels = [table.column(i).to_pylist() for i in range(keys)]
     # By name, after the keys: an older folder may have fewer columns than this version writes.
     at = {name: i for i, name in enumerate(table.column_names) if i >= keys}
     groups: Any = zip(*labels, strict=True) if keys else [()] * table.num_rows
-    parts = [
-        table.column(at[name]).to_pylist()
-        for name in ("statistic", "value", "lower", "upper", "status")
-    ]
-    return {
-        (tuple(group), name): Value(value, lower, upper, status)
-        for group, name, value, lower, upper, status in zip(groups, *parts, strict=True)
-    }
+    names = table.column(at["statistic"]).to_pylist()
+    parts = [table.column(at[name]).to_pylist() for name in ("value", "lower", "upper", "status")]
+    out: dict[str, dict[Key, Value]] = {name: {} for name in dict.fromkeys(names)}
+    for group, name, value in zip(groups, names, map(Value, *parts), strict=True):
+        out[name][group] = value
+    return out
 
 
 def _tracks(
-    found: Sequence[tuple[dict[str, PlannedStatistic], dict[tuple[Key, str], Value]]],
+    found: Sequence[tuple[dict[str, PlannedStatistic], Columns]],
 ) -> tuple[Track, ...]:
     """Return one track per (column, definition); the newest period's come first, in its order."""
     newest: dict[tuple[str, str], PlannedStatistic] = {}
     groups: dict[tuple[str, str], dict[Key, None]] = {}
-    for statistics, values in reversed(found):
+    for statistics, columns in reversed(found):
         names = {c: (c, f"{s.text}\n{s.measure}") for c, s in statistics.items()}
         for column, name in names.items():
             newest.setdefault(name, statistics[column])
-        for key, column in values:
-            groups.setdefault(names[column], {}).setdefault(key)
+        for column, values in columns.items():
+            groups.setdefault(names[column], {}).update(dict.fromkeys(values))
     tracks = []
     for name, statistic in newest.items():
-        lines = {
-            key: tuple(
-                values.get((key, name[0])) if _asks(statistics, name) else None
-                for statistics, values in found
-            )
-            for key in groups[name]
-        }
+        asked = [
+            columns.get(name[0], {}) if _asks(statistics, name) else {}
+            for statistics, columns in found
+        ]
+        lines = {key: tuple([values.get(key) for values in asked]) for key in groups[name]}
         tracks.append(Track(name[0], statistic, lines))
     return tuple(tracks)
 

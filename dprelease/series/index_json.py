@@ -12,47 +12,30 @@ complete, and what to leave out is the reader's choice.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
-from dprelease.series.collect import Period, Series, Value
+from dprelease.series.collect import Key, Period, Series, Track, Value
 
-__all__ = ["FILE", "VERSION", "document", "spent_on", "summary", "write"]
+__all__ = ["FILE", "VERSION", "spent_on", "summary", "write"]
 
 FILE = "index.json"
 VERSION = "index/1"
 
 
 def write(series: Series) -> bytes:
-    """Return the file: strict JSON, a line per period and per group."""
-    said = document(series)
-    lines = [f"{_text(k)}:{_text(v)}" for k, v in said.items() if k not in ("periods", "tracks")]
-    lines.append('"periods":' + _listed([_text(p) for p in said["periods"]]))
-    lines.append('"tracks":' + _listed([_track(t) for t in said["tracks"]]))
+    """Return the file: strict JSON, a line per period and per group.
+
+    Raises:
+        ValueError: a NaN or an infinity, which strict JSON cannot hold.
+    """
+    lines = [f"{_text(k)}:{_text(v)}" for k, v in summary(series).items()]
+    lines.append('"periods":' + _listed([_text(_period(p)) for p in series.periods]))
+    texts = _keys(series)
+    lines.append('"tracks":' + _listed([_track(t, texts) for t in series.tracks]))
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8")
-
-
-def document(series: Series) -> dict[str, Any]:
-    """Return the file's content as JSON data."""
-    return {
-        **summary(series),
-        "periods": [_period(p) for p in series.periods],
-        "tracks": [
-            {
-                "column": t.column,
-                "statistic": t.statistic.text,
-                "measure": t.statistic.measure,
-                "step": str(t.statistic.step),
-                "domain": t.statistic.domain.to_json(),
-                "groups": [
-                    {"key": list(key), "values": [_value(v) for v in line]}
-                    for key, line in t.lines.items()
-                ],
-            }
-            for t in series.tracks
-        ],
-    }
 
 
 def summary(series: Series) -> dict[str, Any]:
@@ -108,13 +91,44 @@ def _sequence(period: Period) -> tuple[int, str]:
     return (int(period.ledger["seq"]) if period.ledger else -1, period.name)
 
 
-def _value(value: Value | None) -> list[float | str] | None:
-    return None if value is None else [value.value, value.lower, value.upper, value.status]
+def _keys(series: Series) -> dict[Key, str]:
+    """Return every group's key as JSON: tracks share groups and groups share labels."""
+    keys = dict.fromkeys(key for track in series.tracks for key in track.lines)
+    labels = {label: _text(label) for label in {label for key in keys for label in key}}
+    return {key: f"[{','.join([labels[label] for label in key])}]" for key in keys}
 
 
-def _track(track: dict[str, Any]) -> str:
-    head = ",".join(f"{_text(k)}:{_text(v)}" for k, v in track.items() if k != "groups")
-    return "{" + head + ',"groups":' + _listed([_text(g) for g in track["groups"]]) + "}"
+def _track(track: Track, texts: Mapping[Key, str]) -> str:
+    """Return one track; `texts` are the keys as JSON."""
+    statistic = track.statistic
+    head = _text(
+        {
+            "column": track.column,
+            "statistic": statistic.text,
+            "measure": statistic.measure,
+            "step": str(statistic.step),
+            "domain": statistic.domain.to_json(),
+        }
+    )
+    groups = [
+        f'{{"key":{texts[key]},"values":[{",".join([_value(v) for v in line])}]}}'
+        for key, line in track.lines.items()
+    ]
+    return f'{head[:-1]},"groups":{_listed(groups)}}}'
+
+
+def _value(value: Value | None) -> str:
+    if value is None:
+        return "null"
+    text = f"{value.value!r},{value.lower!r},{value.upper!r}"
+    if "n" in text:  # None, nan, inf: numbers have none
+        text = _text(value[:3])[1:-1]
+    return f"[{text},{_status(value.status)}]"
+
+
+@cache
+def _status(word: str) -> str:
+    return _text(word)
 
 
 def _listed(items: Sequence[str]) -> str:

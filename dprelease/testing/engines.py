@@ -223,8 +223,8 @@ def make(kind: str, rows: Rows, folder: Path) -> Source:
             return sources.duckdb_table(path, "s.my t")
 
 
-def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
-    """Return a random query over `COLUMNS`."""
+def _codes(rng: random.Random) -> list[Code]:
+    """Return random codes over `COLUMNS`: steps, conditions and labels."""
     codes: list[Code] = []
     for name in rng.sample(["x", "Y", "flag", "x", "ratio", "late", "waited"], rng.randint(1, 4)):
         boolean = COLUMNS[name].kind is Kind.boolean
@@ -242,7 +242,11 @@ def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
         codes.append(Label("region", tuple(rng.sample(["north", "south", "it's", "é"], 3))))
     if rng.random() < 0.3:
         codes.append(Label("side", ("it's", "hi", "lo")))
-    user = rng.choice([None, "user id", "user id"])
+    return codes
+
+
+def _primitives(rng: random.Random, codes: list[Code]) -> list[Primitive]:
+    """Return every kind of primitive over the codes, some with a cap of rows of their own."""
     primitives = [Primitive("rows"), Primitive("persons")]
     for j in range(len(codes)):
         primitives += [Primitive("power", j, p) for p in (0, 1, 2)]
@@ -252,7 +256,14 @@ def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
         one, other = rng.randrange(len(codes)), rng.randrange(len(codes))
         powers = rng.randint(0, 2), rng.randint(0, 2)
         primitives.append(Primitive("product", one, powers[0], other=other, other_power=powers[1]))
-    primitives = [replace(p, max_rows=rng.choice([None, None, 1, 3])) for p in primitives]
+    return [replace(p, max_rows=rng.choice([None, None, 1, 3])) for p in primitives]
+
+
+def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
+    """Return a random query over `COLUMNS`."""
+    codes = _codes(rng)
+    user = rng.choice([None, "user id", "user id"])
+    primitives = _primitives(rng, codes)
     by = rng.choice([(), ("region",), ("flag",), ("region", "flag"), ("side",), ("late", "side")])
     columns = tuple(COLUMNS[name] for name in by)
     keys: list[tuple[str, ...]] = [()]

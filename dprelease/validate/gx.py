@@ -27,7 +27,7 @@ from dprelease.errors import ConfigError
 from dprelease.noised import TIDY, Noised
 from dprelease.planning.model import ReleasePlan
 from dprelease.validate import gx_release
-from dprelease.validate.gx_release import COLUMNS, group_label
+from dprelease.validate.gx_release import COLUMNS, group_label, group_labels
 from dprelease.validate.joint import JointRule, joint_rules
 from dprelease.validate.rules import STATUSES, has_tidy_columns
 from dprelease.validate.verdict import RuleResult, Verdict
@@ -117,7 +117,7 @@ def long_table(noised: Noised) -> pd.DataFrame:
         {name: table.column(keys + TIDY.get_field_index(name)).to_pandas() for name in COLUMNS}
     )
     labels = [table.column(i).to_pylist() for i in range(keys)]
-    groups = [group_label(k) for k in zip(*labels, strict=True)] if keys else [group_label(())] * len(frame)
+    groups = group_labels(zip(*labels, strict=True)) if keys else [group_label(())] * len(frame)
     joint = [(rule.first.columns[0], rule.second.columns[0]) for rule in joint_rules(plan)]
     return gx_release.long_table(frame, groups, joint)
 
@@ -142,7 +142,7 @@ def _suite(plan: ReleasePlan) -> ExpectationSuite:
     domains = {c: [list(piece) for piece in s.domain.pieces] for c, s in columns.items()}
     without = [c for c, s in columns.items() if not plan.block(s.block).has_interval]
     labels = {
-        "group": [group_label(key) for key in plan.keys],
+        "group": group_labels(plan.keys),
         "statistic": list(columns),
         "status": list(STATUSES),
     }

@@ -12,10 +12,11 @@ and serialises them for every metric, which takes minutes for thousands of domai
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
 from great_expectations.expectations.expectation import MulticolumnMapExpectation
@@ -25,37 +26,40 @@ from great_expectations.expectations.metrics.map_metric_provider.multicolumn_con
 from great_expectations.expectations.metrics.map_metric_provider.multicolumn_map_metric_provider import (
     MulticolumnMapMetricProvider,
 )
+from great_expectations.render.components import LegacyRendererType, RenderedStringTemplateContent
+from great_expectations.render.renderer.renderer import renderer
 
-__all__ = ["ExpectReleasedRowsToObey"]
+__all__ = ["ExpectReleasedRowsToObey", "sentence"]
 
 METRIC = "dprelease.released_rows.obey"
 
 
+def _places(names: pd.Series, known: Iterable[str]) -> npt.NDArray[np.intp]:
+    """Return each name's place in `known`, -1 where it is not among them; shape `(rows,)`."""
+    return pd.Index(list(known)).get_indexer(pd.Index(names))
+
+
 def in_domain(rows: pd.DataFrame, domains: dict[str, list[list[float]]]) -> pd.Series:
     """Columns (statistic, value); `domains`: published column -> allowed intervals."""
-    names, value = rows.iloc[:, 0], rows.iloc[:, 1].astype(float)
-    good = pd.Series(False, index=rows.index)
-    for name, at in names.groupby(names, sort=False).groups.items():
-        x = value.loc[at]
-        allowed = pd.Series(False, index=at)
-        for low, high in domains.get(str(name), []):
-            allowed |= x.between(low, high)
-        good.loc[at] = allowed & np.isfinite(x)
-    return good
+    value = rows.iloc[:, 1].to_numpy(dtype=float)
+    at = _places(rows.iloc[:, 0], domains)
+    good = np.zeros(len(rows), dtype=bool)
+    # All statistics at once: their first intervals, then their second ones, ...
+    for i in range(max(map(len, domains.values()), default=0)):
+        ends = np.array([d[i] if i < len(d) else (np.nan, np.nan) for d in domains.values()])
+        good |= (at >= 0) & (value >= ends[at, 0]) & (value <= ends[at, 1])
+    return pd.Series(good & np.isfinite(value), index=rows.index)
 
 
 def on_step(rows: pd.DataFrame, steps: dict[str, list[int]]) -> pd.Series:
     """Columns (statistic, value); `steps`: published column -> [numerator, denominator]."""
-    names, value = rows.iloc[:, 0], rows.iloc[:, 1].astype(float)
-    good = pd.Series(False, index=rows.index)
-    for name, at in names.groupby(names, sort=False).groups.items():
-        if str(name) in steps:
-            p, q = steps[str(name)]
-            x = value.loc[at]
-            with np.errstate(all="ignore"):
-                multiple = np.rint(x / p * q)
-                good.loc[at] = np.isfinite(x) & (multiple * p / q == x)
-    return good
+    value = rows.iloc[:, 1].to_numpy(dtype=float)
+    at = _places(rows.iloc[:, 0], steps)
+    p, q = np.array(list(steps.values()), dtype=float).reshape(-1, 2)[at].T if steps else (value, value)
+    with np.errstate(all="ignore"):
+        multiple = np.rint(value / p * q)
+        good = (at >= 0) & np.isfinite(value) & (multiple * p / q == value)
+    return pd.Series(good, index=rows.index)
 
 
 def ordered(rows: pd.DataFrame, without: dict[str, list[str]]) -> pd.Series:
@@ -102,6 +106,40 @@ def among(rows: pd.DataFrame, allowed: dict[str, list[str]]) -> pd.Series:
     return good
 
 
+def sentence(rule: str, parameters: dict[str, Any], column: str = "value") -> str:
+    """Return what a rule asks of `column`, for Data Docs: the first `SHOWN` statistics by name."""
+    released = "released value" if column == "value" else f"{column} value"
+    if rule == "domain":
+        said = [
+            f"{name} in {' or '.join(f'{low:g} to {high:g}' for low, high in pieces)}"
+            for name, pieces in parameters.items()
+        ]
+        return f"Every {released} lies in its domain: {_listed(said)}."
+    if rule == "step":
+        said = [f"{name} in steps of {p / q:g}" for name, (p, q) in parameters.items()]
+        return f"Every {released} is a whole number of steps: {_listed(said)}."
+    if rule == "interval":
+        none = parameters["none"]
+        return "Every interval has finite ends, the lower one first" + (
+            f"; there is none for {_listed(none)}." if none else "."
+        )
+    if rule == "joint":
+        partner = parameters["kind"].rpartition("_")[2]
+        return f"{parameters['first']} and the {partner} of the same rows fit each other."
+    if rule == "among":
+        said = [f"{name} is one of {_listed(labels)}" for name, labels in parameters.items()]
+        return f"Labels are declared ones: {'; '.join(said)}."
+    return "Every released value is a finite number."
+
+
+SHOWN = 8
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
 RULES: dict[str, Callable[[pd.DataFrame, Any], pd.Series]] = {
     "domain": in_domain,
     "step": on_step,
@@ -138,3 +176,20 @@ class ExpectReleasedRowsToObey(MulticolumnMapExpectation):  # type: ignore[misc,
     map_metric = METRIC
     success_keys = ("column_list", "rule", "parameters", "mostly")
     args_keys = ("column_list", "rule", "parameters")
+
+    @classmethod
+    @renderer(renderer_type=LegacyRendererType.PRESCRIPTIVE)  # type: ignore[untyped-decorator, unused-ignore]
+    def _prescriptive_renderer(
+        cls, configuration: Any = None, result: Any = None, runtime_configuration: Any = None
+    ) -> list[Any]:
+        """Return the rule as a sentence; without this, Data Docs print the call."""
+        del runtime_configuration
+        asked = configuration or result.expectation_config
+        rule, parameters = asked.kwargs["rule"], json.loads(asked.kwargs.get("parameters", "{}"))
+        said = sentence(rule, parameters, asked.kwargs["column_list"][1])
+        template = {"template": "$said", "params": {"said": said}}  # its text is no template
+        return [
+            RenderedStringTemplateContent(
+                content_block_type="string_template", string_template=template
+            )
+        ]

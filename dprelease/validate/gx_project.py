@@ -53,7 +53,8 @@ In a program of your own:
 
 The table it looks at is made by `long_table` in `gx/plugins/dprelease_release.py`. A failure means
 that the release is broken or is not one of this plan. Never draw again because of a failure: that
-changes the law of the noise. Data Docs load their styles from the network.
+changes the law of the noise. Data Docs load their styles, and the script that lists the runs, from the
+network; the page of each run below gx/uncommitted/data_docs/local_site/validations reads without it.
 """
 
 

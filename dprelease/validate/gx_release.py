@@ -19,14 +19,14 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-__all__ = ["COLUMNS", "CONTRACT", "NAME", "group_label", "long_table", "main", "read_release"]
+__all__ = ["COLUMNS", "CONTRACT", "NAME", "group_label", "group_labels", "long_table", "main", "read_release"]
 
 NAME = "dprelease"
 """What data source, asset, batch definition, suite, validation and checkpoint are called."""
@@ -41,6 +41,21 @@ _NUMBERS = ("value", "lower", "upper", "consistent")
 def group_label(key: Sequence[str]) -> str:
     """Return a group's key as the text that the suite knows it by."""
     return json.dumps(list(key), ensure_ascii=False)
+
+
+def group_labels(keys: Iterable[Sequence[str]]) -> list[str]:
+    """Return `group_label` of many keys: keys and labels repeat, so each is written once."""
+    known: dict[tuple[str, ...], str] = {}
+    texts: dict[str, str] = {}
+    out = []
+    for key in map(tuple, keys):
+        if key not in known:
+            for label in key:
+                if label not in texts:
+                    texts[label] = json.dumps(label, ensure_ascii=False)
+            known[key] = f"[{', '.join([texts[label] for label in key])}]"
+        out.append(known[key])
+    return out
 
 
 def long_table(
@@ -90,9 +105,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     contract = json.loads((plugins / CONTRACT).read_text(encoding="utf-8"))
     tidy = read_release(given.folder, contract["by"])
     keys = [tidy[name].astype(str) for name in contract["by"]]
-    labels = [group_label(k) for k in zip(*keys, strict=True)] or [group_label(())] * len(tidy)
+    labels = group_labels(zip(*keys, strict=True)) or [group_label(())] * len(tidy)
     frame = long_table(tidy, labels, contract["joint"])
-    result = context.checkpoints.get(NAME).run(batch_parameters={"dataframe": frame})
+    place = given.folder.resolve()  # `latest` is a link to a period
+    run = gx.RunIdentifier(run_name=f"{place.parent.name} {place.name}")
+    result = context.checkpoints.get(NAME).run(batch_parameters={"dataframe": frame}, run_id=run)
     for text in _lines(result):
         print(text)  # noqa: T201 - a command of its own
     if given.data_docs:

@@ -7,16 +7,23 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from dprelease import registry
-from dprelease.audit.laws import law_rows, worst_ratio
+from dprelease.audit.laws import (
+    law_rows,
+    reach_of,
+    staircase_worst,
+    worst_between,
+    worst_ratio,
+)
 from dprelease.audit.powers import exp_above, exp_below, powers
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.bounded_gaussian_wide import BoundedGaussianWideLaw
 from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw
 from dprelease.mechanisms.bounded_laplace_wide import BoundedLaplaceWideLaw
-from dprelease.mechanisms.law import GridRequest, grid_laws
+from dprelease.mechanisms.law import GridRequest, grid_laws, rho_upper
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import corpus
 
@@ -42,27 +49,74 @@ def thin():
     yield GridRequest(GridSet.from_runs([(0, 1_000)]), 1, Fraction(1))
 
 
-def test_every_law_of_the_corpus_keeps_its_epsilon_in_exact_rationals():
-    seen, count = set(), 0
-    for law in laws():
+def thin_laws():
+    for request in thin():
+        for name in ("bounded_laplace", "bounded_gaussian"):
+            yield from registry.load("mechanisms", name).grid_laws(request)
+
+
+def test_every_law_of_the_corpus_keeps_its_epsilon_in_exact_rationals(evidence):
+    seen, count, largest = set(), 0, 0.0
+    for law in (*laws(), *thin_laws()):
         worst = worst_ratio(law)
         assert worst.within(law.epsilon), law.to_json()
         assert worst.complete
         assert worst.nats <= float(law.certificate.epsilon_upper) + 1e-9  # the certificate is no lie
         seen.add(law.family)
         count += 1
+        largest = max(largest, worst.nats / float(law.epsilon))
     assert seen == FAMILIES
     assert count >= 300
+    evidence(
+        "exact probabilities of every law",
+        f"{count} plans of {len(seen)} families, all answers, all outputs",
+        f"largest loss is {largest:.9g} of its epsilon, none above",
+    )
 
 
-def test_shifts_of_a_ten_thousandth_of_the_width():
+def test_the_corpus_covers_what_it_should():
+    """Epsilon from 0.01 to 10, shifts from a ten-thousandth of the hull to all of it, 1 to 4 runs."""
+    made = [*laws(), *thin_laws()]
+    epsilons = {float(law.epsilon) for law in made}
+    assert (min(epsilons), max(epsilons)) == (0.01, 10)
+    shares = [law.shift / max(1, law.allowed.hull_steps) for law in made]
+    assert min(shares) <= 1e-4
+    assert max(shares) >= 1
+    assert {len(law.allowed.runs) for law in made} == {1, 2, 3, 4}
+    assert any(low == high for law in made for low, high in law.allowed.runs)
+
+
+def largest_renyi(law):
+    """Return max D_alpha / alpha over neighbouring answers and a list of alphas."""
+    rows = law_rows(law)
+    logs = rows.logs - np.logaddexp.reduce(rows.logs, axis=1, keepdims=True)
+    found = 0.0
+    for lag in range(1, min(reach_of(law), logs.shape[0] - 1) + 1):
+        for p, r in ((logs[:-lag], logs[lag:]), (logs[lag:], logs[:-lag])):
+            for alpha in ALPHAS:
+                total = np.logaddexp.reduce(alpha * p + (1 - alpha) * r, axis=1)
+                found = max(found, float(total.max()) / (alpha - 1) / alpha)
+    return found
+
+
+ALPHAS = (1.001, 1.1, 1.5, 2.0, 4.0, 16.0, 64.0)
+INFINITE = ("staircase", "discrete_laplace", "rectified_laplace")
+
+
+def test_every_finite_law_keeps_its_renyi_divergence(evidence):
+    """What zCDP composition is told: D_alpha <= alpha rho for all alpha, here for a list."""
     count = 0
-    for request in thin():
-        for name in ("bounded_laplace", "bounded_gaussian"):
-            for law in registry.load("mechanisms", name).grid_laws(request):
-                assert worst_ratio(law).within(request.epsilon), (name, request)
-                count += 1
-    assert count >= 8
+    for law in laws():
+        if law.family not in INFINITE:
+            assert largest_renyi(law) <= float(rho_upper(law)) * (1 + 1e-9) + 1e-12, law.to_json()
+            count += 1
+    assert count >= 200
+    assert largest_renyi(narrow := BoundedLaplaceLaw.calibrate(WIDE)) > 0.75 * float(rho_upper(narrow))
+    evidence(
+        "exact Renyi divergence of every finite law",
+        f"{count} plans, all answers, {len(ALPHAS)} orders",
+        "none above its order times its rho",
+    )
 
 
 @pytest.mark.parametrize("kind", [BoundedLaplaceWideLaw, BoundedGaussianWideLaw])
@@ -145,3 +199,17 @@ def test_powers_of_e_are_bounds():
     low, high = powers(Fraction(1, 3), 10)[9]
     assert low <= 1 / exp_below(Fraction(3))
     assert 1 / exp_above(Fraction(3)) <= high
+
+
+def test_long_staircases_cost_what_their_outputs_say():
+    """The few outputs that decide, against all outputs of both answers, at every distance."""
+    count = 0
+    for law in laws():
+        if law.family != "staircase" or law.allowed.hull_steps < 2:
+            continue
+        low = law.allowed.lower
+        for apart in range(1, law.allowed.hull_steps + 1):
+            rows = law_rows(law, [low, low + apart])
+            assert staircase_worst(law.noise, apart).ratio == worst_between(rows, 0, 1).ratio
+            count += 1
+    assert count >= 100

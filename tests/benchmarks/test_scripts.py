@@ -79,3 +79,20 @@ def test_every_law_s_interval_covers_every_answer_exactly() -> None:
         if name.startswith("gap") and epsilon == 1 and law.family not in coverage.TABLES:
             inner = coverage.coverage(law)[40:-40]
             assert 0.94 <= inner.mean() <= 0.96, law.family
+
+
+def test_the_peers_table_says_of_dprelease_what_a_run_of_it_shows(tmp_path: Path) -> None:
+    peers = load("peers")
+    found = peers.run_here("dprelease", 5, tmp_path)
+    assert (found["missing"], found["below"], found["outside"], found["gap"]) == (0, "0.0%", "0.0%", "0.0%")
+    first = peers.run_here("dprelease", 0, tmp_path)["said"]
+    again = peers.run_here("dprelease", 0, tmp_path)["said"]
+    assert (first, again) == (["answered", "refused"], ["refused", "refused"])
+    text = peers.table([("dprelease", {**found, "again": first[1], "new": again[0]})], 5)
+    row = "| dprelease 0.1.0 | 0.0% | 0.0% | 0.0%, 0.0% | 0.0% | yes | refused | refused |"
+    assert row in text.splitlines()
+    written = (FOLDER / "results" / "peers.md").read_text(encoding="utf-8").splitlines()
+    assert row in written
+    assert [line for line in written if line.startswith("| library")] == [
+        line for line in text.splitlines() if line.startswith("| library")
+    ]

@@ -6,9 +6,11 @@ import contextlib
 import os
 from fractions import Fraction
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import dprelease as dp
 from dprelease.budget import postgres
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.postgres_place import PostgresPlace
@@ -333,3 +335,56 @@ def test_a_pipeline_runs_on_it_and_its_secret_is_nowhere(place, dsn, tmp_path, m
     monkeypatch.delenv("DPRELEASE_LEDGER_DSN")
     done = CliRunner().invoke(app, ["run", "--period", "2026-W47", str(pipeline)])
     assert (done.exit_code, "DPR520" in done.output) == (1, True)
+
+
+# -- wherever a file is taken, the server is, under one name ---------------------------------
+
+NAME = "${env:DPRELEASE_LEDGER_DSN}"
+
+
+def command(*words):
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_every_command_takes_its_name(place, dsn, tmp_path, monkeypatch):
+    create_starter(tmp_path)
+    pipeline = tmp_path / "pipelines" / "clinic_weekly.yaml"
+    pipeline.write_text(pipeline.read_text().replace("../.dprelease/ledger.db", f'"{NAME}"'))
+    monkeypatch.setenv("DPRELEASE_LEDGER_DSN", dsn)
+    schema, folder = tmp_path / "schemas" / "clinic.yaml", tmp_path / "public" / "clinic_weekly"
+    made = ["ledger", "init", "--ledger", NAME, "--schema", schema, "--epsilon", "12"]
+    assert "clinic has epsilon 12" in command(*made)
+    command("run", pipeline, "--period", "2026-W46", "--quiet")
+    verified = command("verify", folder / "2026-W46", "--ledger", NAME)
+    assert "debits this plan" in verified
+    for words in (["ledger", "show"], ["ledger", "verify"], ["ledger", "show", "--json"]):
+        assert dsn not in command(*words, "--ledger", NAME)
+    with session(dsn) as db:  # lost, and made again: the folder's releases are debited
+        db.execute("DROP SCHEMA dprelease_ledger CASCADE")
+    command(*made)
+    public = tmp_path / "public"
+    assert command("ledger", "reconcile", "--ledger", NAME, "--public", public).startswith("1 ")
+    assert command("ledger", "reconcile", pipeline).startswith("0 ")
+    assert "debits this plan" in command("verify", folder / "2026-W46", "--ledger", NAME)
+    assert Ledger.open(place).budget("clinic").spent == 1
+
+
+def test_every_function_takes_its_name(place, dsn, tmp_path, monkeypatch):
+    create_starter(tmp_path)
+    schema = tmp_path / "schemas" / "clinic.yaml"
+    frame = pd.read_csv(tmp_path / "data" / "visits.csv", dtype=str)
+    where = {"ledger": NAME, "dataset": "clinic", "period": "wave-1"}
+    monkeypatch.setenv("DPRELEASE_LEDGER_DSN", dsn)
+    with pytest.raises(LedgerError) as caught:
+        dp.release(frame, schema, **where)
+    assert caught.value.code == "DPR401"
+    assert f'dp.create_ledger("{NAME}"' in (caught.value.fix or "")
+    dp.create_ledger(NAME, schema, dataset="clinic", epsilon=4)
+    first, again = dp.release(frame, schema, **where), frame.dp.release(schema, **where)
+    assert (first.receipt.fresh, again.receipt.fresh) == (True, False)
+    assert first.table.equals(again.table)
+    folder = first.publish(tmp_path / "public")
+    assert dp.verify(folder, ledger=NAME).ok
+    assert dsn.encode() not in b"".join(tree(tmp_path).values())

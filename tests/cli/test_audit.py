@@ -9,10 +9,14 @@ from fractions import Fraction
 import pytest
 from typer.testing import CliRunner
 
+from dprelease import registry
 from dprelease.audit import plan as audit_plan_module
 from dprelease.cli import app
+from dprelease.cli import audit as cli_audit
 from dprelease.engines.reference import ReferenceEngine
+from dprelease.errors import InternalError
 from dprelease.pipeline import run as pipeline_run
+from dprelease.secret import Secret
 from tests.end_to_end.projects import clinic
 from tests.planning.requests import planned
 
@@ -47,8 +51,55 @@ def test_a_plan_that_lies_is_broken(project, monkeypatch):
     monkeypatch.setattr(pipeline_run, "plan_pipeline", lying)
     said = CliRunner().invoke(app, ["audit", str(project), "--draws", "200"])
     assert said.exit_code == 1, said.output
-    assert "FAIL  A exact pairs" in said.stdout
-    assert "a claim is BROKEN" in said.stdout
+    assert "FAIL  worst: " in said.stdout
+    assert "a claim is BROKEN; 2 of " in said.stdout
+
+
+def test_what_is_printed(project, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    said = CliRunner().invoke(app, ["audit", str(project), "--draws", "300"])
+    assert said.exit_code == 0, said.output
+    lines = said.stdout.splitlines()
+    assert lines[0].startswith("differentially private with epsilon=1 for one patient_id")
+    heads = [line for line in lines if line.startswith(tuple(cli_audit.SECTIONS))]
+    assert [h[:4] for h in heads] == ["A ex", "A ex", "B dr", "C bl"]
+    assert "each: 300 draws per table" in said.stdout
+    assert any(line.startswith("nothing breaks its claim; ") for line in lines)
+    assert max(map(len, lines)) <= 120
+
+
+def test_an_engine_that_fails_or_differs_is_a_finding(monkeypatch):
+    """Engines are total: made-up rows that stop one break what is claimed of it."""
+    plan = planned(["count"], rows={"max": 20})
+
+    class Failing(ReferenceEngine):
+        def compute(self, *arguments):
+            raise InternalError("no", why="no", code="DPR900")
+
+    class Other(ReferenceEngine):
+        def compute(self, *arguments):
+            answer = super().compute(*arguments).reveal_to_mechanism()
+            return Secret(replace(answer, sums=answer.sums + 1))
+
+    for engine, word in ((Failing(), "fails on made-up rows (DPR900)"), (Other(), "OTHER integers")):
+        evidence = audit_plan_module.audit_plan(plan, engine, draws=200, engine_name="tried")
+        (broken,) = [f for f in evidence.findings if f.ok is False]
+        assert broken.subject == "engine: tried"
+        assert word in broken.found
+
+
+def test_a_spark_pipeline_starts_no_session(project, monkeypatch):
+    text = project.read_text().replace("csv: ../data/visits.csv", "parquet: ../data/visits.parquet")
+    project.write_text(text + "engine: spark\n")
+    monkeypatch.setattr(registry, "load", lambda kind, name, load=registry.load: no_spark(load, kind, name))
+    said = CliRunner().invoke(app, ["audit", str(project), "--draws", "200", "--json"])
+    assert said.exit_code == 0, said.output
+    assert json.loads(said.stdout)["engine"] == "duckdb (no Spark session is started)"
+
+
+def no_spark(load, kind, name):
+    assert name != "spark"
+    return load(kind, name)
 
 
 def test_too_few_draws_are_bad_usage(project):

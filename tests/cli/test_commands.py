@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -16,9 +17,9 @@ from dprelease.cli.terminal import guarded
 from tests.end_to_end.projects import ROOT, clinic, command
 
 COMMANDS = [
-    ["init"], ["plan"], ["run"], ["verify"], ["report"], ["kinds"],
+    ["init"], ["plan"], ["run"], ["verify"], ["report"], ["kinds"], ["audit"],
     ["expectations"], ["inspect"], ["schedule"], ["index"], ["withdraw"], ["supersede"],
-    ["schema", "check"], ["schema", "json-schema"],
+    ["schema", "check"], ["schema", "json-schema"], ["schema", "import"],
     ["ledger", "init"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "add"],
     ["ledger", "reconcile"],
 ]  # fmt: skip
@@ -52,7 +53,22 @@ def test_every_command_is_in_the_list_above():
     for name, one in get_command(app).commands.items():
         below = getattr(one, "commands", None)
         found += [[name, sub] for sub in below] if below else [[name]]
-    assert {tuple(c) for c in COMMANDS} <= {tuple(c) for c in found}
+    assert {tuple(c) for c in COMMANDS} == {tuple(c) for c in found}
+
+
+def test_the_report_of_a_withdrawn_release_says_so(project, tmp_path):
+    _, _, said = project
+    place = tmp_path / "clinic_weekly" / "2026-W46"
+    shutil.copytree(said["folder"], place)
+    standing = invoke("report", place, "--to", tmp_path / "one.html")
+    assert standing.exit_code == 0
+    assert "does not stand" not in standing.output + (tmp_path / "one.html").read_text()
+    assert invoke("withdraw", place, "--reason", "test rows").exit_code == 0
+    gone = invoke("report", place, "--to", tmp_path / "two.html")
+    assert "does not stand" in gone.output
+    assert "test rows" in (tmp_path / "two.html").read_text()
+    assert invoke("verify", place).exit_code == 1  # and the folder itself still has its bytes
+    assert "ok    values" in invoke("verify", place).output
 
 
 def test_run_prints_one_json_object(project):

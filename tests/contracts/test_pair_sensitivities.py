@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,16 +21,13 @@ from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.exact import exact_cells
 from dprelease.errors import InternalError, WithheldError
-from dprelease.planning.layout import layout
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
-from dprelease.query.merge import merge_release
-from dprelease.query.spec import SEVERAL, Query, resolve
-from dprelease.recompute import recompute, row_moves
-from dprelease.schema.table import TableSchema
+from dprelease.query.spec import SEVERAL
+from dprelease.recompute import row_moves
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Sensitivity, bound, cell_rows, sensitivity, unit_bounds
-from tests.contracts.test_sensitivities import COLUMNS, UNITS
+from dprelease.sensitivity import unit_bounds
+from tests.contracts.brute_cases import COLUMNS, Case, built, obvious_code
 
 Ints = npt.NDArray[np.int64]
 Row = tuple[float | None, ...]
@@ -41,46 +37,6 @@ PAIRS = (
     ("with a gap", "half steps"),
     ("below zero", "up to zero"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    query: Query
-    encodings: tuple[Encoding, ...]
-    task: BoundedQuery
-    rows: tuple[Row, ...]
-
-    @property
-    def groups(self) -> int:
-        return len(self.query.groups.keys)
-
-    @property
-    def adjacency(self) -> Adjacency:
-        return self.query.schema.adjacency
-
-    @property
-    def m(self) -> int:
-        return unit_bounds(self.query.schema.unit, None, self.groups).rows
-
-    def claimed(self, encoding: Encoding) -> Sensitivity:
-        bounds = unit_bounds(self.query.schema.unit, None, self.groups)
-        return sensitivity(encoding, bounds, self.adjacency, self.groups)
-
-    def places(self, encoding: Encoding) -> tuple[int, ...]:
-        return cell_rows(encoding, self.task, self.m)
-
-    def proved(self, encoding: Encoding) -> Sensitivity:
-        schema = self.query.schema
-        return recompute(
-            self.task,
-            encoding,
-            self.places(encoding),
-            None,
-            unit=schema.unit,
-            adjacency=schema.adjacency,
-            groups=self.groups,
-            whole=True,
-        )
 
 
 def case(
@@ -97,31 +53,13 @@ def case(
         high = COLUMNS[kind]["range"][1]
         nulls = {} if public is None else {"nulls": {"default": high}}
         declared[label] = {"kind": "number", **COLUMNS[kind], **nulls}
-    data: dict[str, Any] = {
-        "dprelease": "schema/1",
-        "name": "brute",
-        "unit": UNITS[unit],
-        "adjacency": adjacency,
-        "rows": {"max": 50} if public is None else {"exact": public},
-        "columns": {
-            "who": {"kind": "identifier"},
-            **declared,
-            "g": {"kind": "category", "values": list("abc"[:groups])},
-        },
-        "release": {"epsilon": 1, "statistics": [f"{name}({', '.join(names)})"]}
-        | ({"by": ["g"]} if groups > 1 else {}),
-    }
-    schema = TableSchema.from_dict(data)
-    query = resolve(schema, merge_release(schema))
-    encodings = tuple(e for b in layout(query) for e in b.options)
-    task = bound(query, tuple((e, None) for e in encodings))
+    made = built(declared, f"{name}({', '.join(names)})", unit, adjacency, groups, public)
     values: list[tuple[float | None, ...]] = []
     for label in names:
-        pieces = schema.columns[label].domain.exact_pieces  # type: ignore[union-attr]
-        ends = [float(e) for piece in pieces for e in piece]
+        ends = made.ends(label)
         values.append(tuple(dict.fromkeys([ends[0] - 9.0, ends[-1] + 9.0, ends[1], None]))[:4])
     rows = tuple(itertools.product(*values))
-    return Case(query, encodings, task, rows if len(columns) == 2 else rows[::3])
+    return replace(made, values=rows if len(columns) == 2 else rows[::3])
 
 
 def primitives(task: BoundedQuery, row: Row) -> list[int]:
@@ -129,13 +67,7 @@ def primitives(task: BoundedQuery, row: Row) -> list[int]:
     codes: dict[str, int | None] = {}
     for code in task.codes:
         assert isinstance(code, Fixed)
-        value = row["xyz".index(code.column)]
-        if value is None:
-            codes[code.column] = code.default
-            continue
-        allowed = [k for low, high in code.grid.runs for k in range(low, high + 1)]
-        at = Fraction(value) / code.step
-        codes[code.column] = min(allowed, key=lambda k: (abs(k - at), k)) - code.grid.lower
+        codes[code.column] = obvious_code(code, row["xyz".index(code.column)])
     return [_summand(task, p, codes) for p in task.primitives]
 
 
@@ -164,7 +96,7 @@ def cells_of(made: Case, encoding: Encoding, sums: Ints) -> Ints:
 def contributions(made: Case) -> Ints:
     """Return the primitives of everything one unit may hold, `(contributions, K, primitives)`."""
     bounds = unit_bounds(made.query.schema.unit, None, made.groups)
-    rows = np.unique(np.array([primitives(made.task, r) for r in made.rows]), axis=0)
+    rows = np.unique(np.array([primitives(made.task, r) for r in made.values]), axis=0)
     here: dict[int, Ints] = {0: np.zeros((1, rows.shape[1]), dtype=np.int64)}
     for count in range(1, bounds.rows + 1):
         chosen = itertools.combinations_with_replacement(range(len(rows)), count)
@@ -195,7 +127,7 @@ def table_moves(made: Case, encoding: Encoding) -> Iterator[Ints]:
     """Yield the moves between all tables of n rows that differ in one."""
     n = encoding.public_rows
     assert n is not None
-    rows = np.unique(np.array([primitives(made.task, r) for r in made.rows]), axis=0)
+    rows = np.unique(np.array([primitives(made.task, r) for r in made.values]), axis=0)
     for others in itertools.combinations_with_replacement(range(len(rows)), n - 1):
         rest = rows[list(others)].sum(axis=0) if others else np.zeros(rows.shape[1], dtype=np.int64)
         cells = cells_of(made, encoding, rest + rows)
@@ -283,7 +215,7 @@ def test_twin_moments_over_rows_of_one_column_mixed_with_complete_cases() -> Non
     )
     wrong = replace(made.task, primitives=mixed)
     places = made.places(encoding)
-    row = made.rows[[r[1] for r in made.rows].index(None)]
+    row = made.values[[r[1] for r in made.values].index(None)]
     ours, theirs = (
         np.abs(
             exact_cells(
@@ -308,7 +240,7 @@ def test_twin_a_size_that_comes_from_the_data() -> None:
         return n * sum(a * b for a, b in rows) - sum(a for a, _ in rows) * sum(b for _, b in rows)
 
     assert value(full) - value(full[:-1]) > encoding.per_swap
-    sums = np.array([primitives(made.task, made.rows[0])])
+    sums = np.array([primitives(made.task, made.values[0])])
     with pytest.raises(WithheldError) as refused:
         cells_of(made, encoding, sums)
     assert refused.value.code == "DPR702"
@@ -338,14 +270,5 @@ def test_a_column_that_drops_nulls_makes_the_size_private() -> None:
         codes[place] = replace(codes[place], default=None)  # type: ignore[arg-type]
         forged = replace(public, task=replace(public.task, codes=tuple(codes)))
         with pytest.raises(InternalError) as refused:
-            recompute(
-                forged.task,
-                cross,
-                public.places(cross),
-                None,
-                unit=public.query.schema.unit,
-                adjacency=public.adjacency,
-                groups=1,
-                whole=True,
-            )
+            forged.proved(cross, public.places(cross))
         assert refused.value.code == "DPR902"

@@ -28,9 +28,9 @@ from dprelease.recompute import row_moves
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import unit_bounds
 from tests.contracts import test_sensitivities as harness
+from tests.contracts.brute_cases import Case, obvious_code
 
 Ints = npt.NDArray[np.int64]
-Case = harness.Case
 
 TEXTS = {"quantile": "quantile(x, 0.75)"}
 FAR = 4
@@ -59,13 +59,8 @@ def codes(case: Case) -> tuple[Fixed, list[int]]:
     """Return the code, and the codes of the raw values a row may hold; a null adds nothing."""
     code = case.task.codes[0]
     assert isinstance(code, Fixed)
-    allowed = [k - code.grid.lower for low, high in code.grid.runs for k in range(low, high + 1)]
-    found = {
-        min(allowed, key=lambda k: (abs(k + code.grid.lower - Fraction(v) / code.step), k))
-        for v in case.values
-        if v is not None
-    }
-    return code, sorted(found)
+    found = {obvious_code(code, v) for v in case.values if v is not None}
+    return code, sorted(c for c in found if c is not None)
 
 
 def bases(code: Fixed) -> Ints:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,38 +23,19 @@ import pytest
 from dprelease import registry
 from dprelease.aggregates.encoding import Encoding
 from dprelease.planning.draws import mean_reach
-from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.expression import evaluate
 from dprelease.query.graph import FUNCTIONS as GRAPH
-from dprelease.query.merge import merge_release
-from dprelease.query.spec import SEVERAL, Query, resolve
+from dprelease.query.spec import SEVERAL
 from dprelease.recompute import row_moves
 from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Sensitivity, bound, cell_rows, sensitivity, unit_bounds
+from dprelease.sensitivity import unit_bounds
+from tests.contracts.brute_cases import COLUMNS, UNITS, Case, built, obvious_code
 
 Ints = npt.NDArray[np.int64]
 Raw = float | None
 
-COLUMNS: dict[str, dict[str, Any]] = {
-    "odd width across zero": {"range": [-3, 4], "step": 1},
-    "from zero": {"range": [0, 5], "step": 1},
-    "up to zero": {"range": [-5, 0], "step": 1},
-    "above zero": {"range": [2, 5], "step": 1},
-    "below zero": {"range": [-7, -4], "step": 1},
-    "with a gap": {"range": [-2, 6], "forbidden": [[0, 3]], "step": 1},
-    "half steps": {"range": [-0.5, 1], "step": 0.5},
-}
-UNITS: dict[str, Any] = {
-    "row": "row",
-    **{
-        f"m={m} G={g}": {"user": "who", "max_rows_per_group": m, "max_groups": g}
-        for m in (1, 2)
-        for g in (1, 2)
-    },
-    "m=2 G=2 T=3": {"user": "who", "max_rows_per_group": 2, "max_groups": 2, "max_rows": 3},
-}
 TEXTS = {
     "count": "count",
     "count_persons": "count(persons)",
@@ -70,35 +51,6 @@ AGGREGATES = tuple(n for n in registry.names("aggregates") if n not in (*SEVERAL
 """Of one column; those of several have their own tables in `test_pair_sensitivities`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One aggregate in one setting, its bounded query, and the raw values a row may hold."""
-
-    query: Query
-    encodings: tuple[Encoding, ...]
-    task: BoundedQuery
-    values: tuple[Raw, ...]
-
-    @property
-    def groups(self) -> int:
-        return len(self.query.groups.keys)
-
-    @property
-    def adjacency(self) -> Adjacency:
-        return self.query.schema.adjacency
-
-    @property
-    def m(self) -> int:
-        return unit_bounds(self.query.schema.unit, None, self.groups).rows
-
-    def claimed(self, encoding: Encoding) -> Sensitivity:
-        bounds = unit_bounds(self.query.schema.unit, None, self.groups)
-        return sensitivity(encoding, bounds, self.adjacency, self.groups)
-
-    def places(self, encoding: Encoding) -> tuple[int, ...]:
-        return cell_rows(encoding, self.task, self.m)
-
-
 def case(
     name: str, column: str, unit: str, adjacency: str, groups: int = 1, public: int | None = None
 ) -> Case:
@@ -108,26 +60,9 @@ def case(
     x: dict[str, Any] = {"kind": "integer" if name == "count_distinct" else "number", **declared}
     if public is not None:
         x["nulls"] = {"default": high}
-    data: dict[str, Any] = {
-        "dprelease": "schema/1",
-        "name": "brute",
-        "unit": UNITS[unit],
-        "adjacency": adjacency,
-        "rows": {"max": 50} if public is None else {"exact": public},
-        "columns": {
-            "who": {"kind": "identifier"},
-            "x": x,
-            "g": {"kind": "category", "values": list("abc"[:groups])},
-        },
-        "release": {"epsilon": 1, "statistics": [text]} | ({"by": ["g"]} if groups > 1 else {}),
-    }
-    schema = TableSchema.from_dict(data)
-    query = resolve(schema, merge_release(schema))
-    encodings = tuple(e for b in layout(query) for e in b.options)
-    task = bound(query, tuple((e, None) for e in encodings))
-    ends = [float(e) for piece in schema.columns["x"].domain.exact_pieces for e in piece]  # type: ignore[union-attr]
-    values = tuple(dict.fromkeys([*ends, 0.0, low - 9.0, high + 9.0]))
-    return Case(query, encodings, task, (*values[:5], None))
+    made = built({"x": x}, text, unit, adjacency, groups, public)
+    values = tuple(dict.fromkeys([*made.ends("x"), 0.0, low - 9.0, high + 9.0]))
+    return replace(made, values=(*values[:5], None))
 
 
 def primitives(task: BoundedQuery, value: Raw, number: int) -> list[int]:
@@ -137,12 +72,8 @@ def primitives(task: BoundedQuery, value: Raw, number: int) -> list[int]:
         if not isinstance(code, Fixed):
             truth = evaluate(code.expression, {"x": value})
             codes.append(None if truth is None else int(bool(truth)))
-        elif value is None:
-            codes.append(code.default)
         else:
-            allowed = [k for low, high in code.grid.runs for k in range(low, high + 1)]
-            at = Fraction(value) / code.step
-            codes.append(min(allowed, key=lambda k: (abs(k - at), k)) - code.grid.lower)
+            codes.append(obvious_code(code, value))
     out = []
     for p in task.primitives:
         code_of = None if p.code is None else codes[p.code]

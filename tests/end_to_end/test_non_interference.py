@@ -16,6 +16,10 @@ import re
 import secrets
 import shutil
 import sqlite3
+import statistics
+import time
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -26,7 +30,9 @@ from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
 from dprelease.engines.duckdb import DuckDBEngine
 from tests.end_to_end.projects import clinic, repeatable, tree
+from tests.sizes import sized
 
+TIMED_RUNS = sized(4, 200)
 PERIOD = "2026-W46"
 LINE = "p90001,north,2026-11-10 10:00,50,25.0"
 
@@ -44,7 +50,7 @@ CHANGES = {
     "an empty cell": lambda t: t + LINE.replace("25.0", "") + "\n",
     "text for a number": lambda t: t + LINE.replace("25.0", "CANARY") + "\n",
     "an unknown region": lambda t: t + LINE.replace("north", "nowhere") + "\n",
-    "a person with 10 000 rows": lambda t: t + (LINE + "\n") * 10_000,
+    "a person with 100 000 rows": lambda t: t + (LINE + "\n") * 100_000,
     "rows that the filter drops": lambda t: t.replace(",5", ",1"),
     "another order": swapped,
     "a broken line": lambda t: t + '"never closed,north\n',
@@ -56,6 +62,8 @@ CHANGES = {
 CANARIES = ("CANARY", "90001")
 DROPPED = {"an unknown region", "a broken line", "a null unit", "a new period", "not UTF-8"}
 SEEN_ALIKE = {"another order"}  # and exactly: the engine does not depend on order
+COMPARED: dict[str, tuple[int, float]] = {}
+"""Pair -> (bytes compared, seconds)."""
 
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
@@ -102,6 +110,8 @@ class Watched:
 
     def run(self, text):
         self.exact = []
+        if self.log:
+            self.log.clear()
         self.rows.write_bytes(text.encode("utf-8", "surrogateescape"))
         shutil.rmtree(self.folder / "public", ignore_errors=True)
         shutil.rmtree(self.folder / ".dprelease")
@@ -125,8 +135,15 @@ class Watched:
         }
 
 
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory):
+    """One run before any is compared: what libraries say when they are first imported is over."""
+    pipeline = clinic(tmp_path_factory.mktemp("warm") / "project")
+    assert CliRunner().invoke(app, ["run", str(pipeline), "--period", PERIOD]).exit_code == 0
+
+
 @pytest.fixture
-def watched(tmp_path, monkeypatch, caplog):
+def watched(warm, tmp_path, monkeypatch, caplog):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     for name in ("TMPDIR", "TEMP", "TMP"):
@@ -137,16 +154,64 @@ def watched(tmp_path, monkeypatch, caplog):
     return made
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_nothing_but_the_noise_depends_on_the_rows(watched, change):
-    base = watched.run(watched.text)
-    exact = watched.exact
-    other = watched.run(CHANGES[change](watched.text))
+def compared(base, other):
+    """Assert that two runs agree in everything visible; return how many bytes that was."""
     assert base["streams"][0] == 0
     for part in base:
         assert base[part] == other[part], part
+    rest = sum(len(repr(base[part])) for part in base if part != "files")
+    return rest + sum(len(data) for data in base["files"].values())
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_nothing_but_the_noise_depends_on_the_rows(watched, change):
+    began = time.perf_counter()
+    base = watched.run(watched.text)
+    exact = watched.exact
+    other = watched.run(CHANGES[change](watched.text))
+    size = compared(base, other)
     same = change in SEEN_ALIKE or change in DROPPED
     assert (exact == watched.exact) == same  # the test is not vacuous: the rows do differ
+    COMPARED[change] = (size, time.perf_counter() - began)
+
+
+def test_nothing_depends_on_the_number_of_threads(watched, monkeypatch):
+    began, seen = time.perf_counter(), []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("DPRELEASE_THREADS", threads)
+        seen.append((watched.run(watched.text), watched.exact))
+    (base, exact), (other, again) = seen
+    size = compared(base, other)
+    assert exact == again != []
+    COMPARED["another number of threads"] = (size, time.perf_counter() - began)
+
+
+def test_the_pairs_are_counted(evidence):
+    """A row of evidence once all pairs of this process are done; other processes have their own."""
+    if len(COMPARED) == len(CHANGES) + 1:
+        size = f"{len(COMPARED)} pairs of tables, {sum(n for n, _ in COMPARED.values()):,} bytes compared"
+        seconds = sum(s for _, s in COMPARED.values())
+        evidence("leak test", size, "0 bytes differ", seconds=seconds)
+
+
+def test_publication_follows_the_schedule_whatever_the_rows_are(watched, evidence):
+    """Two tables again and again: what a reader can see of the time is the scheduled instant."""
+    due = datetime(2026, 11, 17, 6, tzinfo=ZoneInfo("Europe/Dublin")).timestamp()
+    public = watched.folder / "public" / "clinic_weekly"
+    tables = [watched.text, CHANGES["a person with 100 000 rows"](watched.text)]
+    durations = []
+    for i in range(TIMED_RUNS):
+        began = time.perf_counter()
+        watched.run(tables[i % 2])
+        durations.append(time.perf_counter() - began)
+        period = public / PERIOD
+        for path in (period, *period.iterdir()):
+            assert abs(path.stat().st_mtime - due) <= 1, path
+        manifest = json.loads((period / "release.json").read_text())
+        assert datetime.fromisoformat(manifest["scheduled"]).timestamp() == due
+    fast, slow = statistics.median(durations[::2]), statistics.median(durations[1::2])
+    size = f"{TIMED_RUNS} runs over two tables, of {fast:.1f} s and {slow:.1f} s each"
+    evidence("publication instants", size, "the scheduled instant, within 1 s")
 
 
 def test_the_control_sees_a_leak(watched):
@@ -189,7 +254,7 @@ def shape(name, data):
     return None
 
 
-ROWS_DIFFER = ["one row more", "no row", "a person with 10 000 rows", "rows that the filter drops"]
+ROWS_DIFFER = ["one row more", "no row", "a person with 100 000 rows", "rows that the filter drops"]
 
 
 @pytest.mark.parametrize("change", ROWS_DIFFER)

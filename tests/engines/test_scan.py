@@ -56,8 +56,8 @@ def interrupt_when(ready: threading.Event) -> threading.Thread:
 class Announcing(DuckDBEngine):
     """Says when the one statement starts."""
 
-    def __init__(self) -> None:
-        super().__init__(threads=1)
+    def __init__(self, temp_directory=None) -> None:
+        super().__init__(threads=1, temp_directory=temp_directory)
         self.started = threading.Event()
 
     def _run(self, connection, sql, parameters=None):
@@ -66,15 +66,17 @@ class Announcing(DuckDBEngine):
         return super()._run(connection, sql, parameters)
 
 
-def test_ctrl_c_during_a_scan_is_a_cancel_and_not_a_failure():
+def test_ctrl_c_during_a_scan_is_a_cancel_and_not_a_failure(tmp_path):
     source, query = job(6_000_000)
-    engine = Announcing()
+    engine = Announcing(tmp_path)
     before = signal.getsignal(signal.SIGINT)
     presser = interrupt_when(engine.started)
     with pytest.raises(KeyboardInterrupt):
         engine.compute(source, query, b"salt")
     presser.join()
     assert signal.getsignal(signal.SIGINT) is before
+    assert not list(tmp_path.iterdir())  # the folder for spilled rows is gone, and its thread
+    assert not [t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
 
 
 def test_without_the_memory_of_the_signal_it_would_look_like_a_failure(monkeypatch):

@@ -5,8 +5,8 @@ Model    A file is what its last fsync made durable plus the writes since; a fol
          kept, dropped or torn at 512 bytes, and of each folder's changes any first part is kept.
          That is weaker than what ext4 or XFS give (an fsync of a new file keeps its name there),
          so it holds for them too. A rename is one change: it is kept or not.
-Input    `strace -f -y -xx` of one process without threads. Files named `*-shm` are left out:
-         SQLite makes the shared memory anew.
+Input    `strace -f -y -xx`. A call that another thread interrupts takes effect when it returns.
+         Files named `*-shm` are left out: SQLite makes the shared memory anew.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["CALLS", "Disk", "read_trace"]
+__all__ = ["CALLS", "Disk", "Event", "read_trace"]
 
 CALLS = (
     "openat,open,creat,write,pwrite64,fsync,fdatasync,ftruncate,rename,renameat,renameat2,link,"
@@ -26,6 +26,8 @@ CALLS = (
 SECTOR = 512
 
 _LINE = re.compile(r"(?:\d+ +)?(\w+)\((.*)\) = (\d+)(?:<.*>)?$")
+_BEGUN = " <unfinished ...>"
+_RESUMED = re.compile(r"<\.\.\. \w+ resumed>(.*)")
 _TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
 _PLACE = re.compile(r"(?:AT_FDCWD|\d+)<((?:\\x[0-9a-f]{2}|[^>\\])*)>")
 
@@ -39,6 +41,7 @@ class Event:
     data: bytes = b""
     number: int = 0
     creates: bool = False
+    truncates: bool = False
 
 
 def _bytes(text: str) -> bytes:
@@ -50,10 +53,16 @@ def _joined(folder: str, name: str) -> str:
 
 
 def read_trace(path: Path) -> Iterator[Event]:
-    """Yield the successful calls of a trace in order."""
-    for line in path.read_text(encoding="latin-1").splitlines():
-        assert "unfinished" not in line, "the traced process has threads"
-        found = _LINE.match(line)
+    """Yield the successful calls of a trace in the order in which they returned."""
+    begun: dict[str, str] = {}  # thread -> the first part of its call
+    for written in path.read_text(encoding="latin-1").splitlines():
+        thread, _, rest = written.partition(" ")
+        if rest.endswith(_BEGUN):
+            begun[thread] = rest.removesuffix(_BEGUN)
+            continue
+        resumed = _RESUMED.match(rest.lstrip())
+        line = written if resumed is None else begun.pop(thread) + resumed[1]
+        found = _LINE.match(line.lstrip())
         if found is None:
             continue
         call, arguments, result = found[1], found[2], int(found[3])
@@ -77,7 +86,8 @@ def read_trace(path: Path) -> Iterator[Event]:
                 names = [_joined(places[0], n) for n in names]
             kind = {"openat": "open", "renameat": "rename", "renameat2": "rename"}.get(call, call)
             kind = kind.removesuffix("at") if kind in {"linkat", "unlinkat", "mkdirat"} else kind
-            yield Event(kind, tuple(names), creates="O_CREAT" in arguments)
+            creates, truncates = "O_CREAT" in arguments, "O_TRUNC" in arguments
+            yield Event(kind, tuple(names), creates=creates, truncates=truncates)
 
 
 @dataclass(slots=True, eq=False)
@@ -122,12 +132,25 @@ def _apply(entries: dict[str, _File | _Folder], new: dict[str, _File | _Folder |
             entries[name] = node
 
 
-class Disk:
-    """The folder `root`, which exists durably and is empty before the first event."""
+def _durable(folder: Path) -> _Folder:
+    """Return a folder as it is, all of it synced."""
+    made = _Folder()
+    for path in folder.iterdir():
+        if path.is_dir():
+            made.durable[path.name] = _durable(path)
+        else:
+            data = path.read_bytes()
+            made.durable[path.name] = _File(durable=data, length=len(data))
+    made.now = dict(made.durable)
+    return made
 
-    def __init__(self, root: Path) -> None:
+
+class Disk:
+    """The folder `root`: at first it holds durably what it holds now, or nothing if `empty`."""
+
+    def __init__(self, root: Path, *, empty: bool = False) -> None:
         self.root = str(root)
-        self.top = _Folder()
+        self.top = _Folder() if empty else _durable(root)
 
     def _find(self, path: str) -> tuple[_Folder, str] | None:
         """Return the folder of a path below the root, and its last name."""
@@ -160,6 +183,10 @@ class Disk:
         node = folder.now.get(name)
         match event.call:
             case "open":
+                if isinstance(node, _File) and event.truncates:
+                    node.writes.append((0, None))
+                    node.length = 0
+                    return True
                 if not event.creates or node is not None:
                     return False
                 folder.change({name: _File()})

@@ -10,9 +10,11 @@ from tests.sizes import sized
 
 RACERS = sized(50, 200)
 SAME_KEY = 50
+RUN_CUTS = sized(8, 200)  # whole runs that are killed or interrupted at random
 KILL_ROUNDS = sized(100, 1000)
 POWER_STATES = sized(150, 1_000_000)  # at night all prefixes, `POWER_VARIANTS` ways each
 POWER_VARIANTS = sized(4, 8)
+RUN_STATES = sized(40, 1_000_000)  # cuts of a whole run; those that leave the same bytes run once
 SYSCALL_STEP = sized(7, 1)  # every 7th call, or all
 FLIPS = sized(500, 10_000)
 WAL_FLIPS = sized(100, 2_000)

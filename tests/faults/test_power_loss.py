@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 import shutil
-import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -14,19 +12,12 @@ import pytest
 from dprelease.budget.ledger import Ledger
 from dprelease.errors import LedgerError
 from tests.budget.samples import entry, key, new_ledger, release
-from tests.end_to_end.projects import ROOT
-from tests.faults.disk import CALLS, Disk, read_trace
+from tests.faults.disk import Disk, Event
 from tests.faults.protocol import COST, check, published
 from tests.faults.sizes import POWER_STATES, POWER_VARIANTS, memory_folder
+from tests.faults.tracing import can_trace, power_cuts, traced
 
-WITNESSES = ("created", "debited", "drawn", "committed", "published", "done")
-
-
-def can_trace() -> bool:
-    if shutil.which("strace") is None:
-        return False
-    return subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode == 0
-
+WITNESSES = {"created", "debited", "drawn", "committed", "published", "done"}
 
 pytestmark = pytest.mark.skipif(not can_trace(), reason="strace is missing or may not trace here")
 
@@ -35,18 +26,21 @@ pytestmark = pytest.mark.skipif(not can_trace(), reason="strace is missing or ma
 def trace():
     """Run the protocol once under strace; return (root, events, the ledger's last payload)."""
     folder = memory_folder()
-    root, outside, log = folder / "root", folder / "outside", folder / "trace"
-    root.mkdir()
+    root, outside = folder / "root", folder / "outside"
     outside.mkdir()
-    subprocess.run(
-        ["strace", "-f", "-y", "-xx", "-s", "16777216", "-e", f"trace={CALLS}", "-e", "signal=none",
-         "-o", log, sys.executable, "-m", "tests.faults.traced", root, outside],
-        check=True, cwd=ROOT, timeout=120,
-    )  # fmt: skip
+    root.mkdir()
+    words = [sys.executable, "-m", "tests.faults.traced", root, outside]
+    events = traced(words, folder / "trace")
     payload = Ledger.open(root / "l" / "ledger.db").payload(key())
-    events = list(read_trace(log))
     yield root, events, payload
     shutil.rmtree(folder)
+
+
+def promise(event: Event) -> set[str]:
+    """A folder made outside the root says what must be durable by now."""
+    outer, _, name = event.paths[0].rpartition("/") if event.paths else ("", "", "")
+    made = event.call == "mkdir" and outer.endswith("/outside")
+    return {name} & WITNESSES if made else set()
 
 
 def recovered(path: Path, witnesses: set[str], payload: bytes) -> None:
@@ -71,34 +65,17 @@ def recovered(path: Path, witnesses: set[str], payload: bytes) -> None:
     assert ledger.budget("clinic").spent == COST
 
 
-def states(root, events, target, *, sync=True):
-    """Yield (number, witnesses, folder) for power cuts after every event, several ways each."""
-    disk, seen, number = Disk(root), set(), 0
-    for event in events:
-        if not sync and event.call == "fsync" and event.paths[0].endswith(("-wal", ".db")):
-            continue
-        witness = event.paths[0].rsplit("/", 1)[-1] if event.paths else ""
-        touched = disk.play(event)
-        if event.call == "mkdir" and witness in WITNESSES and "/outside/" in event.paths[0]:
-            seen.add(witness)
-            touched = True
-        if not touched:
-            continue
-        for variant in range(POWER_VARIANTS):
-            number += 1
-            chance = random.Random(f"{number}") if variant >= 2 else None
-            folder = target / "state"
-            yield number, set(seen), folder, lambda c=chance, f=folder, v=variant: (
-                disk.after_power_cut(f, c, keep=v == 1)
-            )
+def cuts(root, events, target, **twin):
+    return power_cuts(Disk(root, empty=True), events, target, promise, **twin)
 
 
 def test_no_power_cut_takes_back_what_was_promised(trace, place, evidence):
     root, events, payload = trace
-    total = sum(1 for _ in states(root, events, place))
+    folder = place / "state"
+    total = sum(1 for _ in cuts(root, events, folder))
     step = max(1, total // POWER_STATES)
     count = 0
-    for number, witnesses, folder, cut in states(root, events, place):
+    for number, witnesses, cut in cuts(root, events, folder):
         if number % step:
             continue
         cut()
@@ -116,7 +93,7 @@ def test_no_power_cut_takes_back_what_was_promised(trace, place, evidence):
 def test_the_replay_is_faithful(trace, place):
     """Control: with everything kept, the end of the replay is the folder as it is."""
     root, events, _ = trace
-    disk = Disk(root)
+    disk = Disk(root, empty=True)
     for event in events:
         disk.play(event)
     disk.after_power_cut(place / "all", None, keep=True)
@@ -132,8 +109,12 @@ def test_the_replay_is_faithful(trace, place):
 def test_without_the_syncs_of_the_database_promises_break(trace, place):
     """Broken twin: a ledger whose fsyncs do nothing (`synchronous=OFF`) loses a debit."""
     root, events, payload = trace
-    broken = 0
-    for number, witnesses, folder, cut in states(root, events, place, sync=False):
+    folder, broken = place / "state", 0
+
+    def forgets(path):
+        return path.endswith(("-wal", ".db"))
+
+    for number, witnesses, cut in cuts(root, events, folder, forgets=forgets):
         if "debited" not in witnesses or number % POWER_VARIANTS:
             continue
         cut()

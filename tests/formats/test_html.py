@@ -119,9 +119,9 @@ def test_nothing_is_loaded_and_the_style_is_pinned():
     policies = [a["content"] for t, a in Page(text).elements if "http-equiv" in a]
     pinned = f"default-src 'none'; style-src 'sha256-{pin}'; img-src data:; "
     assert policies == [pinned + "base-uri 'none'; form-action 'none'"]
-    for _, attrs in Page(text).elements:
+    for tag, attrs in Page(text).elements:
         for name in ("src", "href", "xlink:href"):
-            assert name not in attrs or str(attrs[name]).startswith("#")
+            assert name not in attrs or str(attrs[name]).startswith("#") or (tag, name) == ("a", "href")
     assert "url(http" not in text and "@import" not in text and "http://" not in text
     assert len(text) < 60_000
 
@@ -130,7 +130,9 @@ def test_headings_ids_and_pictures_are_accessible():
     built = Page(page(GOOD))
     ids = [a["id"] for _, a in built.elements if "id" in a]
     assert len(ids) == len(set(ids))
-    links = [str(a["href"])[1:] for t, a in built.elements if t == "a"]
+    hrefs = [str(a["href"]) for t, a in built.elements if t == "a"]
+    assert [h for h in hrefs if not h.startswith("#")] == ["../index.html"]
+    links = [h[1:] for h in hrefs if h.startswith("#")]
     labelled = [i for _, a in built.elements for i in str(a.get("aria-labelledby") or "").split()]
     assert set(links) | set(labelled) <= set(ids)
     assert [t for t, _ in built.elements].count("h1") == 1
@@ -242,3 +244,22 @@ def contrast(one: str, other: str) -> float:
 
     high, low = sorted((light(one), light(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+def test_the_published_page_names_where_its_standing_is_recorded():
+    assert 'href="../index.html"' in page(GOOD)
+    assert 'href="../index.html"' not in page(releases.Noised(GOOD.plan, GOOD.table, {}))
+
+
+def test_a_page_made_after_a_withdrawal_says_so_first():
+    manifest = manifest_of(GOOD)
+    gone = html.report_from_manifest(
+        manifest, GOOD.table, standing=(False, "withdrawn on 2026-11-20: <b>test rows</b>")
+    ).decode()
+    said = Page(gone).text
+    assert "This release does not stand: withdrawn on 2026-11-20: <b>test rows</b>" in said
+    assert said.index("does not stand") < said.index("Every number here")
+    assert "<b>" not in gone
+    stands = html.report_from_manifest(manifest, GOOD.table, standing=(True, "stands")).decode()
+    assert "Standing, when this page was made: stands." in stands
+    assert "does not stand" not in stands
+    assert "../index.html" not in gone + stands  # it may lie anywhere

@@ -7,8 +7,10 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from dprelease.errors import ArgumentError
-from dprelease.formats.picture import Picture, dots, release_picture
+from dprelease.formats import picture as module
+from dprelease.formats.picture import Panel, Picture, dots, panels, release_picture
 from dprelease.formats.plots import Point
+from dprelease.schema.domain import Domain
 from tests.formats import releases
 from tests.formats.test_html import HOSTILE
 
@@ -23,7 +25,7 @@ def test_every_statistic_has_a_picture_of_its_values(name):
     statistic = next(s for s in GOOD.plan.statistics if name in (None, s.name))
     if len(statistic.columns) > 1:
         columns = [r for r in tree.iter(f"{SVG}rect") if r.get("class") == "column"]
-        assert len(columns) == len(statistic.columns)
+        assert len(columns) == len(statistic.columns) * len(GOOD.plan.keys)
     else:
         assert len(list(tree.iter(f"{SVG}g"))) == len(GOOD.plan.keys)
     assert picture._repr_html_() == picture.svg
@@ -52,3 +54,63 @@ def test_an_interval_that_leaves_the_picture_ends_in_an_arrow():
     shown = dots("t", "n", ["g"] * 10, [*near, vague], (0.0, 10.0), [])
     assert shown.svg.count("<path") == 2
     assert dots("t", "n", ["g"] * 9, near, (0.0, 10.0), []).svg.count("<path") == 0
+
+
+def texts(picture):
+    return ["".join(e.itertext()) for e in ET.fromstring(picture.svg).iter(f"{SVG}text")]
+
+
+HISTOGRAM = next(s for s in GOOD.plan.statistics if len(s.columns) > 1)
+
+
+def test_a_histogram_has_a_panel_per_group_with_that_group_s_values():
+    shown = release_picture(GOOD, HISTOGRAM.name)
+    tree = ET.fromstring(shown.svg)
+    panes = [g for g in tree.iter(f"{SVG}g") if g.get("class") == "panel"]
+    assert len(panes) == len(GOOD.plan.keys)
+    for key, pane in zip(GOOD.plan.keys, panes, strict=True):
+        assert pane.find(f"{SVG}text").text == " · ".join(key)
+        rows = {r["statistic"]: r["value"] for r in GOOD.table.to_pylist() if r[GOOD.plan.by[0]] == key[0]}
+        said = [t.text.rpartition(": ")[2] for t in pane.iter(f"{SVG}title")]
+        assert said == [f"{rows[c]:,.6g}" for c in HISTOGRAM.columns]
+
+
+@pytest.mark.parametrize("name", [s.name for s in GOOD.plan.statistics])
+def test_one_group_can_be_asked_for(name):
+    key = GOOD.plan.keys[-1]
+    for asked in (key[0], key, list(key)):
+        shown = texts(release_picture(GOOD, name, asked))
+        assert key[0] in shown
+        assert not {k[0] for k in GOOD.plan.keys[:-1]} & set(shown)
+
+
+@pytest.mark.parametrize("asked", ["nowhere", ("north", "south"), ()])
+def test_an_unknown_group_is_refused(asked):
+    with pytest.raises(ArgumentError) as caught:
+        release_picture(GOOD, None, asked)
+    assert caught.value.code == "DPR618"
+
+
+def test_more_groups_than_fit_are_cut_and_the_note_says_so(monkeypatch):
+    monkeypatch.setattr(module, "LIMIT", 2)
+    for name in (HISTOGRAM.name, GOOD.plan.statistics[0].name):
+        shown = release_picture(GOOD, name)
+        assert f"; the first 2 of {len(GOOD.plan.keys)} groups" in " ".join(texts(shown))
+        assert GOOD.plan.keys[2][0] not in texts(shown)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_names_in_panels_stay_text(text):
+    point = Point(1.0, 0.0, 2.0, weak=True)
+    ET.fromstring(panels(text, text, [Panel(text, [text], [point])] * 3).svg)
+
+
+def test_the_note_promises_no_interval_and_no_error_that_is_not_there():
+    median = releases.statistic("median_age", "median(age)", Domain(0, 110), "1", block="m")
+    plan = releases.plan([median], [releases.block("m", family="ranks")], by=(), keys=[()])
+    without = releases.noised(plan, {"median_age": [(40.0, None, None, "ok")]})
+    assert not plan.block("m").has_interval
+    [_, note, *_] = texts(release_picture(without, None))
+    assert note == "no error known; there is no interval for it"
+    [_, note, *_] = texts(release_picture(GOOD, "count"))
+    assert note == "±4.5 expected; bars are 95 % intervals for the noise"

@@ -118,6 +118,77 @@ def test_answers_in_gaps_count():
     assert worst > inside + 0.1
 
 
+CHANGES = [  # runs, reach, (first, last): left of, around and right of runs, and mixed
+    (((0, 5), (20, 45)), 3, (6, 16)),
+    (((0, 5), (20, 45)), 4, (20, 41)),
+    (((0, 15), (40, 45)), 9, (0, 6)),
+    (((0, 5), (20, 30), (50, 60)), 6, (31, 43)),
+    (((0, 60),), 20, (0, 40)),
+]
+
+
+@pytest.mark.parametrize(("runs", "reach", "stretch"), CHANGES)
+@pytest.mark.parametrize("rate", [Fraction(1, 90), Fraction(1, 3)])
+def test_the_change_over_a_stretch_is_bounded_from_both_sides(runs, reach, stretch, rate):
+    import mpmath
+
+    masses = _Masses(GridSet(runs), rate)
+    first, last = stretch
+    low, high = masses._change(first, last, reach)
+    with mpmath.workdps(PRECISE):
+        part = 1 - mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator)
+        true = [
+            part * (mass(runs, rate, q + reach) - mass(runs, rate, q))
+            for q in range(first, last + 1)
+        ]
+        assert mpmath.mpf(low.numerator) / low.denominator <= min(true) + mpmath.mpf(10) ** -60
+        assert mpmath.mpf(high.numerator) / high.denominator >= max(true) - mpmath.mpf(10) ** -60
+    for q, change in zip(range(first, last + 1), true, strict=True):
+        one = masses._change(q, q, reach)
+        assert float(one[0]) == pytest.approx(float(change), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize(("first", "last"), [(4, 4), (3, 6), (17, 18)])
+def test_a_change_across_a_run_edge_is_not_bounded_term_by_term(first, last):
+    """The terms change their form at an edge: there only the masses themselves are bounded."""
+    assert _Masses(GridSet(((0, 5), (20, 45))), Fraction(1, 9))._change(first, last, 3) is None
+
+
+def test_a_change_that_is_not_bounded_would_understate_the_loss(monkeypatch):
+    """The broken twin: a change of nothing, claimed for every stretch."""
+    runs, reach, rate = ((0, 0), (30, 60)), 10, Fraction(1, 6)
+    honest = _Masses(GridSet(runs), rate).worst_ratio(reach, Fraction(0))
+
+    def careless(self, first, last, reach):
+        return Fraction(0), Fraction(0)
+
+    monkeypatch.setattr(_Masses, "_change", careless)
+    broken = _Masses(GridSet(runs), rate).worst_ratio(reach, Fraction(0))
+    assert math.log(broken) + reach * rate < float(brute_loss(runs, rate, reach)) - 0.1
+    assert math.log(honest) + reach * rate >= float(brute_loss(runs, rate, reach))
+
+
+def test_few_stretches_settle_a_wide_union(monkeypatch):
+    """A million points with a gap: tens of stretches; by the masses alone it takes thousands."""
+    allowed = GridSet(((0, 400_000), (410_000, 1_000_000)))
+    request = GridRequest(allowed, 1_000, Fraction(1, 100), spikes=False)
+    looked = []
+    honest = _Masses._ratio
+
+    def counted(self, *stretch):
+        looked.append(stretch)
+        return honest(self, *stretch)
+
+    monkeypatch.setattr(_Masses, "_ratio", counted)
+    law = BoundedLaplaceWideLaw.calibrate(request)
+    assert law.certificate.epsilon_upper == request.epsilon
+    assert len(looked) < 200
+    few, looked[:] = len(looked), []
+    monkeypatch.setattr(_Masses, "_change", lambda *_: None)
+    law.certify()
+    assert len(looked) > 10 * few
+
+
 def _log(x):
     import mpmath
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import random
 import string
+from collections.abc import Callable
 from pathlib import Path
 from unicodedata import category
 
@@ -98,7 +99,7 @@ def look(error: DpreleaseError) -> None:
 
 @pytest.mark.parametrize("name", ["schemas/clinic.yaml", "pipelines/clinic_weekly.yaml"])
 def test_mutants_are_read_or_refused_with_a_place(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evidence: Callable[..., None]
 ) -> None:
     create_starter(tmp_path)
     (tmp_path / ".dprelease").mkdir(exist_ok=True)
@@ -129,6 +130,9 @@ def test_mutants_are_read_or_refused_with_a_place(
     assert {path: data for path, data in tree(tmp_path).items() if path != name} == before
     assert len(codes) >= 12  # the mutants reach many checks
     assert planned > 10  # and some are still sound
+    size = f"{sized(1000, 10_000):,} mutants of {name}"
+    refused = f"{sum(codes.values()):,} refused by {len(codes)} codes, each with its place"
+    evidence(f"configurations, {name}", size, f"{refused}; 0 tracebacks, 0 files touched")
 
 
 def test_a_terminal_is_not_commanded() -> None:

@@ -9,8 +9,10 @@ wall recomputes.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -171,7 +173,9 @@ def moved(plan: Any, one: Any, other: Any) -> list[tuple[int, int, int, int]]:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_random_tables_are_released_and_a_neighbour_is_near(unit: str) -> None:
+def test_random_tables_are_released_and_a_neighbour_is_near(
+    unit: str, evidence: Callable[..., None]
+) -> None:
     pick, plan = random.Random(f"tables {unit}"), PLANS[unit]
     attained = 0
     for _ in range(sized(8, 1000)):
@@ -188,6 +192,8 @@ def test_random_tables_are_released_and_a_neighbour_is_near(unit: str) -> None:
                 assert total <= whole, kinds
                 attained += in_group > 0
     assert attained  # control: the neighbours do move something
+    size = f"{sized(8, 1000):,} random tables, each with a random neighbour"
+    evidence(f"tables, unit {unit}", size, "all released inside their domains; 0 moves above the bound")
 
 
 def test_a_bound_of_half_the_size_would_be_seen() -> None:
@@ -224,7 +230,9 @@ def test_a_type_that_does_not_fit_is_refused_before_the_charge_and_unquoted(colu
     assert refused
 
 
-def test_parquet_of_every_type_and_damaged_parquet(tmp_path) -> None:
+def test_parquet_of_every_type_and_damaged_parquet(
+    tmp_path: Path, evidence: Callable[..., None]
+) -> None:
     """A damaged file is refused or fails by one fixed message; nothing else is raised or said."""
     pick, plan = random.Random("files"), PLANS["user"]
     outcomes = set()
@@ -251,6 +259,7 @@ def test_parquet_of_every_type_and_damaged_parquet(tmp_path) -> None:
             assert check(released(plan, answer)).ok
             outcomes.add("released")
     assert "released" in outcomes and len(outcomes) > 1
+    evidence("damaged Parquet", f"{sized(15, 2000):,} files", "released, or one fixed message")
 
 
 @pytest.mark.skipif(not NIGHTLY, reason="a million units take seconds; DPRELEASE_NIGHTLY=1")

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
@@ -14,11 +15,12 @@ from dprelease.errors import ArgumentError
 from dprelease.formats import csv_, parquet
 from dprelease.formats.json_ import build_manifest
 from dprelease.validate import gx_release
-from dprelease.validate.gx import long_table
+from dprelease.validate.gx import long_table, undisturbed
 from dprelease.validate.gx_project import export_project
 from dprelease.validate.joint import joint_rules
 from dprelease.validate.rules import check
 from tests.formats import releases
+from tests.formats.browser_keys import CHROMIUM, Browser
 
 GOOD = releases.clinic()
 BROKEN = releases.replaced(GOOD, "value", 0, 5.0)  # in the gap
@@ -40,13 +42,14 @@ def project(tmp_path_factory):
     return folder
 
 
-def run(project, *folders):
+def run(project, *folders, more=()):
     """Run the project's own command on each; a stand-in called dprelease makes importing it fail."""
     trap = project.parent / "trap" / "dprelease"
     trap.mkdir(parents=True, exist_ok=True)
     (trap / "__init__.py").write_text("raise ImportError('not installed here')\n")
     plugins = project / "gx" / "plugins"
-    code = "import sys, dprelease_release as r\nfor f in sys.argv[1:]: print('exit', r.main([f]))"
+    code = "import sys, dprelease_release as r\nfor f in sys.argv[1:]: print('exit', r.main([f, *MORE]))"
+    code = code.replace("MORE", repr(tuple(more)))
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code, *folders],
         capture_output=True,
@@ -97,3 +100,88 @@ def test_an_export_replaces_nothing(project):
     with pytest.raises(ArgumentError) as caught:
         export_project(GOOD.plan, project)
     assert caught.value.code == "DPR615"
+
+
+class Visible(HTMLParser):
+    """The text that a reader sees."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.text, self.hidden = "", 0
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.hidden += tag in {"script", "style"}
+
+    def handle_endtag(self, tag):
+        self.hidden -= tag in {"script", "style"}
+
+    def handle_data(self, data):
+        self.text += "" if self.hidden else data + " "
+
+
+def site_of(project):
+    return project / "gx" / "uncommitted" / "data_docs" / "local_site"
+
+
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory):
+    """A project with Data Docs of a good release and of a broken one; their pages, good first."""
+    folder = tmp_path_factory.mktemp("documented")
+    export_project(GOOD.plan, folder / "project", data_docs=True)
+    good = publish(folder / "clinic_weekly" / "2026-W46", GOOD, [parquet.write])
+    bad = publish(folder / "clinic_weekly" / "2026-W47", BROKEN, [parquet.write])
+    said = run(folder / "project", good, bad, more=["--data-docs"])
+    assert said.count("open  file://") == 2
+    pages = sorted((site_of(folder / "project") / "validations").rglob("*.html"))
+    assert len(pages) == 2
+    return folder / "project", pages
+
+
+def test_data_docs_say_in_words_what_was_checked_and_how_it_went(documented):
+    _, (good, bad) = documented
+    right, wrong = (
+        " ".join(Visible(p.read_text(encoding="utf-8")).text.split()) for p in (good, bad)
+    )
+    assert "Status: Succeeded" in right
+    assert "clinic_weekly 2026-W46" in right
+    assert "Every released value lies in its domain: count in 0 to 0 or 10 to 50000" in right
+    assert "Status: Failed" in wrong
+    assert "clinic_weekly 2026-W47" in wrong
+    for text in (right, wrong):
+        assert "Traceback" not in text
+        assert "expect_released_rows_to_obey(" not in text  # a call instead of a sentence
+
+
+def test_the_suite_s_own_page_is_built_before_any_release(tmp_path):
+    export_project(GOOD.plan, tmp_path / "p", data_docs=True)
+    page = site_of(tmp_path / "p") / "expectations" / "dprelease.html"
+    text = " ".join(Visible(page.read_text(encoding="utf-8")).text.split())
+    assert "Every interval has finite ends, the lower one first" in text
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed here")
+def test_a_browser_shows_the_run_s_page(documented, tmp_path):
+    _, (good, _) = documented
+    browser = Browser(tmp_path, good.as_uri())
+    try:
+        text = browser.evaluate("document.body.innerText")
+        assert "Every released value lies in its domain" in text
+        rows = browser.evaluate("document.querySelectorAll('#section-2 tr, table tr').length")
+        assert rows >= 10
+    finally:
+        browser.close()
+
+
+def gx_sentence(rule, parameters):
+    with undisturbed():  # importing Great Expectations warns
+        from dprelease.validate.gx_expectations import sentence
+    return sentence(rule, parameters)
+
+
+def test_a_sentence_names_a_few_and_counts_the_others():
+    many = {f"mean_{i:03d}": [[0, 1], [2, 3.5]] for i in range(500)}
+    said = gx_sentence("domain", many)
+    assert said.startswith("Every released value lies in its domain: mean_000 in 0 to 1 or 2 to 3.5,")
+    assert said.endswith("and 492 more.")
+    assert len(said) < 400

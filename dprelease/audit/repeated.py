@@ -1,0 +1,117 @@
+"""Many releases of one answer: the query is computed once, everything after it is repeated.
+
+A plan whose groups are listed `draws` times, with the release's number as first key, is drawn by the
+wall itself and assembled like any other. What one release publishes is what its number's rows say.
+
+Units    noisy integers in grid steps, published numbers in their own units.
+Sources  reliability 5, layer C ("the query is run once per dataset and only the mechanism repeated").
+Limits   a graph's answer has no row per group: its blocks' draws are repeated without the wall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dprelease import execute
+from dprelease.audit.answers import cells_of
+from dprelease.entropy import SystemBits
+from dprelease.noised import Cells, Noised, assemble
+from dprelease.planning.draws import draw_from_json
+from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.query.answer import Answer
+from dprelease.secret import Secret
+
+__all__ = ["RELEASE", "Columns", "differing", "features_of", "releases", "shown_of"]
+
+RELEASE = "#release"
+"""The first key column of repeated releases: their number, from 0."""
+
+Columns = dict[str, np.ndarray[Any, Any]]
+_GROUPS = 2
+
+
+def releases(
+    plan: ReleasePlan, answer: Answer, draws: int, groups: Sequence[int] | None = None
+) -> Noised:
+    """Return `draws` releases of `answer` as one, release by release in its rows.
+
+    Args:
+        groups: which groups to draw (default: all); one group's law does not depend on the others.
+    """
+    wide, cells = _drawn(plan, answer, draws, groups)
+    return Noised(wide, assemble(wide.by, wide.keys, wide.statistics, wide.blocks, cells), cells)
+
+
+def _drawn(
+    plan: ReleasePlan, answer: Answer, draws: int, groups: Sequence[int] | None
+) -> tuple[ReleasePlan, Cells]:
+    here = list(range(len(plan.keys))) if groups is None else list(groups)
+    wide = replace(
+        plan,
+        by=(RELEASE, *plan.by),
+        keys=tuple((str(i), *plan.keys[g]) for i in range(draws) for g in here),
+        statistics=tuple(_with_errors(s, here, draws) for s in plan.statistics),
+    )
+    if all(t.shape[0] == len(plan.keys) for t in answer.tables.values()):
+        # the wall itself, once for all draws
+        tables = {i: np.tile(t[here], (draws, 1)) for i, t in answer.tables.items()}
+        many = Secret(Answer(np.tile(answer.sums[here], (draws, 1)), tables))
+        return wide, execute.draw(wide, many)
+    cells: Cells = {}
+    for block, exact in zip(plan.blocks, cells_of(plan, answer), strict=True):
+        drawn = draw_from_json(block.law).draw(np.tile(exact, (draws, 1)), SystemBits())
+        cells[block.name] = tuple(tuple(line) for line in drawn.tolist())
+    return wide, cells
+
+
+def _with_errors(statistic: PlannedStatistic, groups: Sequence[int], draws: int) -> PlannedStatistic:
+    errors = statistic.group_errors
+    if errors is None:
+        return statistic
+    return replace(statistic, group_errors=tuple(errors[g] for g in groups) * draws)
+
+
+def features_of(
+    plan: ReleasePlan, answer: Answer, both: tuple[Answer, Answer], draws: int
+) -> Columns:
+    """Return the noisy integers that `draws` releases of `answer` publish, `(draws,)` each.
+
+    Only groups where the two answers differ are drawn (at most two): the others have the same law
+    under both.
+    """
+    _, cells = _drawn(plan, answer, draws, differing(*both))
+    out: Columns = {}
+    for block in plan.blocks:
+        raw = np.array(cells[block.name], dtype=np.float64).reshape(draws, -1)
+        out |= {f"{block.name}[{j}]": raw[:, j] for j in range(raw.shape[1])}
+    return out
+
+
+def shown_of(
+    plan: ReleasePlan, answer: Answer, both: tuple[Answer, Answer], draws: int
+) -> Columns:
+    """Return what the tidy table of `draws` releases shows: numbers, their texts, statuses."""
+    table = releases(plan, answer, draws, differing(*both)).table
+    out: Columns = {}
+    for column in ("value", "lower", "upper", "consistent", "estimate", "status"):
+        values = table[column].to_numpy(zero_copy_only=False).reshape(draws, -1)
+        for j in range(values.shape[1]):
+            out[f"{column}[{j}]"] = values[:, j]
+            if column == "value":
+                texts = [repr(v) for v in values[:, j].tolist()]
+                out[f"text of {column}[{j}]"] = np.array(texts, dtype=object)
+    return out
+
+
+def differing(first: Answer, second: Answer) -> list[int]:
+    """Return the first groups, at most two, whose exact sums differ; [0] if none does."""
+    differ = np.asarray(first.sums != second.sums).any(axis=1)
+    for i, table in first.tables.items():
+        other = second.tables[i]
+        if table.shape == other.shape and table.shape[0] == differ.size:
+            differ |= (table != other).any(axis=1)
+    return np.flatnonzero(differ)[:_GROUPS].tolist() or [0]

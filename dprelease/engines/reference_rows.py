@@ -1,0 +1,222 @@
+"""How the reference engine reads rows: any source as dictionaries of cells of their declared types.
+
+Slow and obvious, as the engine itself: one row, one cell at a time, in plain Python.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from dprelease.engines import in_memory
+from dprelease.engines.csv_header import read_header
+from dprelease.engines.physical import Physical, check_columns, of_arrow
+from dprelease.engines.request import used_columns
+from dprelease.engines.source import Source, partition, partitioned
+from dprelease.engines.view_rows import view_rows
+from dprelease.query.bounded import BoundedQuery
+from dprelease.query.expression import evaluate
+from dprelease.schema.column import Column, Kind
+
+__all__ = ["Row", "load_rows", "naive"]
+
+Row = dict[str, object]
+
+_NUMBER = re.compile(
+    r"[+-]?(\d+(_\d+)*\.?(\d+(_\d+)*)?|\.\d+(_\d+)*)([eE][+-]?\d+(_\d+)*)?", re.ASCII
+)
+_INFINITE = re.compile(r"\+?(inf|infinity)", re.IGNORECASE)
+
+
+def load_rows(source: Source, query: BoundedQuery) -> Iterator[Row]:
+    """Check the columns and return the rows, cells of their declared types."""
+    columns = used_columns(query)
+    if query.view is not None:
+        named: Any = source.payload
+        readers = {name: partial(_whole, table) for name, table in named.items()}
+        declared = {c.name: c for c in query.columns}
+        stored, rows = view_rows(query.view, readers, declared, _typed)
+        check_columns(source.name, columns, stored, ())
+    else:
+        rows = _stored(source, columns)
+    kinds = {c.name: c.kind for c in columns}
+    typed = ({c.name: _typed(kinds[c.name], row[c.name]) for c in columns} for row in rows)
+    return ({**row, **{d.column: evaluate(d.expression, row) for d in query.derived}} for row in typed)
+
+
+def _whole(source: Source) -> tuple[dict[str, Physical], Iterator[Row]]:
+    """Return every column of a table that is there once, as stored."""
+    if source.kind == "csv":
+        names = list(read_header(cast("Any", source.payload)).names)
+        kinds = dict.fromkeys(names, Physical.text)
+    else:
+        table = _read_table(source)
+        names = [name for name, count in in_memory.names(table).items() if count == 1]
+        types = in_memory.plain_table(table, names, rows=False).schema
+        kinds = {n: of_arrow(types.field(i).type) for i, n in enumerate(names)}
+    return kinds, _stored(source, tuple(Column(name, Kind.identifier) for name in names))
+
+
+def _stored(source: Source, columns: tuple[Column, ...]) -> Iterator[Row]:
+    """Check the columns and return the rows as they are stored."""
+    if source.kind == "csv":
+        header, cells = _read_csv(source.payload)
+        stored = dict.fromkeys(header, Physical.text)
+        repeated = {n for n in header if header.count(n) > 1}
+        check_columns(source.name, columns, stored, repeated)
+        wanted = {c.name: header.index(c.name) for c in columns}
+        return (
+            {n: line[i] if i < len(line) and line[i] else None for n, i in wanted.items()}
+            for line in cells
+        )
+    table = _read_table(source)
+    counted = in_memory.names(table)
+    whole: Any = table.payload
+    if table.kind == "arrow" and source.kind != "arrow":
+        stored = {f.name: of_arrow(in_memory.plain_array(whole[f.name]).type) for f in whole.schema}
+    else:
+        unique = [n for n, count in counted.items() if count == 1]
+        types = in_memory.plain_table(table, unique, rows=False).schema
+        stored = {n: of_arrow(types.field(i).type) for i, n in enumerate(unique)}
+    repeated = {n for n, count in counted.items() if count > 1}
+    check_columns(source.name, columns, stored, repeated)
+    names = [c.name for c in columns]
+    plain = in_memory.plain_table(table, names)
+    if names:
+        lists = [plain.column(i).to_pylist() for i in range(len(names))]
+        return (dict(zip(names, cells, strict=True)) for cells in zip(*lists, strict=True))
+    length = len(whole) if table.kind == "pandas" else whole.shape[0]
+    return ({} for _ in range(length))
+
+
+def _read_table(source: Source) -> Source:
+    """Return the source as an in-memory one."""
+    import pyarrow as pa
+
+    payload: Any = source.payload
+    match source.kind:
+        case "parquet":
+            tables = [_read_parquet(path, hive=partitioned(payload)) for path in payload]
+            table = pa.concat_tables(tables, promote_options="permissive")
+        case "duckdb_relation":
+            table = payload.to_arrow_table()
+        case "duckdb_table":
+            import duckdb
+
+            with duckdb.connect(str(payload[0]), read_only=True) as connection:
+                table = connection.table(payload[1]).to_arrow_table()
+        case "postgres":
+            from dprelease.engines import postgres
+
+            columns = postgres.describe(source)
+            table = postgres.read(source, columns).read_all().rename_columns(list(columns))
+        case _:
+            return source
+    return Source("arrow", table, source.name)
+
+
+def _read_parquet(path: Path, *, hive: bool) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.ParquetFile(path).read()
+    for name, value in partition(path) if hive else ():
+        cells = pa.array([value] * table.num_rows, pa.string())
+        place = table.schema.get_field_index(name)
+        table = table.append_column(name, cells) if place < 0 else table.set_column(place, name, cells)
+    return table
+
+
+def _read_csv(paths: object) -> tuple[list[str], Iterator[list[str]]]:
+    assert isinstance(paths, tuple)
+    header = read_header(paths)
+
+    def lines() -> Iterator[list[str]]:
+        for path in paths:
+            assert isinstance(path, Path)
+            raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            text = io.StringIO(raw.decode("utf-8-sig", "replace"), newline="")
+            reader = csv.reader(text, delimiter=header.delimiter)
+            next(reader)
+            yield from (line for line in reader if line)
+
+    return list(header.names), lines()
+
+
+def _typed(kind: Kind, value: object) -> object:
+    """Return a cell as its declared type, None when it is missing or cannot be read as one."""
+    if value is None:
+        return None
+    match kind:
+        case Kind.integer | Kind.number:
+            return _number(value)
+        case Kind.boolean:
+            return _boolean(value)
+        case Kind.date:
+            return _date(value)
+        case Kind.timestamp:
+            return _timestamp(value)
+        case _:
+            return in_memory.text_of(value)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, str):
+        text = value.strip(" \t\n\v\f\r")
+        sign = -1.0 if text.startswith("-") else 1.0
+        if _INFINITE.fullmatch(text.lstrip("-") if sign < 0 else text):
+            return sign * math.inf
+        return float(text) if _NUMBER.fullmatch(text) else None
+    if not isinstance(value, (bool, int, float, Decimal)):
+        return None
+    number = float(value)
+    return None if math.isnan(number) else number
+
+
+def _boolean(value: object) -> bool | None:
+    if isinstance(value, str):
+        word = value.strip(" ").lower()
+        if word in ("true", "t", "yes", "y", "1"):
+            return True
+        return False if word in ("false", "f", "no", "n", "0") else None
+    if not isinstance(value, (int, float, Decimal)):
+        return None
+    return bool(value) if value in (0, 1) else None
+
+
+def _date(value: object) -> date | None:
+    if isinstance(value, str):
+        try:
+            return date.fromisoformat(value.strip(" ")[:10])
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        return naive(value).date()
+    return value if isinstance(value, date) else None
+
+
+def _timestamp(value: object) -> datetime | None:
+    if isinstance(value, str):
+        try:
+            return naive(datetime.fromisoformat(value.strip(" ")))
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        return naive(value)
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - naive is UTC
+    return None
+
+
+def naive(moment: datetime) -> datetime:
+    """Return a moment without a zone, which means UTC."""
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)

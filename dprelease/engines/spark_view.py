@@ -1,0 +1,164 @@
+"""Open the rows of a bounded query in Spark: one source, or a proven view over several.
+
+A proven view is the tree that DuckDB gets (`view_sql`), over DataFrames whose columns are renamed by
+position. Its public keys are found unique by one more statement per public table, which reads no
+private row.
+
+A column that is joined by, or passed on as a text, is compared by its text form. Where Spark spells
+a type differently from DuckDB (`spark_tables`), the column is projected as DuckDB's text; if the
+view also calculates with it, it has no one form, and is refused.
+
+Limits. Unproven views are refused: they hold any SQL that sqlglot knows, and rounding, integer
+division and the order of nulls differ between the dialects, so the integers could.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dprelease.engines.duckdb_tables import Opened
+from dprelease.engines.duckdb_view import (
+    calculated_columns,
+    check_names,
+    needed_columns,
+    repeated_key_error,
+    require_one_table,
+)
+from dprelease.engines.physical import Physical
+from dprelease.engines.request import used_columns
+from dprelease.engines.source import Source
+from dprelease.engines.spark_sql import translated
+from dprelease.engines.spark_tables import frame_of, of_spark, projected, respelt
+from dprelease.engines.view_sql import (
+    Rows,
+    ViewStatement,
+    build_view,
+    repeated_key,
+    scope,
+    view_expressions,
+)
+from dprelease.errors import SourceError
+from dprelease.query.bounded import BoundedQuery
+from dprelease.query.view import View
+from dprelease.schema.column import Column, Kind
+
+__all__ = ["SparkRows", "open_frames", "session_frame"]
+
+_TEXTS = (Kind.category, Kind.identifier, Kind.node)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRows:
+    """What a statement reads.
+
+    Attributes:
+        frames: name in the statement -> DataFrame, columns `c0`, `c1`, ….
+        opened: the declared columns that the rows store.
+        view: the query's view over the frames, if it has one.
+        keys: public table -> (its key columns, statement with a row if a key occurs twice).
+    """
+
+    frames: Mapping[str, Any]
+    opened: Opened
+    view: ViewStatement | None = None
+    keys: tuple[tuple[str, tuple[str, ...], Any], ...] = ()
+
+    def check_keys(self, session: Any, names: Mapping[str, str]) -> None:
+        """Read the public tables, which are registered under `names`.
+
+        Raises:
+            SourceError: a key of a public table occurs twice (DPR510).
+        """
+        for table, columns, tree in self.keys:
+            sql, parameters = translated(tree, {}, names)
+            if session.sql(sql, args=parameters).collect():
+                raise repeated_key_error(table, columns)
+
+
+def session_frame(source: Source) -> Any:
+    """Return a DataFrame of `source`, whose session is to be used; None where it has none."""
+    payload: Any = source.payload
+    if source.kind == "tables":
+        found = (session_frame(table) for table in payload.values())
+        return next((frame for frame in found if frame is not None), None)
+    return payload if source.kind == "spark_frame" else None
+
+
+def open_frames(session: Any, source: Source, query: BoundedQuery) -> SparkRows:
+    """Return the rows of `query` as DataFrames; reads names and types only.
+
+    Raises:
+        SourceError: as `duckdb_view.open_rows`; or the view is unproven, or calculates with a column
+            that it also compares as a text of Spark's own spelling (DPR516).
+        ConfigError: a faulty expression of the view (DPR12x).
+    """
+    view = query.view
+    require_one_table(source, view)
+    if view is None:
+        frame = frame_of(session, source)
+        rows, opened = projected(frame, used_columns(query), texts=source.kind == "csv")
+        return SparkRows({"source_rows": rows}, opened)
+    if not view.proven or view.private is None:
+        raise SourceError(
+            "the Spark engine reads proven views only",
+            why="in any other SQL, Spark rounds, divides and sorts otherwise than DuckDB",
+            fix="make the view in Spark and name it, or use `engine: duckdb`",
+            code="DPR516",
+        )
+    named: Any = source.payload
+    sources = {view.private[1]: named[view.private[0]]}
+    sources |= {join.alias: named[join.table] for join in view.joins}
+    return _joined(session, sources, view, {c.name: c for c in query.columns})
+
+
+def _joined(
+    session: Any, sources: Mapping[str, Source], view: View, declared: Mapping[str, Column]
+) -> SparkRows:
+    frames = {alias: frame_of(session, source) for alias, source in sources.items()}
+    types = {alias: dict(frame.dtypes) for alias, frame in frames.items()}
+    physical = {a: {n: of_spark(kind) for n, kind in found.items()} for a, found in types.items()}
+    made, where = view_expressions(view, scope(view, physical, declared))
+    read = [*made.values(), *([where] if where is not None else [])]
+    calculated = calculated_columns(view, read)
+    needed = needed_columns(view, read)
+    opened: dict[str, Opened] = {}
+    rows: dict[str, Any] = {}
+    for i, (alias, source) in enumerate(sources.items()):
+        texts = _passed_as_text(view, alias, declared)
+        columns = []
+        for name in needed[alias]:
+            spelt = name in texts and name in types[alias] and respelt(types[alias][name])
+            if spelt and (alias, name) in calculated:
+                raise SourceError(
+                    f"the view uses {alias}.{name} as a text and calculates with it",
+                    why=f"Spark stores it as {types[alias][name]}, and spells that otherwise than DuckDB",
+                    fix="cast it in Spark, once for each use, or use `engine: duckdb`",
+                    code="DPR516",
+                )
+            columns.append(Column(name, Kind.identifier if spelt else Kind.number))
+        rows[f"view_table_{i}"], opened[alias] = projected(
+            frames[alias], tuple(columns), texts=source.kind == "csv"
+        )
+        check_names(alias, needed[alias], opened[alias])
+    stored = {a: {n: kind for n, (_, kind) in o.stored.items()} for a, o in opened.items()}
+    parts = {a: Rows(f"view_table_{i}", _read(o)) for i, (a, o) in enumerate(opened.items())}
+    keys = tuple(
+        (join.table, tuple(key for key, _ in join.keys), repeated_key(join, parts[join.alias]))
+        for join in view.joins
+    )
+    statement = build_view(view, parts, scope(view, stored, declared))
+    return SparkRows(rows, Opened(dict(statement.stored), frozenset()), statement, keys)
+
+
+def _read(opened: Opened) -> dict[str, tuple[str, Physical]]:
+    return {name: found for name, found in opened.stored.items() if found[0]}
+
+
+def _passed_as_text(view: View, alias: str, declared: Mapping[str, Column]) -> frozenset[str]:
+    """Return the columns of `alias` that are compared or passed on by their text."""
+    places = [c.place for c in view.columns if c.name in declared and declared[c.name].kind in _TEXTS]
+    places += [place for join in view.joins for _, place in join.keys]
+    places += [(join.alias, key) for join in view.joins for key, _ in join.keys]
+    return frozenset(place[1] for place in places if place is not None and place[0] == alias)

@@ -1,0 +1,62 @@
+"""Which answers make a drawn value likely enough: intervals of laws whose P_q(Y <= y) falls in q.
+
+Both ends are found by bisection over the hull, for all groups at once: one evaluation of the law's
+distribution function per halving, whatever the size of the domain. An empty set becomes the nearer
+end of the hull.
+
+Units    answers and draws in grid steps. Shapes: `(groups,)`.
+Limits   hulls within +-2**60 steps, so that the sum of two points fits 64 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.mechanisms.arguments import FloatArray, check_level
+from dprelease.mechanisms.law import IntArray
+from dprelease.schema.domain import GridSet
+
+__all__ = ["first_answer", "likely_answers"]
+
+
+def likely_answers(
+    allowed: GridSet,
+    y: IntArray,
+    level: float,
+    below: Callable[[IntArray, IntArray], FloatArray],
+    *,
+    room: float = 1e-6,
+) -> tuple[IntArray, IntArray]:
+    """Return the ends of {q in hull: P_q(Y >= y) and P_q(Y <= y) at least (1 - level) / 2}.
+
+    Args:
+        y: drawn values inside the hull.
+        below: P_q(Y <= y) for arrays q and y, falling in q.
+        room: part of the tail chance by which the interval is widened, for the float view's error.
+
+    Raises:
+        ArgumentError: a level outside (0, 1) (DPR625).
+    """
+    check_level(level)
+    alpha = (1 - level) / 2 * (1 - room)
+    turn = allowed.lower + allowed.upper
+    lows = first_answer(allowed, y, lambda q: 1 - below(q, y - 1) >= alpha)
+    highs = turn - first_answer(allowed, y, lambda q: below(turn - q, y) >= alpha)
+    return np.minimum(lows, highs), np.maximum(lows, highs)
+
+
+def first_answer(
+    allowed: GridSet, y: IntArray, holds: Callable[[IntArray], npt.NDArray[np.bool_]]
+) -> IntArray:
+    """Return the smallest hull point where `holds` (monotone in q), else the upper end, per `y`."""
+    low = np.full(y.shape, allowed.lower, dtype=np.int64)
+    high = np.full(y.shape, allowed.upper, dtype=np.int64)
+    for _ in range(allowed.hull_steps.bit_length()):
+        middle = (low + high) // 2
+        good = holds(middle)
+        high = np.where(good, middle, high)
+        low = np.where(good, low, np.minimum(middle + 1, high))
+    return high

@@ -1,0 +1,62 @@
+"""The plan of a release and of a pipeline's run: the first stage, from public metadata alone.
+
+It imports the planner and nothing behind the wall, so `dprelease plan` starts without engines,
+ledger, formats or validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from dprelease.pipeline.config import PipelineConfig
+from dprelease.pipeline.period import parse_period
+from dprelease.planning.make import make_plan
+from dprelease.planning.model import ReleasePlan
+from dprelease.query.merge import merge_release
+from dprelease.query.spec import resolve
+from dprelease.query.view import View
+from dprelease.schema.table import ReleaseSpec, TableSchema
+
+__all__ = ["EXAMPLES", "plan_pipeline", "plan_release"]
+
+EXAMPLES = {"day": "2013-02-01", "week": "2013-W05", "month": "2013-02", "year": "2013"}
+"""A period's name of each kind: for messages, and for a plan of any period."""
+
+
+def plan_release(
+    schema: TableSchema,
+    overrides: Mapping[str, object] | ReleaseSpec | None = None,
+    *,
+    window: tuple[str, datetime, datetime] | None = None,
+    origin: str = "release(...)",
+    table: str | None = None,
+    view: View | None = None,
+) -> ReleasePlan:
+    """Return the plan of the schema's default release with `overrides` merged over it.
+
+    Raises:
+        ConfigError, PlanError: the request is faulty, or no proved plan exists.
+    """
+    if isinstance(overrides, ReleaseSpec):
+        spec = overrides
+    else:
+        spec = merge_release(schema, overrides, origin, table=table)
+    return make_plan(resolve(schema, spec, window=window, view=view))
+
+
+def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleasePlan:
+    """Return the plan of one run; without `period`, of any run (its window left open)."""
+    window = None
+    if config.period is not None:
+        every = config.period.every
+        # Any period's plan costs the same: the window is public and prices nothing.
+        start, end = parse_period(period or EXAMPLES[every], every, config.period.timezone)
+        window = (config.period.column, start, end)
+    return plan_release(
+        config.schema,
+        config.release,
+        window=window,
+        origin=config.origin,
+        view=config.source.view,
+    )

@@ -1,0 +1,146 @@
+"""Where a pipeline's rows are: one file, one table of a database, or a view over declared tables.
+
+Paths are absolute when they are here and stay inside the project; a connection string is a
+reference that is read when the source opens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dprelease.pipeline.models import SOURCES, SourceModel, TableModel
+from dprelease.pipeline.secret_reference import SecretReference, secret_at
+from dprelease.query.view import View, parse_view
+from dprelease.schema.declaration_file import DeclarationFile
+from dprelease.schema.paths import confined_glob
+
+__all__ = ["SourceConfig", "read_source"]
+
+_BY_SPARK = ("spark", "parquet", "csv")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConfig:
+    """Where the rows are.
+
+    Attributes:
+        kind: parquet, csv, arrow, duckdb, postgres or spark.
+        path: absolute path or pattern (parquet, csv, arrow), or the DuckDB file.
+        table: table name (duckdb, postgres, spark).
+        dsn: reference to the connection string (postgres).
+        view: what `tables` are read through (kind view): a name of the view -> its source.
+        root: the project's root, when files match; files that appear later may not lead out either.
+    """
+
+    kind: str
+    path: str | None = None
+    table: str | None = None
+    dsn: SecretReference | None = None
+    view: View | None = None
+    tables: Mapping[str, SourceConfig] = field(default_factory=dict)
+    root: Path | None = None
+
+
+def read_source(file: DeclarationFile, model: SourceModel, engine: str, allow: tuple[str, ...]) -> SourceConfig:
+    """Return where the rows are; opens nothing.
+
+    Args:
+        engine: the engine's kind; not every source fits every one.
+        allow: the release's opt-ins, for what a view may do.
+
+    Raises:
+        ConfigError: not exactly one kind, or one that does not fit (DPR140); as `parse_view`.
+    """
+    if model.view is not None:
+        return _view(file, model, model.view, engine, allow)
+    for key in ("tables", "public_tables"):
+        if getattr(model, key):
+            file.fail(
+                f"`{key}` belongs to a view",
+                "source",
+                key,
+                fix="add `view: SELECT …`, or name one source",
+                code="DPR140",
+            )
+    return _table(file, model, engine, "source")
+
+
+def _view(
+    file: DeclarationFile, model: SourceModel, select: str, engine: str, allow: tuple[str, ...]
+) -> SourceConfig:
+    given = [kind for kind in SOURCES if getattr(model, kind) is not None]
+    if given or not model.tables or engine == "spark":
+        file.fail(
+            "a view reads declared tables",
+            "source",
+            "view",
+            fix="`source: {view: SELECT …, tables: {visits: {parquet: …}}, public_tables: {…}}`",
+            code="DPR140",
+        )
+    twice = next((n for n in model.public_tables if n in model.tables), None)
+    if twice is not None:
+        file.fail(
+            f"`{twice}` is both private and public",
+            "source",
+            "public_tables",
+            fix="give one of the tables another name",
+            code="DPR140",
+        )
+    for name, table in model.public_tables.items():
+        if table.postgres is not None or table.spark is not None:
+            file.fail(
+                "a public table is a file",
+                "source",
+                "public_tables",
+                name,
+                fix="parquet, csv, arrow or duckdb",
+                code="DPR140",
+            )
+    tables = {
+        name: _table(file, table, engine, "source", group, name)
+        for group in ("tables", "public_tables")
+        for name, table in getattr(model, group).items()
+    }
+    view = parse_view(
+        select,
+        private=model.tables,
+        public=model.public_tables,
+        allow=allow,
+        origin=file.marks.at("source", "view"),
+    )
+    used = {name: table for name, table in tables.items() if name in view.tables}
+    return SourceConfig("view", view=view, tables=used)
+
+
+def _table(file: DeclarationFile, model: TableModel, engine: str, *place: str) -> SourceConfig:
+    given = [kind for kind in SOURCES if getattr(model, kind) is not None]
+    if len(given) != 1:
+        file.fail(
+            f"a source has exactly one kind, not {len(given)}",
+            *place,
+            fix="e.g. `source: {parquet: ../data/visits.parquet}`",
+            code="DPR140",
+        )
+    kind = given[0]
+    if (kind not in _BY_SPARK) if engine == "spark" else (kind == "spark"):
+        file.fail(
+            f"the source `{kind}` does not fit the engine `{engine}`",
+            *(("engine",) if engine == "spark" else place),
+            fix="`engine: spark` reads spark, parquet and csv; the others are for `engine: duckdb`",
+            code="DPR140",
+        )
+    where = file.marks.at(*place, kind)
+    inside = {"base": file.folder, "root": file.root, "origin": where}
+    if model.duckdb is not None:
+        database = file.path(model.duckdb.database, *place, kind, "database")
+        return SourceConfig(kind, path=str(database), table=model.duckdb.table)
+    if model.postgres is not None:
+        dsn = secret_at(file, model.postgres.dsn, *place, kind, "dsn")
+        return SourceConfig(kind, table=model.postgres.table, dsn=dsn)
+    if model.spark is not None:
+        return SourceConfig(kind, table=model.spark.table)
+    text: str = getattr(model, kind)
+    path = confined_glob(text, **inside)  # type: ignore[arg-type]
+    return SourceConfig(kind, path=path, root=file.root)

@@ -1,0 +1,104 @@
+"""When a pipeline runs: the period that a row belongs to, and the cron line that makes runs due."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dprelease.errors import ArgumentError
+from dprelease.pipeline.models import PeriodModel, ScheduleModel
+from dprelease.pipeline.period import Every, zone
+from dprelease.schema.column import Kind
+from dprelease.schema.declaration_file import DeclarationFile
+from dprelease.schema.naming import nearest
+from dprelease.schema.table import TableSchema
+
+__all__ = ["PeriodConfig", "ScheduleConfig", "read_period", "read_schedule"]
+
+_DELAY = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodConfig:
+    """Which rows belong to a run; `delay` passes between a period's end and its run."""
+
+    column: str
+    every: Every
+    delay: timedelta = timedelta(0)
+    timezone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleConfig:
+    """When runs are due; at most `catch_up` missed periods are released after downtime."""
+
+    cron: str
+    timezone: str = "UTC"
+    catch_up: int = 1
+
+
+def read_period(file: DeclarationFile, period: PeriodModel, schema: TableSchema) -> PeriodConfig:
+    """Return the period; ConfigError for an unknown column (DPR122) or a faulty block (DPR141)."""
+    column = schema.columns.get(period.column)
+    if column is None:
+        near = nearest(period.column, schema.columns)
+        file.fail(
+            f"the period names an unknown column `{period.column}`",
+            "period",
+            "column",
+            fix=f"did you mean `{near}`?" if near else "declare it in the schema",
+            code="DPR122",
+        )
+    if column.kind not in (Kind.date, Kind.timestamp):
+        file.fail(
+            f"`{period.column}` is of kind {column.kind} and cannot assign rows to periods",
+            "period",
+            "column",
+            fix="use a date or timestamp column",
+            code="DPR141",
+        )
+    _zone(file, period.timezone, "DPR141", "period", "timezone")
+    found = re.fullmatch(r"(\d{1,6})([mhdw])", period.delay or "0m", re.ASCII)
+    if found is None:
+        file.fail(
+            "`delay` is a number and a unit",
+            "period",
+            "delay",
+            fix="e.g. 30m, 6h, 2d or 1w",
+            code="DPR141",
+        )
+    delay = timedelta(**{_DELAY[found[2]]: int(found[1])})
+    return PeriodConfig(period.column, period.every, delay, period.timezone)
+
+
+def read_schedule(file: DeclarationFile, schedule: ScheduleModel, *, periodic: bool) -> ScheduleConfig:
+    """Return the schedule of a pipeline with periods; ConfigError DPR143 for a faulty one."""
+    if not periodic:
+        file.fail(
+            "a schedule needs a `period`",
+            "schedule",
+            fix="add e.g. `period: {column: visited_at, every: week}`",
+            code="DPR143",
+        )
+    _zone(file, schedule.timezone, "DPR143", "schedule", "timezone")
+    from cronsim import CronSim, CronSimError
+
+    try:
+        CronSim(schedule.cron, datetime(2000, 1, 1, tzinfo=zone(schedule.timezone)))
+    except (CronSimError, ValueError):
+        file.fail(
+            f"`{schedule.cron[:60]}` is not a cron line",
+            "schedule",
+            "cron",
+            fix='five fields: minute hour day month weekday, e.g. "0 6 * * MON"',
+            code="DPR143",
+        )
+    return ScheduleConfig(schedule.cron, schedule.timezone, schedule.catch_up)
+
+
+def _zone(file: DeclarationFile, name: str, code: str, *place: str) -> None:
+    try:
+        zone(name)
+    except ArgumentError as error:
+        file.fail(error.what, *place, fix="e.g. UTC or Europe/Dublin", code=code)

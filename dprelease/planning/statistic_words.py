@@ -1,0 +1,85 @@
+"""What a plan says of one statistic: its error, its sensitivity, and how its rows are taken.
+
+Sentences for readers, made of public numbers; nothing is computed from them again.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dprelease.numeric import shown
+from dprelease.planning.draws import CellDraw, ChoiceDraw, GaussianDraw, MeanDraw, ScalarDraw
+from dprelease.planning.graph_words import graph_text
+from dprelease.planning.layout import Member
+from dprelease.planning.several import several_notes, several_text
+from dprelease.planning.share import Priced
+from dprelease.query.spec import Query
+from dprelease.schema.unit import UserUnit
+
+__all__ = ["error_text", "sensitivity_text", "statistic_notes"]
+
+
+def error_text(error: float, measure: str, size: int | None) -> str:
+    """Return "±2.5 years at n=1,000"; `size` None: the error does not depend on it."""
+    unit = f" {measure}" if measure else ""
+    at = "" if size is None else f" at n={size:,}"
+    return f"±{_figure(error)}{unit}{at}" if error else "exact (public)"
+
+
+def sensitivity_text(priced: Priced, member: Member) -> str:
+    """Return how far one unit moves what the noise is added to, in the statistic's words."""
+    s, best = priced.sensitivity, priced.best
+    if best.encoding.family == "constant":
+        return "0: a public number"
+    if isinstance(best.draw, ScalarDraw):
+        cells = s.total if best.draw.linear else s.in_group
+        unit = f" {member.measure}" if member.measure else ""
+        unit = unit[:-1] if cells == 1 and unit in (" rows", " units", " values") else unit
+        where = f" in each of {s.touched} groups" if s.touched > 1 and not best.draw.linear else ""
+        return f"{shown(cells * best.encoding.pitch)}{unit}{where}"
+    if isinstance(best.draw, GaussianDraw) and not best.draw.joint:
+        unit = f" {member.measure}" if member.measure else ""
+        reach = math.sqrt(best.draw.noise.l2_square) * float(best.draw.pitch)
+        return f"{reach:.6g}{unit} in L2" + (" over all groups" if s.touched > 1 else "")
+    if isinstance(best.draw, ChoiceDraw):
+        moved = Fraction(s.total, best.encoding.weights[0][1])
+        return f"{shown(moved)} row{'s' if moved > 1 else ''} in rank"
+    if member.statistic.graph is not None:
+        return graph_text(s, best.encoding, member)
+    rows = s.total // best.encoding.per_row
+    if isinstance(best.draw, MeanDraw):
+        return f"{shown(best.draw.reach)} {member.measure} / released size".replace("  ", " ")
+    if isinstance(best.draw, CellDraw) and best.encoding.family == "bins":
+        return f"{s.total} over all bins"
+    if best.encoding.axes:
+        return several_text(s, best.encoding, member)
+    unit = f" {member.statistic.column.measure}" if member.statistic.column and member.statistic.column.measure else ""
+    return f"{rows} row{'s' if rows > 1 else ''} in {member.context.hull}{unit}"
+
+
+def statistic_notes(query: Query, member: Member) -> tuple[str, ...]:
+    """Return which rows enter a statistic, and in which form."""
+    unit, notes = query.schema.unit, []
+    if isinstance(unit, UserUnit):
+        m = member.max_rows or unit.max_rows_per_group
+        notes.append(
+            f"over at most {m} row{'s' if m > 1 else ''} per {unit.column} and group, "
+            f"and at most {unit.max_groups} group{'s' if unit.max_groups > 1 else ''} per {unit.column}"
+        )
+    if member.statistic.function == "count_distinct":
+        notes.append(f"among {int(member.induced.upper):,} possible values; other values and nulls are none")
+    elif member.statistic.column is not None and member.statistic.function != "histogram":
+        notes.append(f"rows are clamped to {member.statistic.column.domain or '[0, 1]'} before use")
+    if member.statistic.function in ("variance", "std"):
+        notes.append("population form (divided by n)")
+    notes += several_notes(member)
+    return tuple(notes)
+
+
+def _figure(value: float) -> str:
+    """Return three significant digits, thousands separated, no exponent where one can do without."""
+    if not 1e-6 <= value < 1e12:
+        return f"{value:.3g}"
+    decimals = max(0, 2 - math.floor(math.log10(value)))
+    return f"{float(f'{value:.3g}'):,.{decimals}f}"

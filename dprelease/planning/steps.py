@@ -1,0 +1,94 @@
+"""Steps: decimal ones that meet a domain's edges, and those in which a statistic is published.
+
+Units: a step in the statistic's unit, exact; every published number is a multiple of it.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dprelease.errors import ArgumentError, PlanError
+from dprelease.numeric import plain
+from dprelease.planning.draws import BoxDraw, ChoiceDraw, Draw, MeanDraw, ScalarDraw
+from dprelease.planning.layout import Member
+from dprelease.schema.domain import Domain
+
+__all__ = ["best_step", "check_step", "publish_step"]
+
+_EXACT_DOUBLE = 2**53
+
+
+def best_step(target: Fraction, domain: Domain) -> Fraction:
+    """Return the largest 1, 2 or 5 times a power of ten that is at most `target`.
+
+    It is made finer until every decimal edge of `domain` is a multiple of it (nine decimals).
+    """
+    if target <= 0:
+        target = Fraction(1)
+    power = math.floor(math.log10(target))
+    step = max(
+        (m * Fraction(10) ** p for p in (power - 1, power, power + 1) for m in (1, 2, 5)
+         if m * Fraction(10) ** p <= target),
+    )
+    edges = [
+        edge
+        for piece in domain.exact_pieces
+        for edge in piece
+        if isinstance(edge, Fraction) and 10**9 % edge.denominator == 0
+    ]
+    # All edges again after each refinement: from 5 to 2 a step may leave one that it met.
+    while any(edge % step for edge in edges):
+        step = _finer(step)
+    return step
+
+
+def _finer(step: Fraction) -> Fraction:
+    """Return the next smaller 1, 2 or 5 times a power of ten."""
+    lead = step / Fraction(10) ** math.floor(math.log10(step) + 1e-9)
+    return step * (Fraction(2, 5) if lead == 5 else Fraction(1, 2))
+
+
+def publish_step(draw: Draw, member: Member, error: float) -> Fraction:
+    """Return the output step when none is declared: fine against the error, decimal, exact."""
+    if isinstance(draw, MeanDraw | ChoiceDraw):
+        return draw.step
+    if isinstance(draw, BoxDraw):
+        return draw.law.steps[member.view or 0]
+    if isinstance(draw, ScalarDraw):
+        if not member.statistic.spec.spikes and member.statistic.function != "std":
+            return draw.step
+        if draw.origin == 0 and member.statistic.function in ("count", "count_persons", "sum"):
+            return draw.step
+    if member.statistic.function in ("count", "count_persons", "count_distinct", "histogram", "degree"):
+        return Fraction(1)
+    width = Fraction(member.domain.width)
+    if width == 0:
+        return Fraction(1)
+    target = width / 10_000
+    if error > 0:
+        target = min(target, Fraction(error / 10).limit_denominator(10**12) or target)
+    return best_step(target, member.domain)
+
+
+def check_step(member: Member, step: Fraction) -> None:
+    """What is published is a multiple of `step`: found out now, not after the charge."""
+    spec, domain = member.statistic.spec, member.domain
+    try:
+        points = domain.on_grid(step)
+    except ArgumentError as problem:
+        raise PlanError(
+            f"cannot publish {spec.text} in steps of {plain(step)}: {problem.what}",
+            where=spec.origin,
+            why=problem.why,
+            fix=problem.fix,
+            code="DPR213",
+        ) from None
+    if max(abs(points.lower), abs(points.upper)) > _EXACT_DOUBLE:
+        raise PlanError(
+            f"cannot publish {spec.text} in steps of {plain(step)}: they are too fine",
+            where=spec.origin,
+            why=f"an end of {domain} is more than 2**53 steps from 0, where doubles skip steps",
+            fix="declare a coarser `step`",
+            code="DPR213",
+        )

@@ -1,0 +1,166 @@
+"""The options of a statistic that is written as a mapping: their names, and a reader of each.
+
+Units: domains, steps and errors in the statistic's unit; a share is a part of epsilon.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn
+
+from dprelease.errors import ArgumentError, ConfigError
+from dprelease.numeric import exact
+from dprelease.schema.domain import Domain
+from dprelease.schema.naming import nearest
+
+__all__ = ["MAX_NOTE", "OPTIONS", "Options"]
+
+OPTIONS = (
+    "statistic",
+    "as",
+    "domain",
+    "share",
+    "weight",
+    "max_error",
+    "spikes",
+    "mechanism",
+    "max_rows_per_group",
+    "note",
+)
+MAX_NOTE = 500
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Readers of one mapping's options; None counts as not given.
+
+    Every reader raises ConfigError for a faulty value (DPR135; an unknown key of a domain: DPR110).
+    """
+
+    item: Mapping[object, object]
+    origin: str
+    lines: Mapping[str, str]
+
+    def _fail(self, key: str, what: str, fix: str) -> NoReturn:
+        raise ConfigError(what, where=self.lines.get(key, self.origin), fix=fix, code="DPR135")
+
+    def _positive(self, key: str) -> Fraction | None:
+        value = self.item.get(key)
+        if value is None:
+            return None
+        try:
+            number = exact(value, key)
+        except ArgumentError:
+            number = Fraction(0)
+        if not isinstance(number, Fraction) or not 0 < number <= 10**300:  # planned with as a double
+            self._fail(key, f"`{key}` must be a finite number above 0", f"e.g. `{key}: 0.5`")
+        return number
+
+    def name(self) -> str | None:
+        value = self.item.get("as")
+        if value is None:
+            return None
+        if not isinstance(value, str) or not _NAME.fullmatch(value):
+            self._fail(
+                "as",
+                "`as` must be a plain name",
+                "letters, digits and underscores, not starting with a digit, at most 63",
+            )
+        return value
+
+    def share(self) -> Fraction | None:
+        share = self._positive("share")
+        if share is not None and share > 1:
+            self._fail("share", "`share` is more than 1", "a share is a part of epsilon: 0 to 1")
+        return share
+
+    def weight(self) -> Fraction:
+        weight = self._positive("weight")
+        return Fraction(1) if weight is None else weight
+
+    def max_error(self) -> Fraction | None:
+        return self._positive("max_error")
+
+    def choice(self, key: str, allowed: tuple[str, ...], default: str) -> str:
+        value = self.item.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, str) or value not in allowed:
+            self._fail(key, f"`{key}` is one of {', '.join(allowed)}", f"`{key}: {allowed[0]}`")
+        return value
+
+    def mechanism(self) -> str | None:
+        value = self.item.get("mechanism")
+        if value is None:
+            return None
+        if not isinstance(value, str) or not _NAME.fullmatch(value):
+            self._fail("mechanism", "`mechanism` must be a name", "e.g. `mechanism: staircase`")
+        return value
+
+    def note(self) -> str | None:
+        value = self.item.get("note")
+        if value is None:
+            return None
+        if not isinstance(value, str) or not 0 < len(value) <= MAX_NOTE:
+            self._fail("note", f"`note` is a text of at most {MAX_NOTE} characters", "quote it")
+        return value
+
+    def max_rows(self) -> int | None:
+        value = self.item.get("max_rows_per_group")
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            self._fail(
+                "max_rows_per_group",
+                "`max_rows_per_group` must be a whole number of at least 1",
+                "`max_rows_per_group: 1`",
+            )
+        return value
+
+    def domain(self) -> tuple[Domain | None, Fraction | None]:
+        value = self.item.get("domain")
+        if value is None:
+            return None, None
+        if not isinstance(value, Mapping):
+            self._fail("domain", "`domain` is a mapping", "`domain: {range: [0, 100]}`")
+        for key in value:
+            if key not in ("range", "forbidden", "step"):
+                near = nearest(str(key), ("range", "forbidden", "step"))
+                fix = f"did you mean `{near}`?" if near else "known keys: range, forbidden, step"
+                raise ConfigError(
+                    f"unknown key `{key}`",
+                    where=self.lines.get("domain", self.origin),
+                    fix=fix,
+                    code="DPR110",
+                )
+        step = Options({"step": value.get("step")}, self.origin, {"step": self._at()})
+        return self._range(value), step._positive("step")
+
+    def _at(self) -> str:
+        return self.lines.get("domain", self.origin)
+
+    def _range(self, value: Mapping[object, object]) -> Domain | None:
+        ends, gaps = value.get("range"), value.get("forbidden")
+        if ends is None and not gaps:
+            return None
+        if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
+            self._fail("domain", "a domain needs `range` with two ends", "`range: [0, 100]`")
+        gaps = [] if gaps is None else gaps
+        if not isinstance(gaps, Sequence) or isinstance(gaps, str):
+            self._fail("domain", "`forbidden` is a list of pairs", "`forbidden: [[40, 60]]`")
+        for gap in gaps:
+            if not isinstance(gap, Sequence) or isinstance(gap, str) or len(gap) != 2:
+                self._fail("domain", "`forbidden` is a list of pairs", "`forbidden: [[40, 60]]`")
+        try:
+            domain = Domain(ends[0], ends[1], forbidden=gaps)
+        except ArgumentError as error:
+            raise ConfigError(
+                error.what, where=self._at(), why=error.why, fix=error.fix, code="DPR135"
+            ) from None
+        if not domain.is_finite:
+            self._fail("domain", "a statistic's domain is finite", "give both ends a number")
+        return domain

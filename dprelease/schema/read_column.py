@@ -1,0 +1,254 @@
+"""A column's declaration: its domain, its step, its public values, and what a null becomes.
+
+The shape was checked by `models`; here is what relates several keys: ends on the step's grid,
+defaults inside their domain, keys that fit the kind.
+
+A number column without `step` gets the largest power of ten of which every end is a multiple and
+that cuts the range into at least 1000 steps: [0, 120] gets 0.1, [0, 0.25] gets 0.0001.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from dprelease.errors import ArgumentError
+from dprelease.numeric import Exact, exact, plain
+from dprelease.schema.column import Column, Kind
+from dprelease.schema.declaration_file import DeclarationFile
+from dprelease.schema.domain import Domain
+from dprelease.schema.models import As, ColumnModel, NullDefault
+from dprelease.schema.paths import read_keys
+
+__all__ = ["read_column"]
+
+LEAST_STEPS = 1000
+NUMERIC = (Kind.integer, Kind.number)
+KEYED = (Kind.category, Kind.boolean)
+_FITS: Mapping[str, tuple[Kind, ...]] = {
+    "measure": NUMERIC,
+    "range": NUMERIC,
+    "forbidden": NUMERIC,
+    "step": NUMERIC,
+    "values": (Kind.category,),
+    "values_from": (Kind.category,),
+    "other": (Kind.category,),
+}
+
+
+def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
+    """Return one declared column; ConfigError for what does not fit it (DPR111 to DPR117)."""
+    kind = Kind(model.kind)
+    for key in model.model_fields_set & _FITS.keys():
+        if kind not in _FITS[key] and getattr(model, key) is not None:
+            file.fail(
+                f"`{key}` does not fit a column of kind {kind}",
+                "columns",
+                name,
+                key,
+                fix=f"remove it, or use kind {' or '.join(_FITS[key])}",
+                code="DPR112",
+            )
+    domain = _domain(file, name, model)
+    step = _step(file, name, kind, model, domain)
+    column = Column(
+        name=name,
+        kind=kind,
+        domain=domain,
+        step=step,
+        measure=model.measure,
+        values=_values(file, name, model) if kind is Kind.category else (),
+        other=model.other.label if isinstance(model.other, As) else None,
+        derived=model.derived,
+        origin=file.marks.at("columns", name),
+    )
+    return _nulls(file, column, model)
+
+
+def _domain(file: DeclarationFile, name: str, model: ColumnModel) -> Domain | None:
+    if model.range is None:
+        if model.forbidden:
+            file.fail(
+                "`forbidden` needs a `range`",
+                "columns",
+                name,
+                "forbidden",
+                fix="add e.g. `range: [0, 120]`",
+                code="DPR114",
+            )
+        return None
+    try:
+        return Domain(model.range[0], model.range[1], forbidden=model.forbidden)
+    except ArgumentError as error:
+        key = "forbidden" if "forbidden" in error.what else "range"
+        fix = error.fix or "write two finite numbers, the smaller one first"
+        file.fail(error.what, "columns", name, key, why=error.why, fix=fix, code="DPR114")
+
+
+def _step(
+    file: DeclarationFile, name: str, kind: Kind, model: ColumnModel, domain: Domain | None
+) -> Fraction | None:
+    if kind is Kind.integer and any(end.denominator != 1 for end in _ends(domain)):
+        file.fail(
+            "an integer column's range and forbidden intervals end at whole numbers",
+            "columns",
+            name,
+            "range",
+            fix="round the ends, or use `kind: number`",
+            code="DPR114",
+        )
+    if model.step is not None:
+        return _declared_step(file, name, kind, model.step, _ends(domain))
+    if kind is Kind.integer:
+        return Fraction(1)
+    if domain is None or not domain.is_finite:
+        return None
+    step = _default_step(domain)
+    if step is None:
+        file.fail(
+            "no decimal step fits the range",
+            "columns",
+            name,
+            "range",
+            why="an end is not a decimal number",
+            fix=f"add `step: {plain(_common_step(_ends(domain)))}`, or round the ends",
+            code="DPR114",
+        )
+    return step
+
+
+def _declared_step(
+    file: DeclarationFile, name: str, kind: Kind, step: Exact, ends: list[Fraction]
+) -> Fraction:
+    """Return the step that the file names, once every end is a multiple of it."""
+    place = ("columns", name, "step")
+    whole = kind is Kind.integer
+    if not isinstance(step, Fraction) or step <= 0 or (whole and step.denominator != 1):
+        wanted = "a whole number" if whole else "a finite number"
+        fix = "e.g. `step: 1`" if whole else "e.g. `step: 0.1`"
+        file.fail(f"`step` must be {wanted} above 0", *place, fix=fix, code="DPR114")
+    off = next((end for end in ends if end % step), None)
+    if off is not None:
+        proposal = _common_step([*ends, step])
+        file.fail(
+            f"{plain(off)} is not a multiple of the step {plain(step)}",
+            *place,
+            why="a value clamped to that end would be rounded out of the range",
+            fix=f"use `step: {plain(proposal)}`, or move the end",
+            code="DPR114",
+        )
+    return step
+
+
+def _values(file: DeclarationFile, name: str, model: ColumnModel) -> tuple[str, ...]:
+    if (model.values is None) == (model.values_from is None):
+        file.fail(
+            f"the category `{name}` needs either `values` or `values_from`",
+            "columns",
+            name,
+            why="group keys come from the declaration, never from the data",
+            fix='add e.g. `values: ["a", "b"]`; a free text used in filters is an identifier',
+            code="DPR111",
+        )
+    if model.values_from is not None:
+        place = ("columns", name, "values_from")
+        path = file.path(model.values_from, *place)
+        return tuple(key for (key,) in read_keys(path, (name,), file.marks.at(*place)))
+    assert model.values is not None
+    seen: set[str] = set()
+    for i, value in enumerate(model.values):
+        if value in seen:
+            file.fail(
+                f"the value `{value}` appears twice",
+                "columns",
+                name,
+                "values",
+                i,
+                fix="remove one of them",
+                code="DPR112",
+            )
+        seen.add(value)
+    if not seen:
+        file.fail(
+            "`values` is empty",
+            "columns",
+            name,
+            "values",
+            fix="list at least one value",
+            code="DPR112",
+        )
+    return tuple(model.values)
+
+
+def _nulls(file: DeclarationFile, column: Column, model: ColumnModel) -> Column:
+    place = ("columns", column.name, "nulls")
+    if isinstance(model.nulls, As):
+        if column.kind not in KEYED:
+            file.fail(
+                "`nulls: {as: …}` names a group key",
+                *place,
+                why=f"a column of kind {column.kind} is not a group key",
+                fix="use `nulls: drop` or `nulls: {default: VALUE}`",
+                code="DPR112",
+            )
+        return replace(column, nulls="as", null_label=model.nulls.label)
+    if not isinstance(model.nulls, NullDefault):
+        return column
+    value = model.nulls.default
+    if column.kind is Kind.boolean and isinstance(value, bool):
+        return replace(column, nulls="default", null_default=Fraction(int(value)))
+    if column.kind not in NUMERIC:
+        fix = "use true or false" if column.kind is Kind.boolean else "use `nulls: drop`"
+        file.fail(
+            f"this default does not fit a column of kind {column.kind}",
+            *place,
+            fix=fix,
+            code="DPR112",
+        )
+    try:
+        number = exact(value, "the default")
+    except ArgumentError as error:
+        file.fail(error.what, *place, fix="write a number", code="DPR113")
+    domain, step = column.domain, column.step
+    fits = isinstance(number, Fraction) and (step is None or number % step == 0)
+    if not fits or (domain is not None and not domain.has(Fraction(number))):
+        near = domain.nearest(number) if domain and isinstance(number, Fraction) else None
+        file.fail(
+            f"the default {plain(number)} is not an allowed value of `{column.name}`",
+            *place,
+            why=f"allowed: {domain}" + (f" in steps of {plain(step)}" if step else ""),
+            fix=f"e.g. {{default: {plain(near)}}}" if near is not None else "choose another",
+            code="DPR114",
+        )
+    return replace(column, nulls="default", null_default=Fraction(number))
+
+
+def _ends(domain: Domain | None) -> list[Fraction]:
+    pieces = domain.exact_pieces if domain is not None else ()
+    return [end for piece in pieces for end in piece if isinstance(end, Fraction)]
+
+
+def _default_step(domain: Domain) -> Fraction | None:
+    """Return the default step of a finite domain (see the module's docstring), or None."""
+    ends = _ends(domain)
+    width = domain.width
+    assert isinstance(width, Fraction)
+    bottom = math.lcm(*(end.denominator for end in ends))
+    for prime in (2, 5):
+        while bottom % prime == 0:
+            bottom //= prime
+    if bottom != 1:
+        return None  # no power of ten divides the ends
+    step = Fraction(10) ** len(str(int(width)))
+    while any(end % step for end in ends) or (width and width / step < LEAST_STEPS):
+        step /= 10
+    return step
+
+
+def _common_step(ends: list[Fraction]) -> Fraction:
+    """Return the greatest number of which all of `ends` are multiples."""
+    bottom = math.lcm(*(end.denominator for end in ends))
+    top = math.gcd(*(int(end * bottom) for end in ends))
+    return Fraction(top or 1, bottom)

@@ -1,0 +1,115 @@
+"""Who is protected and how large the table is, from a schema's declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dprelease.schema.column import Column, Kind
+from dprelease.schema.declaration_file import DeclarationFile
+from dprelease.schema.models import EdgeUnitModel, NodeFile, RowsModel, UserModel
+from dprelease.schema.naming import nearest
+from dprelease.schema.paths import read_keys
+from dprelease.schema.table import Rows
+from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
+
+__all__ = ["read_rows", "read_unit"]
+
+
+def read_unit(file: DeclarationFile, model: object, columns: Mapping[str, Column]) -> Unit:
+    """Return who is protected; ConfigError for unusable columns or nodes (DPR115, DPR117, DPR122)."""
+    if isinstance(model, UserModel):
+        _unit_column(file, model.user, columns, "user")
+        return UserUnit(model.user, model.max_groups, model.max_rows_per_group, model.max_rows)
+    if isinstance(model, EdgeUnitModel):
+        edge = model.edge
+        for key, name in (("source", edge.source), ("target", edge.target)):
+            _unit_column(file, name, columns, "edge", key)
+        labels = _nodes(file, edge.nodes)
+        count = edge.nodes if isinstance(edge.nodes, int) else len(labels)
+        if edge.source == edge.target or count < 2:
+            file.fail(
+                "an edge joins two different columns of at least two nodes",
+                "unit",
+                "edge",
+                fix="e.g. `edge: {source: a, target: b, k: 2, nodes: 34}`",
+                code="DPR115",
+            )
+        return EdgeUnit(edge.source, edge.target, edge.k, count, labels)
+    return RowUnit()
+
+
+def _nodes(file: DeclarationFile, model: object) -> tuple[str, ...]:
+    """Return the declared nodes; none for a count."""
+    if isinstance(model, NodeFile):
+        place = ("unit", "edge", "nodes")
+        path = file.path(model.values_from, *place)
+        return tuple(key for (key,) in read_keys(path, ("node",), file.marks.at(*place)))
+    if not isinstance(model, list):
+        return ()
+    if len(set(model)) < len(model):
+        file.fail(
+            "a node appears twice",
+            "unit",
+            "edge",
+            "nodes",
+            fix="list every node once",
+            code="DPR115",
+        )
+    return tuple(model)
+
+
+def _unit_column(file: DeclarationFile, name: str, columns: Mapping[str, Column], *place: str) -> None:
+    column = columns.get(name)
+    if column is None:
+        near = nearest(name, columns)
+        file.fail(
+            f"the unit names an unknown column `{name}`",
+            "unit",
+            *place,
+            fix=f"did you mean `{near}`?" if near else f"declare `{name}` under `columns`",
+            code="DPR122",
+        )
+    if column.derived is not None:
+        file.fail(
+            f"`{name}` is derived and cannot identify a unit",
+            "unit",
+            *place,
+            why="rows of one unit are found by what the source stores",
+            fix="name a stored column",
+            code="DPR115",
+        )
+    allowed = [Kind.identifier, Kind.category, Kind.integer]
+    if place[0] == "edge":
+        allowed.append(Kind.node)
+    if column.kind not in allowed:
+        file.fail(
+            f"`{name}` is of kind {column.kind} and cannot identify a unit",
+            "unit",
+            *place,
+            fix=f"declare it as {'node' if place[0] == 'edge' else 'identifier'}",
+            code="DPR115",
+        )
+
+
+def read_rows(file: DeclarationFile, model: RowsModel | None, adjacency: Adjacency) -> Rows:
+    """Return the public sizes; ConfigError where they contradict the adjacency (DPR118)."""
+    if model is None:
+        return Rows()
+    if model.exact is not None and adjacency is not Adjacency.substitution:
+        file.fail(
+            "`rows: {exact: …}` needs `adjacency: substitution`",
+            "rows",
+            "exact",
+            why="when rows are added or removed, their number is private",
+            fix="use `max` (a public cap), or change the adjacency",
+            code="DPR118",
+        )
+    if model.exact is not None and model.max is not None and model.max < model.exact:
+        file.fail("`max` is below `exact`", "rows", "max", fix="remove `max`", code="DPR118")
+    guess = model.expected
+    return Rows(
+        maximum=model.max if model.max is not None else model.exact,
+        expected=guess if isinstance(guess, int) else None,
+        expected_by_key=dict(guess) if isinstance(guess, dict) else {},
+        exact=model.exact,
+    )

@@ -1,0 +1,34 @@
+"""Secrets by reference: `${env:NAME}` or `${file:PATH}`, read when they are used, never written down."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+
+__all__ = ["parse_reference", "read_secret"]
+
+_MOST = 1 << 16
+
+_FORM = re.compile(r"\$\{(?:(env):([A-Za-z_][A-Za-z0-9_]*)|(file):([^{}$]+))\}", re.ASCII)
+# O_NONBLOCK: a named pipe is not waited for; a file that became a link is not followed.
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def parse_reference(text: str) -> tuple[str, str] | None:
+    """Return ("env", name) or ("file", path), or None if the text is not exactly one reference."""
+    found = _FORM.fullmatch(text)
+    return None if found is None else (found[1] or found[3], found[2] or found[4])
+
+
+def read_secret(kind: str, target: str) -> str:
+    """Return what a reference leads to; "" if it is missing, unreadable, empty or not a plain file."""
+    if kind == "env":
+        return os.environ.get(target, "")
+    try:
+        with open(os.open(target, _PLAIN), "rb") as stream:  # noqa: PTH123 - a descriptor
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                return ""
+            return stream.read(_MOST).decode("utf-8").strip()
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,223 @@
+"""Sources of bits that fail, for every class that draws: stuck, repeating, counting, and forked.
+
+A stuck source must end in a value of the domain or a refusal, never in a loop or an invalid value;
+after a fork, parent and children must not draw the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import pkgutil
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dprelease import mechanisms, planning
+from dprelease.audit.answers import answer_of, cells_of
+from dprelease.audit.neighbours import neighbouring_tables
+from dprelease.engines.reference import ReferenceEngine
+from dprelease.entropy import SystemBits
+from dprelease.errors import InternalError
+from dprelease.mechanisms.bounded_gaussian_box import BoundedGaussianBoxLaw
+from dprelease.mechanisms.bounded_gaussian_wide import BoundedGaussianWideLaw
+from dprelease.mechanisms.bounded_laplace_wide import BoundedLaplaceWideLaw
+from dprelease.mechanisms.discrete_gaussian_noise import DiscreteGaussianNoise
+from dprelease.mechanisms.discrete_laplace_noise import CellNoise
+from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.mechanisms.gaussian_cells import GaussianCells
+from dprelease.mechanisms.law import GridRequest, grid_laws
+from dprelease.mechanisms.stochastic_sign import StochasticSign
+from dprelease.planning.draws import draw_from_json
+from dprelease.schema.domain import GridSet
+from tests.planning.requests import planned
+from tests.test_recompute import TOGETHER, plan_of
+
+COUNT = 40
+REQUESTS = [
+    GridRequest(GridSet.from_runs([(0, 60)]), 5, Fraction(1)),
+    GridRequest(GridSet.from_runs([(-9, 2), (20, 20), (31, 40)]), 3, Fraction(1, 2)),
+]
+LAWS = [law for request in REQUESTS for law in grid_laws(request)]
+LAWS += [kind.calibrate(REQUESTS[0]) for kind in (BoundedLaplaceWideLaw, BoundedGaussianWideLaw)]
+NOISES = [CellNoise.calibrate(7, Fraction(1)), DiscreteGaussianNoise(900)]
+NOISES += [GaussianCells(1, square) for square in (4, 900, 10**9)]
+NORMAL = {"statistic": "histogram(x, [0, 2, 5, 10])", "mechanism": "rectified_gaussian"}
+PLANS = {
+    "a mean": planned(["mean(x)"], rows={"max": 60}),
+    "a mean without spikes": planned(
+        [{"statistic": "mean(x)", "spikes": "forbid", "domain": {"step": 0.5}}], rows={"max": 60}
+    ),
+    "a median": planned(["median(x)"]),
+    "bins": planned(["histogram(x, [0, 2, 5, 10])"]),
+    "a count": planned(["count"]),
+    "normal bins": planned([NORMAL], delta=0.000001),
+    "a box": plan_of(TOGETHER),
+}
+
+
+def of_law(law, answer):
+    def inside(drawn):
+        return law.allowed.contains(law.finish(drawn)).all()
+
+    return lambda: law.draw_raw(np.full(COUNT, answer), SystemBits()), inside
+
+
+def of_block(block, exact):
+    """Return the draw of a block of a plan for the exact cells of one group, `COUNT` times."""
+    law = draw_from_json(block.law)
+
+    def inside(raw):
+        return np.isfinite(law.cells(raw)).all() and all(abs(int(v)) <= 2**126 for v in raw.ravel())
+
+    return lambda: law.draw(np.tile(exact[:1], (COUNT, 1)), SystemBits()), inside
+
+
+def every_sampler():
+    """Return name -> (class, draw, is it valid) of everything that turns bits into values."""
+    out = {}
+    for i, law in enumerate(LAWS):
+        for answer in (law.allowed.lower, law.allowed.upper):
+            out[f"{law.family} {i} at {answer}"] = (type(law), *of_law(law, answer))
+            for part in filter(None, (getattr(law, "table", None), getattr(law, "noise", None))):
+                out.setdefault(f"inside {type(part).__name__}", (type(part), *of_law(law, answer)))
+    for noise in NOISES:
+        drawn = (lambda n=noise: n.sample(COUNT, SystemBits())), lambda d: d.shape == (COUNT,)
+        out[f"{type(noise).__name__} {getattr(noise, 'square', '')}"] = (type(noise), *drawn)
+    choice = ScoreLaw.calibrate(12, spread=2, epsilon=1)
+    out["a choice"] = (
+        ScoreLaw,
+        lambda: choice.draw_scores(np.zeros((COUNT, 12), dtype=np.int64), SystemBits()),
+        lambda drawn: ((drawn >= 0) & (drawn < 12)).all(),
+    )
+    sign = StochasticSign(scale=1).on_grid(Fraction(1, 8))
+    out["a sign"] = (
+        type(sign),
+        lambda: sign.draw_with(np.zeros(COUNT), SystemBits()),
+        lambda drawn: np.isin(drawn, (-1, 1)).all(),
+    )
+    box = draw_from_json(PLANS["a box"].blocks[0].law).law
+    out["a box's points"] = (
+        BoundedGaussianBoxLaw,
+        lambda: box.draw_with(np.zeros((COUNT, len(box.laws))), SystemBits()),
+        lambda drawn: np.isfinite(drawn).all(),
+    )
+    for name, plan in PLANS.items():
+        rows = next(neighbouring_tables(plan)).first
+        cells = cells_of(plan, answer_of(plan, rows, ReferenceEngine()))
+        for block, exact in zip(plan.blocks, cells, strict=True):
+            kind = type(draw_from_json(block.law))
+            out[f"{name}, {kind.__name__}"] = (kind, *of_block(block, exact))
+    return out
+
+
+SAMPLERS = every_sampler()
+
+
+def classes_that_draw():
+    """Return every class of the library with a method that turns bits into values."""
+    found = set()
+    for package in (mechanisms, planning):
+        for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+            for value in vars(importlib.import_module(module.name)).values():
+                if not isinstance(value, type) or getattr(value, "_is_protocol", False):
+                    continue
+                for name in ("draw", "draw_raw", "draw_scores", "draw_with", "sample"):
+                    method = value.__dict__.get(name)
+                    if "bits" in getattr(getattr(method, "__code__", None), "co_varnames", ()):
+                        found.add(value)
+    return found
+
+
+def test_every_class_that_draws_is_here():
+    unused = {"ConstantDraw", "DiscreteLaplaceNoise"}  # draws nothing; is what `CellNoise` draws from
+    known, found = {kind for kind, _, _ in SAMPLERS.values()}, classes_that_draw()
+    assert len(found) >= 18
+    assert {c.__name__ for c in found - known} <= unused
+
+
+STREAMS = {
+    "all zero": lambda n: bytes(n),
+    "all one": lambda n: b"\xff" * n,
+    "repeating": lambda n: (b"\x00\xff\x5a" * (n // 3 + 1))[:n],
+    "counting": lambda n: bytes(i % 256 for i in range(n)),
+    "alternating bits": lambda n: b"\xaa" * n,
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_broken_system_bits_end_and_stay_in_the_domain(stream, monkeypatch, evidence):
+    """A value of the domain, or a refusal; never a loop and never a value outside.
+
+    Bits that are all one never pass a rejection step, so everything refuses them.
+    """
+    refusals = {}
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "urandom", STREAMS[stream])
+        for name, (_, draw, valid) in SAMPLERS.items():
+            try:
+                drawn = draw()
+            except InternalError as error:
+                refusals[name] = error.code
+            else:
+                assert valid(drawn), name
+    assert set(refusals.values()) <= {"DPR901"}
+    assert (len(refusals) == len(SAMPLERS)) == (stream == "all one")
+    evidence(
+        f"stuck entropy: {stream}",
+        f"{len(SAMPLERS)} samplers, {COUNT} values each",
+        f"{len(refusals)} refused, {len(SAMPLERS) - len(refusals)} inside their domain",
+    )
+
+
+def drawn_by_all():
+    """Return a digest per sampler of what it draws now."""
+    return [hashlib.sha256(repr(draw().tolist()).encode()).digest() for _, draw, _ in SAMPLERS.values()]
+
+
+def drawn_after_forks(children):
+    """Return what this process draws, then what each of its forked children draws."""
+    drawn_by_all()  # whatever state there could be exists before the fork
+    readers = []
+    for _ in range(children):
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:  # pragma: no cover - in the child
+            os.write(write, b"".join(drawn_by_all()))
+            os._exit(0)
+        os.close(write)
+        readers.append((read, child))
+    seen = [drawn_by_all()]
+    for read, child in readers:
+        with os.fdopen(read, "rb") as pipe:
+            told = pipe.read()
+        os.waitpid(child, 0)
+        seen.append([told[i : i + 32] for i in range(0, len(told), 32)])
+    return list(zip(*seen, strict=True))
+
+
+class PooledBits(SystemBits):
+    """The same bits, read ahead: children of a fork inherit the pool."""
+
+    pool = b""
+
+    @classmethod
+    def read(cls, count):
+        if len(cls.pool) < count:
+            cls.pool += os.urandom(count + 2**20)
+        out, cls.pool = cls.pool[:count], cls.pool[count:]
+        return out
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_forked_children_draw_differently(monkeypatch, evidence):
+    found = dict(zip(SAMPLERS, drawn_after_forks(2), strict=True))
+    assert [name for name, digests in found.items() if len(set(digests)) < 3] == []
+    with monkeypatch.context() as patch:
+        patch.setattr(SystemBits, "read", lambda self, count: PooledBits.read(count))
+        pooled = drawn_after_forks(2)
+    assert sum(len(set(digests)) < 3 for digests in pooled) > len(pooled) / 2
+    evidence("fork safety", f"{len(found)} samplers, 2 children", "all draw differently; a pool of bits does not")

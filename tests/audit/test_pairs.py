@@ -1,0 +1,200 @@
+"""Layer A, whole plans: the exact loss between neighbouring tables, for every kind of statistic.
+
+Two rows and fewer, one more: every table over a few kinds of rows, and every table next to it. Beside
+them the extremal pairs that the audit of a user's plan makes up. Graphs: every graph of four nodes,
+and every one that differs in at most k edges.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement, product
+
+import pyarrow as pa
+import pytest
+
+from dprelease import registry
+from dprelease.audit.answers import answer_of, cells_of
+from dprelease.audit.neighbours import neighbouring_tables
+from dprelease.audit.pairs import pair_loss
+from dprelease.engines.reference import ReferenceEngine
+from dprelease.query.statistic import parse_statistic
+from tests.planning.requests import USER, planned
+from tests.test_recompute import plan_of
+
+ENGINE = ReferenceEngine()
+NUMBER = {"kind": "number", "range": [0, 3], "step": 1}
+SMALL = {"x": NUMBER, "columns": {"y": {**NUMBER, "range": [0, 2]}}, "rows": {"max": 12}}
+VALUES = {"x": (0.0, 1.0, 3.0, None), "y": (0.0, 2.0), "g": ("a", "b", "zz")}
+
+STATISTICS = (
+    "count", "count(persons)", "sum(x)", "mean(x)", "variance(x)", "std(x)", "proportion(x > 1)",
+    "histogram(x, [0, 1, 2, 3])", "quantile(x, 0.3)", "median(x)", "min(x)", "max(x)",
+    "count_distinct(g)", "covariance(x, y)", "correlation(x, y)", "eigenvalues(x, y)",
+)  # fmt: skip
+COARSE = {"mean(x)": 0.5, "proportion(x > 1)": 0.125, "std(x)": 0.125, "variance(x)": 0.125}
+"""Published steps that keep every law small enough to compare all its outputs."""
+
+GRAPHS = ("algebraic_connectivity", "degree(0)", "laplacian_eigenvalues")
+
+
+class Costs:
+    """Exact losses of a plan, each distinct pair of answers once."""
+
+    def __init__(self, plan):
+        self.plan, self._answers, self.known = plan, {}, {}
+
+    def cells(self, table):
+        key = repr(table.to_pydict())
+        if key not in self._answers:
+            cells = cells_of(self.plan, answer_of(self.plan, table, ENGINE))
+            self._answers[key] = cells, repr([c.tolist() for c in cells])
+        return self._answers[key]
+
+    def add(self, first, second):
+        (one, a), (other, b) = self.cells(first), self.cells(second)
+        if (a, b) not in self.known:
+            self.known[a, b] = pair_loss(self.plan, one, other)
+
+    @property
+    def complete(self):
+        """Whether every output of every law was compared."""
+        parts = [p.worst for c in self.known.values() for p in c.parts]
+        return all(worst is None or worst.complete for worst in parts)
+
+    @property
+    def share(self):
+        """The largest loss as a share of the claim; delta's, where there is one."""
+        if self.plan.delta:
+            at = max(c.delta_at_least(self.plan.epsilon) for c in self.known.values())
+            return at / float(self.plan.delta)
+        return max(c.nats for c in self.known.values()) / float(self.plan.epsilon)
+
+    def hold(self, claim=None):
+        if self.plan.delta:
+            return self.share <= 1
+        return all(c.within(claim or self.plan.epsilon) for c in self.known.values())
+
+
+def table_of(rows, user):
+    names = ("x", "y", "g")
+    made = {n: pa.array([r[i] for r in rows], pa.utf8() if n == "g" else pa.float64()) for i, n in enumerate(names)}
+    return pa.table({"who": pa.array(user[: len(rows)], pa.utf8()), **made})
+
+
+def small_pairs(statistic):
+    """Yield every table of at most two rows, and every table of one row more."""
+    said = statistic.partition("(")[2].replace(",", " ").replace(")", " ").split()
+    used = [n for n in VALUES if n in said] or ["x"]
+    kinds = [
+        tuple(dict(zip(used, values, strict=True)).get(n, VALUES[n][0]) for n in VALUES)
+        for values in product(*(VALUES[n] for n in used))
+    ]
+    for size in range(3):
+        for rows in combinations_with_replacement(kinds, size):
+            for more in kinds:
+                yield table_of(rows, "abc"), table_of((*rows, more), "abc")
+
+
+def asked_for(statistic):
+    step = COARSE.get(statistic)
+    return {"statistic": statistic, **({"domain": {"step": step}} if step else {})}
+
+
+def least_claim(statistic):
+    """Return the share of its epsilon that a plan could not claim without being caught here.
+
+    A choice by rank never costs all of its epsilon: that bound counts a normaliser that cannot move.
+    """
+    ranks = statistic.startswith(("quantile", "median", "min", "max"))
+    return Fraction(1, 3) if ranks else Fraction(3, 5)
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_no_pair_costs_more_than_the_plan_says(statistic, adjacency, evidence):
+    # a filter lets a replaced row leave the others, else a count could not move
+    where = {"where": "x >= 1"} if adjacency == "substitution" else {}
+    plan = planned([asked_for(statistic)], epsilon=1, adjacency=adjacency, **SMALL, **where)
+    costs = Costs(plan)
+    if adjacency == "add_remove":
+        for first, second in small_pairs(statistic):
+            costs.add(first, second)
+    else:  # one row for another is one row less and another more, of the same two or fewer
+        made = [second for _, second in small_pairs(statistic) if second.num_rows <= 2]
+        for first, second in combinations(made, 2):
+            apart = [r for r in first.to_pylist() if r not in second.to_pylist()]
+            if first.num_rows == second.num_rows and len(apart) <= 1:
+                costs.add(first, second)
+    for pair in neighbouring_tables(plan, most=10):
+        costs.add(pair.first, pair.second)
+    assert costs.hold()
+    assert costs.complete
+    assert not costs.hold(plan.epsilon * least_claim(statistic))
+    if adjacency == "add_remove":
+        evidence(
+            f"exact loss of neighbouring tables: {statistic}",
+            f"{len(costs.known)} different pairs of answers, all outputs",
+            f"{costs.share:.6g} of its epsilon",
+        )
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_a_user_with_many_rows_costs_no_more(statistic):
+    by = [] if "(g)" in statistic else ["g"]
+    plan = planned([asked_for(statistic)], epsilon=1, unit=USER, by=by, **SMALL)
+    costs = Costs(plan)
+    for pair in neighbouring_tables(plan, most=10):
+        costs.add(pair.first, pair.second)
+    assert costs.hold()
+    assert not costs.hold(plan.epsilon * least_claim(statistic))
+
+
+def graphs(nodes):
+    every = list(combinations(range(nodes), 2))
+    for bits in range(2 ** len(every)):
+        yield frozenset(e for i, e in enumerate(every) if bits >> i & 1)
+
+
+@pytest.mark.parametrize("pinned", [False, True], ids=["chosen", "bounded_gaussian"])
+@pytest.mark.parametrize("statistics", [*([g] for g in GRAPHS), [*GRAPHS[:2]]], ids=lambda s: " and ".join(s))
+def test_no_two_graphs_cost_more_than_the_plan_says(statistics, pinned, evidence):
+    pin = {"mechanism": "bounded_gaussian"} if pinned and "laplacian_eigenvalues" not in statistics else {}
+    plan = plan_of([{"statistic": s, **pin} for s in statistics], nodes=4, k=2)
+    costs, made = Costs(plan), {}
+    for edges in graphs(4):
+        made[edges] = pa.table({n: pa.array([str(e[i]) for e in sorted(edges)], pa.utf8()) for i, n in enumerate("ab")} | {"w": pa.nulls(len(edges), pa.float64())})
+    for first, second in combinations(made, 2):
+        if len(first ^ second) <= 2:
+            costs.add(made[first], made[second])
+    assert costs.hold()
+    assert costs.complete
+    assert not costs.hold(plan.epsilon * Fraction(9, 10))
+    if pinned:
+        evidence(
+            f"exact loss of neighbouring graphs: {' and '.join(statistics)}",
+            f"all graphs of 4 nodes that differ in 1 or 2 edges, {len(costs.known)} different pairs of answers",
+            f"{costs.share:.6g} of its epsilon",
+        )
+
+
+def test_every_statistic_is_here():
+    here = {parse_statistic(s, origin="here").function for s in (*STATISTICS, *GRAPHS)}
+    assert here == set(registry.names("aggregates")) - {"count_persons"}  # written `count(persons)`
+
+
+@pytest.mark.parametrize("by", [[], ["g"]])
+def test_no_pair_costs_more_than_delta(by, evidence):
+    spec = {"statistic": "histogram(x, [0, 1, 2, 3])", "mechanism": "rectified_gaussian"}
+    plan = planned([spec], epsilon=1, delta=0.000001, unit=USER, by=by, **SMALL)
+    costs = Costs(plan)
+    for pair in neighbouring_tables(plan, most=6):
+        costs.add(pair.first, pair.second)
+    assert costs.hold()
+    assert costs.share > 0.05
+    assert max(c.delta_at_least(plan.epsilon / 2) for c in costs.known.values()) > plan.delta
+    evidence(
+        f"exact delta of neighbouring tables: histogram{' by group' if by else ''}",
+        f"{len(costs.known)} different pairs of answers",
+        f"{costs.share:.3g} of its delta, at epsilon {float(plan.epsilon):g}",
+    )

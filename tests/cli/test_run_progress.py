@@ -1,0 +1,53 @@
+"""How far a scan is goes to a terminal, and to nothing that is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dprelease.cli import app, terminal
+from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.pipeline import run as running
+
+ROOT = Path(__file__).parents[2]
+
+
+class Stop(Exception):
+    """Ends the command before anything is charged."""
+
+
+@pytest.mark.parametrize(("is_terminal", "quiet", "watched"), [(True, False, True), (True, True, False), (False, False, False)])
+def test_only_a_terminal_is_told(
+    is_terminal: bool, quiet: bool, watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = terminal.console
+
+    def console(**options: Any) -> Any:
+        out = made(**options)
+        out._force_terminal = is_terminal
+        return out
+
+    given: list[Any] = []
+
+    def run(*_: object, meter: Any, **__: object) -> None:
+        given.append(meter)
+        if meter is not None:
+            meter(0.25, 30.0)
+        raise Stop
+
+    monkeypatch.setattr("dprelease.cli.run.console", console)
+    monkeypatch.setattr(running, "run", run)
+    command = ["run", str(ROOT / "pipelines/flights_weekly.yaml"), "--period", "2013-W05"]
+    done = CliRunner().invoke(app, command + ["--quiet"] * quiet)
+    assert [meter is not None for meter in given] == [watched]
+    assert ("25%, about 30 s left" in done.output) is watched
+
+
+def test_an_unwatched_engine_measures_nothing() -> None:
+    engine = DuckDBEngine()
+    with engine._connection():
+        assert "SET enable_progress_bar = false" in engine.statements
+        assert "SET enable_progress_bar_print = false" in engine.statements

@@ -1,0 +1,151 @@
+"""A published folder in other people's hands: their tools read it without options and agree on it.
+
+The folder is copied away, and every reader is one that knows nothing of dprelease: frictionless,
+pandas, DuckDB, and R where it is installed (else its reader's rules in a few lines). Then a machine
+that never saw the data or the ledger verifies it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import duckdb
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from tests.end_to_end.projects import ROOT, clinic, command
+
+RSCRIPT = shutil.which("Rscript")
+TABLES = ("data.csv", "wide.csv")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The published folder alone, in a place of its own; the project is gone."""
+    project = tmp_path_factory.mktemp("office") / "p"
+    pipeline = clinic(project)
+    ran = command("run", pipeline, "--period", "2026-W46", folder=project)
+    assert ran.returncode == 0, ran.stderr
+    away = tmp_path_factory.mktemp("elsewhere") / "download"
+    shutil.copytree(project / "public" / "clinic_weekly" / "2026-W46", away)
+    shutil.rmtree(project)
+    return away
+
+
+@pytest.fixture(scope="module")
+def truth(folder):
+    """What Parquet holds: types are in the file, nothing is guessed."""
+    return {"data.csv": pq.read_table(folder / "data.parquet").to_pandas()}
+
+
+def same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
+    """Names, order, numbers as numbers and texts as texts; an empty cell is missing."""
+    assert list(found.columns) == list(expected.columns)
+    assert len(found) == len(expected)
+    for name in expected:
+        ours, theirs = expected[name], found[name]
+        if pd.api.types.is_numeric_dtype(ours):
+            assert pd.api.types.is_numeric_dtype(theirs), name
+            assert ((ours == theirs.astype(float)) | (ours.isna() & theirs.isna())).all(), name
+        else:
+            assert list(ours) == list(theirs), name
+
+
+def test_frictionless_finds_the_package_valid(folder):
+    code = (
+        "import sys, frictionless as f; r = f.Package(sys.argv[1]); "
+        "r.resources = [x for x in r.resources if x.format == 'csv']; "
+        "v = r.validate(); print(len(r.resources), v.flatten(['title', 'message'])); sys.exit(not v.valid)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, "datapackage.json"],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("2 []")
+
+
+def test_pandas_reads_the_tables_without_options(folder, truth):
+    same(pd.read_csv(folder / "data.csv"), truth["data.csv"])
+    wide = pd.read_csv(folder / "wide.csv")
+    assert list(wide["region"]) == ["north", "south", "east", "west"]
+    assert all(pd.api.types.is_numeric_dtype(wide[c]) for c in wide.columns[1:])
+
+
+def test_duckdb_reads_the_tables_without_options(folder, truth):
+    found = duckdb.sql(f"SELECT * FROM '{folder / 'data.csv'}'").df()
+    same(found, truth["data.csv"])
+    parquet = duckdb.sql(f"SELECT * FROM '{folder / 'data.parquet'}'").df()
+    same(parquet, truth["data.csv"])
+    wide = duckdb.sql(f"SELECT * FROM '{folder / 'wide.csv'}'").df()
+    same(wide, pd.read_csv(folder / "wide.csv"))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_reader_with_the_rules_of_r_agrees(folder, name):
+    """R's read.csv: NA and an empty number are missing, names stay if they are syntactic."""
+    with (folder / name).open(encoding="utf-8", newline="") as file:
+        header, *rows = list(csv.reader(file))
+    frame = pd.read_csv(folder / name)
+    assert header == list(frame.columns)
+    assert all(h.replace("_", "").replace(".", "").isalnum() and h[0].isalpha() for h in header)
+    for i, column in enumerate(header):
+        cells = [row[i] for row in rows]
+        numeric = pd.api.types.is_numeric_dtype(frame[column])
+        if numeric:
+            assert [float(c) for c in cells if c] == list(frame[column].dropna())
+        else:
+            assert cells == list(frame[column])
+            assert "NA" not in cells
+
+
+@pytest.mark.skipif(RSCRIPT is None, reason="R is not installed here")
+@pytest.mark.parametrize("name", TABLES)
+def test_r_itself_reads_the_tables_without_options(folder, name, tmp_path):
+    code = "a <- commandArgs(TRUE); d <- read.csv(a[1]); write.csv(d, a[2], row.names = FALSE, na = '')"
+    to = tmp_path / "r.csv"
+    subprocess.run([str(RSCRIPT), "-e", code, str(folder / name), str(to)], check=True, timeout=120)
+    ours, theirs = pd.read_csv(folder / name), pd.read_csv(to)
+    assert list(ours.columns) == list(theirs.columns)
+    for column in ours:
+        if pd.api.types.is_numeric_dtype(ours[column]):  # R writes 15 digits
+            assert (ours[column] - theirs[column]).abs().fillna(0).max() <= 1e-12 * max(1, ours[column].abs().max())
+            assert (ours[column].isna() == theirs[column].isna()).all()
+        else:
+            assert list(ours[column]) == list(theirs[column])
+
+
+def test_the_receipt_travels_in_the_parquet_file(folder):
+    metadata = pq.read_schema(folder / "data.parquet").metadata
+    said = json.loads(metadata[b"dprelease"])
+    manifest = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+    assert said["guarantee"]["epsilon"] == manifest["guarantee"]["epsilon"] == "1"
+    assert said["dataset"] == "clinic"
+
+
+def test_a_machine_that_never_saw_data_or_ledger_verifies_it(folder, tmp_path):
+    """A process in an empty folder, with an empty home, holding the copy alone."""
+    home = tmp_path / "home"
+    home.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", "from dprelease.cli import main; main()", "verify", str(folder), "--json"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+        env={"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = json.loads(done.stdout)
+    assert {c["name"]: c["ok"] for c in said["checks"]} == dict.fromkeys(
+        ("files", "plan", "certificates", "values", "domains", "status"), True
+    )
+    assert list(home.iterdir()) == []
+    tampered = tmp_path / "tampered"
+    shutil.copytree(folder, tampered)
+    wide = tampered / "wide.csv"
+    wide.write_text(wide.read_text(encoding="utf-8").replace("north", "norht"), encoding="utf-8")
+    assert command("verify", tampered, folder=tmp_path).returncode == 1

@@ -1,0 +1,95 @@
+"""Whole runs that are killed or interrupted at random: `python -m tests.faults.cut_runs FOLDER ROUNDS`.
+
+Everything is imported once and no thread is started; every run is a fork that goes through the command
+line. Prints one JSON object: rounds by signal, how the runs ended, in which states they were left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from dprelease.cli import main as command_line
+from dprelease.pipeline.config import load_pipeline
+from dprelease.pipeline.run import plan_pipeline
+from dprelease.validate.gx import require_great_expectations
+from tests.faults.weekly_project import PERIOD, finished, make_project, outcome
+
+ESCAPED = 99
+
+
+def in_fork(work) -> int:
+    """Start `work` in a fork that ends with its exit status; Ctrl-C reaches it as in a terminal."""
+    child = os.fork()
+    if child:
+        return child
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        work()
+    except SystemExit as ended:
+        os._exit(ended.code if isinstance(ended.code, int) else 0)
+    except BaseException:
+        os._exit(ESCAPED)
+    os._exit(0)
+
+
+def start(folder: Path) -> int:
+    def work() -> None:
+        said = os.open(folder / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        sys.argv = ["dprelease", "run", str(folder / "weekly.yaml"), "--period", PERIOD]
+        command_line()
+
+    return in_fork(work)
+
+
+def ended(child: int) -> str:
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return f"signal {os.WTERMSIG(status)}"
+    return f"exit {os.WEXITSTATUS(status)}"
+
+
+def main(place: Path, rounds: int) -> None:
+    require_great_expectations()
+    # Planned once here: the forks find the laws made, and spend their time behind the charge.
+    plan_pipeline(load_pipeline(make_project(place / "project")), PERIOD)
+    shutil.copytree(place / "project", place / "whole")
+    began = time.monotonic()
+    assert ended(start(place / "whole")) == "exit 0"
+    needed = time.monotonic() - began
+    chance = random.Random(2016)  # which instant: not noise
+    how: Counter[str] = Counter()
+    left: Counter[str] = Counter()
+    for n in range(rounds):
+        number = signal.SIGKILL if n % 2 else signal.SIGINT
+        folder = place / str(n)
+        shutil.copytree(place / "project", folder)
+        child = start(folder)
+        time.sleep(chance.random() * needed)
+        os.kill(child, number)
+        end = ended(child)
+        how[f"{number.name}: {end}"] += 1
+        said = (folder / "said").read_text(encoding="utf-8")
+        if number == signal.SIGINT:
+            assert end in ("exit 0", "exit 130"), (end, said[-2000:])
+            assert ("cancelled; the budget may be spent" in said) == (end == "exit 130"), said[-2000:]
+        assert "Traceback" not in said, said[-3000:]
+        before = outcome(folder)
+        left[before[0]] += 1
+        assert ended(in_fork(lambda f=folder, b=before: finished(f, b))) == "exit 0", before[0]
+        outcome(folder)
+        shutil.rmtree(folder)
+    print(json.dumps({"ends": how, "left": left}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

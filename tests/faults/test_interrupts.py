@@ -1,0 +1,137 @@
+"""Ctrl-C and kill -9 in whole runs: what is published is whole, the ledger says what happened.
+
+    named instants   `dprelease run` in a process of its own, interrupted before the charge, between charge and
+                     draw, in the draw, in validation, while files are written, after the rename
+    random instants  many forks of one process, half of them interrupted, half killed
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.end_to_end.projects import ROOT
+from tests.faults.sizes import RUN_CUTS
+from tests.faults.weekly_project import PERIOD, finished, make_project, outcome
+
+# name -> (module, function, on which call it is interrupted, before or after, state that is left)
+INSTANTS = {
+    "before the charge": ("dprelease.pipeline.stages", "preflight", 1, "before", "nothing"),
+    "after the charge": ("dprelease.pipeline.stages", "charge", 1, "after", "charged"),
+    "in the draw": ("dprelease.budget.steps", "_drawn", 1, "after", "charged"),
+    "in validation": ("dprelease.validate.rules", "check", 1, "before", "drawn"),
+    "before the files are committed": ("dprelease.pipeline.stages", "bundle", 1, "after", "drawn"),
+    "between two files": ("dprelease.publish", "_write", 2, "after", "ready"),
+    "before the link to the latest": ("dprelease.publish", "_point_latest", 1, "before", "ready"),
+    "after the publication": ("dprelease.series.write", "refresh_after_publication", 1, "before", "published"),
+}  # fmt: skip
+
+TRIED: dict[str, float] = {}
+"""Instant -> seconds."""
+
+RUN = """
+import importlib, os, signal, sys
+from dprelease.cli import main
+from dprelease.pipeline import run, stages
+owner, name, wanted, when = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+honest, calls = getattr(importlib.import_module(owner), name), []
+
+def interrupted(*args, **kwargs):
+    calls.append(1)
+    now = len(calls) == wanted
+    if now and when == "before":
+        os.kill(os.getpid(), signal.SIGINT)
+    result = honest(*args, **kwargs)
+    if now and when == "after":
+        os.kill(os.getpid(), signal.SIGINT)
+    return result
+
+for module in list(sys.modules.values()):
+    if getattr(module, name, None) is honest:
+        setattr(module, name, interrupted)
+sys.argv = ["dprelease", *sys.argv[5:]]
+main()
+"""
+
+
+def terminal() -> None:
+    """Take signals as a command in a terminal does: shells start background jobs without Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def interrupted_run(pipeline, owner, name, wanted, when):
+    words = [owner, name, str(wanted), when, "run", str(pipeline), "--period", PERIOD]
+    return subprocess.run(
+        [sys.executable, "-c", RUN, *words],
+        cwd=pipeline.parent, env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+        preexec_fn=terminal, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("instant", INSTANTS)
+def test_at_a_named_instant(instant, place, evidence):
+    began = time.perf_counter()
+    owner, name, wanted, when, state = INSTANTS[instant]
+    pipeline = make_project(place / "project")
+    done = interrupted_run(pipeline, owner, name, wanted, when)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.splitlines() == [
+        "cancelled; the budget may be spent: `dprelease ledger show` tells"
+    ]
+    before = outcome(place / "project")
+    assert before[0] == state
+    assert (before[2] is not None) == (instant in list(INSTANTS)[-2:])
+    finished(place / "project", before)
+    TRIED[instant] = time.perf_counter() - began
+    if len(TRIED) == len(INSTANTS):
+        size = f"{len(INSTANTS)} instants of `dprelease run`, from before the charge to the publication"
+        said = "exit 130, no half publication, completed for nothing"
+        evidence("Ctrl-C", size, said, seconds=sum(TRIED.values()))
+
+
+def test_a_run_that_is_not_interrupted(place):
+    """Control: the same process with an instant that never comes."""
+    pipeline = make_project(place / "project")
+    done = interrupted_run(pipeline, "dprelease.publish", "_write", 1_000, "after")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert outcome(place / "project")[0] == "published"
+
+
+def test_at_random_instants(place, evidence):
+    words = [sys.executable, "-m", "tests.faults.cut_runs", str(place), str(RUN_CUTS)]
+    done = subprocess.run(
+        words, cwd=ROOT, preexec_fn=terminal, capture_output=True, text=True, check=False, timeout=3000
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    said = json.loads(done.stdout)
+    assert sum(said["left"].values()) == RUN_CUTS
+    stopped = sum(n for how, n in said["ends"].items() if not how.endswith("exit 0"))
+    assert stopped >= RUN_CUTS / 3
+    left = ", ".join(f"{n} {state}" for state, n in sorted(said["left"].items()))
+    size = f"{RUN_CUTS} runs, half Ctrl-C, half kill -9; {stopped} stopped; left: {left}"
+    evidence("whole runs cut at random", size, "0 violations")
+
+
+def test_a_folder_that_is_written_in_place_is_caught(place):
+    """Broken twin: a publication without the rename leaves half a folder."""
+    pipeline = make_project(place / "project")
+    twin = RUN.replace(
+        "for module in", "import dprelease.publish as publish\n"
+        "publish._ASIDE = '2016-W46'\npublish.secrets = type('', (), {'token_hex': lambda n: ''})\n"
+        "for module in",
+    )
+    words = ["dprelease.publish", "_write", "2", "after", "run", str(pipeline), "--period", PERIOD]
+    subprocess.run(
+        [sys.executable, "-c", twin, *words], preexec_fn=terminal, capture_output=True, check=False,
+        cwd=pipeline.parent, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=300,
+    )  # fmt: skip
+    with pytest.raises(AssertionError):
+        outcome(place / "project")
+    shutil.rmtree(place / "project")
