@@ -4,6 +4,7 @@
     pairs       the exact loss of a whole plan on two neighbouring tables                  (layer A)
     sampler     draws against the law's own table                                          (layer B)
     black_box   a lower bound of epsilon from draws alone                                  (layer C)
+    repeated    many releases of one answer, by the wall itself
     neighbours  made-up neighbouring tables, from the schema's public numbers
     plan        all of it for one plan: `audit_plan`
 

@@ -78,6 +78,11 @@ class PairLoss:
     parts: tuple[Part, ...]
 
     @property
+    def complete(self) -> bool:
+        """Whether every ratio that ties for the largest was computed exactly (`audit.laws`)."""
+        return all(p.worst is None or p.worst.complete for p in self.parts)
+
+    @property
     def nats(self) -> float:
         """The pure loss; infinite where normal noise has none."""
         if any(p.worst is None for p in self.parts):

@@ -195,7 +195,7 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
         )
 
 
-_Found = tuple[float, bool, Pair, tuple[Answer, Answer]]
+_Found = tuple[float, PairLoss, Pair, tuple[Answer, Answer]]
 
 
 def _tables(
@@ -214,10 +214,11 @@ def _tables(
     yield Finding(
         "A exact pairs",
         f"worst: {worst.name}",
-        all(ok for _, ok, _, _ in found),
+        all(_holds(plan, cost) for _, cost, _, _ in found),
         f"{of} {_short(claim)}" + (f" at epsilon {_short(plan.epsilon)}" if plan.delta else ""),
         f"{of} {share * float(claim):.6g}",
-        f"{len(found)} pairs, reference engine",
+        f"{len(found)} pairs, reference engine"
+        + ("" if all(cost.complete for _, cost, _, _ in found) else ", a choice of ratios that tie to 1e-9"),
     )
     odd = [f for f in found if any(word in f[2].name for word in _ODD)]
     again = list({f[2].name: f for f in [*found[:_CONFIRMED], *odd[:_CONFIRMED]]}.values())
@@ -227,16 +228,16 @@ def _tables(
         for _, _, pair, both in again:
             own = answer_of(plan, pair.first, engine), answer_of(plan, pair.second, engine)
             alike &= all(_same(a, b) for a, b in zip(both, own, strict=True))
-            costs.append(_judged(plan, pair_loss(plan, cells_of(plan, own[0]), cells_of(plan, own[1]))))
+            costs.append(pair_loss(plan, cells_of(plan, own[0]), cells_of(plan, own[1])))
             confirmed.append((pair.name, own))
         said = "same" if alike else "OTHER"
-        most_said = f"{said} integers, {of} {max(c for c, _ in costs) * float(claim):.6g}"
+        most_said = f"{said} integers, {of} {max(_share(plan, c) for c in costs) * float(claim):.6g}"
     except InternalError as failed:  # an engine is total, so made-up rows may not stop it
         alike, most_said = False, f"it fails on made-up rows ({failed.code})"
     yield Finding(
         "A exact pairs",
         f"engine: {engine_name}",
-        alike and all(ok for _, ok in costs),
+        alike and all(_holds(plan, c) for c in costs),
         f"same integers, {of} {_short(claim)}",
         most_said,
         f"{len(again)} of the pairs",
@@ -260,7 +261,7 @@ def _searched(plan: ReleasePlan, most: int) -> list[_Found]:
     for pair in neighbouring_tables(plan, most=most):
         both = answer(pair.first), answer(pair.second)
         cost = pair_loss(plan, cells_of(plan, both[0]), cells_of(plan, both[1]))
-        found.append((*_judged(plan, cost), pair, both))
+        found.append((_share(plan, cost), cost, pair, both))
     return sorted(found, key=lambda f: -f[0])
 
 
@@ -269,12 +270,15 @@ def _same(one: Answer, other: Answer) -> bool:
     return np.array_equal(one.sums, other.sums) and all(tables)
 
 
-def _judged(plan: ReleasePlan, cost: PairLoss) -> tuple[float, bool]:
-    """Return (share of the claim, within it)."""
+def _share(plan: ReleasePlan, cost: PairLoss) -> float:
+    """Return the share of the claim that a pair costs."""
     if plan.delta:
-        at = cost.delta_at_least(plan.epsilon)
-        return at / float(plan.delta), at <= plan.delta
-    return cost.nats / float(plan.epsilon), cost.within(plan.epsilon)
+        return cost.delta_at_least(plan.epsilon) / float(plan.delta)
+    return cost.nats / float(plan.epsilon)
+
+
+def _holds(plan: ReleasePlan, cost: PairLoss) -> bool:
+    return cost.delta_at_least(plan.epsilon) <= plan.delta if plan.delta else cost.within(plan.epsilon)
 
 
 def _black_box(plan: ReleasePlan, name: str, both: tuple[Answer, Answer], draws: int) -> Finding:

@@ -71,10 +71,12 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
         allowed = re.findall(r"'([^']*)'", str(ctx.get("expected", "")))
         given = detail.get("input")
         near = nearest(given, allowed) if isinstance(given, str) else None
+        listed = isinstance(loc[-1], int)
+        instead = "take it out of the list" if listed else f"write `{loc[-1]}: {allowed[0]}`"
         return ConfigError(
             f"{name}: not one of {', '.join(allowed)}",
             where=where,
-            fix=f"did you mean `{near}`?" if near else f"write `{name.rpartition('.')[2]}: {allowed[0]}`",
+            fix=f"did you mean `{near}`?" if near else instead,
             code="DPR112",
         )
     return ConfigError(

@@ -37,6 +37,7 @@ __all__ = [
     "ReleaseModel",
     "RowsModel",
     "SchemaModel",
+    "Shortcut",
     "UserModel",
 ]
 
@@ -250,6 +251,10 @@ Statistics = Annotated[
 ]
 
 
+Shortcut = Literal["unproven-view", "sparse-eigenvalue", "visible-timeout"]
+"""What `query.view`, `query.graph` and `query.shortcuts` call them."""
+
+
 class ReleaseModel(Strict):
     """What to release, and how much privacy to spend on it."""
 
@@ -272,10 +277,8 @@ class ReleaseModel(Strict):
         None, description="Compare laws by their error averaged over answers, or at the worst one."
     )
     statistics: Statistics | None = Field(None, description="What to publish.")
-    allow: Texts = Field(
-        [],
-        description="Shortcuts without a proof that are accepted: unproven-view, sparse-eigenvalue, "
-        "visible-timeout.",
+    allow: Annotated[list[Shortcut], BeforeValidator(list_or_none)] = Field(
+        [], description="Shortcuts without a proof that are accepted."
     )
 
 

@@ -58,9 +58,7 @@ class Costs:
 
     @property
     def complete(self):
-        """Whether every output of every law was compared."""
-        parts = [p.worst for c in self.known.values() for p in c.parts]
-        return all(worst is None or worst.complete for worst in parts)
+        return all(c.complete for c in self.known.values())
 
     @property
     def share(self):
@@ -104,7 +102,8 @@ def asked_for(statistic):
 def least_claim(statistic):
     """Return the share of its epsilon that a plan could not claim without being caught here.
 
-    A choice by rank never costs all of its epsilon: that bound counts a normaliser that cannot move.
+    A choice by rank costs less than its epsilon on these few candidates: its bound also counts the
+    normaliser at its worst, which needs many.
     """
     ranks = statistic.startswith(("quantile", "median", "min", "max"))
     return Fraction(1, 3) if ranks else Fraction(3, 5)

@@ -72,7 +72,7 @@ def test_no_event_is_likelier_than_epsilon_allows(name, tmp_path, monkeypatch, e
         bounds.append(bound.epsilon)
     evidence(
         f"black box through `dprelease run`: {name}",
-        f"{len(world.pairs)} pairs, {len(runs)} runs; {VALUES:,} values, {FILES:,} files per table",
+        f"pairs: {len(world.pairs)}, runs: {len(runs)}; {VALUES:,} values, {FILES:,} files per table",
         f"epsilon at least {max(bounds):.3g}, claimed {float(plan.epsilon):g}",
     )
 

@@ -7,13 +7,18 @@ import random
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from dprelease.errors import ConfigError
+from dprelease.query.graph import SPARSE
 from dprelease.query.merge import merge_release
+from dprelease.query.shortcuts import VISIBLE_TIMEOUT
+from dprelease.query.view import UNPROVEN
 from dprelease.schema.column import Kind
 from dprelease.schema.load import load_schema, schema_from_dict
+from dprelease.schema.models import Shortcut
 from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, UserUnit
 from tests.schema.declarations import CLINIC
@@ -512,3 +517,16 @@ def test_mutated_mappings_never_raise_anything_else() -> None:
             seen.append(error)
     assert all(e.code.startswith("DPR1") and e.where for e in seen)
     assert good > 20
+
+
+def test_a_misspelt_shortcut_is_refused_with_the_nearest_name() -> None:
+    """It would otherwise be found out only where the shortcut is refused, or never."""
+    known = get_args(Shortcut)
+    assert set(known) == {UNPROVEN, SPARSE, VISIBLE_TIMEOUT}
+    for name in known:
+        schema = schema_from_dict(minimal(release={"epsilon": 1, "statistics": ["count"], "allow": [name]}))
+        assert schema.release is not None
+    for wrong, fix in (("unproven-views", "did you mean `unproven-view`?"), ("x", "take it out of the list")):
+        with pytest.raises(ConfigError) as caught:
+            schema_from_dict(minimal(release={"epsilon": 1, "statistics": ["count"], "allow": [wrong]}))
+        assert (caught.value.code, caught.value.fix) == ("DPR112", fix)
