@@ -16,7 +16,8 @@ def report(
 ) -> None:
     """Rebuild the HTML report from `release.json`; the folder itself is not touched.
 
-    The new page says whether the release still stands, by the record of corrections beside the folder.
+    Of a release that stands, by the record of corrections beside the folder, it is the published page byte
+    for byte; of another one, the new page says so at its top.
 
     Example: dprelease report public/flights_weekly/2013-W05 --to report.html
     """
@@ -28,9 +29,9 @@ def report(
 
     files = read_folder(folder)
     manifest = read_manifest(files, folder)
-    standing = standing_of(folder, manifest, hash_files({FILE: files[FILE]})[FILE])
-    to.write_bytes(report_from_manifest(manifest, table_of(manifest), standing=standing))
+    stands, said = standing_of(folder, manifest, hash_files({FILE: files[FILE]})[FILE])
+    to.write_bytes(report_from_manifest(manifest, table_of(manifest), gone="" if stands else said))
     out = console()
     out.print(f"wrote {to}", markup=False)
-    if not standing[0]:
-        out.print(f"this release does not stand: {standing[1]}", style="yellow", markup=False, soft_wrap=True)
+    if not stands:
+        out.print(f"this release does not stand: {said}", style="yellow", markup=False, soft_wrap=True)

@@ -57,16 +57,16 @@ def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def report_from_manifest(
-    manifest: Mapping[str, Any], table: pa.Table, *, standing: tuple[bool, str] | None = None
+    manifest: Mapping[str, Any], table: pa.Table, *, gone: str = ""
 ) -> bytes:
     """Return the page for a manifest (`files` is not looked at) and its tidy table, UTF-8.
 
     Args:
-        standing: whether the release stands and what the record of corrections says, for a page
-            made after publication. The published page cannot know and must never change (`verify`
-            makes it again byte for byte), so it names the record's place instead.
+        gone: what the record of corrections says of a release that no longer stands, for a page made
+            after publication. The published page cannot know and must never change (`verify` makes
+            it again byte for byte), so it names the record's place.
     """
-    page = _template().render(page=_page(manifest, table), standing=standing)
+    page = _template().render(page=_page(manifest, table), gone=gone)
     return page.encode("utf-8")
 
 
