@@ -262,7 +262,7 @@ class _Builder:
         for i in range(0 if self.texts_first else len(query.groups.columns)):
             select = self._with_label(select, i)
         if query.user is not None:
-            select = select.where(not_null(self._value(query.user)), copy=False)
+            select = select.where(not_null(self._unit(query.user)), copy=False)
         if query.window is not None:
             for compare, end in (
                 (exp.GTE, query.window.start),
