@@ -287,13 +287,14 @@ MUTANTS = {
 }
 
 
-SOME = {exact_size: 8_000}
-"""Fewer draws where each takes long and the fault shows in every one."""
+DRAWS_OF = {exact_size: 8_000, redrawn_until_valid: 200_000}
+"""Fewer draws where each takes long and the fault shows in every one; more where it is slight: the
+redrawn plan's bound is 2.28 to 2.35 against a claim of 2, and at 40,000 draws it lies about 2."""
 
 
 @pytest.mark.parametrize(("break_it", "layer"), MUTANTS.items(), ids=lambda v: getattr(v, "__name__", v))
 def test_a_broken_build_is_caught(break_it, layer, monkeypatch, evidence):
-    draws = 0 if layer == "A" else SOME.get(break_it, DRAWS)
+    draws = 0 if layer == "A" else DRAWS_OF.get(break_it, DRAWS)
     choose._cached_laws.cache_clear()
     with monkeypatch.context() as patch:
         query = break_it(patch)
