@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
-
-if importlib.util.find_spec("IPython") is None:
-    pytest.skip("IPython is not installed here", allow_module_level=True)
 
 CELL = """
 import dprelease as dp

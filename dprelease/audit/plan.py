@@ -35,7 +35,7 @@ from dprelease.audit.sampler import choice_fit, draws_fit, noise_fit
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.errors import InternalError
 from dprelease.mechanisms.law import GridLaw
-from dprelease.numeric import plain
+from dprelease.numeric import shown
 from dprelease.planning.draws import (
     BoxDraw,
     CellDraw,
@@ -162,7 +162,7 @@ def _laws(plan: ReleasePlan) -> Iterator[Finding]:
             "A exact laws",
             f"{name}: {law.family}",
             worst.within(claim),
-            f"epsilon {_short(claim)}",
+            f"epsilon {shown(claim)}",
             f"largest loss {worst.nats:.9g}",
             f"{worst.pairs:,} pairs of {hull:,} answers" + ("" if worst.complete else ", a choice"),
         )
@@ -215,7 +215,7 @@ def _tables(
         "A exact pairs",
         f"worst: {worst.name}",
         all(_holds(plan, cost) for _, cost, _, _ in found),
-        f"{of} {_short(claim)}" + (f" at epsilon {_short(plan.epsilon)}" if plan.delta else ""),
+        f"{of} {shown(claim)}" + (f" at epsilon {shown(plan.epsilon)}" if plan.delta else ""),
         f"{of} {share * float(claim):.6g}",
         f"{len(found)} pairs, reference engine"
         + ("" if all(cost.complete for _, cost, _, _ in found) else ", a choice of ratios that tie to 1e-9"),
@@ -238,7 +238,7 @@ def _tables(
         "A exact pairs",
         f"engine: {engine_name}",
         alike and all(_holds(plan, c) for c in costs),
-        f"same integers, {of} {_short(claim)}",
+        f"same integers, {of} {shown(claim)}",
         most_said,
         f"{len(again)} of the pairs",
     )
@@ -293,13 +293,8 @@ def _black_box(plan: ReleasePlan, name: str, both: tuple[Answer, Answer], draws:
         "C black box",
         name,
         all(b.epsilon <= plan.epsilon for b in bounds),
-        f"epsilon {_short(plan.epsilon)}",
+        f"epsilon {shown(plan.epsilon)}",
         f"epsilon at least {bound.epsilon:.4g}",
         f"{draws:,} draws per table, {few:,} of whole tables, half of them test; alpha {ALPHA:g}",
         bound.event,
     )
-
-
-def _short(value: Fraction) -> str:
-    shown = plain(value)
-    return f"{float(value):.6g}" if isinstance(shown, str) else str(shown)

@@ -74,9 +74,9 @@ class SparkEngine:
         temp_directory: where a local master spills.
 
     The last three are of a local session that starts here: a cluster has limits of its own, and a
-    session that runs already keeps those that it started with. A session that this process has already is used as it is; else one is started, and without
-    either argument as Spark's own configuration says (`SPARK_REMOTE`, `spark-defaults.conf`). A
-    DataFrame brings its own session.
+    session that runs already keeps those that it started with. A session that this process has already
+    is used as it is; else one is started, and without either argument as Spark's own configuration says
+    (`SPARK_REMOTE`, `spark-defaults.conf`). A DataFrame brings its own session.
 
     Attributes:
         statements: the SQL of the last call. Rows never enter it.
