@@ -1,6 +1,7 @@
 """A made-up payroll, the same on every machine: what the benchmarks release statistics of.
 
     person   int64    0, 1, 2, ...
+    team     int64    person // 10: ten people each
     region   utf8     50 regions: 47 large ones, each person in one of them at random, and three
                       tiny ones of 40, 12 and 3 people, who are the first 55 rows
     age      int16    0..120, about normal around 41, few above 100
@@ -44,6 +45,7 @@ SCHEMA: dict[str, Any] = {
     "rows": {"max": 1_000_000_000, "expected": 200_000},
     "columns": {
         "person": {"kind": "identifier"},
+        "team": {"kind": "identifier"},
         "region": {"kind": "category", "values": list(REGIONS)},
         "age": {"kind": "integer", "measure": "years", "range": [0, 120]},
         "salary": {"kind": "integer", "measure": "EUR", "range": [0, 500_000]},
@@ -73,6 +75,7 @@ def pieces(rows: int) -> Iterator[pa.Table]:
         yield pa.table(
             {
                 "person": person,
+                "team": person // 10,
                 "region": coded.cast(pa.utf8()),
                 "age": age[:count],
                 "salary": salary[:count],

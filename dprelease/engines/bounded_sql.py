@@ -6,26 +6,18 @@
     labelled  window, filter, unit not null; key labels by joins with public tables
     stepped   group index; codes as steps on the grid's hull, or 1/0 of a condition
     coded     nearest allowed step, ties to the lower; nulls to their default
-    numbered  user units: rows of one (unit, group) in the order of a salted hash
-    ranked    user units: groups of one unit in the order of a salted hash
-    capped    user units with a total cap: rows of one unit over its groups
+    (bounded) user units: the rows that count, and their numbers (`bounding_sql`)
     (last)    GROUP BY group; of a graph, its different edges
 
-One key column and the row as unit: rows may be summed by the key's text first (`summed`), and the
-few sums labelled and summed again: the same sums in two thirds of the time, because DuckDB keeps a
+Two forms are quicker in DuckDB and give the same sums (`quick`). Light units are spared the windows
+(`bounding_sql`). With one key column and the row as unit, rows are summed by the key's text first
+(`summed`), and the few sums labelled and summed again, in two thirds of the time: DuckDB keeps a
 Parquet file's dictionary of texts through a GROUP BY, and loses it in a join. Texts that are not
 declared are then summed as well before they are dropped: many different ones need memory, and
 spill like the rows of a user unit.
 
 Stability. Up to `coded` each row maps to at most one row by a function of itself and public
-constants. `numbered`, `ranked`, `capped` order rows of one unit by values of that unit's rows
-alone, so another unit's rows never move its choice; a unit keeps at most max_groups groups (ties
-of the hash are broken by the group, so DENSE_RANK cannot keep more), `max_rows` rows in each and
-`max_rows_total` in all. Rows are never ordered by table order: it would let a release depend on
-how a file was written. No tie-breaker follows a row's hash: equal hashes are equal rows.
-
-The total cap counts a unit's first rows of all groups before its second rows, so it cuts the same
-rows for every `max_rows` and always leaves row 1 of a (unit, group) in before row 2.
+constants; what follows bounds each unit by its own rows alone.
 
 Sums are of integers (BIGINT into HUGEINT): exact, independent of order and of threads.
 Identifiers are ours or quoted; salt, filter constants and window ends are bound parameters.
@@ -41,6 +33,7 @@ from functools import partial
 import pyarrow as pa
 from sqlglot import exp
 
+from dprelease.engines.bounding_sql import Bounding, Stage, aliased, named_table, narrow
 from dprelease.engines.code_sql import (
     aggregated,
     code_of_steps,
@@ -52,10 +45,10 @@ from dprelease.engines.code_sql import (
     whole_steps,
 )
 from dprelease.engines.physical import Physical
-from dprelease.engines.request import declared_labels, row_cap, used_columns
+from dprelease.engines.request import declared_labels, used_columns
 from dprelease.engines.typed_sql import case, number, try_cast, typed
 from dprelease.engines.view_sql import ViewStatement
-from dprelease.query.bounded import BoundedQuery, Fixed, Label, Primitive
+from dprelease.query.bounded import BoundedQuery, Fixed, Label, Primitive, largest_code
 from dprelease.query.expression import Expression, to_sql
 from dprelease.schema.column import Kind
 
@@ -85,7 +78,7 @@ def build(
     *,
     rows_table: str = "source_rows",
     view: ViewStatement | None = None,
-    texts_first: bool = False,
+    quick: bool = False,
 ) -> Statement:
     """Return the statement that computes `query`.
 
@@ -95,15 +88,9 @@ def build(
         salt: orders rows and groups of a user unit.
         rows_table: the table or view with the rows.
         view: the query's view, which the rows come from instead.
-        texts_first: sum by the key's text before labelling, where that gives the same.
+        quick: take the forms that are quicker in DuckDB, where they give the same.
     """
-    builder = _Builder(query, stored, salt, rows_table)
-    builder.texts_first = texts_first and _adds_up(query)
-    if view is not None:
-        builder.parameters.update(view.parameters)
-        builder.stages.append(("viewed", view.tree))
-        builder.last = "viewed"
-    return builder.build()
+    return _Builder(query, stored, salt, rows_table, view, quick=quick).build()
 
 
 def build_counting(
@@ -122,12 +109,7 @@ def build_counting(
         query: of a user unit, checked by `request.check_query`.
         stored, rows_table, view: as `build`.
     """
-    builder = _Builder(query, stored, b"", rows_table)
-    if view is not None:
-        builder.parameters.update(view.parameters)
-        builder.stages.append(("viewed", view.tree))
-        builder.last = "viewed"
-    return builder.build_counting()
+    return _Builder(query, stored, b"", rows_table, view).build_counting()
 
 
 def _adds_up(query: BoundedQuery) -> bool:
@@ -135,15 +117,6 @@ def _adds_up(query: BoundedQuery) -> bool:
     added = ("rows", "power", "product", "between")
     alone = query.user is None and len(query.groups.columns) == 1
     return alone and all(p.kind in added for p in query.primitives)
-
-
-def _as(tree: exp.Expression, name: str) -> exp.Expression:
-    return exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))
-
-
-def _table(name: str, alias: str) -> exp.Expression:
-    as_name = exp.TableAlias(this=exp.to_identifier(alias))
-    return exp.Table(this=exp.to_identifier(name), alias=as_name)
 
 
 class _Builder:
@@ -159,6 +132,9 @@ class _Builder:
         stored: Mapping[str, tuple[str, Physical]],
         salt: bytes,
         rows_table: str,
+        view: ViewStatement | None,
+        *,
+        quick: bool = False,
     ) -> None:
         self.query = query
         self.stored = stored
@@ -171,20 +147,22 @@ class _Builder:
             for i, c in enumerate(self.columns)
             if c.name in stored and stored[c.name][1] is Physical.whole and c.kind is not Kind.boolean
         }
-        self.texts_first = False
-        self.most_rows = max((row_cap(query, p) for p in query.primitives), default=1)
+        self.quick = quick
+        self.texts_first = quick and _adds_up(query)
+        self.bounding = Bounding(query, self._unit_text, self._salt, light_apart=quick)
         self.parameters: dict[str, object] = {}
         self.tables: dict[str, pa.Table] = {}
-        self.stages: list[tuple[str, exp.Expression]] = []
+        self.stages: list[Stage] = []
         self.last = rows_table
+        if view is not None:
+            self.parameters.update(view.parameters)
+            self._stage("viewed", view.tree)
 
     def build(self) -> Statement:
         self._rows()
         self._coded()
         if self.query.user is not None:
-            self._numbered()
-            self._ranked()
-            self._capped()
+            self._bounded()
         if self.texts_first:
             return self._finished(self._sums_of_texts())
         edges = next((p for p in self.query.primitives if p.kind == "edges"), None)
@@ -201,18 +179,19 @@ class _Builder:
         self._stepped()
 
     def _finished(self, tree: exp.Select) -> Statement:
-        for name, stage in self.stages:
-            tree = tree.with_(exp.to_identifier(name), as_=stage, copy=False)
+        for stage in self.stages:
+            name, kept = exp.to_identifier(stage.name), stage.kept or None
+            tree = tree.with_(name, as_=stage.tree, materialized=kept, copy=False)
         return Statement(tree, self.parameters, self.tables)
 
     # -- pieces ------------------------------------------------------------------------------
 
     def _select(self, *columns: exp.Expression) -> exp.Select:
         """Return a SELECT over the newest stage, which is called `t`."""
-        return exp.Select(expressions=list(columns)).from_(_table(self.last, "t"), copy=False)
+        return exp.Select(expressions=list(columns)).from_(named_table(self.last, "t"), copy=False)
 
-    def _stage(self, name: str, select: exp.Select) -> None:
-        self.stages.append((name, select))
+    def _stage(self, name: str, select: exp.Query, *, kept: bool = False) -> None:
+        self.stages.append(Stage(name, select, kept))
         self.last = name
 
     def _bind(self, value: object, kind: str) -> exp.Expression:
@@ -239,18 +218,18 @@ class _Builder:
             def make(identifier: str = identifier) -> exp.Expression:
                 return column(identifier)
 
-            parts.append(_as(typed(declared.kind, physical, make), self.place[declared.name]))
+            parts.append(aliased(typed(declared.kind, physical, make), self.place[declared.name]))
             if declared.name in self.whole:
-                parts.append(_as(make(), self.whole[declared.name]))
+                parts.append(aliased(make(), self.whole[declared.name]))
         # with no column at all the rows still have to come through
-        self._stage("typed", self._select(*(parts or [_as(number(1), "row")])))
+        self._stage("typed", self._select(*(parts or [aliased(number(1), "row")])))
 
     def _derived(self) -> None:
         made = self.query.derived
         if not made:
             return
         parts = [
-            _as(self._expression(d.expression, f"d{i}_"), f"y{i}") for i, d in enumerate(made)
+            aliased(self._expression(d.expression, f"d{i}_"), f"y{i}") for i, d in enumerate(made)
         ]
         self._stage("derived", self._select(exp.Column(this=exp.Star(), table=exp.to_identifier("t")), *parts))
         self.place |= {d.column: f"y{i}" for i, d in enumerate(made)}
@@ -310,8 +289,8 @@ class _Builder:
             default=column("label", alias),
         )
         same = exp.EQ(this=column("value", alias), expression=text)
-        select = select.join(_table(name, alias), on=same, join_type="left", copy=False)
-        return select.select(_as(label, f"g{i}"), copy=False)
+        select = select.join(named_table(name, alias), on=same, join_type="left", copy=False)
+        return select.select(aliased(label, f"g{i}"), copy=False)
 
     def _label_numbers(self, place: int) -> dict[str, int]:
         """Return a number per label that occurs in a key at `place`, in order of occurrence."""
@@ -321,11 +300,11 @@ class _Builder:
         query = self.query
         width = len(query.groups.columns)
         group = (number(0), column("g0", "t"), column("g", "k"))[min(width, 2)]
-        parts = [_as(group, "g")]
+        parts = [aliased(group, "g")]
         if self.texts_first:
             parts = [self._key()]
         if query.user is not None:
-            parts.append(_as(self._unit(query.user), "u"))
+            parts.append(aliased(self._unit(query.user), "u"))
         for j, code in enumerate(query.codes):
             if isinstance(code, Fixed):
                 value = self._steps(code)
@@ -335,7 +314,7 @@ class _Builder:
                 condition = self._expression(code.expression, f"q{j}_")
                 negated = exp.Not(this=exp.Paren(this=condition.copy()))
                 value = case((condition, number(1)), (negated, number(0)))
-            parts.append(_as(value, f"s{j}"))
+            parts.append(aliased(value, f"s{j}"))
         select = self._select(*parts)
         if width == 1 and not self.texts_first:
             select = select.where(not_null(column("g0", "t")), copy=False)
@@ -352,12 +331,12 @@ class _Builder:
         values = pa.array(code.values, pa.string())
         self.tables[name] = pa.table({"value": values, "code": pa.array(range(len(values)), pa.int64())})
         same = exp.EQ(this=column("value", alias), expression=self._value(code.column))
-        return select.join(_table(name, alias), on=same, join_type="left", copy=False)
+        return select.join(named_table(name, alias), on=same, join_type="left", copy=False)
 
     def _key(self) -> exp.Expression:
         """Return the one key column under its own name."""
         name = self.place[self.query.groups.columns[0].name]
-        return _as(column(name, "t"), name)
+        return aliased(column(name, "t"), name)
 
     def _unit(self, name: str) -> exp.Expression:
         """Return the unit's id: equal where its text is, and a whole number is sorted faster."""
@@ -392,77 +371,35 @@ class _Builder:
             same = exp.EQ(this=column(f"k{i}", "k"), expression=column(f"g{i}", "t"))
             on = same if i == 0 else exp.And(this=on, expression=same)
         self.tables["group_keys"] = pa.table(table)
-        return select.join(_table("group_keys", "k"), on=on, copy=False)
+        return select.join(named_table("group_keys", "k"), on=on, copy=False)
 
     def _coded(self) -> None:
-        parts = [self._key() if self.texts_first else column("g")]
-        if self.query.user is not None:
-            parts.append(column("u"))
+        group = self._key() if self.texts_first else column("g")
+        user = self.query.user is not None
+        if user:  # rows of a user unit are sorted, and may spill: narrow ones take less of both
+            groups = len(self.query.groups.keys)
+            group = aliased(try_cast(column("g"), narrow(groups)), "g")
+        parts = [group, column("u")] if user else [group]
         for j, code in enumerate(self.query.codes):
-            if isinstance(code, Fixed):  # labels and conditions are codes already
-                value = code_of_steps(code, f"s{j}")
-            else:
-                value = try_cast(column(f"s{j}"), "BIGINT")
-            parts.append(_as(value, f"v{j}"))
-        self._stage("coded", self._select(*parts))
+            kind = narrow(largest_code(code)) if user else "BIGINT"
+            # labels and conditions are codes already
+            value = code_of_steps(code, f"s{j}") if isinstance(code, Fixed) else column(f"s{j}")
+            parts.append(aliased(try_cast(value, kind), f"v{j}"))
+        self._stage("coded", self._select(*parts), kept=user and self.quick)
 
-    def _hash(self, parts: list[exp.Expression]) -> exp.Expression:
-        joined = self._bind(self.salt, "VARCHAR")
-        for part in parts:
-            bar = exp.DPipe(this=joined, expression=exp.Literal.string("|"), safe=True)
-            joined = exp.DPipe(this=bar, expression=part, safe=True)
-        return exp.MD5(this=joined)
+    def _bounded(self) -> None:
+        for stage in self.bounding.stages(self.last):
+            self._stage(stage.name, stage.tree, kept=stage.kept)
 
-    @staticmethod
-    def _ordered(
-        function: exp.Expression, within: list[str], by: list[exp.Expression]
-    ) -> exp.Expression:
-        order = exp.Order(expressions=[exp.Ordered(this=key) for key in by])
-        return exp.Window(this=function, partition_by=[column(c) for c in within], order=order)
-
-    def _numbered(self) -> None:
-        cells: list[exp.Expression] = [
-            exp.Coalesce(
-                this=try_cast(column(f"v{j}"), "VARCHAR"),
-                expressions=[exp.Literal.string("-")],
-            )
-            for j in range(len(self.query.codes))
-        ]
-        key = self._hash([self._unit_text(), try_cast(column("g"), "VARCHAR"), *cells])
-        row = self._ordered(exp.RowNumber(), ["u", "g"], [key])
-        self._stage("numbered", self._select(exp.Star(), _as(row, "n")))
-
-    @property
-    def _drops_groups(self) -> bool:
-        return len(self.query.groups.keys) > self.query.max_groups
-
-    def _ranked(self) -> None:
-        select = self._select(exp.Star())
-        # rows before groups: every (unit, group) keeps its row 1, so the ranks are the same, and
-        # the window sees fewer rows
-        if self._drops_groups or self.query.max_rows_total is not None:
-            key = self._hash([self._unit_text(), try_cast(column("g"), "VARCHAR")])
-            rank = self._ordered(exp.DenseRank(), ["u"], [key, column("g")])
-            select = select.select(_as(rank, "r"), copy=False)
-        few = exp.LTE(this=column("n"), expression=number(self.most_rows))
-        self._stage("ranked", select.where(few, copy=False))
-
-    def _capped(self) -> None:
-        select = self._select(exp.Star())
-        if self._drops_groups:
-            few = exp.LTE(this=column("r"), expression=number(self.query.max_groups))
-            select = select.where(few, copy=False)
-        if self.query.max_rows_total is not None:
-            row = self._ordered(exp.RowNumber(), ["u"], [column("n"), column("r")])
-            select = select.select(_as(row, "c"), copy=False)
-        self._stage("capped", select)
+    def _salt(self) -> exp.Expression:
+        return self._bind(self.salt, "VARCHAR")
 
     def _edges(self, primitive: Primitive) -> exp.Select:
         """Return the graph's edges: ends known, the smaller first, each once (self-loops are gone)."""
         ends = [column(f"v{place}") for place in (primitive.code, primitive.other)]
         low = exp.Least(this=ends[0].copy(), expressions=[ends[1].copy()], ignore_nulls=True)
         high = exp.Greatest(this=ends[0].copy(), expressions=[ends[1].copy()], ignore_nulls=True)
-        select = self._select(_as(low, "low"), _as(high, "high")).distinct(copy=False)
+        select = self._select(aliased(low, "low"), aliased(high, "high")).distinct(copy=False)
         for end in ends:  # first: LEAST and GREATEST skip nulls
             select = select.where(not_null(end.copy()), copy=False)
         return select.order_by(exp.to_identifier("low"), exp.to_identifier("high"), copy=False)
@@ -472,21 +409,21 @@ class _Builder:
         key = self._key()
         places = [f"p{j}" for j in range(len(self.query.primitives))]
         sums = [
-            _as(aggregated(self.query, p, self.most_rows), place)
+            aliased(aggregated(self.query, p, self.bounding.most_rows), place)
             for p, place in zip(self.query.primitives, places, strict=True)
         ]
         by_text = self._select(key, *sums).group_by(key.this.copy(), copy=False)
         self._stage("summed", by_text)
         every = exp.Column(this=exp.Star(), table=exp.to_identifier("t"))
         self._stage("keyed", self._with_label(self._select(every), 0))
-        again = [_as(exp.Sum(this=column(place)), place) for place in places]
-        select = self._select(_as(column("g0"), "g"), *again)
+        again = [aliased(exp.Sum(this=column(place)), place) for place in places]
+        select = self._select(aliased(column("g0"), "g"), *again)
         return select.where(not_null(column("g0")), copy=False).group_by(column("g0"), copy=False)
 
     def _sums(self) -> exp.Select:
         query = self.query
         sums = [
-            _as(aggregated(query, p, self.most_rows), f"p{j}")
+            aliased(aggregated(query, p, self.bounding.most_rows), f"p{j}")
             for j, p in enumerate(query.primitives)
         ]
         select = self._select(column("g"), *sums).group_by(column("g"), copy=False)

@@ -91,8 +91,12 @@ def whole_steps(code: Fixed, make: Callable[[], exp.Expression]) -> exp.Expressi
     than all the sums. What most rows are stands first: a branch that takes a whole batch is free.
     """
     low, high = number(code.grid.lower), number(code.grid.upper)
+    # not BETWEEN, which takes a third longer
+    inside = exp.And(
+        this=exp.GTE(this=make(), expression=low), expression=exp.LTE(this=make(), expression=high)
+    )
     clipped = case(
-        (exp.Between(this=make(), low=low, high=high), make()),
+        (inside, make()),
         (exp.LT(this=make(), expression=low.copy()), low.copy()),
         (exp.GT(this=make(), expression=high.copy()), high.copy()),
     )
@@ -105,7 +109,7 @@ def _clip(value: exp.Expression, low: exp.Expression, high: exp.Expression) -> e
 
 
 def code_of_steps(code: Fixed, name: str) -> exp.Expression:
-    """Return v as BIGINT from the column `name` that holds s; the default for null."""
+    """Return v from the column `name` that holds s; the default for null."""
     gaps = []
     for (_, left), (right, _) in pairwise(code.grid.runs):
         inside = exp.And(
@@ -123,7 +127,7 @@ def code_of_steps(code: Fixed, name: str) -> exp.Expression:
         offset = exp.Sub(this=nearest, expression=number(code.grid.lower))
     if code.default is not None:  # else null already, like everything that is made of it
         offset = case((is_null(column(name)), number(code.default)), default=offset)
-    return try_cast(offset, "BIGINT")
+    return offset
 
 
 def aggregated(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Expression:

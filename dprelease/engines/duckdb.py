@@ -197,9 +197,9 @@ class DuckDBEngine:
         opened, view = open_rows(Tables(connection, self.statements), source, query, rows=True)
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
         check_columns(source.name, columns, stored, opened.repeated)
-        statement = build(query, opened.stored, salt, rows_table=ROWS, view=view, texts_first=True)
+        statement = build(query, opened.stored, salt, rows_table=ROWS, view=view, quick=True)
         for name, table in statement.tables.items():
-            connection.register(name, table)
+            _copy(connection, name, table)
         for setting in _LOCK:
             self._run(connection, setting)
         sql = statement.tree.sql(dialect="duckdb")
@@ -235,6 +235,11 @@ class DuckDBEngine:
         finally:
             connection.close()
             shutil.rmtree(spill, ignore_errors=True)
+
+
+def _copy(connection: Any, name: str, table: Any) -> None:
+    """Copy a public table: DuckDB knows no progress of a statement that scans an Arrow one."""
+    connection.from_arrow(table).create(name)
 
 
 @contextmanager

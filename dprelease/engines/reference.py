@@ -154,8 +154,10 @@ def _value(code: Code, row: Row) -> int | None:
     return nearest - code.grid.lower
 
 
-def _hash(salt: bytes, *parts: object) -> str:
-    return hashlib.md5("|".join([salt.hex(), *map(str, parts)]).encode()).hexdigest()  # noqa: S324 - an order, not a seal
+def _hash(salt: bytes, *parts: object) -> int:
+    text = "|".join([salt.hex(), *map(str, parts)])
+    digest = hashlib.md5(text.encode()).digest()  # noqa: S324 - an order, not a seal
+    return int.from_bytes(digest, "little")
 
 
 def _bound(rows: list[Coded], query: BoundedQuery, salt: bytes) -> list[tuple[Coded, int]]:

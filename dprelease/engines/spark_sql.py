@@ -9,6 +9,7 @@ What differs between the dialects, and what stands for it here:
     HUGEINT                       DECIMAL(38, 0)
     SUM                           of BIGINT or DECIMAL(38, 0), by what one row can add
     histogram(code)               GROUPING SETS ((g), (g, code), …): still one statement, one scan
+    md5_number                    the digits of the bytes from the last on: the same order
     isfinite, epoch_us, isodow    IS NOT NULL, unix_micros, weekday + 1
     TIMESTAMP                     Spark's own, an instant; the engine sets the session to UTC
 
@@ -211,6 +212,8 @@ def _rewrite(node: exp.Expression, names: Mapping[str, str]) -> None:
             node.replace(_call(node.key.upper(), node.this))
         case exp.Anonymous() if node.name == "isfinite":
             node.replace(not_null(node.expressions[0]))
+        case exp.Anonymous() if node.name == "md5_number":
+            node.replace(_md5_backwards(node.expressions[0]))
         case exp.Anonymous() if node.name == "epoch_us":
             moment = exp.TryCast(this=node.expressions[0], to=_timestamp())
             node.replace(_call("UNIX_MICROS", moment))
@@ -300,6 +303,12 @@ def _date_of(cell: exp.Expression) -> exp.Expression:
 def _moment_of(cell: exp.Expression) -> exp.Expression:
     text = _stripped(cell)
     return case((_like(text(), "moment"), _instant(text())))
+
+
+def _md5_backwards(text: exp.Expression) -> exp.Expression:
+    """Return the digits of an MD5, its last byte first."""
+    bytes_ = _call("REGEXP_EXTRACT_ALL", exp.MD5(this=text), _text(".."), number(0))
+    return _call("ARRAY_JOIN", _call("REVERSE", bytes_), _text(""))
 
 
 def _whole(node: exp.Expression) -> None:

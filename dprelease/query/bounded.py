@@ -9,8 +9,9 @@ function of this value alone (invariant 5), and both engines implement exactly t
 3. If the unit is a user, bound contributions: order a user's groups by
    md5(salt | unit | group) and keep `max_groups`; within (unit, group) order rows by
    md5(salt | unit | group | codes) and number them 1, 2, ...; a primitive counts the rows whose
-   number is at most its `max_rows`. Rows with equal code vectors are interchangeable, so ties do
-   not matter, and table order never does.
+   number is at most its `max_rows`. The hash is read as a number, its last byte counting most.
+   Rows with equal code vectors are interchangeable, so ties do not matter, and table order never
+   does.
 4. Per group, sum the primitives: exact integers.
 
 Rows are those of the source, or of `BoundedQuery.view` over it, which gives at most one per row of

@@ -100,7 +100,7 @@ def test_sums_by_text_are_the_sums_by_label(policy: str, dictionary: bool) -> No
         rows = rows.set_column(0, "region", rows["region"].dictionary_encode())
     asked = query(KEYS[policy])
     stored = {"x": ("c0", Physical.whole), "region": ("c1", Physical.text), "person": ("c2", Physical.whole)}
-    assert "summed" in build(asked, stored, b"", texts_first=True).tree.sql()
+    assert "summed" in build(asked, stored, b"", quick=True).tree.sql()
     assert "summed" not in build(asked, stored, b"").tree.sql()
     assert any(map(any, agree(as_source(rows), asked)))
     assert not any(map(any, agree(as_source(rows.slice(0, 0)), asked)))
@@ -118,7 +118,7 @@ def test_sums_by_text_are_the_sums_by_label(policy: str, dictionary: bool) -> No
 def test_what_does_not_add_up_is_labelled_first(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     asked = query(KEYS["other"], **changes)
     stored = {"x": ("c0", Physical.whole), "region": ("c1", Physical.text), "person": ("c2", Physical.whole)}
-    assert "summed" not in build(asked, stored, b"", texts_first=True).tree.sql()
+    assert "summed" not in build(asked, stored, b"", quick=True).tree.sql()
     rows = as_source(pa.table({"region": ["y", "z", "a"], "x": [5, 5, 1], "person": [1, 1, 2]}))
     agree(rows, asked)
     if asked.primitives[-1].kind == "distinct":  # the guard's broken twin counts 5 once for each text

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot import exp, parse_one
 
-from dprelease.engines import bounded_sql, code_sql, typed_sql
+from dprelease.engines import bounded_sql, bounding_sql, code_sql, typed_sql
 from dprelease.engines import duckdb as engine_module
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
@@ -478,7 +478,7 @@ MUTANTS: dict[str, tuple[object, str, object, BoundedQuery]] = {
     "a null unit is a unit": (bounded_sql, "not_null", _always, SPLIT),
     "ties go up": (bounded_sql, "code_of_steps", _upper_tie, query()),
     "groups are not capped": (
-        bounded_sql._Builder, "_drops_groups", property(lambda _: False), SPLIT,
+        bounding_sql.Bounding, "_drops_groups", property(lambda _: False), SPLIT,
     ),
     "an undeclared key is the null key": (
         bounded_sql, "declared_labels", lambda *_: ("a", "b", "none"), query(),
@@ -514,6 +514,6 @@ def test_choosing_rows_by_table_order_is_caught(
     table = table.slice(3)  # the same rows, written forwards and backwards
     same = answers()
     assert same[0] == same[1]
-    monkeypatch.setattr(bounded_sql._Builder, "_hash", lambda *_: exp.Literal.string(""))
+    monkeypatch.setattr(bounding_sql.Bounding, "_hash", lambda *_: exp.Literal.string(""))
     mutant = answers()
     assert mutant[0] != mutant[1]

@@ -9,8 +9,10 @@ import time
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from dprelease.engines import duckdb as engine
 from dprelease.engines import scan
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
@@ -134,3 +136,27 @@ def test_a_metered_scan_gives_the_same_integers():
     watched.meter = lambda _share, _left: None
     one, two = (e.compute(source, query, b"salt").reveal_to_mechanism() for e in (quiet, watched))
     assert np.array_equal(one.sums, two.sums)
+
+
+def shares_of_a_long_scan(folder) -> list[float]:
+    """Return what the meter hears while a file is released by a key and per person."""
+    rows = 1_500_000
+    region = {"kind": "category", "values": ["a", "b"]}
+    schema = {**SCHEMA, "columns": {**SCHEMA["columns"], "region": region}}
+    plan = stages.plan_release(_schema(schema), {"epsilon": 1, "by": ["region"], "statistics": ["mean(age)"]})
+    path = folder / "rows.parquet"
+    columns = {"person": np.arange(rows) // 9, "age": np.arange(rows) % 100, "region": np.tile(["a", "b"], rows // 2)}
+    pq.write_table(pa.table(columns), path)
+    measured, heard = DuckDBEngine(threads=1), []
+    measured.meter = lambda share, _left: heard.append(share)
+    measured.compute(as_source(path), plan.query, b"salt")
+    return heard
+
+
+def test_a_scan_joined_with_public_tables_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(scan, "_PAUSE", 0.005)
+    heard = shares_of_a_long_scan(tmp_path)
+    assert max(heard) > 0.2
+    # the broken twin joins an Arrow table, of whose scan DuckDB knows no progress
+    monkeypatch.setattr(engine, "_copy", lambda connection, name, table: connection.register(name, table))
+    assert set(shares_of_a_long_scan(tmp_path)) == {0.0}

@@ -140,7 +140,8 @@ def _numbered(keys: list[tuple[Any, ...]], *, by: int) -> Ints:
 
 def _order(salt: bytes, *parts: object) -> str:
     text = "|".join([salt.hex(), *map(str, parts)])
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+    digest = hashlib.md5(text.encode(), usedforsecurity=False).digest()
+    return digest[::-1].hex()  # a number whose last byte counts most
 
 
 def _cell(code: int | None) -> str:

@@ -1,0 +1,195 @@
+"""Contribution bounding as SQL: which of a unit's rows count, and as its how-manieth.
+
+    many      rows of the units that could exceed a cap (`light_apart`; else all rows)
+    numbered  rows of one (unit, group) in the order of a salted hash
+    ranked    groups of one unit in the order of a salted hash
+    capped    the groups that a unit keeps; rows of one unit over its groups, under a total cap
+    bounded   `capped`, and the rows of the other units as they are (`light_apart`)
+
+Stability. The windows order rows of one unit by values of that unit's rows alone, so another unit's
+rows never move its choice; a unit keeps at most `max_groups` groups (ties of the hash are broken by
+the group, so DENSE_RANK cannot keep more), `max_rows` rows in each and `max_rows_total` in all. Rows
+are never ordered by table order: it would let a release depend on how a file was written. No
+tie-breaker follows a row's hash: equal hashes are equal rows. The total cap counts a unit's first
+rows of all groups before its second rows, so it cuts the same rows for every `max_rows` and always
+leaves row 1 of a (unit, group) in before row 2.
+
+Light units. A unit of at most `least_cap` rows exceeds no cap: every primitive counts all its rows,
+whatever their order, so they need none, and where most units are light the sorting is gone. A unit
+is light or not by its own rows alone. The rows are counted and taken from one materialised table:
+of a source read twice, the second reading could hold more rows of a unit than were counted.
+
+The hash is the MD5 of salt, unit, group (and codes) joined by bars, read as a number whose last
+byte counts most: DuckDB sorts a number of 16 bytes in half the time and space of its 32 digits.
+Codes and groups pass the windows in the narrowest type that holds them, and leave them as BIGINT.
+
+Not chosen: a list aggregate of the first rows (`arg_min(…, n)`), which cannot spill; COUNT over
+each unit's window, which sorts everything once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dprelease.engines.code_sql import column
+from dprelease.engines.request import row_cap
+from dprelease.engines.typed_sql import number, try_cast
+from dprelease.query.bounded import BoundedQuery
+
+__all__ = ["Bounding", "Stage", "aliased", "named_table", "narrow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One named SELECT of a statement; a `kept` one is computed once, however often it is read."""
+
+    name: str
+    tree: exp.Query
+    kept: bool = False
+
+
+def aliased(tree: exp.Expression, name: str) -> exp.Expression:
+    """Return `tree AS "name"`."""
+    return exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))
+
+
+def named_table(name: str, alias: str) -> exp.Expression:
+    """Return the table or stage `name AS alias`."""
+    return exp.Table(this=exp.to_identifier(name), alias=exp.TableAlias(this=exp.to_identifier(alias)))
+
+
+def narrow(largest: int) -> str:
+    """Return the narrowest type of both engines that holds 0..largest."""
+    return next((kind for kind, bits in (("TINYINT", 7), ("SMALLINT", 15), ("INT", 31)) if largest < 2**bits), "BIGINT")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounding:
+    """The stages that bound what each unit contributes.
+
+    Args:
+        query: of a user unit.
+        unit_text: makes the text of the unit `u`, for the hash.
+        salt: makes the salt's text.
+        light_apart: spare light units the windows; only where a stage can be kept.
+    """
+
+    query: BoundedQuery
+    unit_text: Callable[[], exp.Expression]
+    salt: Callable[[], exp.Expression]
+    light_apart: bool
+
+    def stages(self, rows: str) -> list[Stage]:
+        """Return the stages over the kept stage `rows`, whose columns are g, u and the codes v0, v1 on.
+
+        The last one has g, the codes as BIGINT, n (a row's number in its unit and group) and, under
+        a total cap, c (its number in its unit).
+        """
+        found = [] if not self.light_apart else [self._heavy(rows), self._many(rows)]
+        found.append(self._numbered(found[-1].name if found else rows))
+        found.append(self._ranked())
+        found.append(self._capped())
+        if self.light_apart:
+            found.append(self._bounded(rows))
+        return found
+
+    @property
+    def most_rows(self) -> int:
+        """The largest row number per (unit, group) that any primitive counts."""
+        return max((row_cap(self.query, p) for p in self.query.primitives), default=1)
+
+    @property
+    def least_cap(self) -> int:
+        """The most rows of a unit that can exceed no cap."""
+        caps = [row_cap(self.query, p) for p in self.query.primitives]
+        if self._drops_groups:
+            caps.append(self.query.max_groups)
+        if self.query.max_rows_total is not None:
+            caps.append(self.query.max_rows_total)
+        return min(caps, default=1)
+
+    @property
+    def _drops_groups(self) -> bool:
+        return len(self.query.groups.keys) > self.query.max_groups
+
+    def _codes(self) -> list[str]:
+        return [f"v{j}" for j in range(len(self.query.codes))]
+
+    def _wide(self) -> list[exp.Expression]:
+        return [aliased(try_cast(column(v, "t"), "BIGINT"), v) for v in self._codes()]
+
+    # -- light units -------------------------------------------------------------------------
+
+    def _heavy(self, rows: str) -> Stage:
+        """Return the units of more rows than any of them may lose."""
+        many = exp.GT(this=exp.Count(this=exp.Star()), expression=number(self.least_cap))
+        units = _from(rows, column("u")).group_by(column("u"), copy=False).having(many, copy=False)
+        return Stage("heavy", units, kept=True)
+
+    @staticmethod
+    def _split(select: exp.Select, kind: str) -> exp.Select:
+        same = exp.EQ(this=column("u", "t"), expression=column("u", "h"))
+        return select.join(named_table("heavy", "h"), on=same, join_type=kind, copy=False)
+
+    def _many(self, rows: str) -> Stage:
+        every = [column(name, "t") for name in ("g", "u", *self._codes())]
+        return Stage("many", self._split(_from(rows, *every), "semi"))
+
+    def _bounded(self, rows: str) -> Stage:
+        first = ["n"] if self.query.max_rows_total is None else ["n", "c"]
+        light = _from(rows, column("g", "t"), *self._wide(), *(aliased(number(1), name) for name in first))
+        windowed = _from("capped", *(column(name) for name in ("g", *self._codes(), *first)))
+        both = exp.union(windowed, self._split(light, "anti"), distinct=False, copy=False)
+        return Stage("bounded", both)
+
+    # -- windows -----------------------------------------------------------------------------
+
+    def _hash(self, parts: list[exp.Expression]) -> exp.Expression:
+        joined = self.salt()
+        for part in parts:
+            bar = exp.DPipe(this=joined, expression=exp.Literal.string("|"), safe=True)
+            joined = exp.DPipe(this=bar, expression=part, safe=True)
+        return exp.Anonymous(this="md5_number", expressions=[joined])
+
+    def _numbered(self, rows: str) -> Stage:
+        cells: list[exp.Expression] = [
+            exp.Coalesce(this=try_cast(column(v), "VARCHAR"), expressions=[exp.Literal.string("-")])
+            for v in self._codes()
+        ]
+        key = self._hash([self.unit_text(), try_cast(column("g"), "VARCHAR"), *cells])
+        row = _ordered(exp.RowNumber(), ["u", "g"], [key])
+        return Stage("numbered", _from(rows, exp.Star(), aliased(row, "n")))
+
+    def _ranked(self) -> Stage:
+        select = _from("numbered", exp.Star())
+        # rows before groups: every (unit, group) keeps its row 1, so the ranks are the same, and
+        # the window sees fewer rows
+        if self._drops_groups or self.query.max_rows_total is not None:
+            key = self._hash([self.unit_text(), try_cast(column("g"), "VARCHAR")])
+            rank = _ordered(exp.DenseRank(), ["u"], [key, column("g")])
+            select = select.select(aliased(rank, "r"), copy=False)
+        few = exp.LTE(this=column("n"), expression=number(self.most_rows))
+        return Stage("ranked", select.where(few, copy=False))
+
+    def _capped(self) -> Stage:
+        select = _from("ranked", column("g"), *self._wide(), column("n"))
+        if self._drops_groups:
+            few = exp.LTE(this=column("r"), expression=number(self.query.max_groups))
+            select = select.where(few, copy=False)
+        if self.query.max_rows_total is not None:
+            row = _ordered(exp.RowNumber(), ["u"], [column("n"), column("r")])
+            select = select.select(aliased(row, "c"), copy=False)
+        return Stage("capped", select)
+
+
+def _from(stage: str, *columns: exp.Expression) -> exp.Select:
+    """Return a SELECT over a stage, which is called `t`."""
+    return exp.Select(expressions=list(columns)).from_(named_table(stage, "t"), copy=False)
+
+
+def _ordered(function: exp.Expression, within: list[str], by: list[exp.Expression]) -> exp.Expression:
+    order = exp.Order(expressions=[exp.Ordered(this=key) for key in by])
+    return exp.Window(this=function, partition_by=[column(c) for c in within], order=order)
