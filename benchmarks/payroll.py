@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 SIZES = (1_000_000, 10_000_000, 100_000_000)
 PIECE = 1_000_000
@@ -86,9 +85,11 @@ def pieces(rows: int) -> Iterator[pa.Table]:
 
 def write(path: Path, rows: int) -> None:
     """Write `rows` people to one Parquet file, complete or not at all."""
+    import pyarrow.parquet as pq  # a job that only reads the schema does not pay for it
+
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(f".{os.getpid()}.part")
-    writer: pq.ParquetWriter | None = None
+    writer: Any = None
     for table in pieces(rows):
         if writer is None:
             writer = pq.ParquetWriter(aside, table.schema, compression="zstd")

@@ -173,19 +173,26 @@ def assemble(
         elif statistic.expected_error is not None:
             errors[:] = statistic.expected_error
         parts["expected_error"].append(errors)
-        parts["statistic"].append(np.tile(np.array(statistic.columns, dtype=object), (count, 1)))
-        for name, text in (("mechanism", statistic.mechanism), ("block", statistic.block)):
-            parts[name].append(np.full((count, width), text, dtype=object))
         parts["epsilon"].append(np.full((count, width), float(block.block.epsilon)))
     parts["consistent"] = list(consistent(statistics, blocks, parts["value"]))
-    columns = {name: np.concatenate(parts[name], axis=1).ravel() for name in TIDY.names}
-    per_group = len(columns["value"]) // count if count else 0
+    made = [(c, s) for s in statistics for c in s.columns]
+    names = {
+        "statistic": [c for c, _ in made],
+        "mechanism": [s.mechanism for _, s in made],
+        "block": [s.block for _, s in made],
+    }
+    # Labels repeat: each is made once and taken where it belongs.
+    in_group = pa.array(np.repeat(np.arange(count), len(made)))
+    in_column = pa.array(np.tile(np.arange(len(made)), count))
     arrays = {
-        name: pa.array(np.repeat(np.array([k[i] for k in keys], dtype=object), per_group), pa.utf8())
+        name: pa.array([key[i] for key in keys], pa.utf8()).take(in_group)
         for i, name in enumerate(by)
     }
     for column in TIDY:
-        data = columns[column.name]
+        if column.name in names:
+            arrays[column.name] = pa.array(names[column.name], pa.utf8()).take(in_column)
+            continue
+        data = np.concatenate(parts[column.name], axis=1).ravel()
         missing = np.isnan(data) if column.name in _MAYBE_UNKNOWN else None
         arrays[column.name] = pa.array(data, column.type, mask=missing)
     return pa.table(arrays)

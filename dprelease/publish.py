@@ -25,7 +25,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -139,8 +139,11 @@ def publish_files(
     return folder
 
 
-def read_folder(path: Path) -> dict[str, bytes]:
+def read_folder(path: Path, *, unread: Collection[str] = ()) -> dict[str, bytes]:
     """Return name to bytes of a published folder, following no link inside it.
+
+    Args:
+        unread: files that are looked at as all others, but come back empty.
 
     Raises:
         VerificationError: there is no such folder, or it holds something that is not a regular
@@ -152,7 +155,7 @@ def read_folder(path: Path) -> dict[str, bytes]:
     except OSError as error:
         raise _not_a_release(path, error.strerror) from None
     try:
-        return _contents(descriptor)
+        return _contents(descriptor, unread=unread)
     except OSError:
         why = "it holds something that is not a readable regular file"
         raise _not_a_release(path, why) from None
@@ -337,7 +340,9 @@ def period_order(name: str) -> tuple[list[tuple[int, int, str]], str]:
     return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in parts], name
 
 
-def _contents(folder: int, *, only_files: bool = False) -> dict[str, bytes]:
+def _contents(
+    folder: int, *, only_files: bool = False, unread: Collection[str] = ()
+) -> dict[str, bytes]:
     """Return the folder's files; `only_files` passes over folders, links and the like."""
     found: dict[str, bytes] = {}
     for name in sorted(os.listdir(folder)):
@@ -347,7 +352,7 @@ def _contents(folder: int, *, only_files: bool = False) -> dict[str, bytes]:
         with open(os.open(name, _PLAIN, dir_fd=folder), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OSError("not a regular file")
-            found[name] = file.read()
+            found[name] = b"" if name in unread else file.read()
     return found
 
 

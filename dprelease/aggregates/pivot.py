@@ -112,16 +112,14 @@ def _unit_reaches(
     scores: tuple[float, ...], level: float, copies: int
 ) -> tuple[tuple[float, float], ...]:
     """Return (quantile at scale 1, room for the lattice) for every cell: the same for all scales."""
-    edges = np.linspace(0.0, 1.0, _CELLS + 1)
-    out = []
-    for a, b in pairwise(edges):
-        w = np.array([max(abs(u - a), abs(u - b)) for u in scores])
-        if copies == 1:
-            out.append((weighted_quantile(w, level), float(w.sum())))
-        else:
-            z = sum_quantile(tuple(np.repeat(w, copies)), level)
-            out.append((z, copies * float(w.sum())))
-    return tuple(out)
+    edges = np.linspace(0.0, 1.0, _CELLS + 1)[:, None]
+    u = np.asarray(scores)
+    weights = np.maximum(np.abs(u - edges[:-1]), np.abs(u - edges[1:]))
+    if copies == 1:
+        reaches = _quantiles(np.sort(weights, axis=1), level).tolist()
+    else:
+        reaches = [sum_quantile(tuple(np.repeat(w, copies)), level) for w in weights]
+    return tuple((z, copies * float(w.sum())) for z, w in zip(reaches, weights, strict=True))
 
 
 @lru_cache(maxsize=256)
@@ -182,16 +180,23 @@ def weighted_quantile(weights: Floats, level: float) -> float:
     2.995732
     """
     w = np.sort(np.asarray(weights, dtype=float))
-    w = w[w > 0]
-    for i in range(1, w.size):  # equal weights apart, upwards: conservative, and no 0/0
-        w[i] = max(w[i], w[i - 1] * (1 + 1e-4))
+    return float(_quantiles(w[None, w > 0], level)[0])
+
+
+def _quantiles(weights: Floats, level: float) -> Floats:
+    """Return `weighted_quantile` of many rows of positive, sorted weights; `(rows,)`."""
+    w = weights.copy()
+    for i in range(1, w.shape[1]):  # equal weights apart, upwards: conservative, and no 0/0
+        w[:, i] = np.maximum(w[:, i], w[:, i - 1] * (1 + 1e-4))
     square = w * w
-    c = np.array([np.prod([s / (s - t) for t in np.delete(square, i)]) for i, s in enumerate(square)])
-    low, high = 0.0, float(w.sum()) * (1 - np.log(1 - level)) * 2
+    c = np.ones_like(w)
+    for i in range(w.shape[1]):
+        for j in range(w.shape[1]):
+            if i != j:
+                c[:, i] *= square[:, i] / (square[:, i] - square[:, j])
+    low, high = np.zeros(w.shape[0]), w.sum(axis=1) * (1 - np.log(1 - level)) * 2
     for _ in range(60):
         z = (low + high) / 2
-        if float(np.sum(c * np.exp(-z / w))) > 1 - level:
-            low = z
-        else:
-            high = z
-    return float(high * (1 + 1e-9))
+        over = (c * np.exp(-z[:, None] / w)).sum(axis=1) > 1 - level
+        low, high = np.where(over, z, low), np.where(over, high, z)
+    return np.asarray(high * (1 + 1e-9))

@@ -23,6 +23,7 @@ import logging
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
@@ -167,7 +168,7 @@ class SparkEngine:
                 self._session(source) as session,
                 self._prepared(session, source, query, salt) as (found, statement),
             ):
-                return _answer(found.collect(), query, statement.tallies)
+                return _answer(_collected(session, found), query, statement.tallies)
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             return None
 
@@ -301,6 +302,38 @@ def _public(session: Any, table: Any) -> Any:
     schema = ", ".join(f"`{f.name}` {_TYPES[str(f.type)]}" for f in table.schema)
     rows = list(zip(*(table.column(i).to_pylist() for i in range(table.num_columns)), strict=True))
     return broadcast(session.createDataFrame(rows, schema))
+
+
+def _collected(session: Any, frame: Any) -> list[Any]:
+    """Return the rows of a frame; Ctrl-C stops its jobs, and waits until they are stopped.
+
+    In a thread of its own, which has a connection to Java of its own: PySpark's handler of Ctrl-C
+    talks to Java on the main thread's, and fails where that one waits for an answer.
+    """
+    from pyspark.util import inheritable_thread_target
+
+    tag = f"dprelease-{uuid.uuid4().hex}"
+    context = getattr(session, "_sc", None)  # a Connect session has none
+    # interruptTag() of a session that is no Connect session finds no job (Spark 4.3)
+    mark, stop = (
+        (session.addTag, session.interruptTag)
+        if context is None
+        else (context.addJobTag, context.cancelJobsWithTag)
+    )
+
+    def collect() -> Any:
+        mark(tag)  # of this thread, which ends with the call
+        return frame.collect()
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        rows: Future[list[Any]] = pool.submit(inheritable_thread_target(session)(collect))
+        try:
+            return rows.result()
+        except KeyboardInterrupt:
+            while not rows.done():  # again: an interrupt before the first job stops nothing
+                stop(tag)
+                wait([rows], timeout=0.2)
+            raise
 
 
 def _answer(rows: list[Any], query: BoundedQuery, tallies: tuple[int, ...]) -> Answer:

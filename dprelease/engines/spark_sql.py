@@ -9,7 +9,7 @@ What differs between the dialects, and what stands for it here:
     HUGEINT                       DECIMAL(38, 0)
     SUM                           of BIGINT or DECIMAL(38, 0), by what one row can add
     histogram(code)               GROUPING SETS ((g), (g, code), …): still one statement, one scan
-    md5_number                    the digits of the bytes from the last on: the same order
+    md5_number                    one character per byte, the last first: the same order
     isfinite, epoch_us, isodow    IS NOT NULL, unix_micros, weekday + 1
     TIMESTAMP                     Spark's own, an instant; the engine sets the session to UTC
 
@@ -306,9 +306,12 @@ def _moment_of(cell: exp.Expression) -> exp.Expression:
 
 
 def _md5_backwards(text: exp.Expression) -> exp.Expression:
-    """Return the digits of an MD5, its last byte first."""
-    bytes_ = _call("REGEXP_EXTRACT_ALL", exp.MD5(this=text), _text(".."), number(0))
-    return _call("ARRAY_JOIN", _call("REVERSE", bytes_), _text(""))
+    """Return a text that is ordered as the MD5 read from its last byte: one character per byte.
+
+    UTF-8 keeps the order of the characters U+0000 to U+00FF. Spark reverses texts, not bytes.
+    """
+    characters = _call("DECODE", _call("UNHEX", exp.MD5(this=text)), _text("ISO-8859-1"))
+    return _call("REVERSE", characters)
 
 
 def _whole(node: exp.Expression) -> None:

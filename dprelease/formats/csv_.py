@@ -11,13 +11,15 @@ form; an unknown error is an empty cell. Same release, same bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dprelease.formats.numbers import decimals_of, machine_text
+from dprelease.formats.numbers import decimals_of
+from dprelease.formats.text_columns import fixed, fixed_apart, lines, one_array, shortest
+from dprelease.formats.tidy_rows import places_of
 from dprelease.formats.wide import wide_table
 from dprelease.noised import TIDY, Noised
 
@@ -46,58 +48,44 @@ def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # n
 def _tidy(noised: Noised) -> bytes:
     table, keys = noised.table, len(noised.plan.by)
     decimals = {c: decimals_of(s.step) for s in noised.plan.statistics for c in s.columns}
-    names = table.column(keys).to_pylist()
+    which = places_of(table.column(keys), list(decimals))
     texts = []
     for i, name in enumerate(table.column_names):
-        cells = table.column(i).to_pylist()
         if i > keys and name in ("value", "consistent"):
-            texts.append(_numbers(cells, [decimals[name] for name in names]))
+            texts.append(fixed_apart(table.column(i), list(decimals.values()), which))
         elif i > keys and pa.types.is_floating(TIDY.field(name).type):
-            texts.append(_numbers(cells, None))
+            texts.append(shortest(table.column(i)))
         else:
-            texts.append(_labels(cells))
+            texts.append(_labels(table.column(i)))
     return _encode(table.column_names, texts)
 
 
 def _wide(noised: Noised) -> bytes:
     table, keys = wide_table(noised), len(noised.plan.by)
-    texts = [_labels(table.column(i).to_pylist()) for i in range(keys)]
+    texts = [_labels(table.column(i)) for i in range(keys)]
     places = [decimals_of(s.step) for s in noised.plan.statistics for _ in s.columns]
-    for i, number in enumerate(places, start=keys):
-        cells = table.column(i).to_pylist()
-        texts.append(_numbers(cells, [number] * len(cells)))
+    texts += [fixed(table.column(i), number) for i, number in enumerate(places, start=keys)]
     return _encode(table.column_names, texts)
 
 
-def _numbers(
-    cells: Sequence[float | None], decimals: Sequence[int | None] | None
-) -> list[str]:
-    """Return finished cells, with `decimals` each, or all in their shortest exact form."""
-    if decimals is None:
-        return ["" if x is None else repr(x + 0.0) for x in cells]
-    writers: dict[int | None, Callable[[float], str]] = {d: partial(machine_text, decimals=d) for d in set(decimals)}
-    if None not in writers:  # the C formatter itself, without a call of ours per cell
-        writers = {d: f"%.{d}f".__mod__ for d in writers}
-    return [
-        "" if x is None else str(x) if type(x) is int else writers[d](x + 0.0)
-        for x, d in zip(cells, decimals, strict=True)
-    ]
-
-
-def _labels(cells: Sequence[str | None]) -> list[str]:
+def _labels(column: pa.ChunkedArray) -> pa.Array:
     """Return guarded, quoted cells; labels repeat, so each is made once."""
-    known = {cell: "" if cell is None else _quoted(guarded(cell)) for cell in set(cells)}
-    return [known[cell] for cell in cells]
+    coded = one_array(column).dictionary_encode()
+    known = pa.array([_cell(label) for label in coded.dictionary.to_pylist()], pa.large_utf8())
+    return pc.fill_null(known.take(coded.indices), "")
 
 
-def _encode(header: Sequence[str], columns: Sequence[Sequence[str]]) -> bytes:
+def _encode(header: Sequence[str], columns: Sequence[pa.Array]) -> bytes:
     """Return RFC 4180 text with bare newlines, from columns of finished cells.
 
     The standard library's writer leaves a carriage return unquoted when lines end in a newline,
     and readers then break the cell there, which would bring a guarded formula back to a start.
     """
-    lines = [",".join(_labels(header)), *map(",".join, zip(*columns, strict=True)), ""]
-    return "\n".join(lines).encode("utf-8")
+    return lines(",".join(map(_cell, header)) + "\n", columns, ",", "\n")
+
+
+def _cell(label: str) -> str:
+    return _quoted(guarded(label))
 
 
 def _quoted(cell: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from dprelease.formats.tidy_rows import group_places, places_of
 from dprelease.noised import Noised
 from dprelease.planning.model import PlannedStatistic
 
@@ -30,25 +31,18 @@ def wide_table(noised: Noised) -> pa.Table:
     """
     plan, table = noised.plan, noised.table
     keys = len(plan.by)
-    position = {key: i for i, key in enumerate(plan.keys)}
-    labels = [table.column(i).to_pylist() for i in range(keys)]
-    groups = np.array(
-        [position.get(key, -1) for key in zip(*labels, strict=True)]
-        if keys
-        else np.zeros(table.num_rows),
-        dtype=np.int64,
-    )
-    names = np.array(table.column(keys).to_pylist(), dtype=object)
+    groups = group_places(table, plan)
+    published = [name for s in plan.statistics for name in s.columns]
+    which = places_of(table.column(keys), published)
     values = table.column(keys + 1).to_numpy(zero_copy_only=False)
     columns: list[pa.Array] = [
         pa.array([key[i] for key in plan.keys], pa.utf8()) for i in range(keys)
     ]
-    for statistic in plan.statistics:
-        for name in statistic.columns:
-            mine = (names == name) & (groups >= 0)
-            out = np.full(len(plan.keys), np.nan)
-            out[groups[mine]] = values[mine]
-            array = pa.array(out, pa.float64(), from_pandas=True)
-            columns.append(array.cast(pa.int64()) if is_whole(statistic) else array)
-    published = [name for s in plan.statistics for name in s.columns]
+    whole = [is_whole(s) for s in plan.statistics for _ in s.columns]
+    for place, is_count in enumerate(whole):
+        mine = (which == place) & (groups >= 0)
+        out = np.full(len(plan.keys), np.nan)
+        out[groups[mine]] = values[mine]
+        array = pa.array(out, pa.float64(), from_pandas=True)
+        columns.append(array.cast(pa.int64()) if is_count else array)
     return pa.table(columns, names=[*plan.by, *published])

@@ -299,11 +299,15 @@ def bundle(
         what_if=others,
     )
 
+    said: dict[str, Any] = {}  # every file is hashed once
+
     def manifest() -> dict[str, Any]:  # the noisy integers as text: made once
-        return {**common, "files": described(files)}
+        return {**common, "files": dict(sorted(said.items()))}
 
     for name in wanted:
-        files |= _written(name, noised, manifest(), files)
+        made = _written(name, noised, manifest(), files)
+        files |= made
+        said |= described(made)
     return {**files, **write_manifest(noised, manifest())}
 
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,15 +33,13 @@ from dprelease.corrections import Correction, parse, standing
 from dprelease.errors import DpreleaseError
 from dprelease.formats import csv_, json_, parquet
 from dprelease.formats.html import FILE as REPORT
-from dprelease.formats.html import WEAK
-from dprelease.formats.plots import Point
 from dprelease.noised import Noised, assemble
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.publish import period_order, read_folder
+from dprelease.series.lines import COLUMNS, Key, Lines, Released, released
 
-__all__ = ["Key", "Period", "Series", "Track", "Value", "collect", "noised_of"]
+__all__ = ["Period", "Series", "Track", "collect", "noised_of"]
 
-Key = tuple[str, ...]
 _FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
 
 
@@ -74,25 +72,8 @@ class Period:
     correction: Correction | None
 
 
-class Value(NamedTuple):
-    """One released value with its 95 % interval; a tuple, because there can be millions."""
-
-    value: float
-    lower: float
-    upper: float
-    status: str
-
-    @property
-    def weak(self) -> bool:
-        return self.status in WEAK
-
-    @property
-    def point(self) -> Point:
-        return Point(self.value, self.lower, self.upper, self.weak)
-
-
-Columns = Mapping[str, Mapping[Key, Value]]
-"""Released values of one period, by published column and group."""
+Columns = Mapping[str, Released]
+"""Released values of one period, by published column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +82,7 @@ class Track:
 
     column: str
     statistic: PlannedStatistic
-    lines: Mapping[Key, tuple[Value | None, ...]]
+    lines: Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +150,9 @@ def noised_of(manifest: Mapping[str, Any]) -> Noised:
 def _read(
     path: Path, name: str, correction: Correction | None
 ) -> tuple[Period, Key, dict[str, PlannedStatistic], Columns]:
-    files = read_folder(path)
+    # Tables can be large, and one is enough.
+    tables = (csv_.TIDY_FILE,) if (path / parquet.FILE).is_file() else ()
+    files = read_folder(path, unread=(*tables, csv_.WIDE_FILE, REPORT))
     manifest = json.loads(files[json_.FILE])
     if manifest["dprelease"] != json_.VERSION or manifest["period"] != name:
         raise ValueError("not this period")
@@ -209,12 +192,16 @@ def _values(
         if name in files:
             if hashlib.sha256(files[name]).hexdigest() != manifest["files"][name]["sha256"]:
                 raise ValueError("not the hashed table")
-            return _rows(read(files[name], keys), keys)
-    return _rows(noised_of(manifest).table, keys)
+            return released(read(files[name], keys), keys)
+    return released(noised_of(manifest).table, keys)
 
 
-def _from_parquet(data: bytes, keys: int) -> pa.Table:  # noqa: ARG001 - as `_from_csv`
-    return pq.read_table(io.BytesIO(data))
+def _from_parquet(data: bytes, keys: int) -> pa.Table:
+    with pq.ParquetFile(pa.BufferReader(data)) as file:
+        names = file.schema_arrow.names
+        # A key column may be called like one of ours, and columns are read by name.
+        apart = not set(names[:keys]) & set(names[keys:])
+        return file.read(columns=[*names[:keys], "statistic", *COLUMNS] if apart else None)
 
 
 def _from_csv(data: bytes, keys: int) -> pa.Table:
@@ -225,23 +212,10 @@ def _from_csv(data: bytes, keys: int) -> pa.Table:
     for i, name in enumerate(rows[0]):
         cells = [row[i] for row in rows[1:]]
         if i >= keys and name in ("value", "lower", "upper"):
-            columns.append(pa.array([float(c) for c in cells]))
+            columns.append(pa.array([float(c) if c else None for c in cells], pa.float64()))
         else:
             columns.append(pa.array([c[1:] if c.startswith(guards) else c for c in cells]))
     return pa.table(columns, names=rows[0])
-
-
-def _rows(table: pa.Table, keys: int) -> Columns:
-    labels = [table.column(i).to_pylist() for i in range(keys)]
-    # By name, after the keys: an older folder may have fewer columns than this version writes.
-    at = {name: i for i, name in enumerate(table.column_names) if i >= keys}
-    groups: Any = zip(*labels, strict=True) if keys else [()] * table.num_rows
-    names = table.column(at["statistic"]).to_pylist()
-    parts = [table.column(at[name]).to_pylist() for name in ("value", "lower", "upper", "status")]
-    out: dict[str, dict[Key, Value]] = {name: {} for name in dict.fromkeys(names)}
-    for group, name, value in zip(groups, names, map(Value, *parts), strict=True):
-        out[name][group] = value
-    return out
 
 
 def _tracks(
@@ -249,22 +223,17 @@ def _tracks(
 ) -> tuple[Track, ...]:
     """Return one track per (column, definition); the newest period's come first, in its order."""
     newest: dict[tuple[str, str], PlannedStatistic] = {}
-    groups: dict[tuple[str, str], dict[Key, None]] = {}
-    for statistics, columns in reversed(found):
-        names = {c: (c, f"{s.text}\n{s.measure}") for c, s in statistics.items()}
-        for column, name in names.items():
-            newest.setdefault(name, statistics[column])
-        for column, values in columns.items():
-            groups.setdefault(names[column], {}).update(dict.fromkeys(values))
-    tracks = []
-    for name, statistic in newest.items():
-        asked = [
-            columns.get(name[0], {}) if _asks(statistics, name) else {}
-            for statistics, columns in found
-        ]
-        lines = {key: tuple([values.get(key) for values in asked]) for key in groups[name]}
-        tracks.append(Track(name[0], statistic, lines))
-    return tuple(tracks)
+    for statistics, _ in reversed(found):
+        for column, statistic in statistics.items():
+            newest.setdefault((column, f"{statistic.text}\n{statistic.measure}"), statistic)
+    return tuple(
+        Track(
+            name[0],
+            statistic,
+            Lines([c.get(name[0]) if _asks(s, name) else None for s, c in found]),
+        )
+        for name, statistic in newest.items()
+    )
 
 
 def _asks(statistics: Mapping[str, PlannedStatistic], name: tuple[str, str]) -> bool:

@@ -3,7 +3,8 @@
     periods   name, window, scheduled instant, loss, ledger entry, standing, where its folder is
     budget    the pipeline's own losses added up; the dataset's, as of the newest ledger entry
     tracks    per published column: definition, and per group one [value, lower, upper, status]
-              (or null) for each period, in the order of `periods`
+              (or null) for each period, in the order of `periods`; lower and upper are null for
+              a choice by rank
 
 Losses are exact "p/q" strings. Withdrawn periods keep their values here, marked: the record is
 complete, and what to leave out is the reader's choice.
@@ -12,12 +13,16 @@ complete, and what to leave out is the reader's choice.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
-from dprelease.series.collect import Key, Period, Series, Track, Value
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dprelease.formats.text_columns import joined, lines, one_array, shortest
+from dprelease.series.collect import Period, Series, Track
+from dprelease.series.lines import NUMBERS, Key
 
 __all__ = ["FILE", "VERSION", "spent_on", "summary", "write"]
 
@@ -31,11 +36,18 @@ def write(series: Series) -> bytes:
     Raises:
         ValueError: a NaN or an infinity, which strict JSON cannot hold.
     """
-    lines = [f"{_text(k)}:{_text(v)}" for k, v in summary(series).items()]
-    lines.append('"periods":' + _listed([_text(_period(p)) for p in series.periods]))
-    texts = _keys(series)
-    lines.append('"tracks":' + _listed([_track(t, texts) for t in series.tracks]))
-    return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8")
+    parts = [f"{_text(k)}:{_text(v)}".encode() for k, v in summary(series).items()]
+    periods = ",\n".join([_text(_period(p)) for p in series.periods])
+    parts.append(b'"periods":' + (f"[\n{periods}\n]".encode() if periods else b"[]"))
+    groups: Sequence[Key] = ()
+    keys, tracks = _keys(groups), []
+    for track in series.tracks:
+        if track.lines.groups is not groups:  # nearly all tracks share theirs
+            groups = track.lines.groups
+            keys = _keys(groups)
+        tracks.append(_track(track, keys))
+    parts.append(b'"tracks":' + (b"[\n%b\n]" % b",\n".join(tracks) if tracks else b"[]"))
+    return b"{\n%b\n}\n" % b",\n".join(parts)
 
 
 def summary(series: Series) -> dict[str, Any]:
@@ -91,15 +103,8 @@ def _sequence(period: Period) -> tuple[int, str]:
     return (int(period.ledger["seq"]) if period.ledger else -1, period.name)
 
 
-def _keys(series: Series) -> dict[Key, str]:
-    """Return every group's key as JSON: tracks share groups and groups share labels."""
-    keys = dict.fromkeys(key for track in series.tracks for key in track.lines)
-    labels = {label: _text(label) for label in {label for key in keys for label in key}}
-    return {key: f"[{','.join([labels[label] for label in key])}]" for key in keys}
-
-
-def _track(track: Track, texts: Mapping[Key, str]) -> str:
-    """Return one track; `texts` are the keys as JSON."""
+def _track(track: Track, keys: pa.Array) -> bytes:
+    """Return one track; `keys` are its groups as JSON, and every cell is made column by column."""
     statistic = track.statistic
     head = _text(
         {
@@ -110,29 +115,32 @@ def _track(track: Track, texts: Mapping[Key, str]) -> str:
             "domain": statistic.domain.to_json(),
         }
     )
-    groups = [
-        f'{{"key":{texts[key]},"values":[{",".join([_value(v) for v in line])}]}}'
-        for key, line in track.lines.items()
-    ]
-    return f'{head[:-1]},"groups":{_listed(groups)}}}'
+    values = joined([_values(period) for period in track.lines.aligned()], ",")
+    groups = joined(['{"key":', keys, ',"values":[', values, "]}"], "")
+    if not len(keys):
+        return f'{head[:-1]},"groups":[]}}'.encode()
+    return lines(f'{head[:-1]},"groups":[\n', [groups], "", ",\n")[:-2] + b"\n]}"
 
 
-def _value(value: Value | None) -> str:
-    if value is None:
-        return "null"
-    text = f"{value.value!r},{value.lower!r},{value.upper!r}"
-    if "n" in text:  # None, nan, inf: numbers have none
-        text = _text(value[:3])[1:-1]
-    return f"[{text},{_status(value.status)}]"
+def _keys(groups: Sequence[Key]) -> pa.Array:
+    """Return groups as JSON; they share labels, so each label is written once."""
+    labels = {label: _text(label) for label in {label for key in groups for label in key}}
+    made = (f"[{','.join([labels[label] for label in key])}]" for key in groups)
+    return pa.array(made, pa.large_utf8())
 
 
-@cache
-def _status(word: str) -> str:
-    return _text(word)
-
-
-def _listed(items: Sequence[str]) -> str:
-    return "[\n" + ",\n".join(items) + "\n]" if items else "[]"
+def _values(period: pa.Table) -> pa.Array:
+    """Return one period's `[value, lower, upper, status]` by group, `null` where it has none."""
+    numbers = []
+    for name in NUMBERS:
+        column = period[name]
+        if pc.any(pc.invert(pc.is_finite(column))).as_py():
+            raise ValueError("a NaN or an infinity: strict JSON cannot hold it")
+        numbers.append(shortest(column, missing="null"))
+    coded = one_array(period["status"]).dictionary_encode()
+    words = pa.array(map(_text, coded.dictionary.to_pylist()), pa.large_utf8()).take(coded.indices)
+    made = joined(["[", joined([*numbers, words], ","), "]"], "")
+    return pc.fill_null(made, "null")
 
 
 def _text(value: Any) -> str:

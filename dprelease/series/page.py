@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib import resources
-from statistics import median
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
@@ -29,8 +29,9 @@ from dprelease.formats.html import FILE as REPORT
 from dprelease.formats.html import WEAK
 from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.words import heading, name_words, period_words, short
-from dprelease.series.collect import Key, Period, Series, Track, Value
+from dprelease.series.collect import Period, Series, Track
 from dprelease.series.index_json import spent_on, summary
+from dprelease.series.lines import Key, Value
 from dprelease.series.plots import HEIGHT, WIDTH, Picture, picture
 
 __all__ = ["FILE", "write"]
@@ -92,7 +93,7 @@ def _page(series: Series) -> dict[str, Any]:
     periods = series.periods
     said = summary(series)
     epsilon, delta = spent_on(periods)
-    tracks = [t for t in series.tracks if any(any(line) for line in t.lines.values())]
+    tracks = [t for t in series.tracks if t.lines]
     groups = max((len(t.lines) for t in tracks), default=0)
     listed = min(groups, max(1, PICTURES // max(1, len(tracks))))
     drawn = sum(min(len(t.lines), listed) for t in tracks)
@@ -153,11 +154,13 @@ def _sections(
 
 def _part(track: Track, periods: Sequence[Period], listed: int, kept: int) -> dict[str, Any]:
     s = track.statistic
-    keys = list(track.lines)[:listed]
-    clear = [v for line in track.lines.values() for v in line if v is not None and not v.weak]
-    error = median((v.upper - v.lower) / 4 for v in clear) if clear else None
+    widths = track.lines.widths()
+    error = float(np.median(widths / 4)) if len(widths) else None
     decimals = reading_decimals(s.step, error)
-    groups = [_group(key, track, periods, decimals, kept) for key in keys]
+    groups = [
+        _group(key, line, track, periods, decimals, kept)
+        for key, line in track.lines.first(listed).items()
+    ]
     return {
         "label": track.column.removeprefix(s.name) or track.column,
         "open": groups[:OPEN],
@@ -167,9 +170,14 @@ def _part(track: Track, periods: Sequence[Period], listed: int, kept: int) -> di
 
 
 def _group(
-    key: Key, track: Track, periods: Sequence[Period], decimals: int, kept: int
+    key: Key,
+    line: Sequence[Value | None],
+    track: Track,
+    periods: Sequence[Period],
+    decimals: int,
+    kept: int,
 ) -> Group:
-    line, domain = track.lines[key], track.statistic.domain
+    domain = track.statistic.domain
     rows = [
         _numbers(value, period, decimals)
         for value, period in zip(line, periods, strict=True)
@@ -186,10 +194,9 @@ def _group(
         value, period = standing[-1]
         shown = _numbers(value, period, decimals)
         newest = "newest says nothing" if value.weak else f"newest {shown.value}"
-        summary = (
-            f"{len(standing)} values; the newest, {shown.period}: {shown.value}, "
-            f"95 % interval {shown.lower} to {shown.upper}"
-        )
+        summary = f"{len(standing)} values; the newest, {shown.period}: {shown.value}"
+        if value.lower is not None:
+            summary += f", 95 % interval {shown.lower} to {shown.upper}"
     return Group(
         name=" · ".join(key) or "All rows",
         picture=picture(
@@ -209,7 +216,8 @@ def _numbers(value: Value, period: Period, decimals: int) -> Row:
     if period.correction is not None:
         mark = period.correction.word
     value_text, lower, upper = (
-        reading_text(x, decimals) for x in (value.value, value.lower, value.upper)
+        "–" if x is None else reading_text(x, decimals)
+        for x in (value.value, value.lower, value.upper)
     )
     return Row(period.name, value_text, lower, upper, mark, value.weak or bool(period.correction))
 

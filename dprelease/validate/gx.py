@@ -24,10 +24,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import ConfigError
+from dprelease.formats.tidy_rows import group_places
 from dprelease.noised import TIDY, Noised
 from dprelease.planning.model import ReleasePlan
 from dprelease.validate import gx_release
-from dprelease.validate.gx_release import COLUMNS, group_label, group_labels
+from dprelease.validate.gx_release import COLUMNS, group_labels
 from dprelease.validate.joint import JointRule, joint_rules
 from dprelease.validate.rules import STATUSES, has_tidy_columns
 from dprelease.validate.verdict import RuleResult, Verdict
@@ -95,7 +96,7 @@ def require_great_expectations() -> None:
 def expectation_suite(plan: ReleasePlan) -> ExpectationSuite:
     """Return the suite of a plan, over the columns of `long_table`."""
     with undisturbed():
-        return _suite(plan)
+        return _suite(plan, group_labels(plan.keys))
 
 
 def gx_validate(noised: Noised) -> Verdict:
@@ -109,20 +110,37 @@ def gx_validate(noised: Noised) -> Verdict:
 
 def long_table(noised: Noised) -> pd.DataFrame:
     """Return the long table: `(rows, 7 + joint rules)`; `group` is the key as JSON text."""
+    return _table(noised, group_labels(noised.plan.keys))
+
+
+def _table(noised: Noised, groups: list[str]) -> pd.DataFrame:
     import pandas as pd
 
-    plan, keys = noised.plan, len(noised.plan.by)
-    table = noised.table
-    frame = pd.DataFrame(
-        {name: table.column(keys + TIDY.get_field_index(name)).to_pandas() for name in COLUMNS}
-    )
-    labels = [table.column(i).to_pylist() for i in range(keys)]
-    groups = group_labels(zip(*labels, strict=True)) if keys else [group_label(())] * len(frame)
+    plan, keys, table = noised.plan, len(noised.plan.by), noised.table
+    # Texts repeat: as categories they are hashed once, not row by row for every expectation.
+    columns = {}
+    for name in COLUMNS:
+        column = table.column(keys + TIDY.get_field_index(name))
+        text = name in ("statistic", "status")
+        columns[name] = (column.dictionary_encode() if text else column).to_pandas()
     joint = [(rule.first.columns[0], rule.second.columns[0]) for rule in joint_rules(plan)]
-    return gx_release.long_table(frame, groups, joint)
+    return gx_release.long_table(pd.DataFrame(columns), _groups(noised, groups), joint)
 
 
-def _suite(plan: ReleasePlan) -> ExpectationSuite:
+def _groups(noised: Noised, labels: list[str]) -> pd.Series:
+    """Return every row's `group_label`, `labels` being those of the plan's keys; `(rows,)`."""
+    import pandas as pd
+
+    plan, table = noised.plan, noised.table
+    places = group_places(table, plan)
+    if (places < 0).any():
+        undeclared = [table.column(i).to_pylist() for i in range(len(plan.by))]
+        return pd.Series(group_labels(zip(*undeclared, strict=True)), dtype="category")
+    return pd.Series(pd.Categorical.from_codes(places, categories=pd.Index(labels)))
+
+
+def _suite(plan: ReleasePlan, groups: list[str]) -> ExpectationSuite:
+    """Return the suite; `groups` are the labels of the plan's keys."""
     from great_expectations import ExpectationSuite
     from great_expectations.expectations.core.expect_compound_columns_to_be_unique import (
         ExpectCompoundColumnsToBeUnique,
@@ -142,7 +160,7 @@ def _suite(plan: ReleasePlan) -> ExpectationSuite:
     domains = {c: [list(piece) for piece in s.domain.pieces] for c, s in columns.items()}
     without = [c for c, s in columns.items() if not plan.block(s.block).has_interval]
     labels = {
-        "group": group_labels(plan.keys),
+        "group": groups,
         "statistic": list(columns),
         "status": list(STATUSES),
     }
@@ -205,14 +223,15 @@ def _validate(noised: Noised) -> Verdict:
         store_backend_defaults=InMemoryStoreBackendDefaults(),
     )
     context = gx.get_context(mode="ephemeral", project_config=config)
-    frame = long_table(noised)
+    groups = group_labels(noised.plan.keys)
+    frame = _table(noised, groups)
     batch = (
         context.data_sources.add_pandas(SUITE)
         .add_dataframe_asset(SUITE)
         .add_batch_definition_whole_dataframe(SUITE)
         .get_batch({"dataframe": frame})
     )
-    result = batch.validate(_suite(noised.plan), result_format=COUNTS)
+    result = batch.validate(_suite(noised.plan, groups), result_format=COUNTS)
     rules = tuple(_reduced(r, len(frame)) for r in result.results)
     return Verdict.of(rules, ENGINE)
 

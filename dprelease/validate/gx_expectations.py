@@ -100,10 +100,10 @@ def joint(rows: pd.DataFrame, rule: dict[str, Any]) -> pd.Series:
 
 def among(rows: pd.DataFrame, allowed: dict[str, list[str]]) -> pd.Series:
     """Columns as named in `allowed`: each cell is one of its column's labels."""
-    good = pd.Series(True, index=rows.index)
+    good = np.ones(len(rows), dtype=bool)
     for name, labels in allowed.items():
-        good &= rows[name].isin(labels)
-    return good
+        good &= _places(rows[name], labels) >= 0
+    return pd.Series(good, index=rows.index)
 
 
 def sentence(rule: str, parameters: dict[str, Any], column: str = "value") -> str:

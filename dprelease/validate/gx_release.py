@@ -45,21 +45,14 @@ def group_label(key: Sequence[str]) -> str:
 
 def group_labels(keys: Iterable[Sequence[str]]) -> list[str]:
     """Return `group_label` of many keys: keys and labels repeat, so each is written once."""
-    known: dict[tuple[str, ...], str] = {}
-    texts: dict[str, str] = {}
-    out = []
-    for key in map(tuple, keys):
-        if key not in known:
-            for label in key:
-                if label not in texts:
-                    texts[label] = json.dumps(label, ensure_ascii=False)
-            known[key] = f"[{', '.join([texts[label] for label in key])}]"
-        out.append(known[key])
-    return out
+    listed = [tuple(key) for key in keys]
+    texts = {label: json.dumps(label, ensure_ascii=False) for label in {t for key in listed for t in key}}
+    known = {key: f"[{', '.join([texts[label] for label in key])}]" for key in dict.fromkeys(listed)}
+    return [known[key] for key in listed]
 
 
 def long_table(
-    frame: pd.DataFrame, groups: Sequence[str], joint: Sequence[Sequence[str]]
+    frame: pd.DataFrame, groups: Sequence[str] | pd.Series, joint: Sequence[Sequence[str]]
 ) -> pd.DataFrame:
     """Return the suite's table.
 
@@ -69,7 +62,7 @@ def long_table(
         joint: published columns (first, second) of each joint rule, in order.
     """
     out = frame[list(COLUMNS)].copy()
-    out.insert(0, "group", list(groups))
+    out.insert(0, "group", groups)
     for i, (first, second) in enumerate(joint):
         partner = out.loc[out["statistic"] == second].drop_duplicates("group")
         values = out["group"].map(partner.set_index("group")["value"]).astype(float)

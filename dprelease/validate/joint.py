@@ -149,10 +149,11 @@ def surely_holds(
             slack = np.abs(high + low - 2 * first) * s_first
             ceiling = (high - first) * (first - low) + slack
             reach = abs(high) + abs(low) + 2 * np.abs(first)
-            size = reach * (reach + s_first) + (np.abs(second) + s_second) ** 2
+            size = reach * (reach + s_first)
             if rule.kind == "mean_variance":
                 size += np.abs(second) + s_second
                 spare = np.where(second >= 0, ceiling + s_second - second, -np.inf)
             else:
+                size += (np.abs(second) + s_second) ** 2
                 spare = ceiling - np.maximum(0.0, second - s_second) ** 2
         return np.asarray(spare > size * 2.0**-40)

@@ -28,13 +28,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dprelease.formats.tidy_rows import group_places, places_of
 from dprelease.noised import TIDY, Noised
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.validate.joint import holds, joint_rules, surely_holds
 from dprelease.validate.joint_pairs import pair_holds, pair_rules, pair_surely_holds
 from dprelease.validate.verdict import RuleResult, Verdict
 
-__all__ = ["ENGINE", "STATUSES", "check", "group_codes", "has_tidy_columns", "on_step"]
+__all__ = ["ENGINE", "STATUSES", "check", "has_tidy_columns", "on_step"]
 
 ENGINE = "built-in"
 STATUSES = ("ok", "at_bound", "uninformative", "empty_signal")
@@ -83,9 +84,9 @@ def has_tidy_columns(table: pa.Table, plan: ReleasePlan) -> bool:
 
 def _read(table: pa.Table, plan: ReleasePlan) -> _Table:
     keys = len(plan.by)
-    published = pa.array([c for s in plan.statistics for c in s.columns], pa.utf8())
-    column = _codes(table.column(keys), published)
-    group = group_codes(table, plan)
+    published = [c for s in plan.statistics for c in s.columns]
+    column = places_of(table.column(keys), published)
+    group = group_places(table, plan)
     slot = np.where((column >= 0) & (group >= 0), group * len(published) + column, -1)
     value, lower, upper, fitted = (
         table.column(keys + TIDY.get_field_index(name)).to_numpy(zero_copy_only=False).astype(float)
@@ -94,35 +95,6 @@ def _read(table: pa.Table, plan: ReleasePlan) -> _Table:
     status = pc.is_in(table.column(keys + len(TIDY) - 1), value_set=pa.array(STATUSES))
     legal = status.to_numpy(zero_copy_only=False).astype(bool)
     return _Table(slot, value, lower, upper, fitted, legal)
-
-
-def _codes(values: pa.ChunkedArray, labels: pa.Array) -> Integers:
-    """Return the position of each value in `labels`, -1 where it is not there."""
-    found = pc.fill_null(pc.index_in(values, value_set=labels), -1)
-    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def group_codes(table: pa.Table, plan: ReleasePlan) -> Integers:
-    """Return each row's group, its position in `plan.keys`, or -1; shape `(rows,)`."""
-    if not plan.by:
-        return np.zeros(table.num_rows, dtype=np.int64)
-    declared = np.zeros(len(plan.keys), dtype=np.int64)
-    found = np.zeros(table.num_rows, dtype=np.int64)
-    stray = np.zeros(table.num_rows, dtype=bool)
-    for i in range(len(plan.by)):
-        column = pa.chunked_array([pa.array([key[i] for key in plan.keys], pa.utf8())])
-        labels = column.unique()
-        part = _codes(table.column(i), labels)
-        stray |= part < 0
-        # Compact after every column, so that the mixed-radix codes never overflow.
-        both = np.concatenate(
-            [declared * len(labels) + _codes(column, labels), found * len(labels) + part]
-        )
-        _, compact = np.unique(both, return_inverse=True)
-        declared, found = compact[: len(plan.keys)], compact[len(plan.keys) :]
-    position = np.full(int(max(declared.max(), found.max(initial=0))) + 1, -1, dtype=np.int64)
-    position[declared] = np.arange(len(plan.keys))
-    return np.where(stray, -1, position[found])
 
 
 def _statistic_rules(

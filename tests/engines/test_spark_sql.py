@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 from datetime import UTC, date, datetime
@@ -156,6 +157,24 @@ def test_expressions_mean_the_same_beyond_ordinary_values(monkeypatch: pytest.Mo
     monkeypatch.setattr(spark_sql, "_whole", lambda _: None)
     broken = SparkEngine().compute(as_source(frame), query, b"").reveal_to_mechanism().sums
     assert (broken != want).any()
+
+
+@needs_spark
+def test_the_hash_orders_alike() -> None:
+    """Every byte occurs as a last one, where the order is decided: signed or escaped, it would differ."""
+    texts = [str(n) for n in range(2000)]
+    lasts = {hashlib.md5(t.encode()).digest()[-1] for t in texts}
+    assert lasts == set(range(256))
+    connection = duckdb.connect()
+    ours = connection.execute("SELECT t FROM (SELECT unnest($1) AS t) ORDER BY md5_number(t)", [texts]).fetchall()
+    hashed = spark_sql._md5_backwards(column("t")).sql(dialect="spark")
+    frame = session().createDataFrame([(t,) for t in texts], "t STRING")
+    frame.createOrReplaceTempView("texts")
+    theirs = session().sql(f"SELECT t FROM texts ORDER BY {hashed}").collect()
+    plain = session().sql("SELECT t FROM texts ORDER BY MD5(t)").collect()
+    session().catalog.dropTempView("texts")
+    assert [t for (t,) in ours] == [row[0] for row in theirs]
+    assert [t for (t,) in ours] != [row[0] for row in plain]
 
 
 @needs_spark

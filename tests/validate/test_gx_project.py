@@ -78,13 +78,13 @@ def test_both_formats_give_the_table_that_dprelease_itself_checks(tmp_path):
     plan = GOOD.plan
     joint = [(r.first.columns[0], r.second.columns[0]) for r in joint_rules(plan)]
     assert joint
+    own = long_table(GOOD)  # its texts are categories
+    own = own.astype(dict.fromkeys(("group", "statistic", "status"), str))
     for name, write in (("parquet", parquet.write), ("csv", csv_.write)):
         tidy = gx_release.read_release(publish(tmp_path / name, GOOD, [write]), plan.by)
         labels = [gx_release.group_label(k) for k in zip(*(tidy[b] for b in plan.by), strict=True)]
         made = gx_release.long_table(tidy, labels, joint)
-        pd.testing.assert_frame_equal(
-            made, long_table(GOOD), check_dtype=False, check_column_type=False
-        )
+        pd.testing.assert_frame_equal(made, own, check_dtype=False, check_column_type=False)
 
 
 def test_the_project_holds_the_plan_and_tells_nobody(project):
