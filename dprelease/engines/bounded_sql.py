@@ -25,7 +25,7 @@ Identifiers are ours or quoted; salt, filter constants and window ends are bound
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from functools import partial
@@ -119,6 +119,9 @@ def _adds_up(query: BoundedQuery) -> bool:
     return alone and all(p.kind in added for p in query.primitives)
 
 
+_WHOLE = (Physical.whole, Physical.unsigned)
+
+
 class _Builder:
     """Adds one stage after the other; `self.last` is the newest stage's name.
 
@@ -145,7 +148,7 @@ class _Builder:
         self.whole = {
             c.name: f"i{i}"
             for i, c in enumerate(self.columns)
-            if c.name in stored and stored[c.name][1] is Physical.whole and c.kind is not Kind.boolean
+            if c.name in stored and stored[c.name][1] in _WHOLE and c.kind is not Kind.boolean
         }
         self.quick = quick
         self.texts_first = quick and _adds_up(query)
@@ -220,9 +223,17 @@ class _Builder:
 
             parts.append(aliased(typed(declared.kind, physical, make), self.place[declared.name]))
             if declared.name in self.whole:
-                parts.append(aliased(make(), self.whole[declared.name]))
+                parts.append(aliased(self._whole(declared.name, make), self.whole[declared.name]))
         # with no column at all the rows still have to come through
         self._stage("typed", self._select(*(parts or [aliased(number(1), "row")])))
+
+    def _whole(self, name: str, make: Callable[[], exp.Expression]) -> exp.Expression:
+        """Return a stored whole number, as BIGINT if codes are made of it and it always fits.
+
+        Cast first and clipped then, a code takes less time than the other way round.
+        """
+        fits = self.stored[name][1] is Physical.whole and name != self.query.user
+        return try_cast(make(), "BIGINT") if fits else make()
 
     def _derived(self) -> None:
         made = self.query.derived

@@ -25,6 +25,7 @@ class Physical(StrEnum):
     """Storage classes that convert alike."""
 
     whole = "a whole number"
+    unsigned = "an unsigned whole number of 64 bits"
     exact = "an exact number"
     float = "a floating-point number"
     boolean = "a boolean"
@@ -35,7 +36,9 @@ class Physical(StrEnum):
     other = "a nested or unsupported type"
 
 
-_NUMBERS = frozenset({Physical.whole, Physical.exact, Physical.float, Physical.boolean, Physical.text})
+_NUMBERS = frozenset(
+    {Physical.whole, Physical.unsigned, Physical.exact, Physical.float, Physical.boolean, Physical.text}
+)
 _TIMES = frozenset({Physical.date, Physical.timestamp, Physical.instant, Physical.text})
 _FITS: dict[Kind, frozenset[Physical]] = {
     Kind.integer: _NUMBERS,
@@ -59,7 +62,7 @@ def of_arrow(kind: pa.DataType) -> Physical:
     import pyarrow.types as t
 
     if t.is_integer(kind):
-        return Physical.whole
+        return Physical.unsigned if t.is_uint64(kind) else Physical.whole
     if t.is_decimal(kind):
         return Physical.exact
     if t.is_floating(kind):
@@ -84,6 +87,8 @@ def of_duckdb(name: str) -> Physical:
         return Physical.float
     if head in ("HUGEINT", "UHUGEINT", "DECIMAL"):
         return Physical.exact
+    if head == "UBIGINT":
+        return Physical.unsigned
     if head.endswith("INT") or head in ("INTEGER", "UINTEGER"):
         return Physical.whole
     if head in ("VARCHAR", "ENUM", "UUID", "BLOB", "NULL"):

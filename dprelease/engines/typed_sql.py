@@ -70,7 +70,7 @@ def _is_nan(this: exp.Expression) -> exp.Expression:
 
 
 def _double(stored: Physical, make: Make) -> exp.Expression:
-    if stored in (Physical.whole, Physical.exact, Physical.boolean):
+    if stored in (Physical.whole, Physical.unsigned, Physical.exact, Physical.boolean):
         return try_cast(make(), "DOUBLE")
 
     def value() -> exp.Expression:

@@ -29,6 +29,7 @@ Stored = Mapping[str, tuple[str, Physical]]
 
 _KINDS = {
     Physical.whole: Kind.number,
+    Physical.unsigned: Kind.number,
     Physical.exact: Kind.number,
     Physical.float: Kind.number,
     Physical.boolean: Kind.boolean,

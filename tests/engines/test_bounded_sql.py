@@ -19,6 +19,7 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.physical import Physical
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
+from dprelease.engines.typed_sql import try_cast
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
@@ -81,6 +82,14 @@ def test_whole_numbers_of_every_type_are_clipped_as_doubles_are(kind: pa.DataTyp
         nonzero += any(map(any, agree(source, asked)))
         agree(source, query(KEYS["drop"], low, high, user="person", max_rows=2))
     assert nonzero == len(RANGES)
+
+
+def test_an_unsigned_number_that_no_bigint_holds_is_clipped_and_not_null(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"region": ["a"] * 2, "x": pa.array([2**64 - 1, 7], pa.uint64()), "person": [1, 2]})
+    assert agree(as_source(rows), query(KEYS["drop"]))[0][:3] == [2, 2, 127]
+    monkeypatch.setattr(bounded_sql._Builder, "_whole", lambda _self, _name, make: try_cast(make(), "BIGINT"))
+    with pytest.raises(AssertionError):
+        agree(as_source(rows), query(KEYS["drop"]))
 
 
 def test_beyond_the_exact_halves_doubles_decide() -> None:

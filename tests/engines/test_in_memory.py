@@ -196,6 +196,8 @@ def test_only_the_asked_columns_are_converted() -> None:
         ("DECIMAL(18,3)", Physical.exact),
         ("UHUGEINT", Physical.exact),
         ("TINYINT", Physical.whole),
+        ("UINTEGER", Physical.whole),
+        ("UBIGINT", Physical.unsigned),
         ("FLOAT", Physical.float),
         ("ENUM('a', 'b')", Physical.text),
         ("VARCHAR", Physical.text),
