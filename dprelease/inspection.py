@@ -29,7 +29,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from dprelease.engines.bounded_sql import build_counting
-from dprelease.engines.code_sql import column, is_null, not_null
+from dprelease.engines.code_sql import aliased, column, is_null, not_null
 from dprelease.engines.duckdb import _LOCK, DuckDBEngine
 from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
 from dprelease.engines.duckdb_view import open_rows
@@ -98,7 +98,7 @@ def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[Finding, ...]:
             counted.append(exp.CountIf(this=condition.copy()))
             both = exp.And(this=exp.Paren(this=condition), expression=column(_PASSES))
             counted.append(exp.CountIf(this=both))
-        tree.set("expressions", [_named(c, f"n{i}") for i, c in enumerate(counted)])
+        tree.set("expressions", [aliased(c, f"n{i}") for i, c in enumerate(counted)])
         total, passing, unknown, *found = _run(connection, tree, parameters)
     out = [Finding("", "rows looked at", total, 0)]
     if query.where is not None:
@@ -138,14 +138,14 @@ def _looked(
         return made
 
     cells = [part for i, c in enumerate(columns) for part in _cells(i, c, *opened.stored[c.name])]
-    start = exp.Select(expressions=cells or [_named(number(1), "row")]).from_(
+    start = exp.Select(expressions=cells or [aliased(number(1), "row")]).from_(
         exp.to_identifier(ROWS if view is None else "viewed")
     )
     derived = exp.Select(expressions=[exp.Star()]).from_("typed")
     for i, made in enumerate(query.derived):
-        derived = derived.select(_named(value_of(made.expression, f"d{i}_"), f"y{i}"))
+        derived = derived.select(aliased(value_of(made.expression, f"d{i}_"), f"y{i}"))
     passes = exp.true() if query.where is None else value_of(query.where, "w")
-    looked = exp.Select(expressions=[exp.Star(), _named(passes, _PASSES)]).from_("derived")
+    looked = exp.Select(expressions=[exp.Star(), aliased(passes, _PASSES)]).from_("derived")
     if query.window is not None:
         moment = place[query.window.column]
         for compare, end in ((exp.GTE, query.window.start), (exp.LT, query.window.end)):
@@ -189,7 +189,7 @@ def _cells(
 ) -> tuple[exp.Expression, ...]:
     """The stored cell's nullness and the typed value, as a release would read it."""
     value = typed(declared.kind, stored, lambda: column(identifier))
-    return _named(is_null(column(identifier)), f"r{place}"), _named(value, f"x{place}")
+    return aliased(is_null(column(identifier)), f"r{place}"), aliased(value, f"x{place}")
 
 
 def _questions(query: BoundedQuery) -> Iterator[tuple[str, str, exp.Expression]]:
@@ -247,19 +247,19 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[Finding]:
         whole = min(whole, query.max_rows_total)
     with _rows(source, query) as (connection, opened, view):
         counting = build_counting(query, opened.stored, rows_table=ROWS, view=view)
-        count = _named(exp.Count(this=exp.Star()), "n")
+        count = aliased(exp.Count(this=exp.Star()), "n")
         cells = exp.Select(expressions=[column("u"), count]).from_("counting")
         cells = cells.group_by(column("u"), column("g"))
         fullest = exp.Ordered(this=column("n"), desc=True)
         rank = exp.Window(
             this=exp.RowNumber(), partition_by=[column("u")], order=exp.Order(expressions=[fullest])
         )
-        ranked = exp.Select(expressions=[exp.Star(), _named(rank, "place")]).from_("cells")
+        ranked = exp.Select(expressions=[exp.Star(), aliased(rank, "place")]).from_("cells")
         within = exp.LTE(this=column("place"), expression=number(query.max_groups))
         fits = exp.Least(this=column("n"), expressions=[number(most)], ignore_nulls=True)
         keeps = exp.Sum(this=exp.If(this=within, true=fits, false=number(0)))
         kept = exp.Least(this=keeps, expressions=[number(whole)], ignore_nulls=True)
-        parts = [_named(exp.Sum(this=column("n")), "n"), _named(kept, "kept")]
+        parts = [aliased(exp.Sum(this=column("n")), "n"), aliased(kept, "kept")]
         units = exp.Select(expressions=parts).from_("ranked").group_by(column("u"))
         lost = exp.Sub(this=column("n"), expression=column("kept"))
         tree = exp.Select(
@@ -287,7 +287,3 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[Finding]:
 
 def _double(value: float) -> exp.Expression:
     return try_cast(exp.Literal.string(repr(float(value))), "DOUBLE")
-
-
-def _named(tree: exp.Expression, name: str) -> exp.Expression:
-    return exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))

@@ -31,9 +31,11 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats
 
-__all__ = ["ratio_interval", "sum_quantile", "weighted_quantile"]
+__all__ = ["quantiles_apart", "ratio_interval", "sum_quantile", "weighted_quantile"]
 
 _CELLS = 256
+_ROOM = 1 + 1e-9
+"""For the rounding of a quantile's sums."""
 
 
 def ratio_interval(
@@ -116,7 +118,7 @@ def _unit_reaches(
     u = np.asarray(scores)
     weights = np.maximum(np.abs(u - edges[:-1]), np.abs(u - edges[1:]))
     if copies == 1:
-        reaches = _quantiles(np.sort(weights, axis=1), level).tolist()
+        reaches = (quantiles_apart(np.sort(weights, axis=1), level) * _ROOM).tolist()
     else:
         reaches = [sum_quantile(tuple(np.repeat(w, copies)), level) for w in weights]
     return tuple((z, copies * float(w.sum())) for z, w in zip(reaches, weights, strict=True))
@@ -180,11 +182,15 @@ def weighted_quantile(weights: Floats, level: float) -> float:
     2.995732
     """
     w = np.sort(np.asarray(weights, dtype=float))
-    return float(_quantiles(w[None, w > 0], level)[0])
+    return float(quantiles_apart(w[None, w > 0], level)[0] * _ROOM)
 
 
-def _quantiles(weights: Floats, level: float) -> Floats:
-    """Return `weighted_quantile` of many rows of positive, sorted weights; `(rows,)`."""
+def quantiles_apart(weights: Floats, level: float) -> Floats:
+    """Return `weighted_quantile` of many rows, without room for the rounding of its sums; `(rows,)`.
+
+    Args:
+        weights: positive and sorted along each row, `(rows, weights)`.
+    """
     w = weights.copy()
     for i in range(1, w.shape[1]):  # equal weights apart, upwards: conservative, and no 0/0
         w[:, i] = np.maximum(w[:, i], w[:, i - 1] * (1 + 1e-4))
@@ -199,4 +205,4 @@ def _quantiles(weights: Floats, level: float) -> Floats:
         z = (low + high) / 2
         over = (c * np.exp(-z[:, None] / w)).sum(axis=1) > 1 - level
         low, high = np.where(over, z, low), np.where(over, high, z)
-    return np.asarray(high * (1 + 1e-9))
+    return np.asarray(high)

@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.pivot import ratio_interval
+from dprelease.aggregates.pivot import quantiles_apart, ratio_interval
 
 __all__ = ["quantiles", "variance_interval"]
 
@@ -182,17 +182,4 @@ def quantiles(weights: Floats, level: float) -> Floats:
     """
     w = np.sort(weights, axis=1)
     w = np.maximum(w, w[:, -1:] * 1e-6)
-    for i in range(1, w.shape[1]):
-        w[:, i] = np.maximum(w[:, i], w[:, i - 1] * (1 + 1e-4))
-    square = w * w
-    c = np.ones_like(w)
-    for i in range(w.shape[1]):
-        for j in range(w.shape[1]):
-            if i != j:
-                c[:, i] *= square[:, i] / (square[:, i] - square[:, j])
-    low, high = np.zeros(w.shape[0]), w.sum(axis=1) * (1 - np.log(1 - level)) * 2
-    for _ in range(60):
-        z = (low + high) / 2
-        over = (c * np.exp(-z[:, None] / w)).sum(axis=1) > 1 - level
-        low, high = np.where(over, z, low), np.where(over, high, z)
-    return np.asarray(high * (1 + 1e-7))
+    return quantiles_apart(w, level) * (1 + 1e-7)

@@ -33,12 +33,14 @@ from functools import partial
 import pyarrow as pa
 from sqlglot import exp
 
-from dprelease.engines.bounding_sql import Bounding, Stage, aliased, named_table, narrow
+from dprelease.engines.bounding_sql import Bounding, Stage, narrow
 from dprelease.engines.code_sql import (
     aggregated,
+    aliased,
     code_of_steps,
     column,
     is_null,
+    named_table,
     not_null,
     stepped_by_one,
     steps,

@@ -34,12 +34,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dprelease.engines.code_sql import column
+from dprelease.engines.code_sql import aliased, column, named_table
 from dprelease.engines.request import row_cap
 from dprelease.engines.typed_sql import number, try_cast
 from dprelease.query.bounded import BoundedQuery
 
-__all__ = ["Bounding", "Stage", "aliased", "named_table", "narrow"]
+__all__ = ["Bounding", "Stage", "narrow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +49,6 @@ class Stage:
     name: str
     tree: exp.Query
     kept: bool = False
-
-
-def aliased(tree: exp.Expression, name: str) -> exp.Expression:
-    """Return `tree AS "name"`."""
-    return exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))
-
-
-def named_table(name: str, alias: str) -> exp.Expression:
-    """Return the table or stage `name AS alias`."""
-    return exp.Table(this=exp.to_identifier(name), alias=exp.TableAlias(this=exp.to_identifier(alias)))
 
 
 def narrow(largest: int) -> str:

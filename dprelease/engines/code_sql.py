@@ -27,9 +27,11 @@ from dprelease.query.bounded import BoundedQuery, Fixed, Primitive, largest_code
 
 __all__ = [
     "aggregated",
+    "aliased",
     "code_of_steps",
     "column",
     "is_null",
+    "named_table",
     "not_null",
     "stepped_by_one",
     "steps",
@@ -48,6 +50,16 @@ def column(name: str, table: str | None = None) -> exp.Expression:
     """Return a quoted column, of `table` when given."""
     owner = None if table is None else exp.to_identifier(table)
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=owner)
+
+
+def aliased(tree: exp.Expression, name: str) -> exp.Expression:
+    """Return `tree AS "name"`."""
+    return exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))
+
+
+def named_table(name: str, alias: str) -> exp.Expression:
+    """Return the table or stage `name AS alias`."""
+    return exp.Table(this=exp.to_identifier(name), alias=exp.TableAlias(this=exp.to_identifier(alias)))
 
 
 def is_null(this: exp.Expression) -> exp.Expression:

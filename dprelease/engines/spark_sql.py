@@ -33,7 +33,7 @@ from typing import cast
 from sqlglot import exp
 
 from dprelease.engines.bounded_sql import Statement
-from dprelease.engines.code_sql import column, not_null
+from dprelease.engines.code_sql import aliased, column, not_null
 from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Primitive, largest_code
@@ -157,10 +157,10 @@ def _grouped(select: exp.Select, query: BoundedQuery) -> tuple[exp.Select, tuple
         elif (added := alias.find(exp.Sum)) is not None:
             kind = "BIGINT" if _widest(query, primitive) <= _NARROW else "DECIMAL(38, 0)"
             added.set("this", try_cast(added.this, kind))
-    select = select.select(_named(exp.Count(this=number(1)), "rows"), copy=False)
+    select = select.select(aliased(exp.Count(this=number(1)), "rows"), copy=False)
     if not tallies:
         return select, tallies
-    inner = exp.Select(expressions=[exp.Star(), *(_named(v, f"t{j}") for j, v in values.items())])
+    inner = exp.Select(expressions=[exp.Star(), *(aliased(v, f"t{j}") for j, v in values.items())])
     for clause in ("from_", "from", "where"):  # sqlglot renamed the first
         if select.args.get(clause) is not None:
             inner.set(clause, select.args[clause].pop())
@@ -170,13 +170,9 @@ def _grouped(select: exp.Select, query: BoundedQuery) -> tuple[exp.Select, tuple
     for j in tallies:
         sets.append(exp.Tuple(expressions=[column("g"), column(f"t{j}")]))
         other = exp.Anonymous(this="GROUPING", expressions=[column(f"t{j}")])
-        select = select.select(column(f"t{j}"), _named(other, f"h{j}"), copy=False)
+        select = select.select(column(f"t{j}"), aliased(other, f"h{j}"), copy=False)
     select.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)]))
     return select, tallies
-
-
-def _named(tree: exp.Expression, name: str) -> exp.Expression:
-    return exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))
 
 
 def _widest(query: BoundedQuery, primitive: Primitive) -> int:
