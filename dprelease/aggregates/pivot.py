@@ -31,7 +31,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats
 
-__all__ = ["quantiles_apart", "ratio_interval", "sum_quantile", "weighted_quantile"]
+__all__ = ["quantiles_apart", "ratio_interval", "sum_quantile"]
 
 _CELLS = 256
 _ROOM = 1 + 1e-9
@@ -149,7 +149,7 @@ def _normal_reaches(
 def sum_quantile(weights: tuple[float, ...], level: float) -> float:
     """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i, equal w_i too.
 
-    The closed form of `weighted_quantile` cancels where many weights are equal. Here w_i X_i is
+    The closed form of `quantiles_apart` cancels where many weights are equal. Here w_i X_i is
     coupled with a discrete Laplace D_i on the lattice of width h (within one h of it, by the same
     coupling as in the module's docstring), whose characteristic function is
     (1 - r)^2 / (1 - 2 r cos(omega) + r^2), r = e^(-h / w_i). The law of the sum is one inverse
@@ -175,21 +175,16 @@ def sum_quantile(weights: tuple[float, ...], level: float) -> float:
     return float(most * h * (k + w.size))
 
 
-def weighted_quantile(weights: Floats, level: float) -> float:
-    """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i.
-
-    >>> round(weighted_quantile(np.array([1.0]), 0.95), 6)
-    2.995732
-    """
-    w = np.sort(np.asarray(weights, dtype=float))
-    return float(quantiles_apart(w[None, w > 0], level)[0] * _ROOM)
-
-
 def quantiles_apart(weights: Floats, level: float) -> Floats:
-    """Return `weighted_quantile` of many rows, without room for the rounding of its sums; `(rows,)`.
+    """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i; `(rows,)`.
+
+    There is no room yet for the rounding of its sums.
 
     Args:
         weights: positive and sorted along each row, `(rows, weights)`.
+
+    >>> quantiles_apart(np.array([[1.0]]), 0.95).round(6)
+    array([2.995732])
     """
     w = weights.copy()
     for i in range(1, w.shape[1]):  # equal weights apart, upwards: conservative, and no 0/0

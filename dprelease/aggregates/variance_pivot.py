@@ -174,8 +174,8 @@ def _reaches(scale: float, level: float, *, gaussian: bool) -> Floats:
 def quantiles(weights: Floats, level: float) -> Floats:
     """Return z with P(|S(w_i X_i)| <= z) >= level for independent unit Laplace X_i, per row.
 
-    `pivot.weighted_quantile` for many rows of weights at once, shape `(rows, weights)`. Equal
-    weights are pulled apart upwards and zeros raised, which only lengthens.
+    `weights` are of shape `(rows, weights)`. Equal ones are pulled apart upwards and zeros raised,
+    which only lengthens.
 
     >>> quantiles(np.array([[1.0, 0.0, 0.0]]), 0.95).round(3)
     array([2.996])
