@@ -19,7 +19,6 @@ The tidy table has one row per (group, published column):
                               (truncated laws) or none is offered (ratios, tables, ranks)
     consistent      float64   the value made to fit the other released ones (`consistency`), inside
                               its domain; the same as `value` where nothing has to move
-    expected_error  float64   null where the plan cannot know it
     mechanism       utf8
     block           utf8
     epsilon         float64   of the block
@@ -80,7 +79,6 @@ TIDY = pa.schema(
         ("estimate", pa.float64()),
         ("unbiased", pa.float64()),
         ("consistent", pa.float64()),
-        ("expected_error", pa.float64()),
         ("mechanism", pa.utf8()),
         ("block", pa.utf8()),
         ("epsilon", pa.float64()),
@@ -89,7 +87,7 @@ TIDY = pa.schema(
 )
 """The tidy table's columns after the key columns."""
 
-_MAYBE_UNKNOWN = ("lower", "upper", "estimate", "unbiased", "expected_error")
+_MAYBE_UNKNOWN = ("lower", "upper", "estimate", "unbiased")
 
 _DIRECT = ("scalar", "bins", "constant", "truncated_mean")
 """Families whose statistic is a rising function of one cell, so that a median stays one."""
@@ -167,12 +165,6 @@ def assemble(
         parts["estimate"].append(estimate)
         parts["unbiased"].append(unbiased)
         parts["status"].append(status)
-        errors = np.full((count, width), np.nan)
-        if statistic.group_errors is not None:
-            errors[:] = np.asarray(statistic.group_errors)[:, None]
-        elif statistic.expected_error is not None:
-            errors[:] = statistic.expected_error
-        parts["expected_error"].append(errors)
         parts["epsilon"].append(np.full((count, width), float(block.block.epsilon)))
     parts["consistent"] = list(consistent(statistics, blocks, parts["value"]))
     made = [(c, s) for s in statistics for c in s.columns]

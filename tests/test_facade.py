@@ -69,7 +69,7 @@ def test_wide_and_tidy_tables(frame):
     ]
     assert tidy.column_names == [
         "statistic", "value", "lower", "upper", "estimate", "unbiased", "consistent",
-        "expected_error", "mechanism", "block", "epsilon", "status",
+        "mechanism", "block", "epsilon", "status",
     ]  # fmt: skip
     assert tidy.num_rows == 10
     values = dict(zip(tidy["statistic"].to_pylist(), tidy["value"].to_pylist(), strict=True))

@@ -41,7 +41,6 @@ DESCRIPTIONS = {
     "where none exists or is offered",
     "consistent": "the value made to fit the other released values, by a fixed rule that reads no "
     "data; inside the domain",
-    "expected_error": "expected error, empty where the plan cannot know it",
     "mechanism": "family of the noise",
     "block": "statistics of one block share one draw and its epsilon",
     "epsilon": "epsilon of the block",

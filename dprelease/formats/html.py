@@ -217,8 +217,8 @@ def _section(
     spread = [(r.ends[1] - r.ends[0]) / 4 for r in flat if not r.weak and block.has_interval]
     # The plan's error is at a public guess of the group size; small groups are often worse.
     errors = [median(spread)] if spread else []
-    if statistic.expected_error is not None and loss == "absolute":
-        errors.append(statistic.expected_error)
+    if statistic.planned_error is not None and loss == "absolute":
+        errors.append(statistic.planned_error)
     error = max(errors, default=None)
     decimals = reading_decimals(statistic.step, error)
     domain = statistic.domain

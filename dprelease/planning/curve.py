@@ -84,7 +84,7 @@ def trace(
 
 def error_of(plan: ReleasePlan, statistic: PlannedStatistic) -> float | None:
     """Return the statistic's expected error in its unit, or None."""
-    return unit_error(statistic.expected_error, plan.loss)
+    return unit_error(statistic.planned_error, plan.loss)
 
 
 def unit_error(error: float | None, loss: str) -> float | None:

@@ -235,7 +235,7 @@ class _Maker:
             measure=member.measure,
             mechanism=best.draw.mechanism,
             chosen=tuple(_distinct(self._options(priced, index))),
-            expected_error=known if self.guess or not depends else None,
+            planned_error=known if self.guess or not depends else None,
             error_text=text,
             sensitivity=sensitivity_text(priced, member),
             spikes=spec.spikes,

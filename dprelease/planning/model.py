@@ -37,7 +37,6 @@ TIDY_NAMES = (
     "estimate",
     "unbiased",
     "consistent",
-    "expected_error",
     "mechanism",
     "block",
     "epsilon",
@@ -81,7 +80,9 @@ class PlannedStatistic:
         step: published values are multiples of it.
         measure: unit of the value, for labels.
         mechanism: family drawn from; chosen: priced options, best first (the chosen one is first).
-        expected_error: at the public guess of rows per group; None if there is none.
+        planned_error: expected |error| (or squared error), in the statistic's unit, at the public
+            guess of rows per group; None if there is none. Said beforehand, of the plan: the
+            released interval says how exact a drawn value is.
         group_errors: the same per group, at the public guesses per key, if there are any.
         error_text: what to print for the error ("±0.9" or "±12.3 at n=1,000").
         spikes: whether atoms at borders and gap edges are allowed.
@@ -100,7 +101,7 @@ class PlannedStatistic:
     measure: str
     mechanism: str
     chosen: tuple[Option, ...]
-    expected_error: float | None
+    planned_error: float | None
     error_text: str
     sensitivity: str
     spikes: bool = True
@@ -121,7 +122,7 @@ class PlannedStatistic:
             "measure": self.measure,
             "mechanism": self.mechanism,
             "sensitivity": self.sensitivity,
-            "expected_error": self.expected_error,
+            "planned_error": self.planned_error,
             "error_text": self.error_text,
             "group_errors": None if self.group_errors is None else list(self.group_errors),
             "options": [
@@ -152,7 +153,7 @@ class PlannedStatistic:
             measure=value["measure"],
             mechanism=value["mechanism"],
             chosen=tuple(Option(**o) for o in value["options"]),
-            expected_error=value["expected_error"],
+            planned_error=value["planned_error"],
             error_text=value["error_text"],
             sensitivity=value["sensitivity"],
             spikes=value["spikes"] == "allow",

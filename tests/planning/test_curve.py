@@ -51,7 +51,7 @@ def test_a_squared_loss_is_shown_as_its_root():
     plan = dp.plan({**SCHEMA, "release": {**SCHEMA["release"], "loss": "squared"}})
     for statistic in plan.statistics:
         assert f"{error_of(plan, statistic):.3g}" in error_words(statistic)
-        assert statistic.expected_error != error_of(plan, statistic)
+        assert statistic.planned_error != error_of(plan, statistic)
 
 
 def test_words_leave_unit_and_size_to_the_table():

@@ -185,10 +185,10 @@ def test_a_spike_free_mean_of_users_that_move_between_groups() -> None:
 
 def test_errors_that_depend_on_a_private_size_say_so() -> None:
     plan = make_plan(asked(["mean(x)"]))
-    assert plan.statistics[0].expected_error is None
+    assert plan.statistics[0].planned_error is None
     assert "at n=" in plan.statistics[0].error_text
     guessed = make_plan(asked(["mean(x)"], rows={"max": 10_000, "expected": 50}))
-    assert guessed.statistics[0].expected_error is not None
+    assert guessed.statistics[0].planned_error is not None
 
 
 def test_judged_by_the_worst_answer() -> None:
