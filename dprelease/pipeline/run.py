@@ -108,6 +108,7 @@ def run(
     tell("plan", plan.guarantee)
     request = Request(_open_ledger(config), Key(config.budget.dataset, config.name, name))
     ready = request.ledger.has(request.key) and request.ledger.files(request.key) is not None
+    day = stages.today()
     engine = stages.engine_named(config.engine, config.limits, config.engine_options())
     if meter is not None and hasattr(engine, "meter"):
         engine.meter = meter
@@ -134,8 +135,9 @@ def run(
             config.publish.formats,
             budget=budget,
             scheduled=None if due is None else instant_text(due),
+            published=day,
         )
-        _commit(request, made)
+        stages.commit(request, made)
     files = request.ledger.files(request.key) or {}
     folder = publish_files(config.publish.to, config.name, name, files, stamp=due)
     request.ledger.mark_published(request.key)
@@ -146,15 +148,6 @@ def run(
         tell("index", problem)
     tell("publish", str(folder))
     return RunResult(folder, {n: len(b) for n, b in sorted(files.items())}, receipt, plan)
-
-
-def _commit(request: Request, files: Mapping[str, bytes]) -> None:
-    """Commit the files; if another process was first, its bytes stand."""
-    try:
-        request.ledger.commit_files(request.key, files)
-    except LedgerError:
-        if request.ledger.files(request.key) is None:
-            raise
 
 
 def _period_name(config: PipelineConfig, period: str | None) -> str:

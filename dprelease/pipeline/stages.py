@@ -19,6 +19,7 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
@@ -29,7 +30,7 @@ from dprelease.budget import refusals
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.engines.limits import NO_LIMITS, Limits
 from dprelease.engines.source import Source
-from dprelease.errors import ConfigError, InternalError, SourceError, WithheldError
+from dprelease.errors import ConfigError, InternalError, LedgerError, SourceError, WithheldError
 from dprelease.noised import Noised, Receipt, assemble, decode, width
 from dprelease.numeric import plain
 from dprelease.pipeline.planned import plan_release
@@ -46,6 +47,7 @@ __all__ = [
     "Request",
     "bundle",
     "charge",
+    "commit",
     "draw",
     "engine_for",
     "engine_named",
@@ -54,6 +56,7 @@ __all__ = [
     "require_validator",
     "software",
     "spent_at",
+    "today",
     "validated",
     "withhold",
 ]
@@ -267,8 +270,12 @@ def bundle(
     *,
     budget: Mapping[str, Any] | None = None,
     scheduled: str | None = None,
+    published: str | None = None,
 ) -> dict[str, bytes]:
     """Return every file of the publication folder, by name; deterministic.
+
+    Args:
+        budget, scheduled, published: see `formats.json_.build_manifest`.
 
     Raises:
         ConfigError: an unknown format (DPR140).
@@ -296,6 +303,7 @@ def bundle(
         software=software(),
         budget=budget,
         scheduled=scheduled,
+        published=published,
         what_if=others,
     )
 
@@ -346,6 +354,20 @@ def _plain_files(made: Mapping[str, object], files: Mapping[str, bytes]) -> bool
         and PLAIN_NAME.fullmatch(name)
         for name, data in made.items()
     )  # fmt: skip
+
+
+def commit(request: Request, files: Mapping[str, bytes]) -> None:
+    """Commit the files; if another process was first, its bytes stand."""
+    try:
+        request.ledger.commit_files(request.key, files)
+    except LedgerError:
+        if request.ledger.files(request.key) is None:
+            raise
+
+
+def today() -> str:
+    """Return the day, UTC: taken before rows are read, so that how long they take cannot move it."""
+    return datetime.now(UTC).date().isoformat()
 
 
 def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
