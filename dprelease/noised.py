@@ -8,8 +8,10 @@ The tidy table has one row per (group, published column):
     <key columns>   utf8      labels of the group
     statistic       utf8      published column, `mean_age` or `histogram_hour[5,9)`
     value           float64   always finite and inside the statistic's domain
-    lower, upper    float64   95 % interval for the statistic of the bounded, clamped data; both
-                              null for a choice by rank, whose error is known in rows only
+    lower, upper    float64   95 % interval for the statistic of the bounded, clamped data, rounded
+                              outward to multiples of the value's step (so an end may pass an end of
+                              the domain that is none, by less than a step); both null for a choice
+                              by rank, whose error is known in rows only
     estimate        float64   median-unbiased estimate of the same statistic, clipped to the
                               domain's hull, not rounded, gaps not left out; null for variances,
                               covariances and choices by rank, for which none is known, and where
@@ -29,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -48,12 +51,14 @@ __all__ = [
     "CELL_BYTES",
     "LEVEL",
     "TIDY",
+    "WEAK",
     "Cells",
     "Noised",
     "Receipt",
     "assemble",
     "decode",
     "encode",
+    "outward",
     "width",
 ]
 
@@ -66,9 +71,13 @@ CELL_BYTES = 16
 assert 1 << (8 * CELL_BYTES - 1) > RAW_LIMIT
 
 _WORD = 1 << 63
+_EXACT = 2**53
 
 LEVEL = 0.95
 """Confidence level of the published intervals."""
+
+WEAK = ("uninformative", "empty_signal")
+"""Statuses of values that say nothing."""
 
 TIDY = pa.schema(
     [
@@ -242,9 +251,8 @@ class _Drawn:
         value = to_domain(aggregate.finish(encoding, cells), domain, statistic.step)
         lower, upper = aggregate.interval(encoding, reading)
         # Outward to the published step, so that rounding never makes an interval too short.
-        step = float(statistic.step)
-        lower = np.clip(np.floor(lower / step) * step, low_end, high_end)
-        upper = np.clip(np.ceil(upper / step) * step, low_end, high_end)
+        lower = outward(np.clip(lower, low_end, high_end), statistic.step, np.floor)
+        upper = outward(np.clip(upper, low_end, high_end), statistic.step, np.ceil)
         lower, upper = np.minimum(lower, value), np.maximum(upper, value)
         status = np.full(value.shape, "ok", dtype=object)
         status[(value <= low_end) | (value >= high_end)] = "at_bound"
@@ -254,6 +262,24 @@ class _Drawn:
         if self.block.family == "constant":
             status[:] = "ok"
         return value, lower, upper, status
+
+
+def outward(ends: Floats, step: Fraction, rounded: np.ufunc) -> Floats:
+    """Return multiples of `step`, each the double nearest to it: `ends` moved by `rounded`.
+
+    Args:
+        rounded: `np.floor` for lower ends, `np.ceil` for upper ones; an end that is the double
+            nearest to a multiple stays there, and NaN stays NaN.
+    """
+    p, q = step.numerator, step.denominator
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.rint(ends * (q / p))
+        k = np.where(near * p / q == ends, near, rounded(ends * (q / p)))
+        out: Floats = np.asarray(k * p / q) + 0.0  # no -0.0
+    # One correctly rounded division while k * p and q are below 2**53; the others one by one.
+    for at in zip(*np.nonzero((np.abs(k) * p >= _EXACT) | (np.isfinite(ends) & (q >= _EXACT))), strict=True):
+        out[at] = float(int(k[at]) * step)
+    return out
 
 
 def width(plan: ReleasePlan) -> int:

@@ -149,8 +149,24 @@ def _tidy_fields(plan: ReleasePlan, *, guard: bool) -> list[Field]:
 def _wide_fields(plan: ReleasePlan) -> list[Field]:
     return [
         *_key_fields(plan, guard=True),
-        *(_value_field(s, name) for s in plan.statistics for name in s.columns),
+        *(field for s in plan.statistics for name in s.columns for field in _value_fields(s, name)),
     ]
+
+
+def _value_fields(statistic: PlannedStatistic, name: str) -> list[Field]:
+    """Return the fields of a published column: the value, its interval, its status."""
+    kind = "integer" if is_whole(statistic) else "number"
+    ends: list[Field] = [
+        {"name": guarded(f"{name}_{end}"), "type": kind, "description": DESCRIPTIONS[end]}
+        for end in ("lower", "upper")
+    ]
+    status: Field = {
+        "name": guarded(f"{name}_status"),
+        "type": "string",
+        "description": f"of {name}: {DESCRIPTIONS['status']}",
+        "constraints": {"required": True, "enum": STATUSES},
+    }
+    return [_value_field(statistic, name), *ends, status]
 
 
 def _value_field(statistic: PlannedStatistic, name: str) -> Field:

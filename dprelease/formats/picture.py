@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from dprelease.errors import ArgumentError
 from dprelease.formats.plots import BAR_TOP, DotPlot, Point, bars, dot_plot
 from dprelease.formats.words import heading
-from dprelease.noised import TIDY, Noised
+from dprelease.noised import TIDY, WEAK, Noised
 from dprelease.planning.model import PlannedStatistic
 from dprelease.schema.naming import nearest
 
@@ -38,7 +38,6 @@ SCALE = 70
 BETWEEN = 60
 PANEL = 152
 
-_WEAK = ("uninformative", "empty_signal")
 
 _STYLE = (
     "text{font:12px system-ui,'Segoe UI',Roboto,'Liberation Sans',Arial,sans-serif;fill:#16202b}"
@@ -295,5 +294,5 @@ def _points(
     out = {}
     for group, name, value, lower, upper, status in parts:
         ends = (value, value) if lower is None or upper is None else (lower, upper)
-        out[tuple(group), name] = Point(value, *ends, weak=status in _WEAK)
+        out[tuple(group), name] = Point(value, *ends, weak=status in WEAK)
     return out

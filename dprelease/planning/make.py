@@ -11,6 +11,7 @@ The passes run in this order, each a function of public metadata only:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from dprelease.aggregates.encoding import Encoding
@@ -32,6 +33,7 @@ from dprelease.planning.graph_words import graph_notes, plan_notes
 from dprelease.planning.layout import BlockLayout, Member, layout
 from dprelease.planning.model import (
     TIDY_NAMES,
+    WIDE_PARTS,
     Option,
     PlannedBlock,
     PlannedStatistic,
@@ -69,6 +71,7 @@ def make_plan(query: Query) -> ReleasePlan:
     _check_names(query)
     maker = _Maker(query)
     blocks = layout(query)
+    _check_wide(query, blocks)
     spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, maker)
     priced = spending.priced
     task = bound(query, tuple((p.best.encoding, p.block.max_rows) for p in priced))
@@ -127,6 +130,21 @@ def _check_names(query: Query) -> None:
                 where=query.spec.origin,
                 why="two columns of one table cannot share a name",
                 fix="rename the statistic with `as`, or the column in the schema and a view",
+                code="DPR207",
+            )
+
+
+def _check_wide(query: Query, blocks: Sequence[BlockLayout]) -> None:
+    """No two columns of the wide table, intervals and statuses included, have one name."""
+    published = [c for b in blocks for m in b.members for c in m.aggregate.columns(m.context)]
+    beside = {f"{c}_{part}": c for c in published for part in WIDE_PARTS}
+    for name in (*query.spec.by, *published):
+        if name in beside:
+            raise PlanError(
+                f"`{name}` is also what the table of all groups calls a column of `{beside[name]}`",
+                where=query.spec.origin,
+                why=f"beside every published column stand {', '.join(f'<name>_{p}' for p in WIDE_PARTS)}",
+                fix="rename one of the two with `as`",
                 code="DPR207",
             )
 

@@ -25,7 +25,7 @@ from dprelease.query.task import task_from_json, task_to_json
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, unit_to_json
 
-__all__ = ["TIDY_NAMES", "Composition", "Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "canonical_json", "plan_hash"]
+__all__ = ["TIDY_NAMES", "WIDE_PARTS", "Composition", "Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "canonical_json", "plan_hash"]
 
 PLAN_VERSION = "plan/1"
 
@@ -43,6 +43,9 @@ TIDY_NAMES = (
     "status",
 )
 """The tidy table's columns after the key columns, in order."""
+
+WIDE_PARTS = ("lower", "upper", "status")
+"""What stands beside each published column of the wide table, as `<name>_<part>`."""
 
 
 def canonical_json(value: object) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dprelease import execute
-from dprelease.errors import ConfigError
+from dprelease.errors import ConfigError, PlanError
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan, plan_hash
@@ -212,3 +212,14 @@ def test_judged_by_the_worst_answer() -> None:
 def test_only_the_two_judges_exist() -> None:
     with pytest.raises(ConfigError):
         planned(["count"], judge="median")
+
+
+@pytest.mark.parametrize("part", ["lower", "upper", "status"])
+def test_no_two_columns_of_the_wide_table_have_one_name(part: str) -> None:
+    taken = f"total_{part}"
+    both: list[Any] = [{"statistic": "sum(x)", "as": "total"}, {"statistic": "count", "as": taken}]
+    with pytest.raises(PlanError) as refused:
+        planned(both, rows={"max": 100})
+    assert refused.value.code == "DPR207"
+    assert taken in refused.value.what
+    planned([both[1], {"statistic": "sum(x)", "as": "totals"}], rows={"max": 100})  # the control
