@@ -145,7 +145,7 @@ def needed(config: PipelineConfig, name: str, max_error: Fraction, plan: Release
         statistic=spec.name,
         max_error=max_error,
         measure=statistic.measure,
-        now=error_words(statistic),
+        now=error_words(plan, statistic),
         alone=alone,
         in_all=in_all,
         releases=None if in_all is None else releases_left(config, in_all),

@@ -155,8 +155,9 @@ class _Maker:
     def __init__(self, query: Query) -> None:
         self.query = query
         rows = query.schema.rows
-        self.guess = rows.expected
-        self.size = rows.expected or rows.exact or REFERENCE_SIZE
+        whole = not (query.spec.by or query.where or query.window)
+        self.guess = rows.expected or (rows.exact if whole else None)
+        self.size = self.guess or rows.exact or REFERENCE_SIZE
 
     def _sensitivity(self, encoding: Encoding, max_rows: int | None) -> Sensitivity:
         schema, groups = self.query.schema, len(self.query.groups.keys)
@@ -232,11 +233,13 @@ class _Maker:
         spec, best = member.statistic.spec, priced.best
         error = best.errors[index]
         depends = best.encoding.family in _RATIOS
-        root = error if self.query.loss == "absolute" else math.sqrt(error)
+        stated = best.stated[index] if best.stated else (error,)
+        roots = stated if self.query.loss == "absolute" else tuple(map(math.sqrt, stated))
+        root = max(roots)
         step = spec.step or publish_step(best.draw, member, root)
         check_step(member, step)
         known: float | None = error
-        text = error_text(root, member.measure, self.size if depends else None)
+        text = error_text(roots, member, self.size if depends else None)
         notes = statistic_notes(self.query, member)
         notes = (*notes, *graph_notes(best.encoding, member))
         if isinstance(best.draw, ChoiceDraw):  # its price ranks the ways to draw it, no more

@@ -197,7 +197,12 @@ class TestPrice:
     @pytest.mark.parametrize("size", [200, 20_000])
     def test_the_price_is_the_error_of_a_simulation(self, size: int) -> None:
         """Fresh noise on other rows than the planner's gives about the stated error."""
-        plan = plan_of(["covariance(x, y)", "correlation(x, y)"], rows={"expected": size})
+        plan = planned(
+            ["covariance(x, y)", {"statistic": "correlation(x, y)", "expected": 0.5}],
+            rows={"expected": size},
+            x={**X, **KEPT, "expected": {"sd": 2}},
+            columns={"y": {**Y, **KEPT, "expected": {"sd": 4}}},
+        )
         (block,) = plan.blocks
         encoding = Encoding.from_json(dict(block.encoding))
         random = np.random.default_rng(7)
