@@ -40,12 +40,11 @@ import pyarrow as pa
 
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
 from dprelease.aggregates.encoding import Encoding
-from dprelease.aggregates.graph import one_cell
-from dprelease.aggregates.pair_cells import one_column
 from dprelease.consistency import consistent, to_domain
 from dprelease.planning.companions import companion_cells
-from dprelease.planning.draws import RAW_LIMIT, Draw, GaussianDraw, Objects, draw_from_json
+from dprelease.planning.draws import RAW_LIMIT, Draw, Objects, draw_from_json
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.planning.reading import reading_of, seen_by
 
 __all__ = [
     "CELL_BYTES",
@@ -208,18 +207,12 @@ class _Drawn:
         self._encoding = Encoding.from_json(dict(block.encoding))
         raw = np.array(cells, dtype=object).reshape(len(cells), -1 if cells else 0)
         self._cells = self._draw.cells(raw)
-        low, high = self._draw.box(raw, LEVEL)
-        plain = raw.astype(np.float64)
-        gaussian = isinstance(self._draw, GaussianDraw)
-        self._reading = Reading(low, high, plain, self._draw.noise_scale, LEVEL, gaussian=gaussian)
+        self._reading = reading_of(self._draw, raw, LEVEL)
         self._empty = self._draw.empty(raw)
         self._median, self._unbiased = companion_cells(self._draw, raw)
 
     def _seen(self, statistic: PlannedStatistic) -> tuple[Encoding, Floats, Reading]:
-        seen = self._encoding, self._cells, self._reading
-        if statistic.view is None:
-            return seen
-        return (one_cell if self._encoding.family == "graph_box" else one_column)(*seen, statistic.view)
+        return seen_by(statistic.view, self._encoding, self._cells, self._reading)
 
     def companions(self, statistic: PlannedStatistic) -> tuple[Floats, Floats]:
         """Return (median-unbiased, unbiased) estimates, `(groups, columns)`, NaN where none."""

@@ -133,6 +133,7 @@ def _page(
             for p in curve.points
         ],
         "sections": [_section(i, s, curve) for i, s in enumerate(plan.statistics)],
+        "mute": any(s.uninformative for s in plan.statistics),
         "headers": HEADERS,
         "rows": rows(plan),
     }
@@ -146,7 +147,8 @@ def _section(place: int, statistic: PlannedStatistic, curve: Curve) -> dict[str,
         "name": statistic.name,
         "text": statistic.text,
         "measure": statistic.measure,
-        "at_size": " at n=" in statistic.error_text and statistic.error_text.partition(" at ")[2],
+        "planned": statistic.error_text,
+        "mute": str(statistic.uninformative or ""),
         "cells": [
             {
                 "error": "–" if p.refused else p.words[place],

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from dprelease.aggregates.encoding import Encoding
@@ -30,6 +31,7 @@ from dprelease.planning.draws import (
 )
 from dprelease.planning.graph_apart import apart
 from dprelease.planning.graph_words import graph_notes, plan_notes
+from dprelease.planning.informative import least_factor, least_size, says_nothing, two_digits
 from dprelease.planning.layout import BlockLayout, Member, layout
 from dprelease.planning.model import (
     TIDY_NAMES,
@@ -38,12 +40,14 @@ from dprelease.planning.model import (
     PlannedBlock,
     PlannedStatistic,
     ReleasePlan,
+    Uninformative,
 )
 from dprelease.planning.price import REFERENCE_SIZE
 from dprelease.planning.share import Priced, Share, cost, ways
 from dprelease.planning.spend import Spending, spend
 from dprelease.planning.statistic_words import error_text, sensitivity_text, statistic_notes
 from dprelease.planning.steps import check_step, publish_step
+from dprelease.query.merge import MAX_EPSILON
 from dprelease.query.shortcuts import shortcut_notes
 from dprelease.query.spec import Query
 from dprelease.query.view import view_notes
@@ -78,7 +82,7 @@ def make_plan(query: Query) -> ReleasePlan:
     places = Places(task)
     order = {s.spec.name: i for i, s in enumerate(query.statistics)}
     statistics = sorted(
-        (s for p in priced for s in maker.statistics(p)), key=lambda s: order[s.name]
+        (s for p in priced for s in maker.statistics(p, spending.epsilon)), key=lambda s: order[s.name]
     )
     schema, window = query.schema, query.window
     return ReleasePlan(
@@ -226,10 +230,12 @@ class _Maker:
             certificate={"epsilon_upper": str(spent.epsilon_upper), **_evidence(best.draw)},
         )
 
-    def statistics(self, priced: Priced) -> list[PlannedStatistic]:
-        return [self._statistic(priced, i, m) for i, m in enumerate(priced.block.members)]
+    def statistics(self, priced: Priced, total: Fraction) -> list[PlannedStatistic]:
+        """Return the block's statistics; `total` is the epsilon of the whole release."""
+        return [self._statistic(priced, i, total) for i in range(len(priced.block.members))]
 
-    def _statistic(self, priced: Priced, index: int, member: Member) -> PlannedStatistic:
+    def _statistic(self, priced: Priced, index: int, total: Fraction) -> PlannedStatistic:
+        member = priced.block.members[index]
         spec, best = member.statistic.spec, priced.best
         error = best.errors[index]
         depends = best.encoding.family in _RATIOS
@@ -263,6 +269,7 @@ class _Maker:
             notes=notes,
             remark=spec.note,
             view=member.view,
+            uninformative=self._uninformative(priced, index, total),
             group_errors=self._group_errors(priced, index) if depends else None,
         )
 
@@ -272,16 +279,44 @@ class _Maker:
             options += apart(priced.block.members[index], priced, self.query.loss)
         return options
 
+    def _uninformative(self, priced: Priced, index: int, total: Fraction) -> Uninformative | None:
+        """Return what a statistic that is expected to say nothing would need, else None."""
+        member, best = priced.block.members[index], priced.best
+        sizes = self._sizes()
+        mute = [n for n in set(sizes) if says_nothing(best, member, n)]
+        if not mute:
+            return None
+        size = max(mute)
+
+        def says(factor: Fraction) -> bool:
+            if total * factor > MAX_EPSILON:
+                return False
+            ranked = self._candidates(priced.block, priced.share.times(factor), size)
+            return not says_nothing(ranked[0], member, size)
+
+        factor = least_factor(says)
+        return Uninformative(
+            groups=sum(n in mute for n in sizes),
+            of=len(sizes),
+            size=size,
+            narrow=not says_nothing(best, member, size, narrow=False),
+            epsilon=None if factor is None else two_digits(total * factor),
+            rows=least_size(best, member, size),
+        )
+
+    def _sizes(self) -> list[int]:
+        """Return the public guess of every group's size, in key order."""
+        guesses = self.query.schema.rows.expected_by_key
+        return [guesses.get("/".join(key), self.size) for key in self.query.groups.keys]
+
     def _group_errors(self, priced: Priced, index: int) -> tuple[float, ...] | None:
         """Errors at the public per-key guesses, in key order, where there are any."""
         guesses = self.query.schema.rows.expected_by_key
         if not guesses:
             return None
-        fallback = self.size
         cache: dict[int, float] = {}
         out = []
-        for key in self.query.groups.keys:
-            size = guesses.get("/".join(key), fallback)
+        for size in self._sizes():
             if size not in cache:
                 ranked = self._candidates(priced.block, priced.share, size)
                 same = [c for c in ranked if type(c.draw) is type(priced.best.draw)]

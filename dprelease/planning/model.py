@@ -25,7 +25,7 @@ from dprelease.query.task import task_from_json, task_to_json
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, unit_to_json
 
-__all__ = ["TIDY_NAMES", "WIDE_PARTS", "Composition", "Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "canonical_json", "plan_hash"]
+__all__ = ["TIDY_NAMES", "WIDE_PARTS", "Composition", "Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "Uninformative", "canonical_json", "plan_hash"]
 
 PLAN_VERSION = "plan/1"
 
@@ -72,6 +72,61 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Uninformative:
+    """A statistic whose interval is expected to be the whole domain.
+
+    Attributes:
+        groups: in how many groups, of how many; size: the largest declared size among these.
+        narrow: only where rows lie close together (sd 5 % of the range), which nobody has guessed.
+        epsilon: what the whole release would need, its parts kept; None: no useful amount.
+        rows: rows per group that would do at the plan's epsilon; None: no number would.
+    """
+
+    groups: int
+    of: int
+    size: int
+    narrow: bool
+    epsilon: Fraction | None
+    rows: int | None
+
+    def __str__(self) -> str:
+        where = f" in {self.groups:,} of {self.of:,} groups" if self.groups < self.of else ""
+        rows = " where values lie close together (sd 5 % of the range)" if self.narrow else ""
+        said = (
+            f"expected to say nothing{where} at n={self.size:,}{rows}: its 95 % interval is its whole "
+            "domain"
+        )
+        ways = []
+        if self.epsilon is not None:
+            ways.append(f"epsilon {plain(self.epsilon)} in all")
+        if self.rows is not None:
+            ways.append(f"groups so coarse that each has about {self.rows:,} rows")
+        return f"{said}; {', or '.join(ways)} would change that" if ways else said
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "groups": self.groups,
+            "of": self.of,
+            "size": self.size,
+            "narrow": self.narrow,
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "rows": self.rows,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Uninformative:
+        epsilon = value["epsilon"]
+        return cls(
+            groups=value["groups"],
+            of=value["of"],
+            size=value["size"],
+            narrow=value["narrow"],
+            epsilon=None if epsilon is None else Fraction(epsilon),
+            rows=value["rows"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedStatistic:
     """One published statistic.
 
@@ -90,6 +145,7 @@ class PlannedStatistic:
         error_text: what to print for the error ("±0.9" or "±12.3 at n=1,000").
         spikes: whether atoms at borders and gap edges are allowed.
         remark: the publisher's own public sentence, shown with the numbers.
+        uninformative: set where it is expected to say nothing at the declared size.
         view: which column of a block of several this statistic of one looks at.
         notes: sentences for the report: what is bounded, which bias is not in the interval.
     """
@@ -112,6 +168,7 @@ class PlannedStatistic:
     group_errors: tuple[float, ...] | None = None
     remark: str | None = None
     view: int | None = None
+    uninformative: Uninformative | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -141,6 +198,7 @@ class PlannedStatistic:
             "notes": list(self.notes),
             "remark": self.remark,
             **({} if self.view is None else {"view": self.view}),
+            "uninformative": None if self.uninformative is None else self.uninformative.to_json(),
         }
 
     @classmethod
@@ -163,6 +221,9 @@ class PlannedStatistic:
             notes=tuple(value["notes"]),
             remark=value["remark"],
             view=value.get("view"),
+            uninformative=None
+            if value["uninformative"] is None
+            else Uninformative.from_json(value["uninformative"]),
             group_errors=None if value["group_errors"] is None else tuple(value["group_errors"]),
         )
 

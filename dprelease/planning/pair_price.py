@@ -25,7 +25,7 @@ from dprelease.aggregates.simulated import simulated_cells
 from dprelease.planning.layout import Member
 from dprelease.planning.price import uniform_points
 
-__all__ = ["pair_error"]
+__all__ = ["pair_error", "simulated_columns"]
 
 _ROWS = 512
 _DRAWS = 256
@@ -53,7 +53,7 @@ def pair_error(
     total, wide = 0.0, len(encoding.axes) > _WIDE
     scenarios = [(m, c) for m in _MEANS for c in (correlations[-1:] if wide else correlations)]
     for mean, correlation in scenarios:
-        s = _columns(spread, mean, correlation)
+        s = simulated_columns(spread, mean, correlation)
         exact = simulated_cells(encoding, s, size)
         noisy = exact + scale * _noise(exact.size)[: _FEW if wide else _DRAWS]
         found = _finish(member, encoding, np.vstack([exact[None, :], noisy]))
@@ -72,7 +72,7 @@ def _finish(member: Member, encoding: Encoding, cells: Floats) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def _columns(spread: tuple[float, ...], mean: float, correlation: float) -> Floats:
+def simulated_columns(spread: tuple[float, ...], mean: float, correlation: float) -> Floats:
     """Return shares of the ranges, `(rows, columns)`; of a negative correlation, every other falls."""
     from scipy.special import ndtri  # half a second, where it is needed
 
