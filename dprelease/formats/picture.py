@@ -233,10 +233,9 @@ def release_picture(
     title = heading(chosen.text, chosen.function)
     title = title if chosen.name in title else f"{title} ({chosen.name})"
     unit = f" {chosen.measure}" if chosen.measure and chosen.measure not in chosen.error_text else ""
-    expected = " expected" if chosen.error_text.startswith("±") else ""
     sure = plan.block(chosen.block).has_interval
     bars_say = "bars are 95 % intervals for the noise" if sure else "there is no interval for it"
-    note = f"{chosen.error_text}{unit}{expected}; {bars_say}"
+    note = f"planned error {chosen.error_text}{unit}; {bars_say}"
     if len(keys) > LIMIT:
         note += f"; the first {LIMIT} of {len(keys):,} groups"
         keys = keys[:LIMIT]

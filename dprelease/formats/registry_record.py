@@ -89,7 +89,7 @@ def _description(plan: ReleasePlan) -> str:
     listed = ", ".join(s.text for s in plan.statistics)
     groups = f" for {len(plan.keys):,} groups by {', '.join(plan.by)}" if plan.by else ""
     where = f", of rows with {plan.where}" if plan.where else ""
-    return f"{listed}{groups}{where}. Every value carries noise and a 95 % interval."
+    return f"{listed}{groups}{where}. Values carry noise, and a 95 % interval where one is known."
 
 
 def _variant(plan: ReleasePlan) -> dict[str, Any]:

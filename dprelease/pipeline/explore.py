@@ -208,7 +208,7 @@ def plan_of(path: str | Path) -> ReleasePlan:
 def _guessed(config: PipelineConfig) -> PipelineConfig:
     """Return the pipeline with a guess of the group size, the one that the planner reckons with."""
     rows = config.schema.rows
-    if rows.expected is not None:
+    if rows.expected is not None or rows.expected_by_key:
         return config
     schema = replace(config.schema, rows=replace(rows, expected=rows.exact or REFERENCE_SIZE))
     return replace(config, schema=schema)

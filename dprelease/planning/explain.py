@@ -44,8 +44,16 @@ def _row(plan: ReleasePlan, statistic: PlannedStatistic) -> tuple[str, ...]:
         statistic.mechanism,
         "; ".join(_option(o) for o in _runners_up(statistic)) or "–",
         epsilon,
-        statistic.error_text + ("; SAYS NOTHING, see below" if statistic.uninformative else ""),
+        statistic.error_text + _warning(statistic),
     )
+
+
+def _warning(statistic: PlannedStatistic) -> str:
+    found = statistic.uninformative
+    if found is None:
+        return ""
+    may = found.narrow or found.groups < found.of
+    return f"; {'MAY SAY' if may else 'SAYS'} NOTHING, see below"
 
 
 def _runners_up(statistic: PlannedStatistic) -> list[Option]:

@@ -1,6 +1,7 @@
 """Which statistics are expected to say nothing, and what would change that; decided before paying.
 
-A statistic says nothing where its 95 % interval is its whole domain. What a typical draw would give
+A statistic says nothing where its 95 % interval is its whole domain, a choice by rank where its 95 %
+range of ranks is all rows. What a typical draw would give
 is read from noisy integers that are the exact ones of a group of the declared size, without noise:
 a count of that many rows, rows around the middle of their range and as close together as
 `planning.spread` has it, any other scalar in the middle of its domain. The same reading as in a release then makes the
@@ -18,6 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.aggregates.base import Floats
+from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.errors import DpreleaseError
 from dprelease.planning.choose import Candidate
@@ -46,13 +48,25 @@ def says_nothing(
     """
     draw, encoding = candidate.draw, candidate.encoding
     low_end, high_end = member.domain.hull
-    if isinstance(draw, ConstantDraw | ChoiceDraw) or low_end >= high_end:
-        return False  # nothing is drawn, or there is no interval
+    if isinstance(draw, ConstantDraw) or low_end >= high_end:
+        return False
+    if isinstance(draw, ChoiceDraw):
+        return _any_rank(draw, encoding, size)
     raw = np.array([[math.floor(c + 0.5) for c in _typical(candidate, member, size, narrow=narrow)]], dtype=object)
     reading = reading_of(draw, raw, LEVEL)
     seen, _, own = seen_by(member.view, encoding, draw.cells(raw), reading)
     lower, upper = member.aggregate.interval(seen, own)
     return bool(np.all(lower <= low_end) and np.all(upper >= high_end))
+
+
+def _any_rank(draw: ChoiceDraw, encoding: Encoding, size: int) -> bool:
+    """Return whether the 95 % range of ranks of a choice is all of `size` rows."""
+    a, b, shift = encoding.weights[0]
+    reach = draw.rank_error(b, LEVEL)
+    if reach is None:
+        return True
+    aimed = min(size, abs(shift)) if a in (0, b) else size * min(a, b - a) / b
+    return bool(reach >= max(aimed, size - aimed))
 
 
 def least_size(candidate: Candidate, member: Member, size: int) -> int | None:

@@ -160,7 +160,9 @@ class _Maker:
         self.query = query
         rows = query.schema.rows
         whole = not (query.spec.by or query.where or query.window)
-        self.guess = rows.expected or (rows.exact if whole else None)
+        by_key = sorted(rows.expected_by_key.values())
+        typical = by_key[len(by_key) // 2] if by_key else None
+        self.guess = rows.expected or typical or (rows.exact if whole else None)
         self.size = self.guess or rows.exact or REFERENCE_SIZE
 
     def _sensitivity(self, encoding: Encoding, max_rows: int | None) -> Sensitivity:
@@ -178,9 +180,15 @@ class _Maker:
         return ways(block, share, self.query.loss, size, known, self.query.judge, like)
 
     def relative(self, priced: Priced) -> float:
-        """Return the best candidate's error as a share of its first member's domain."""
+        """Return the best candidate's error as a share of its first member's domain.
+
+        Where it is stated at several spreads of the rows, by their geometric mean: divided by the
+        largest, the budget would go to a statistic whose rows may not lie that close together.
+        """
         block, best = priced.block, priced.best
-        error = best.errors[0] if self.query.loss == "absolute" else math.sqrt(best.errors[0])
+        stated = best.stated[0] if best.stated else best.errors[:1]
+        error = math.prod(stated) ** (1 / len(stated))
+        error = error if self.query.loss == "absolute" else math.sqrt(error)
         domain = block.members[0].domain
         scale = float(domain.width)
         if best.encoding.family in ("scalar", "bins") and best.encoding.axes == () and block.members[0].statistic.column is None:

@@ -93,12 +93,12 @@ class Uninformative:
         where = f" in {self.groups:,} of {self.of:,} groups" if self.groups < self.of else ""
         rows = " where values lie close together (sd 5 % of the range)" if self.narrow else ""
         said = (
-            f"expected to say nothing{where} at n={self.size:,}{rows}: its 95 % interval is its whole "
-            "domain"
+            f"expected to say nothing{where} at n={self.size:,}{rows}: its 95 % range leaves nothing out"
         )
         ways = []
         if self.epsilon is not None:
-            ways.append(f"epsilon {plain(self.epsilon)} in all")
+            there = " (for the largest of these groups)" if self.groups > 1 else ""
+            ways.append(f"epsilon {plain(self.epsilon)} in all{there}")
         if self.rows is not None:
             ways.append(f"groups so coarse that each has about {self.rows:,} rows")
         return f"{said}; {', or '.join(ways)} would change that" if ways else said

@@ -119,9 +119,18 @@ def test_it_is_in_the_text_the_html_and_the_json() -> None:
 
 def test_a_way_out_that_does_not_exist_is_not_named() -> None:
     nothing = Uninformative(1, 1, 5, narrow=False, epsilon=None, rows=None)
-    assert str(nothing).endswith("its whole domain")
+    assert str(nothing).endswith("leaves nothing out")
     one = Uninformative(1, 1, 5, narrow=False, epsilon=Fraction(3), rows=None)
     assert str(one).endswith("; epsilon 3 in all would change that")
+
+
+def test_a_choice_by_rank_says_nothing_where_its_range_of_ranks_is_all_rows() -> None:
+    """A median has no interval and so no status: the plan is where one can know it."""
+    few = mark(plan_of(["median(x)"], 10, "0.5"), "median_x")
+    assert few is not None
+    assert few.rows is not None
+    assert mark(plan_of(["median(x)"], 2 * few.rows, "0.5"), "median_x") is None
+    assert mark(plan_of(["median(x)"], few.rows // 2, "0.5"), "median_x") is not None
 
 
 def test_with_a_delta_a_plan_says_it_as_well() -> None:
