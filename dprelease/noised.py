@@ -231,6 +231,7 @@ class _Drawn:
             middle, unbiased = aggregate.estimate(encoding, reading), none
         else:
             middle, unbiased = none, none
+        middle = np.where(self._empty[:, None], np.nan, middle)
         return np.clip(middle, *statistic.domain.hull), unbiased
 
     def values(
@@ -243,6 +244,8 @@ class _Drawn:
         encoding, cells, reading = self._seen(statistic)
         value = to_domain(aggregate.finish(encoding, cells), domain, statistic.step)
         lower, upper = aggregate.interval(encoding, reading)
+        nothing = self._empty[:, None]
+        lower, upper = np.where(nothing, low_end, lower), np.where(nothing, high_end, upper)
         # Outward to the published step, so that rounding never makes an interval too short.
         lower = outward(np.clip(lower, low_end, high_end), statistic.step, np.floor)
         upper = outward(np.clip(upper, low_end, high_end), statistic.step, np.ceil)

@@ -286,3 +286,24 @@ class TestIntervalEnds:
         for row in table.to_pylist():
             for part in ("value", "lower", "upper"):
                 assert on_step(np.array([row[part]]), steps[row["statistic"]]).all(), row
+
+
+@pytest.mark.parametrize("rows", [0, 6])
+def test_a_mean_of_no_rows_is_a_convention_and_says_so(rows: int) -> None:
+    """At a large epsilon the noise is small, and the centre of the range would look exact."""
+    x = {"kind": "integer", "range": [0, 100]}
+    plan = planned(
+        [{"statistic": "mean(x)", "spikes": "forbid"}], epsilon=50, rows={"max": 1000, "expected": 50}, x=x
+    )
+    (block,) = plan.blocks
+    assert block.family == "truncated_mean"
+    draw = draw_from_json(block.law)
+    exact = np.array([[rows, 20 * rows]] * 200, dtype=object)
+    raw = draw.draw(exact, ReplayBits(f"nobody {rows}"))
+    cells = {block.name: tuple(map(tuple, raw.tolist()))}
+    table = assemble(("g",), tuple((k,) for k in GROUPS[:200]), plan.statistics, plan.blocks, cells)
+    silent = np.array(table["status"].to_pylist()) == "empty_signal"
+    assert silent.mean() > 0.95 if rows == 0 else not silent.any()
+    for part, end in (("lower", 0.0), ("upper", 100.0)):
+        assert (table[part].to_numpy()[silent] == end).all()
+    assert (np.asarray(table["estimate"].is_null()) == silent).all()

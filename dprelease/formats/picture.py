@@ -235,7 +235,8 @@ def release_picture(
     unit = f" {chosen.measure}" if chosen.measure and chosen.measure not in chosen.error_text else ""
     sure = plan.block(chosen.block).has_interval
     bars_say = "bars are 95 % intervals for the noise" if sure else "there is no interval for it"
-    note = f"planned error {chosen.error_text}{unit}; {bars_say}"
+    planned = "planned error " if chosen.error_text.startswith("±") else ""
+    note = f"{planned}{chosen.error_text}{unit}; {bars_say}"
     if len(keys) > LIMIT:
         note += f"; the first {LIMIT} of {len(keys):,} groups"
         keys = keys[:LIMIT]
