@@ -374,6 +374,14 @@ def create_ledger(
     return Path(path)
 
 
-def run(pipeline: str | Path, *, period: str | None = None) -> RunResult:
-    """Run one period of a pipeline file and publish it (see `pipeline.run.run`)."""
-    return run_pipeline(pipeline, period=period)
+def run(pipeline: str | Path, *, period: str | None = None, early: bool = False) -> RunResult:
+    """Run one period of a pipeline file and publish it (see `pipeline.run.run`).
+
+    Args:
+        early: release a period that is not over, too; the release says so for good.
+
+    Raises:
+        SourceError: the period is not over (DPR521), or not one that the source holds (DPR522).
+        DpreleaseError: its class says what was already spent.
+    """
+    return run_pipeline(pipeline, period=period, early=early)

@@ -2,7 +2,7 @@
 
     config -> preflight -> plan -> charge -> draw -> validate -> publish
 
-A run is keyed by (dataset, pipeline, period). The first run of a key pays and draws; every later
+A run is keyed by (dataset, pipeline, period), and a period that is not over is refused (`closing`). The first run of a key pays and draws; every later
 one copies the committed bytes, reads no row and costs nothing. Up to the charge, an error has
 spent nothing; after it, nothing that depends on the data can fail.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ from dprelease.errors import BudgetError, ConfigError, LedgerError, SourceError
 from dprelease.noised import Receipt
 from dprelease.numeric import plain
 from dprelease.pipeline import anchoring, stages
+from dprelease.pipeline.closing import closes_at, instant_text, must_be_held, still_open
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
-from dprelease.pipeline.due import due_at, instant_text
+from dprelease.pipeline.due import due_at
 from dprelease.pipeline.period import check_period_name
 from dprelease.pipeline.planned import EXAMPLES, plan_pipeline
 from dprelease.pipeline.stages import Progress, Request
@@ -66,6 +68,7 @@ class RunResult:
             "pipeline": r.pipeline,
             "period": r.period,
             "dataset": r.dataset,
+            "early": r.early,
             "fresh": r.fresh,
             "charged": r.epsilon if r.fresh else "0",
             "epsilon": r.epsilon,
@@ -84,6 +87,8 @@ def run(
     pipeline: str | Path | PipelineConfig,
     *,
     period: str | None = None,
+    early: bool = False,
+    now: datetime | None = None,
     progress: Progress | None = None,
     meter: Meter | None = None,
 ) -> RunResult:
@@ -93,6 +98,8 @@ def run(
         pipeline: a pipeline file, or its loaded configuration.
         period: the period's name, `2013-W05`; needed if the pipeline has a `period` block, else
             a name of your choice (default `once`).
+        early: release a period that is not over, too; the release says so for good.
+        now: what the time is, aware; the system's clock by default.
         progress: called with (stage, public detail).
         meter: told how far the scan is, where the engine knows; for a terminal.
 
@@ -103,11 +110,19 @@ def run(
     tell = progress or _quiet
     name = _period_name(config, period)
     folder_for(config.publish.to, config.name, name)
-    due = due_at(config, name)
+    must_be_held(config, name)
+    closes = closes_at(config, name)
     plan = plan_pipeline(config, name if config.period else None)
     tell("plan", plan.guarantee)
     request = Request(_open_ledger(config), Key(config.budget.dataset, config.name, name))
-    ready = request.ledger.has(request.key) and request.ledger.files(request.key) is not None
+    known = request.ledger.has(request.key)
+    ready = known and request.ledger.files(request.key) is not None
+    ahead = None if closes is None or closes <= (now or datetime.now(UTC)) else closes
+    # What is drawn is drawn: its bytes are published again whenever they are asked for.
+    undrawn = not known or request.ledger.state(request.key) == "charged"
+    if ahead is not None and undrawn and not early:
+        raise still_open(config, name, ahead)
+    due = due_at(config, name)
     engine = stages.engine_named(config.engine, config.limits, config.engine_options())
     if meter is not None and hasattr(engine, "meter"):
         engine.meter = meter
@@ -116,9 +131,11 @@ def run(
         stages.preflight(plan, source, engine)
         stages.require_validator()
         tell("preflight", f"{source.name} opens and fits the schema")
-    receipt = _charge(plan, request, config)
+    receipt = _charge(plan, request, config, None if ahead is None else instant_text(ahead))
     anchoring.export_after_charge(config.budget, request.ledger)
     tell("charge", str(receipt))
+    if receipt.early is not None:
+        tell("early", f"paid for before {receipt.early}, when the period closes; `latest` passes over it")
     if not ready:
         tell("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
         noised = stages.draw(plan, source, engine, request=request, receipt=receipt)
@@ -221,9 +238,12 @@ def _declare(config: PipelineConfig) -> Ledger:
     )
 
 
-def _charge(plan: ReleasePlan, request: Request, config: PipelineConfig) -> Receipt:
+def _charge(
+    plan: ReleasePlan, request: Request, config: PipelineConfig, early: str | None
+) -> Receipt:
+    again = config.budget.on_crash == "charge_again"
     try:
-        return stages.charge(plan, request, again=config.budget.on_crash == "charge_again")
+        return stages.charge(plan, request, again=again, early=early)
     except LedgerError as refused:
         raise _naming(refused, config) from None
     except BudgetError as refused:

@@ -238,7 +238,7 @@ def _attempt(work: Job, config: PipelineConfig, due: Due) -> DpreleaseError | No
             raise _StoppedError
 
     try:
-        result = run(config, period=due.period, progress=between)
+        result = run(config, period=due.period, now=work.clock.now(), progress=between)
     except _StoppedError:
         _say(
             work,
