@@ -63,7 +63,7 @@ def build_manifest(
         "pipeline": receipt.pipeline,
         "period": receipt.period,
         "scheduled": scheduled,
-        **({} if receipt.early is None else {"early": receipt.early}),
+        "early": receipt.early,
         "dataset": receipt.dataset,
         "guarantee": {
             "statement": plan.guarantee,

@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dprelease.budget import refusals
+from dprelease.budget.citation import read_citations
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.scan import Meter
 from dprelease.engines.source import (
@@ -34,6 +36,7 @@ from dprelease.pipeline import anchoring, stages
 from dprelease.pipeline.closing import closes_at, instant_text, must_be_held, still_open
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
 from dprelease.pipeline.due import due_at
+from dprelease.pipeline.paid import paid, published
 from dprelease.pipeline.period import check_period_name
 from dprelease.pipeline.planned import EXAMPLES, plan_pipeline
 from dprelease.pipeline.stages import Progress, Request
@@ -132,37 +135,53 @@ def run(
         stages.require_validator()
         tell("preflight", f"{source.name} opens and fits the schema")
     receipt = _charge(plan, request, config, None if ahead is None else instant_text(ahead))
-    anchoring.export_after_charge(config.budget, request.ledger)
-    tell("charge", str(receipt))
-    if receipt.early is not None:
-        tell("early", f"paid for before {receipt.early}, when the period closes; `latest` passes over it")
-    if not ready:
-        tell("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
-        noised = stages.draw(plan, source, engine, request=request, receipt=receipt)
-        tell("validate", "every value against its domain")
-        verdict = stages.validated(noised, great_expectations=True)
-        if not verdict.ok:
-            raise stages.withhold(request, verdict)
-        tell("validate", str(verdict))
-        budget = stages.spent_at(request.ledger, request.key, receipt.seq or 0)
-        made = stages.bundle(
-            noised,
-            verdict,
-            config.publish.formats,
-            budget=budget,
-            scheduled=None if due is None else instant_text(due),
-        )
-        _commit(request, made)
-    files = request.ledger.files(request.key) or {}
-    folder = publish_files(config.publish.to, config.name, name, files, stamp=due)
-    request.ledger.mark_published(request.key)
-    anchoring.export_after_charge(config.budget, request.ledger)
+    with paid(receipt):
+        anchoring.export_after_charge(config.budget, request.ledger)
+        tell("charge", str(receipt))
+        if receipt.early is not None:
+            tell("early", f"paid for before the period closes, {receipt.early}: `latest` passes over it")
+        if not ready:
+            _draw(plan, source, engine, request, receipt, config, tell, due)
+        files = request.ledger.files(request.key) or {}
+        folder = publish_files(config.publish.to, config.name, name, files, stamp=due)
+    with published():
+        request.ledger.mark_published(request.key)
+        anchoring.export_after_charge(config.budget, request.ledger)
     from dprelease.series.write import refresh_after_publication  # the page's library, jinja2
 
     if problem := refresh_after_publication(folder.parent):
         tell("index", problem)
     tell("publish", str(folder))
     return RunResult(folder, {n: len(b) for n, b in sorted(files.items())}, receipt, plan)
+
+
+def _draw(
+    plan: ReleasePlan,
+    source: Source,
+    engine: Any,
+    request: Request,
+    receipt: Receipt,
+    config: PipelineConfig,
+    tell: Progress,
+    due: datetime | None,
+) -> None:
+    """Draw once, validate, and commit the files of the release."""
+    tell("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
+    noised = stages.draw(plan, source, engine, request=request, receipt=receipt)
+    tell("validate", "every value against its domain")
+    verdict = stages.validated(noised, great_expectations=True)
+    if not verdict.ok:
+        raise stages.withhold(request, verdict)
+    tell("validate", str(verdict))
+    budget = stages.spent_at(request.ledger, request.key, receipt.seq or 0)
+    made = stages.bundle(
+        noised,
+        verdict,
+        config.publish.formats,
+        budget=budget,
+        scheduled=None if due is None else instant_text(due),
+    )
+    _commit(request, made)
 
 
 def _commit(request: Request, files: Mapping[str, bytes]) -> None:
@@ -195,18 +214,36 @@ def _open_ledger(config: PipelineConfig) -> Ledger:
         anchoring.check(config.budget, book)
         return book
     except LedgerError as refused:
+        if refused.code == "DPR401" and _rests_on_another(config):
+            refused = refusals.missing(config.budget.ledger, refusals.RESTING)
         raise _naming(refused, config) from None
+
+
+def _rests_on_another(config: PipelineConfig) -> bool:
+    """Return whether releases of the dataset are published: then `init` would refuse as well."""
+    cited = read_citations([config.publish.to])
+    return any(c.entry.key.dataset == config.budget.dataset for c in cited)
 
 
 def _naming(refused: LedgerError, config: PipelineConfig) -> LedgerError:
     """Return the error with its commands completed: the fix can be pasted."""
-    fix = refused.fix or ""
-    for command in ("init", "reconcile", "add"):
-        plain_form = f"`dprelease ledger {command}`"
-        fix = fix.replace(plain_form, f"{plain_form[:-1]} {_file(config)}`")
     return LedgerError(
-        refused.what, where=refused.where, why=refused.why, fix=fix or None, code=refused.code
+        refused.what,
+        where=refused.where,
+        why=refused.why,
+        fix=_completed(refused.fix, config),
+        code=refused.code,
     )
+
+
+def _completed(fix: str | None, config: PipelineConfig) -> str | None:
+    if fix is None:
+        return None
+    budget, file = config.budget, _file(config)
+    for command in ("init", "reconcile", "add"):
+        fix = fix.replace(f"`dprelease ledger {command}`", f"`dprelease ledger {command} {file}`")
+    raised = refusals.raising(budget.ledger, budget.dataset)
+    return fix.replace(raised, f"dprelease ledger add {file} --epsilon E")
 
 
 def _file(config: PipelineConfig) -> str:
@@ -247,7 +284,7 @@ def _charge(
     except LedgerError as refused:
         raise _naming(refused, config) from None
     except BudgetError as refused:
-        fix = refused.fix
+        fix = _completed(refused.fix, config)
         if refused.code == "DPR301":
             left = request.ledger.budget(request.key.dataset).left
             fix = (

@@ -161,7 +161,7 @@ def test_a_raised_budget_may_stand_in_the_file_or_not(pipeline):
     with pytest.raises(LedgerError) as caught:
         run(pipeline, period="2026-W44")
     assert caught.value.code == "DPR414"
-    assert f"`dprelease ledger add {pipeline}`" in caught.value.fix
+    assert f"`dprelease ledger add {pipeline} --epsilon E`" in caught.value.fix
 
 
 def test_a_loaded_configuration_runs_too_and_leaves_nothing_beside_the_release(pipeline):
