@@ -34,7 +34,7 @@ from dprelease.errors import DpreleaseError, LedgerError
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["place_new", "transaction"]
+__all__ = ["exists", "identity", "place_new", "transaction"]
 
 _SCHEMA = "dprelease_ledger"
 _LOCK = 0x6470726C
@@ -244,6 +244,17 @@ def exists(place: PostgresPlace) -> bool:
     """
     with transaction(place, write=False) as db:
         return db.execute("SELECT to_regclass(?)", (f"{_SCHEMA}.chain",)).fetchone() != (None,)
+
+
+def identity(place: PostgresPlace) -> tuple[object, ...]:
+    """Return what two names of one database share, and no two databases do.
+
+    Raises:
+        LedgerError: the server does not answer (DPR425) or refuses (DPR402, DPR409).
+    """
+    with transaction(place, write=False) as db:
+        found = db.execute("SELECT pg_postmaster_start_time(), current_database()").fetchone()
+        return tuple(found)
 
 
 def _reported(error: Exception) -> str:

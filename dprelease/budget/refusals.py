@@ -16,7 +16,8 @@
 | DPR419 | a second place holds another head           | DPR420 | its head is not signed by us    |
 | DPR421 | a key that is none                           | DPR422 | the extra `signing` is missing  |
 | DPR423 | its head cannot be written to that place     | DPR424 | the extra `postgres` is missing |
-| DPR425 | the server does not answer                   |        |                                 |
+| DPR425 | the server does not answer                   | DPR426 | a move's target is taken        |
+| DPR427 | the ledger was moved                         |        |                                 |
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ __all__ = [
     "failed_draw",
     "foreign",
     "missing",
+    "moved",
     "network",
     "older",
     "other_budget",
@@ -51,6 +53,7 @@ __all__ = [
     "over_rho",
     "published_elsewhere",
     "raising",
+    "taken",
     "unknown_dataset",
     "unreachable",
     "without_rho",
@@ -74,6 +77,26 @@ def missing(path: Place, why: str | None) -> LedgerError:
         if why
         else "`dprelease ledger init`, once; or restore the lost one",
         code="DPR401",
+    )
+
+
+def taken(place: Place, why: str) -> LedgerError:
+    return LedgerError(
+        "a ledger cannot be moved to this place",
+        where=str(place),
+        why=why,
+        fix="name a place without a ledger; nothing was moved",
+        code="DPR426",
+    )
+
+
+def moved(place: Place, to: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger was moved to {to}",
+        where=str(place),
+        why="two ledgers that go on would be two budgets for the same data",
+        fix="name the new place, in `budget: {ledger: …}` or --ledger; this one can only be read",
+        code="DPR427",
     )
 
 

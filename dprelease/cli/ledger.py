@@ -273,6 +273,34 @@ def add(
         out.print(f"{name} has epsilon {_shown(budget.epsilon)} now, {left}", markup=False)
 
 
+@app.command("move")
+@guarded
+def move(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A ledger's file, or '${env:NAME}'.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="A place without one, named alike.")],
+) -> None:
+    """Move a ledger: copy it whole, and let the old place refuse every further debit.
+
+    Example: dprelease ledger move .dprelease/ledger.db '${env:LEDGER_DSN}'
+
+    Then name the new place in the pipelines' `budget`. Published folders go on citing the same ledger.
+    """
+    from dprelease.budget import moving
+    from dprelease.budget.ledger import Ledger
+    from dprelease.budget.named_place import named_place
+
+    moving.move(Ledger.open(source).path, named_place(target))
+    book = Ledger.open(target)
+    out = console()
+    for name in book.datasets():
+        budget = book.budget(name)
+        out.print(
+            f"{book.path}: {name} has epsilon {_shown(budget.epsilon)}, {_shown(budget.spent)} spent",
+            markup=False,
+        )
+    out.print(f"{source} can only be read from now on", markup=False)
+
+
 @app.command("reconcile")
 @guarded
 def reconcile(
