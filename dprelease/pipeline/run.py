@@ -255,7 +255,10 @@ def init_ledger(config: PipelineConfig) -> Ledger:
 
     The ledger's head in its second place is made too, if it is missing, and checked otherwise.
     """
-    book = _declare(config)
+    try:
+        book = _declare(config)
+    except LedgerError as refused:
+        raise _naming(refused, config) from None
     anchoring.init(config.budget, book)
     return book
 

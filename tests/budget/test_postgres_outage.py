@@ -102,13 +102,10 @@ def test_what_is_said_is_what_is_spent_and_a_repeat_ends_the_run(moment, file, d
             stop(dsn)
 
     try:
-        with monkeypatch.context() as patch, pytest.raises(DpreleaseError) as caught:
-            progress = None
-            if arrange is None:
-                cut()
-            else:
-                progress = arrange(patch, cut)
-            run(file, period=WEEK, progress=progress)
+        with monkeypatch.context() as patch:
+            progress = cut() if arrange is None else arrange(patch, cut)
+            with pytest.raises(DpreleaseError) as caught:
+                run(file, period=WEEK, progress=progress)
     finally:
         if down:
             start(dsn)
