@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dprelease.engines.plain_cell import plain_cell
 from dprelease.engines.source import Source
 
 __all__ = ["names", "plain_array", "plain_batches", "plain_table", "text_of"]
@@ -113,21 +114,32 @@ def _valid_text(array: pa.Array) -> pa.Array:
 
 
 def pandas_array(series: Any) -> Any:
-    """Return a pandas series as plain Arrow; mixed and exotic ones as text."""
-    if series.dtype != object and getattr(series.dtype, "kind", "O") not in "cmMSUV":
+    """Return a pandas series as plain Arrow, by its dtype alone; objects and exotic ones as text.
+
+    The categories of a Categorical are values of rows. So they are text, as objects are: by their
+    common type, one odd row would change how all others are read.
+    """
+    kind = getattr(series.dtype, "kind", "O")
+    if series.dtype.name == "category":
+        codes = series.cat.codes.to_numpy()
+        return _as_text(series.cat.categories).take(pa.array(codes, mask=codes < 0))
+    if kind == "c":  # no engine has them: a type that fits no declaration
+        return pa.nulls(len(series), pa.list_(pa.float64(), 2))
+    if kind in "mM":
+        return plain_array(pa.Array.from_pandas(series))
+    if series.dtype != object and kind not in "SUV":
         try:
             array = pa.Array.from_pandas(series)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             return _as_text(series)
-        if not isinstance(array.type, pa.BaseExtensionType):
+        # a period is its text; an interval has none that any declaration means
+        if not isinstance(array.type, pa.BaseExtensionType) or series.dtype.name.startswith("interval"):
             return plain_array(array)
-    if getattr(series.dtype, "kind", "O") == "M":
-        return plain_array(pa.Array.from_pandas(series))
     return _as_text(series)
 
 
 def _as_text(cells: Iterable[object]) -> pa.Array:
-    return pa.array([text_of(cell) for cell in cells], pa.large_string())
+    return pa.array([text_of(plain_cell(cell)) for cell in cells], pa.large_string())
 
 
 def text_of(cell: object) -> str | None:
