@@ -12,6 +12,7 @@ address in memory, another in each run.
 
 from __future__ import annotations
 
+import math
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -76,7 +77,7 @@ def _scalar(cell: Any, kind: type) -> object:
         return value if type(value) is datetime else _foreign(cell, kind)
     if issubclass(kind, np.floating):
         value = float(cell)
-        return value if value == cell or value != value else str(cell)  # a double has not all its digits
+        return value if value == cell or math.isnan(value) else str(cell)  # a double has not all its digits
     if issubclass(kind, np.bool_):
         return bool(cell)
     if issubclass(kind, np.integer) and not issubclass(kind, np.timedelta64):

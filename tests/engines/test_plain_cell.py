@@ -22,14 +22,12 @@ def fails(*_: object, **__: object) -> Any:
     raise ZeroDivisionError("CANARY")
 
 
-HOOKS = {
-    name: fails
-    for name in (
-        "__str__", "__repr__", "__format__", "__eq__", "__ne__", "__lt__", "__hash__", "__bool__", "__len__",
-        "__iter__", "__float__", "__int__", "__index__", "__bytes__", "__getattr__", "__array__", "__getitem__",
-        "encode", "decode", "isoformat", "is_nan", "is_integer", "adjusted", "item", "strip", "lower",
-    )
-}  # fmt: skip
+NAMES = (
+    "__str__", "__repr__", "__format__", "__eq__", "__ne__", "__lt__", "__hash__", "__bool__", "__len__",
+    "__iter__", "__float__", "__int__", "__index__", "__bytes__", "__getattr__", "__array__", "__getitem__",
+    "encode", "decode", "isoformat", "is_nan", "is_integer", "adjusted", "item", "strip", "lower",
+)  # fmt: skip
+HOOKS = dict.fromkeys(NAMES, fails)
 CLASS = {"__class__": property(fails)}
 BASES: dict[type, tuple[tuple[Any, ...], object]] = {
     object: ((), None),
@@ -124,7 +122,7 @@ cyclic.append(cyclic)
 def test_cells_of_every_make(cell: object, plain: object) -> None:
     found = plain_cell(cell)
     assert type(found) is type(plain) or (found is None and plain is None)
-    assert found == plain or (found != found and plain != plain)
+    assert found == plain or repr(found) == repr(plain) == "nan"
 
 
 def test_distant_numpy_instants_stay_apart() -> None:
