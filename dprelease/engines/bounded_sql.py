@@ -1,7 +1,7 @@
 """A bounded query as one SELECT that returns every primitive of every group.
 
     viewed    the curator's view, where the query has one (`view_sql`)
-    typed     declared types, NaN and unparsable cells null
+    typed     declared types, NaN and unparsable cells null; the unit's canonical text
     derived   columns made from the row's typed ones, where the query has any
     labelled  window, filter, unit not null; key labels by joins with public tables
     stepped   group index; codes as steps on the grid's hull, or 1/0 of a condition
@@ -48,7 +48,7 @@ from dprelease.engines.code_sql import (
 )
 from dprelease.engines.physical import Physical
 from dprelease.engines.request import declared_labels, used_columns
-from dprelease.engines.typed_sql import case, number, try_cast, typed
+from dprelease.engines.typed_sql import canonical, case, number, try_cast, typed
 from dprelease.engines.view_sql import ViewStatement
 from dprelease.query.bounded import BoundedQuery, Fixed, Label, Primitive, largest_code
 from dprelease.query.expression import Expression, to_sql
@@ -122,6 +122,8 @@ def _adds_up(query: BoundedQuery) -> bool:
 
 
 _WHOLE = (Physical.whole, Physical.unsigned)
+_UNIT = "unit"
+"""The column of the unit's id: what is stored, never what its declared kind makes of it."""
 
 
 class _Builder:
@@ -224,6 +226,9 @@ class _Builder:
                 return column(identifier)
 
             parts.append(aliased(typed(declared.kind, physical, make), self.place[declared.name]))
+            if declared.name == self.query.user:
+                unit = make() if self._whole_unit else canonical(physical, make)
+                parts.append(aliased(unit, _UNIT))
             if declared.name in self.whole:
                 parts.append(aliased(self._whole(declared.name, make), self.whole[declared.name]))
         # with no column at all the rows still have to come through
@@ -234,8 +239,7 @@ class _Builder:
 
         Cast first and clipped then, a code takes less time than the other way round.
         """
-        fits = self.stored[name][1] is Physical.whole and name != self.query.user
-        return try_cast(make(), "BIGINT") if fits else make()
+        return try_cast(make(), "BIGINT") if self.stored[name][1] is Physical.whole else make()
 
     def _derived(self) -> None:
         made = self.query.derived
@@ -254,7 +258,7 @@ class _Builder:
         for i in range(0 if self.texts_first else len(query.groups.columns)):
             select = self._with_label(select, i)
         if query.user is not None:
-            select = select.where(not_null(self._unit(query.user)), copy=False)
+            select = select.where(not_null(column(_UNIT, "t")), copy=False)
         if query.window is not None:
             for compare, end in (
                 (exp.GTE, query.window.start),
@@ -317,7 +321,7 @@ class _Builder:
         if self.texts_first:
             parts = [self._key()]
         if query.user is not None:
-            parts.append(aliased(self._unit(query.user), "u"))
+            parts.append(aliased(column(_UNIT, "t"), "u"))
         for j, code in enumerate(query.codes):
             if isinstance(code, Fixed):
                 value = self._steps(code)
@@ -351,18 +355,14 @@ class _Builder:
         name = self.place[self.query.groups.columns[0].name]
         return aliased(column(name, "t"), name)
 
-    def _unit(self, name: str) -> exp.Expression:
-        """Return the unit's id: equal where its text is, and a whole number is sorted faster."""
-        return column(self.whole[name], "t") if self._is_whole_text(name) else self._value(name)
+    @property
+    def _whole_unit(self) -> bool:
+        """Return whether units are stored as whole numbers: equal where their texts are, and sorted faster."""
+        user = self.query.user
+        return user is not None and user in self.stored and self.stored[user][1] in _WHOLE
 
     def _unit_text(self) -> exp.Expression:
-        assert self.query.user is not None
-        whole = self._is_whole_text(self.query.user)
-        return try_cast(column("u"), "VARCHAR") if whole else column("u")
-
-    def _is_whole_text(self, name: str) -> bool:
-        """Return whether a text column stores whole numbers: each is spelt in one way."""
-        return name in self.whole and self.kinds[name] not in (Kind.integer, Kind.number)
+        return try_cast(column("u"), "VARCHAR") if self._whole_unit else column("u")
 
     def _steps(self, code: Fixed) -> exp.Expression:
         whole = self.whole.get(code.column)

@@ -59,7 +59,7 @@ def _plain(cell: Any, kind: type) -> object:
     if issubclass(kind, np.generic):
         return _scalar(cell, kind)
     if issubclass(kind, datetime):
-        if kind.__module__.startswith("pandas."):
+        if kind.__module__.partition(".")[0] == "pandas":
             return None if kind.__name__ == "NaTType" else cell
         return datetime.combine(datetime.date(cell), datetime.timetz(cell))
     if issubclass(kind, date):

@@ -17,6 +17,7 @@ from typing import Any, cast
 from dprelease.engines import in_memory
 from dprelease.engines.csv_header import opened_after_header, read_header
 from dprelease.engines.csv_rows import LONGEST_CELL, LONGEST_RECORD
+from dprelease.engines.identity import Moment, text_of_plain
 from dprelease.engines.physical import Physical, check_columns, of_arrow
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source, partition, partitioned
@@ -25,9 +26,12 @@ from dprelease.query.bounded import BoundedQuery
 from dprelease.query.expression import evaluate
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["Row", "load_rows", "naive"]
+__all__ = ["UNIT", "Row", "load_rows", "naive"]
 
 Row = dict[str, object]
+
+UNIT = ""
+"""Where a row has the canonical text of its unit's id, as it is stored; no column has no name."""
 
 _NUMBER = re.compile(
     r"[+-]?(\d+(_\d+)*\.?(\d+(_\d+)*)?|\.\d+(_\d+)*)([eE][+-]?\d+(_\d+)*)?", re.ASCII
@@ -47,7 +51,12 @@ def load_rows(source: Source, query: BoundedQuery) -> Iterator[Row]:
     else:
         rows = _stored(source, columns)
     kinds = {c.name: c.kind for c in columns}
-    typed = ({c.name: _typed(kinds[c.name], row[c.name]) for c in columns} for row in rows)
+
+    def read(row: Row) -> Row:
+        unit = {} if query.user is None else {UNIT: text_of_plain(row[query.user])}
+        return {**unit, **{c.name: _typed(kinds[c.name], row[c.name]) for c in columns}}
+
+    typed = (read(row) for row in rows)
     return ({**row, **{d.column: evaluate(d.expression, row) for d in query.derived}} for row in typed)
 
 
@@ -90,10 +99,25 @@ def _stored(source: Source, columns: tuple[Column, ...]) -> Iterator[Row]:
     names = [c.name for c in columns]
     plain = in_memory.plain_table(table, names)
     if names:
-        lists = [plain.column(i).to_pylist() for i in range(len(names))]
+        lists = [_cells(plain.column(i)) for i in range(len(names))]
         return (dict(zip(names, cells, strict=True)) for cells in zip(*lists, strict=True))
     length = len(whole) if table.kind == "pandas" else whole.shape[0]
     return ({} for _ in range(length))
+
+
+def _cells(array: Any) -> list[object]:
+    """Return the cells of a plain array; dates and timestamps as counts, as Python holds few of them."""
+    import pyarrow as pa
+
+    kind = array.type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        return list(array.to_pylist())
+    if pa.types.is_date(kind):
+        per_second, zoned, counts = 0, False, array.cast(pa.int32())
+    else:
+        per_second, zoned = {"us": 1_000_000, "ns": 1_000_000_000}[kind.unit], kind.tz is not None
+        counts = array.cast(pa.int64())
+    return [None if n is None else Moment(n, per_second, zoned) for n in counts.to_pylist()]
 
 
 def _read_table(source: Source) -> Source:
@@ -218,7 +242,7 @@ def _typed(kind: Kind, value: object) -> object:
         case Kind.timestamp:
             return _timestamp(value)
         case _:
-            return in_memory.text_of(value)
+            return text_of_plain(value)
 
 
 def _number(value: object) -> float | None:
@@ -251,6 +275,8 @@ def _date(value: object) -> date | None:
             return date.fromisoformat(value.strip(" ")[:10])
         except ValueError:
             return None
+    if isinstance(value, Moment):
+        return value.date()
     if isinstance(value, datetime):
         return naive(value).date()
     return value if isinstance(value, date) else None
@@ -262,6 +288,8 @@ def _timestamp(value: object) -> datetime | None:
             return naive(datetime.fromisoformat(value.strip(" ")))
         except ValueError:
             return None
+    if isinstance(value, Moment):
+        return value.datetime()
     if isinstance(value, datetime):
         return naive(value)
     if isinstance(value, date):

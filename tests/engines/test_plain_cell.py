@@ -101,6 +101,7 @@ cyclic.append(cyclic)
         (np.bytes_(b"a"), b"a"),
         (np.array(["a"]), None),
         (pd.NaT, None),
+        (pd.Timestamp(1), pd.Timestamp(1)),
         (pd.NA, None),
         (Decimal("sNaN"), None),
         (Decimal("1e999999999"), "1E+999999999"),
