@@ -10,7 +10,7 @@ import gzip
 import io
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from dprelease.engines import in_memory
+from dprelease.engines.clean_rows import cleaned
 from dprelease.engines.csv_header import read_header
 from dprelease.engines.physical import Physical, check_columns, of_arrow
 from dprelease.engines.request import used_columns
@@ -37,8 +38,8 @@ _NUMBER = re.compile(
 _INFINITE = re.compile(r"\+?(inf|infinity)", re.IGNORECASE)
 
 
-def load_rows(source: Source, query: BoundedQuery) -> Iterator[Row]:
-    """Check the columns and return the rows, cells of their declared types."""
+def load_rows(source: Source, query: BoundedQuery) -> Iterator[tuple[Row, Row]]:
+    """Check the columns and return each row twice: cells of their declared types, and cleaned ones."""
     columns = used_columns(query)
     if query.view is not None:
         named: Any = source.payload
@@ -50,7 +51,19 @@ def load_rows(source: Source, query: BoundedQuery) -> Iterator[Row]:
         rows = _stored(source, columns)
     kinds = {c.name: c.kind for c in columns}
     typed = ({c.name: _typed(kinds[c.name], row[c.name]) for c in columns} for row in rows)
-    return ({**row, **{d.column: evaluate(d.expression, row) for d in query.derived}} for row in typed)
+    declared = {c.name: c for c in (*query.groups.columns, *columns, *query.columns)}
+    return (_with_derived(row, query, declared) for row in typed)
+
+
+def _with_derived(
+    row: Row, query: BoundedQuery, declared: Mapping[str, Column]
+) -> tuple[Row, Row]:
+    """Return the row and its cleaned form, derived columns included."""
+    clean = {name: cleaned(declared[name], cell) for name, cell in row.items()}
+    for made in query.derived:
+        row[made.column] = evaluate(made.expression, clean)
+        clean[made.column] = cleaned(declared[made.column], row[made.column])
+    return row, clean
 
 
 def _whole(source: Source) -> tuple[dict[str, Physical], Iterator[Row]]:
