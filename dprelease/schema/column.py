@@ -64,10 +64,10 @@ class Column:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Every public key of a category or boolean column: values, then other, then null."""
+        """Every public key of a category or boolean column, once: values, then other, then null."""
         keys = ("false", "true") if self.kind is Kind.boolean else self.values
-        extra = [k for k in (self.other, self.null_label) if k is not None and k not in keys]
-        return (*keys, *extra)
+        extra = [k for k in (self.other, self.null_label) if k is not None]
+        return tuple(dict.fromkeys((*keys, *extra)))
 
     @property
     def null_key(self) -> str | None:
