@@ -17,10 +17,12 @@ So `proportion(b)` is `mean(b)`, a filter keeps the rows of a group, and the sha
 bins is the proportion of their range. A value that is still null keeps its row in the table: it is
 left out of statistics of its column, of groups by it, and a condition on it may be null.
 
-A unit's id and the period are not cleaned: who a row is of, and when, is the source's word. Nor
+`count_distinct` counts a category's declared values alone: `other` and the key of null are none of
+them. A unit's id and the period are not cleaned: who a row is of, and when, is the source's word. Nor
 are cells that a view's own SELECT reads: a view is a source, its columns are cleaned.
 
-Cleaning is a map of one row by public constants, so it moves no sensitivity. Without a finite
+Cleaning is a map of one row by public constants, so it moves no sensitivity. A number is a double:
+1.005 in steps of 0.01 is the double just below, and goes down. Without a finite
 range, or with steps beyond 2**53 from zero, where doubles skip some, there is no grid: the value
 is clamped and moved as a double.
 """
