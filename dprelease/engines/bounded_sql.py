@@ -371,7 +371,9 @@ class _Builder:
     def _in_window(self, select: exp.Select) -> exp.Select:
         """Keep the rows of the query's window."""
         window = self.query.window
-        for compare, end in () if window is None else ((exp.GTE, window.start), (exp.LT, window.end)):
+        if window is None:
+            return select
+        for compare, end in ((exp.GTE, window.start), (exp.LT, window.end)):
             moment = try_cast(self._value(window.column), "TIMESTAMP")
             naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)
             inside = compare(this=moment, expression=self._bind(naive, "TIMESTAMP"))
