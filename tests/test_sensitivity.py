@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -232,8 +233,9 @@ class TestRecompute:
             ({"codes": (code(4),)}, {}),
             ({"user": "who"}, {"unit": UserUnit("who", 1, 1)}),
             ({"groups": GroupKeys((), ((), ()))}, {"groups": 2}),
+            ({"view": SimpleNamespace(keeps_rows=False)}, {}),
         ],
-        ids=["add/remove", "filtered", "nulls dropped", "user", "groups"],
+        ids=["add/remove", "filtered", "nulls dropped", "user", "groups", "a view that drops rows"],
     )
     def test_a_private_size_is_never_taken_for_a_public_one(
         self, wrong: dict[str, object], arguments: dict[str, object]
@@ -242,6 +244,28 @@ class TestRecompute:
         with pytest.raises(InternalError, match="private number of rows") as caught:
             self.claim(replace(self.PUBLIC, **wrong), cells=self.SUM, **settings_)  # type: ignore[arg-type]
         assert caught.value.code == "DPR902"
+
+    def test_a_view_that_keeps_rows_leaves_their_number_public(self) -> None:
+        task = replace(self.PUBLIC, view=SimpleNamespace(keeps_rows=True))  # type: ignore[arg-type]
+        unit, adjacency = RowUnit(), Adjacency.substitution
+        assert self.claim(task, cells=self.SUM, unit=unit, adjacency=adjacency) == 4
+
+    def test_signed_cells_have_the_longer_square(self) -> None:
+        task = query((code(4),), (Primitive("power", 0, 0), Primitive("power", 0, 1)))
+        squares = []
+        for weights in (((0, 1), (4, -1)), ((0, 1), (4, -2))):  # the latter is negative above 2
+            got = recompute(
+                task,
+                encoding(weights, "two_sums", form="linear"),
+                (0, 1),
+                None,
+                unit=RowUnit(),
+                adjacency=Adjacency.substitution,
+                groups=1,
+                whole=True,
+            )
+            squares.append(got.square)
+        assert squares == [2 * 4**2, 16**2]
 
     @pytest.mark.parametrize(
         "cells",

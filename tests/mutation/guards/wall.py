@@ -6,7 +6,11 @@ from functools import partial
 
 from tests.mutation.guard import Guard
 
-_execute = partial(Guard, file="execute.py", tests=("tests/test_execute.py", "tests/planning/test_choice_draw.py"))
+_execute = partial(
+    Guard,
+    file="execute.py",
+    tests=("tests/test_execute.py", "tests/test_recompute.py", "tests/planning/test_choice_draw.py"),
+)
 _cells = partial(
     Guard,
     file="planning/cell_draws.py",
