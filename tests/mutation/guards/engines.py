@@ -46,7 +46,7 @@ GUARDS = (
     _bounding(
         "rows are chosen without the salt",
         old="        joined = self.salt()\n",
-        new="        joined = exp.Literal.string(\"\")\n",
+        new='        joined = exp.Literal.string("")\n',
     ),
     _bounding(
         "rows are chosen by their place in the table",
@@ -112,8 +112,8 @@ GUARDS = (
     ),
     _codes(
         "a null becomes the lower end",
-        old="        return case((is_null(make()), exp.Null()), default=try_cast(floor, \"BIGINT\"))\n",
-        new="        return try_cast(floor, \"BIGINT\")\n",
+        old='        return case((is_null(make()), exp.Null()), default=try_cast(floor, "BIGINT"))\n',
+        new='        return try_cast(floor, "BIGINT")\n',
     ),
     _duckdb(
         "the optimizer believes what a file says of its values",

@@ -34,7 +34,7 @@ GUARDS = (
     Guard(
         "a ledger is made anew beside published manifests",
         "budget/location.py",
-        "            if not allowed:\n                raise refusals.missing(path, \"and published manifests rest on it\")\n",
+        '            if not allowed:\n                raise refusals.missing(path, "and published manifests rest on it")\n',
         "",
         ("tests/budget/test_location.py", "tests/budget/test_ledger.py"),
     ),
@@ -52,7 +52,7 @@ GUARDS = (
     ),
     _chain(
         "an event may be missing",
-        old="        if seq != expected:\n            return [f\"event {expected} of the chain is missing\"]\n",
+        old='        if seq != expected:\n            return [f"event {expected} of the chain is missing"]\n',
         new="",
     ),
     _chain(

@@ -128,8 +128,8 @@ GUARDS = (
     ),
     _here(
         "a scatter moves as if one row were gone",
-        old="return ((high - low) ** 2 * max(0, (encoding.public_rows or 0) - 1),) * 2\n    if encoding.form == \"cross\":",
-        new="return ((high - low) ** 2 * max(0, (encoding.public_rows or 0) - 2),) * 2\n    if encoding.form == \"cross\":",
+        old='return ((high - low) ** 2 * max(0, (encoding.public_rows or 0) - 1),) * 2\n    if encoding.form == "cross":',
+        new='return ((high - low) ** 2 * max(0, (encoding.public_rows or 0) - 2),) * 2\n    if encoding.form == "cross":',
     ),
     _here(
         "a product of columns moves as if one row were gone",

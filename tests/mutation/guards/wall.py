@@ -30,7 +30,7 @@ GUARDS = (
     ),
     _execute(
         "a choice has other candidates than its column has codes",
-        old='return [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] == [(law.allowed, law.step)]',
+        old="return [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] == [(law.allowed, law.step)]",
         new="return True",
     ),
     _execute(
@@ -76,7 +76,7 @@ GUARDS = (
     ),
     _cells(
         "a public constant may move",
-        old="        if sensitivity.total != 0:\n            raise underclaimed(\"sensitivity\")\n        return Fraction(0)\n",
+        old='        if sensitivity.total != 0:\n            raise underclaimed("sensitivity")\n        return Fraction(0)\n',
         new="        return Fraction(0)\n",
     ),
     _cells(
@@ -101,7 +101,7 @@ GUARDS = (
     Guard(
         "a choice covers any spread",
         "planning/choice_draw.py",
-        "        if self.law.spread < sensitivity.total:\n            raise underclaimed(\"sensitivity\")\n",
+        '        if self.law.spread < sensitivity.total:\n            raise underclaimed("sensitivity")\n',
         "",
         ("tests/planning/test_choice_draw.py", "tests/test_execute.py"),
     ),
