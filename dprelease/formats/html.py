@@ -169,6 +169,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
         "period": manifest["period"],
         "published": manifest.get("published"),
         "window": plan["window"],
+        "early": manifest.get("early"),
         "where": plan["where"],
         "statement": manifest["guarantee"]["statement"],
         "protects": manifest["guarantee"]["protects"],

@@ -68,6 +68,7 @@ def build_manifest(
         "period": receipt.period,
         "scheduled": scheduled,
         "published": published,
+        "early": receipt.early,
         "dataset": receipt.dataset,
         "guarantee": {
             "statement": plan.guarantee,

@@ -48,6 +48,7 @@ __all__ = [
     "bundle",
     "charge",
     "commit",
+    "day_of",
     "draw",
     "engine_for",
     "engine_named",
@@ -56,7 +57,6 @@ __all__ = [
     "require_validator",
     "software",
     "spent_at",
-    "today",
     "validated",
     "withhold",
 ]
@@ -146,11 +146,14 @@ def _say_timeout(plan: ReleasePlan, engine: Any) -> None:
         )
 
 
-def charge(plan: ReleasePlan, request: Request, *, again: bool = False) -> Receipt:
+def charge(
+    plan: ReleasePlan, request: Request, *, again: bool = False, early: str | None = None
+) -> Receipt:
     """Check the plan's price again, then debit it durably (T1).
 
     Args:
         again: pay once more where a run ended between its debit and its stored draw.
+        early: when the period closes, if that lies ahead.
 
     Raises:
         BudgetError: it does not fit; InternalError: the plan claims too little.
@@ -175,6 +178,7 @@ def charge(plan: ReleasePlan, request: Request, *, again: bool = False) -> Recei
             epsilon=plan.epsilon,
             delta=plan.delta,
             rho=execute.concentrated(plan) if ledger.composition(key.dataset) == "zcdp" else None,
+            early=early,
         ),
         again=again,
     )
@@ -192,6 +196,7 @@ def charge(plan: ReleasePlan, request: Request, *, again: bool = False) -> Recei
         spent=_text(got.spent),
         budget=_text(got.budget),
         fresh=got.fresh,
+        early=got.early,
     )
 
 
@@ -365,9 +370,9 @@ def commit(request: Request, files: Mapping[str, bytes]) -> None:
             raise
 
 
-def today() -> str:
-    """Return the day, UTC: taken before rows are read, so that how long they take cannot move it."""
-    return datetime.now(UTC).date().isoformat()
+def day_of(moment: datetime) -> str:
+    """Return the day of publication, UTC: of a moment before rows are read, which they cannot move."""
+    return moment.astimezone(UTC).date().isoformat()
 
 
 def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
