@@ -33,8 +33,9 @@ __all__ = ["least_factor", "least_size", "says_nothing", "two_digits"]
 
 LEVEL = 0.95
 _LARGEST = 2**40
-_FACTORS = 10
-_SOLVED = 3
+_MOST_FACTOR = 1024.0
+_MOST_EPSILON = 100
+_SOLVED = 8
 
 
 def says_nothing(
@@ -89,8 +90,10 @@ def two_digits(value: Fraction) -> Fraction:
     return math.ceil(value / unit) * unit
 
 
-def least_factor(says: Callable[[Fraction], bool]) -> Fraction | None:
-    """Return about the least factor of the budget at which `says` holds; None up to 1,024 times.
+def least_factor(says: Callable[[Fraction], bool], total: Fraction) -> Fraction | None:
+    """Return about the least factor of the budget `total` at which `says` holds, to 3 %.
+
+    None where neither 1,024 times it nor an epsilon of 100 would do: more is no advice.
 
     Args:
         says: prices the statistic at that multiple; a DpreleaseError counts as no.
@@ -102,15 +105,17 @@ def least_factor(says: Callable[[Fraction], bool]) -> Fraction | None:
         except DpreleaseError:
             return False
 
-    for power in range(1, _FACTORS + 1):
-        if holds(2.0**power):
-            return Fraction(_between(holds, 2.0 ** (power - 1), 2.0**power))
-    return None
+    most = min(_MOST_FACTOR, float(_MOST_EPSILON / total))
+    if most <= 1 or not holds(most):
+        return None
+    return Fraction(_between(holds, 1.0, most, steps=_SOLVED))
 
 
-def _between(says: Callable[[float], bool], low: float, high: float) -> float:
+def _between(
+    says: Callable[[float], bool], low: float, high: float, *, steps: int = 3
+) -> float:
     """Return a factor that does, near the least one: `low` does not, `high` does."""
-    for _ in range(_SOLVED):
+    for _ in range(steps):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if says(middle) else (middle, high)
     return high

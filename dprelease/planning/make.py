@@ -47,7 +47,6 @@ from dprelease.planning.share import Priced, Share, cost, ways
 from dprelease.planning.spend import Spending, spend
 from dprelease.planning.statistic_words import error_text, sensitivity_text, statistic_notes
 from dprelease.planning.steps import check_step, publish_step
-from dprelease.query.merge import MAX_EPSILON
 from dprelease.query.shortcuts import shortcut_notes
 from dprelease.query.spec import Query
 from dprelease.query.view import view_notes
@@ -297,12 +296,10 @@ class _Maker:
         size = max(mute)
 
         def says(factor: Fraction) -> bool:
-            if total * factor > MAX_EPSILON:
-                return False
             ranked = self._candidates(priced.block, priced.share.times(factor), size)
             return not says_nothing(ranked[0], member, size)
 
-        factor = least_factor(says)
+        factor = least_factor(says, total)
         return Uninformative(
             groups=sum(n in mute for n in sizes),
             of=len(sizes),

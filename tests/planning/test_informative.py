@@ -150,3 +150,21 @@ def test_the_facade_s_plan_has_it() -> None:
         "release": {"epsilon": 1, "statistics": ["mean(x)"]},
     }  # fmt: skip
     assert dp.plan(schema).statistics[0].uninformative is not None
+
+
+@pytest.mark.parametrize("epsilon", ["0.0000001", "40"])
+@pytest.mark.parametrize("size", [1, 10**8])
+def test_no_size_and_no_budget_breaks_the_look(epsilon: str, size: int) -> None:
+    statistics: list[Any] = [
+        "count", "sum(x)", "mean(x)", "std(x)", "median(x)", "min(x)", "covariance(x, y)",
+        "eigenvalues(x, y)", "histogram(x, [0, 50, 110])", "count_distinct(x)",
+    ]  # fmt: skip
+    columns = {"y": {"kind": "number", "range": [-5, 20], "step": 0.5}}
+    plan = planned(
+        statistics, rows={"max": 10**9, "expected": size}, x=AGE, epsilon=epsilon, columns=columns
+    )
+    marked = {s.name for s in plan.statistics if s.uninformative}
+    if size == 1 and epsilon != "40":
+        assert {"mean_x", "std_x", "median_x", "covariance_x_y"} <= marked
+    if size > 1 and epsilon == "40":
+        assert not marked
