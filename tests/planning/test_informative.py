@@ -152,7 +152,7 @@ def test_the_facade_s_plan_has_it() -> None:
     assert dp.plan(schema).statistics[0].uninformative is not None
 
 
-@pytest.mark.parametrize("epsilon", ["0.0000001", "40"])
+@pytest.mark.parametrize("epsilon", ["0.01", "40"])
 @pytest.mark.parametrize("size", [1, 10**8])
 def test_no_size_and_no_budget_breaks_the_look(epsilon: str, size: int) -> None:
     statistics: list[Any] = [
