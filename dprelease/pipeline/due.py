@@ -103,7 +103,7 @@ def next_due(config: PipelineConfig, now: datetime) -> Due | None:
     newest = due_periods(config, now, 1)
     try:
         if newest:
-            period = following_period(newest[0].period, rule.every)
+            period = following_period(newest[0].period, rule.every, rule.timezone)
         else:
             period = max(period_id(now - rule.delay, rule.every, rule.timezone), rule.first or "")
         at = due_at(config, period)

@@ -221,15 +221,13 @@ def _from_parquet(data: bytes, keys: int) -> pa.Table:
 
 def _from_csv(data: bytes, keys: int) -> pa.Table:
     rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline="")))
-    # An apostrophe guards a label that a spreadsheet would run.
-    guards = tuple("'" + start for start in csv_.FORMULA_STARTS)
     columns = []
     for i, name in enumerate(rows[0]):
         cells = [row[i] for row in rows[1:]]
         if i >= keys and name in ("value", "lower", "upper"):
             columns.append(pa.array([float(c) if c else None for c in cells], pa.float64()))
         else:
-            columns.append(pa.array([c[1:] if c.startswith(guards) else c for c in cells]))
+            columns.append(pa.array([csv_.unguarded(c) for c in cells]))
     return pa.table(columns, names=rows[0])
 
 
