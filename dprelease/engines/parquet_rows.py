@@ -62,7 +62,7 @@ def stored_columns(run: Callable[[str], Any], paths: str) -> dict[str, list[Stor
     """
     rows = run(
         "SELECT name, num_children, type, converted_type, precision, logical_type, duckdb_type "
-        f"FROM parquet_schema({paths}) ORDER BY file_name, column_id"  # noqa: S608 - quoted
+        f"FROM parquet_schema({paths}) ORDER BY file_name, column_id"
     ).fetchall()
     out: dict[str, list[Stored]] = {}
     places = iter(rows)
@@ -77,7 +77,7 @@ def stored_columns(run: Callable[[str], Any], paths: str) -> dict[str, list[Stor
 
 
 def _stored(kind: str, converted: str | None, precision: int | None, logical: str | None, found: str) -> Stored:
-    millis = converted == "TIMESTAMP_MILLIS" or "TimestampType" in (logical or "") and "MILLIS=M" in (logical or "")
+    millis = converted == "TIMESTAMP_MILLIS" or ("TimestampType" in (logical or "") and "MILLIS=M" in (logical or ""))
     wide = converted == "DECIMAL" and (precision or 0) > 38
     return Stored(found, exact=not (millis or wide), cut=kind == "INT96")
 
