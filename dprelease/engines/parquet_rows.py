@@ -70,7 +70,7 @@ def stored_columns(run: Callable[[str], Any], paths: str) -> dict[str, list[Stor
         paths: the files as a list in SQL.
     """
     rows = run(
-        "SELECT name, num_children, type, converted_type, precision, logical_type, duckdb_type "
+        "SELECT name, num_children, type, converted_type, precision, logical_type, duckdb_type "  # noqa: S608 - quoted
         f"FROM parquet_schema({paths}) ORDER BY file_name, column_id"
     ).fetchall()
     out: dict[str, list[Stored]] = {}
