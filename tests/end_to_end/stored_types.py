@@ -175,6 +175,6 @@ OBJECTS: tuple[Any, ...] = (
 
 LINES: tuple[bytes, ...] = (
     b"", b'"', b'"never closed', b"a", b"a,b,c,d,e,f,g,h,i,j,k,l", b"\xff" * 20, b"\0,\0,\0", b"a\r,b", b"\r\r", b"," * 5000,
-    b'a,"' + LONG.encode() + b'"', LONG.encode(), b'"a"b,"c', b"\xef\xbb\xbfa,b", b"a;b;c", b"who,cat,x", b'a,"b\n', b"#",
+    b'a,"' + LONG.encode() + b'"', LONG.encode(), b'"a"b,"c', b"\xef\xbb\xbfa,b", b"a;b;c", b"who,cat,x", b'a,"b', b"#",
 )  # fmt: skip
 """Lines in the place of a line of a CSV file."""
