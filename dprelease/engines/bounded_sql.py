@@ -3,7 +3,8 @@
     viewed    the curator's view, where the query has one (`view_sql`)
     typed     declared types, NaN and unparsable cells null; the unit's canonical text
     derived   columns made from the row's typed ones, where the query has any
-    labelled  window, filter, unit not null; key labels by joins with public tables
+    filtered  window, filter, unit not null
+    labelled  key labels by joins with public tables
     stepped   group index; codes as steps on the grid's hull, or 1/0 of a condition
     coded     nearest allowed step, ties to the lower; nulls to their default
     (bounded) user units: the rows that count, and their numbers (`bounding_sql`)
@@ -54,7 +55,7 @@ from dprelease.query.bounded import BoundedQuery, Fixed, Label, Primitive, large
 from dprelease.query.expression import Expression, to_sql
 from dprelease.schema.column import Kind
 
-__all__ = ["Statement", "build", "build_counting"]
+__all__ = ["Statement", "build", "build_counting", "build_kept"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,19 @@ def build_counting(
     return _Builder(query, stored, b"", rows_table, view).build_counting()
 
 
+def build_kept(
+    query: BoundedQuery, stored: Mapping[str, tuple[str, Physical]], rows_table: str, carried: str
+) -> Statement:
+    """Return the statement of the column `carried` of the rows in the window that pass the filter.
+
+    Args:
+        query: of the row unit.
+        stored, rows_table: as `build`.
+        carried: a column of `rows_table`.
+    """
+    return _Builder(query, stored, b"", rows_table, None, carried=carried).build_kept()
+
+
 def _adds_up(query: BoundedQuery) -> bool:
     """Return whether sums by the text of the one key can be added up to the sums by its label."""
     added = ("rows", "power", "product", "between")
@@ -142,8 +156,10 @@ class _Builder:
         view: ViewStatement | None,
         *,
         quick: bool = False,
+        carried: str | None = None,
     ) -> None:
         self.query = query
+        self.carried = carried
         self.stored = stored
         self.salt = salt.hex()
         self.columns = used_columns(query)
@@ -179,9 +195,17 @@ class _Builder:
         self._rows()
         return self._finished(self._select(column("g"), column("u")))
 
+    def build_kept(self) -> Statement:
+        assert self.carried is not None
+        self._typed()
+        self._derived()
+        self._filtered()
+        return self._finished(self._select(column(self.carried)))
+
     def _rows(self) -> None:
         self._typed()
         self._derived()
+        self._filtered()
         self._labelled()
         self._stepped()
 
@@ -218,7 +242,7 @@ class _Builder:
     # -- stages ------------------------------------------------------------------------------
 
     def _typed(self) -> None:
-        parts = []
+        parts = [] if self.carried is None else [column(self.carried, "t")]
         for declared in self.columns:
             identifier, physical = self.stored[declared.name]
 
@@ -251,29 +275,34 @@ class _Builder:
         self._stage("derived", self._select(exp.Column(this=exp.Star(), table=exp.to_identifier("t")), *parts))
         self.place |= {d.column: f"y{i}" for i, d in enumerate(made)}
 
-    def _labelled(self) -> None:
+    def _filtered(self) -> None:
+        """Keep the rows that count: before the labels are joined, as DuckDB moves no filter here."""
         query = self.query
-        every = exp.Column(this=exp.Star(), table=exp.to_identifier("t"))
-        select = self._select(every)
-        for i in range(0 if self.texts_first else len(query.groups.columns)):
-            select = self._with_label(select, i)
+        conditions = []
         if query.user is not None:
-            select = select.where(not_null(column(_UNIT, "t")), copy=False)
+            conditions.append(not_null(column(_UNIT, "t")))
         if query.window is not None:
-            for compare, end in (
-                (exp.GTE, query.window.start),
-                (exp.LT, query.window.end),
-            ):
+            for compare, end in ((exp.GTE, query.window.start), (exp.LT, query.window.end)):
                 moment = try_cast(self._value(query.window.column), "TIMESTAMP")
                 naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)
-                inside = compare(this=moment, expression=self._bind(naive, "TIMESTAMP"))
-                select = select.where(inside, copy=False)
+                conditions.append(compare(this=moment, expression=self._bind(naive, "TIMESTAMP")))
         if query.where is not None:
-            select = select.where(self._expression(query.where, "w"), copy=False)
+            conditions.append(self._expression(query.where, "w"))
         ends = self._ends()
         if ends:  # self-loops, as texts: comparing node numbers would cross both node tables
             one, other = (self._value(name) for name in ends)
-            select = select.where(exp.NEQ(this=one, expression=other), copy=False)
+            conditions.append(exp.NEQ(this=one, expression=other))
+        if conditions:
+            every = exp.Column(this=exp.Star(), table=exp.to_identifier("t"))
+            self._stage("filtered", self._select(every).where(*conditions, copy=False))
+
+    def _labelled(self) -> None:
+        columns = self.query.groups.columns
+        if self.texts_first or not columns:
+            return
+        select = self._select(exp.Column(this=exp.Star(), table=exp.to_identifier("t")))
+        for i in range(len(columns)):
+            select = self._with_label(select, i)
         self._stage("labelled", select)
 
     def _ends(self) -> list[str]:

@@ -87,7 +87,8 @@ def canonical(stored: Physical, make: Make) -> exp.Expression:
         case Physical.float:
             return _text_of_double(make)
         case Physical.timestamp | Physical.instant:
-            return case((_is_instant(try_cast(make(), "TIMESTAMP")), try_cast(make(), "VARCHAR")))
+            # the cast outside: an optimizer may move what is inside a CASE before its condition
+            return try_cast(case((_is_instant(try_cast(make(), "TIMESTAMP")), make())), "VARCHAR")
         case Physical.seconds:
             return try_cast(_timestamp(stored, make), "VARCHAR")
         case Physical.nanoseconds | Physical.nanosecond_instant:
