@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from dprelease.engines import in_memory
+from dprelease.engines.clean_rows import cleaned
 from dprelease.engines.csv_header import opened_after_header, read_header
 from dprelease.engines.csv_rows import LONGEST_CELL, LONGEST_RECORD
 from dprelease.engines.identity import Moment, text_of_plain
@@ -39,8 +40,8 @@ _NUMBER = re.compile(
 _INFINITE = re.compile(r"\+?(inf|infinity)", re.IGNORECASE)
 
 
-def load_rows(source: Source, query: BoundedQuery) -> Iterator[Row]:
-    """Check the columns and return the rows, cells of their declared types."""
+def load_rows(source: Source, query: BoundedQuery) -> Iterator[tuple[Row, Row]]:
+    """Check the columns and return each row twice: cells of their declared types, and cleaned ones."""
     columns = used_columns(query)
     if query.view is not None:
         named: Any = source.payload
@@ -51,13 +52,28 @@ def load_rows(source: Source, query: BoundedQuery) -> Iterator[Row]:
     else:
         rows = _stored(source, columns)
     kinds = {c.name: c.kind for c in columns}
+    declared = {c.name: c for c in (*query.groups.columns, *columns, *query.columns)}
 
-    def read(row: Row) -> Row:
-        unit = {} if query.user is None else {UNIT: text_of_plain(row[query.user])}
-        return {**unit, **{c.name: _typed(kinds[c.name], row[c.name]) for c in columns}}
 
-    typed = (read(row) for row in rows)
-    return ({**row, **{d.column: evaluate(d.expression, row) for d in query.derived}} for row in typed)
+    def read(stored: Row) -> tuple[Row, Row]:
+        typed = {c.name: _typed(kinds[c.name], stored[c.name]) for c in columns}
+        row, clean = _with_derived(typed, query, declared)
+        if query.user is not None:
+            row[UNIT] = text_of_plain(stored[query.user])
+        return row, clean
+
+    return map(read, rows)
+
+
+def _with_derived(
+    row: Row, query: BoundedQuery, declared: Mapping[str, Column]
+) -> tuple[Row, Row]:
+    """Return the row and its cleaned form, derived columns included."""
+    clean = {name: cleaned(declared[name], cell) for name, cell in row.items()}
+    for made in query.derived:
+        row[made.column] = evaluate(made.expression, clean)
+        clean[made.column] = cleaned(declared[made.column], row[made.column])
+    return row, clean
 
 
 def _whole(source: Source) -> tuple[dict[str, Physical], Iterator[Row]]:
