@@ -115,7 +115,7 @@ def _rows(
     """Open the rows on a connection of their own; some sources are streams, read once."""
     engine = DuckDBEngine()
     with engine._connection() as connection:  # noqa: SLF001 - the very one that releases read by
-        opened, view = open_rows(Tables(connection, engine.statements), source, query, rows=True)
+        opened, view = open_rows(Tables(connection, engine.statements, exact=True), source, query, rows=True)
         yield connection, opened, view
 
 

@@ -1,11 +1,12 @@
 """A bounded query as one SELECT that returns every primitive of every group.
 
     viewed    the curator's view, where the query has one (`view_sql`)
-    typed     declared types, NaN and unparsable cells null
+    typed     declared types, NaN and unparsable cells null; the unit's canonical text
     stepped0  of columns that expressions read: their steps, where they lie on a grid
     cleaned0  and their cleaned values (`clean_sql`), the only ones that expressions read
     derived1  columns made from those; then stepped1, cleaned1, derived2 where more stand on them
-    labelled  window, filter, unit not null; key labels by joins with public tables
+    filtered  window, filter, unit not null
+    labelled  key labels by joins with public tables
     stepped   group index; codes as steps on the grid's hull, or 1/0 of a condition
     coded     nearest allowed step, ties to the lower; nulls to their default
     (bounded) user units: the rows that count, and their numbers (`bounding_sql`)
@@ -56,14 +57,14 @@ from dprelease.engines.code_sql import (
 )
 from dprelease.engines.physical import Physical
 from dprelease.engines.request import declared_labels, used_columns
-from dprelease.engines.typed_sql import case, number, try_cast, typed
+from dprelease.engines.typed_sql import canonical, case, number, try_cast, typed
 from dprelease.engines.view_sql import ViewStatement
 from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label, Primitive, largest_code
 from dprelease.query.cleaning import is_cleaned, read_by_expressions, snapping
 from dprelease.query.expression import Expression, to_sql
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["Statement", "build", "build_counting", "build_seen"]
+__all__ = ["Statement", "build", "build_counting", "build_kept", "build_seen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,19 @@ def build_seen(
     return _Builder(query, stored, b"", rows_table, view).build_seen()
 
 
+def build_kept(
+    query: BoundedQuery, stored: Mapping[str, tuple[str, Physical]], rows_table: str, carried: str
+) -> Statement:
+    """Return the statement of the column `carried` of the rows in the window that pass the filter.
+
+    Args:
+        query: of the row unit.
+        stored, rows_table: as `build`.
+        carried: a column of `rows_table`.
+    """
+    return _Builder(query, stored, b"", rows_table, None, carried=carried).build_kept()
+
+
 def _adds_up(query: BoundedQuery) -> bool:
     """Return whether sums by the text of the one key can be added up to the sums by its label."""
     added = ("rows", "power", "product", "between")
@@ -151,6 +165,8 @@ def _adds_up(query: BoundedQuery) -> bool:
 
 
 _WHOLE = (Physical.whole, Physical.unsigned)
+_UNIT = "unit"
+"""The column of the unit's id: what is stored, never what its declared kind makes of it."""
 
 
 class _Builder:
@@ -169,8 +185,10 @@ class _Builder:
         view: ViewStatement | None,
         *,
         quick: bool = False,
+        carried: str | None = None,
     ) -> None:
         self.query = query
+        self.carried = carried
         self.stored = stored
         self.salt = salt.hex()
         self.columns = used_columns(query)
@@ -214,11 +232,19 @@ class _Builder:
         where = self.query.where
         passes = exp.true() if where is None else self._expression(where, "w")
         select = self._select(self._every(), aliased(passes, "passes"))
-        return self._finished(self._in_window(select))
+        return self._finished(select.where(*self._inside(), copy=False))
+
+    def build_kept(self) -> Statement:
+        assert self.carried is not None
+        self._typed()
+        self._cleaned_and_derived()
+        self._filtered()
+        return self._finished(self._select(column(self.carried)))
 
     def _rows(self) -> None:
         self._typed()
         self._cleaned_and_derived()
+        self._filtered()
         self._labelled()
         self._stepped()
 
@@ -260,7 +286,7 @@ class _Builder:
 
     def _typed(self, *, nulls: bool = False) -> None:
         """Add the declared types; `nulls` adds whether each stored cell is null."""
-        parts = []
+        parts = [] if self.carried is None else [column(self.carried, "t")]
         for declared in self.columns:
             identifier, physical = self.stored[declared.name]
 
@@ -270,6 +296,9 @@ class _Builder:
             parts.append(aliased(typed(declared.kind, physical, make), self.place[declared.name]))
             if nulls:
                 parts.append(aliased(is_null(make()), f"r{self.place[declared.name][1:]}"))
+            if declared.name == self.query.user:
+                unit = make() if self._whole_unit else canonical(physical, make)
+                parts.append(aliased(unit, _UNIT))
             if declared.name in self.whole:
                 parts.append(aliased(self._whole(declared.name, make), self.whole[declared.name]))
         # with no column at all the rows still have to come through
@@ -280,8 +309,7 @@ class _Builder:
 
         Cast first and clipped then, a code takes less time than the other way round.
         """
-        fits = self.stored[name][1] is Physical.whole and name != self.query.user
-        return try_cast(make(), "BIGINT") if fits else make()
+        return try_cast(make(), "BIGINT") if self.stored[name][1] is Physical.whole else make()
 
     def _cleaned_and_derived(self) -> None:
         """Clean what is stored; make what is derived from it, clean that, and so on upwards."""
@@ -352,33 +380,39 @@ class _Builder:
         joined = select.join(named_table(name, alias), on=same, join_type="left", copy=False)
         return joined, partial(column, "value", alias)
 
-    def _labelled(self) -> None:
+    def _filtered(self) -> None:
+        """Keep the rows that count: before the labels are joined, as DuckDB moves no filter here."""
         query = self.query
-        select = self._select(self._every())
-        for i in range(0 if self.texts_first else len(query.groups.columns)):
-            select = self._with_label(select, i)
+        conditions = self._inside()
         if query.user is not None:
-            select = select.where(not_null(self._unit(query.user)), copy=False)
-        select = self._in_window(select)
+            conditions.append(not_null(column(_UNIT, "t")))
         if query.where is not None:
-            select = select.where(self._expression(query.where, "w"), copy=False)
+            conditions.append(self._expression(query.where, "w"))
         ends = self._ends()
         if ends:  # self-loops, as texts: comparing node numbers would cross both node tables
             one, other = (self._value(name) for name in ends)
-            select = select.where(exp.NEQ(this=one, expression=other), copy=False)
+            conditions.append(exp.NEQ(this=one, expression=other))
+        if conditions:
+            self._stage("filtered", self._select(self._every()).where(*conditions, copy=False))
+
+    def _labelled(self) -> None:
+        columns = self.query.groups.columns
+        if self.texts_first or not columns:
+            return
+        select = self._select(self._every())
+        for i in range(len(columns)):
+            select = self._with_label(select, i)
         self._stage("labelled", select)
 
-    def _in_window(self, select: exp.Select) -> exp.Select:
-        """Keep the rows of the query's window."""
-        window = self.query.window
-        if window is None:
-            return select
-        for compare, end in ((exp.GTE, window.start), (exp.LT, window.end)):
+    def _inside(self) -> list[exp.Expression]:
+        """Return what holds of the rows in the query's window."""
+        window, out = self.query.window, []
+        for compare, end in () if window is None else ((exp.GTE, window.start), (exp.LT, window.end)):
+            assert window is not None
             moment = try_cast(self._value(window.column), "TIMESTAMP")
             naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)
-            inside = compare(this=moment, expression=self._bind(naive, "TIMESTAMP"))
-            select = select.where(inside, copy=False)
-        return select
+            out.append(compare(this=moment, expression=self._bind(naive, "TIMESTAMP")))
+        return out
 
     def _ends(self) -> list[str]:
         """Return the two columns of a graph's nodes; equal labels are equal texts, as none repeats."""
@@ -425,7 +459,7 @@ class _Builder:
         if self.texts_first:
             parts = [self._key()]
         if query.user is not None:
-            parts.append(aliased(self._unit(query.user), "u"))
+            parts.append(aliased(column(_UNIT, "t"), "u"))
         for j, code in enumerate(query.codes):
             if isinstance(code, Fixed):
                 value = self._steps(code)
@@ -459,18 +493,14 @@ class _Builder:
         name = self.place[self.query.groups.columns[0].name]
         return aliased(column(name, "t"), name)
 
-    def _unit(self, name: str) -> exp.Expression:
-        """Return the unit's id: equal where its text is, and a whole number is sorted faster."""
-        return column(self.whole[name], "t") if self._is_whole_text(name) else self._value(name)
+    @property
+    def _whole_unit(self) -> bool:
+        """Return whether units are stored as whole numbers: equal where their texts are, and sorted faster."""
+        user = self.query.user
+        return user is not None and user in self.stored and self.stored[user][1] in _WHOLE
 
     def _unit_text(self) -> exp.Expression:
-        assert self.query.user is not None
-        whole = self._is_whole_text(self.query.user)
-        return try_cast(column("u"), "VARCHAR") if whole else column("u")
-
-    def _is_whole_text(self, name: str) -> bool:
-        """Return whether a text column stores whole numbers: each is spelt in one way."""
-        return name in self.whole and self.kinds[name] not in (Kind.integer, Kind.number)
+        return try_cast(column("u"), "VARCHAR") if self._whole_unit else column("u")
 
     def _steps(self, code: Fixed) -> exp.Expression:
         made = self.snapped.get(replace(code, default=None))

@@ -30,16 +30,26 @@ class Physical(StrEnum):
     float = "a floating-point number"
     boolean = "a boolean"
     text = "text"
+    bytes = "bytes"
     date = "a date"
     timestamp = "a timestamp without time zone"
     instant = "a timestamp with time zone"
+    seconds = "a timestamp in seconds or milliseconds"
+    nanoseconds = "a timestamp in nanoseconds"
+    nanosecond_instant = "a timestamp in nanoseconds with time zone"
     other = "a nested or unsupported type"
 
 
-_NUMBERS = frozenset(
-    {Physical.whole, Physical.unsigned, Physical.exact, Physical.float, Physical.boolean, Physical.text}
-)
-_TIMES = frozenset({Physical.date, Physical.timestamp, Physical.instant, Physical.text})
+_TEXTS = frozenset({Physical.text, Physical.bytes})
+_NUMBERS = _TEXTS | {Physical.whole, Physical.unsigned, Physical.exact, Physical.float, Physical.boolean}
+_TIMES = _TEXTS | {
+    Physical.date,
+    Physical.timestamp,
+    Physical.instant,
+    Physical.seconds,
+    Physical.nanoseconds,
+    Physical.nanosecond_instant,
+}
 _FITS: dict[Kind, frozenset[Physical]] = {
     Kind.integer: _NUMBERS,
     Kind.number: _NUMBERS,
@@ -74,6 +84,8 @@ def of_arrow(kind: pa.DataType) -> Physical:
     if t.is_date(kind):
         return Physical.date
     if t.is_timestamp(kind):
+        if kind.unit == "ns":
+            return Physical.nanoseconds if kind.tz is None else Physical.nanosecond_instant
         return Physical.timestamp if kind.tz is None else Physical.instant
     return Physical.other
 
@@ -91,15 +103,25 @@ def of_duckdb(name: str) -> Physical:
         return Physical.unsigned
     if head.endswith("INT") or head in ("INTEGER", "UINTEGER"):
         return Physical.whole
-    if head in ("VARCHAR", "ENUM", "UUID", "BLOB", "NULL"):
+    if head in ("VARCHAR", "ENUM", "UUID", "NULL"):
         return Physical.text
+    if head == "BLOB":
+        return Physical.bytes
     if head == "BOOLEAN":
         return Physical.boolean
     if head == "DATE":
         return Physical.date
-    if head == "TIMESTAMP WITH TIME ZONE":
-        return Physical.instant
-    return Physical.timestamp if head.startswith("TIMESTAMP") else Physical.other
+    return _TIMESTAMPS.get(head, Physical.other)
+
+
+_TIMESTAMPS = {
+    "TIMESTAMP": Physical.timestamp,
+    "TIMESTAMP WITH TIME ZONE": Physical.instant,
+    "TIMESTAMP_S": Physical.seconds,
+    "TIMESTAMP_MS": Physical.seconds,
+    "TIMESTAMP_NS": Physical.nanoseconds,
+    "TIMESTAMPTZ_NS": Physical.nanosecond_instant,
+}
 
 
 def check_columns(

@@ -3,8 +3,8 @@
 Slow and obvious on purpose: it shares with the default engine the reading of in-memory tables and
 the doubles of a code, and nothing else. Tests require the two to return the same integers.
 
-Limits. Everything is held in memory. Unit ids of a floating type beyond 2**53 may print
-differently from DuckDB's, which changes the choice of rows, never how many are kept.
+Limits. Everything is held in memory. A date or timestamp outside the years 1 to 9999 is null, but for
+its text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from datetime import date, datetime
 import numpy as np
 
 from dprelease.engines.clean_rows import nearest_step
-from dprelease.engines.reference_rows import Row, load_rows, naive
+from dprelease.engines.reference_rows import UNIT, Row, load_rows, naive
 from dprelease.engines.request import (
     check_query,
     declared_labels,
@@ -95,7 +95,7 @@ class Coded:
 def _code(read: tuple[Row, Row], query: BoundedQuery) -> Coded | None:
     """Return the row's unit, group and codes, or None when the row is left out."""
     row, clean = read
-    unit = "" if query.user is None else row[query.user]
+    unit = "" if query.user is None else row[UNIT]
     if unit is None or not _in_window(row, query):
         return None
     if query.where is not None and evaluate(query.where, clean) is not True:

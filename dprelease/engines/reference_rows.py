@@ -10,7 +10,7 @@ import gzip
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
@@ -20,6 +20,7 @@ from typing import Any, cast
 from dprelease.engines import in_memory
 from dprelease.engines.clean_rows import cleaned
 from dprelease.engines.csv_header import read_header
+from dprelease.engines.identity import Moment, text_of_plain
 from dprelease.engines.physical import Physical, check_columns, of_arrow
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source, partition, partitioned
@@ -28,9 +29,12 @@ from dprelease.query.bounded import BoundedQuery
 from dprelease.query.expression import evaluate
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["Row", "load_rows", "naive"]
+__all__ = ["UNIT", "Row", "load_rows", "naive"]
 
 Row = dict[str, object]
+
+UNIT = ""
+"""Where a row has the canonical text of its unit's id, as it is stored; no column has no name."""
 
 _NUMBER = re.compile(
     r"[+-]?(\d+(_\d+)*\.?(\d+(_\d+)*)?|\.\d+(_\d+)*)([eE][+-]?\d+(_\d+)*)?", re.ASCII
@@ -50,20 +54,18 @@ def load_rows(source: Source, query: BoundedQuery) -> Iterator[tuple[Row, Row]]:
     else:
         rows = _stored(source, columns)
     kinds = {c.name: c.kind for c in columns}
-    typed = ({c.name: _typed(kinds[c.name], row[c.name]) for c in columns} for row in rows)
     declared = {c.name: c for c in (*query.groups.columns, *columns, *query.columns)}
-    return (_with_derived(row, query, declared) for row in typed)
 
+    def read(row: Row) -> tuple[Row, Row]:
+        typed = {c.name: _typed(kinds[c.name], row[c.name]) for c in columns}
+        clean = {name: cleaned(declared[name], cell) for name, cell in typed.items()}
+        for made in query.derived:
+            typed[made.column] = evaluate(made.expression, clean)
+            clean[made.column] = cleaned(declared[made.column], typed[made.column])
+        unit = {} if query.user is None else {UNIT: text_of_plain(row[query.user])}
+        return {**unit, **typed}, clean
 
-def _with_derived(
-    row: Row, query: BoundedQuery, declared: Mapping[str, Column]
-) -> tuple[Row, Row]:
-    """Return the row and its cleaned form, derived columns included."""
-    clean = {name: cleaned(declared[name], cell) for name, cell in row.items()}
-    for made in query.derived:
-        row[made.column] = evaluate(made.expression, clean)
-        clean[made.column] = cleaned(declared[made.column], row[made.column])
-    return row, clean
+    return (read(row) for row in rows)
 
 
 def _whole(source: Source) -> tuple[dict[str, Physical], Iterator[Row]]:
@@ -105,10 +107,25 @@ def _stored(source: Source, columns: tuple[Column, ...]) -> Iterator[Row]:
     names = [c.name for c in columns]
     plain = in_memory.plain_table(table, names)
     if names:
-        lists = [plain.column(i).to_pylist() for i in range(len(names))]
+        lists = [_cells(plain.column(i)) for i in range(len(names))]
         return (dict(zip(names, cells, strict=True)) for cells in zip(*lists, strict=True))
     length = len(whole) if table.kind == "pandas" else whole.shape[0]
     return ({} for _ in range(length))
+
+
+def _cells(array: Any) -> list[object]:
+    """Return the cells of a plain array; dates and timestamps as counts, as Python holds few of them."""
+    import pyarrow as pa
+
+    kind = array.type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        return list(array.to_pylist())
+    if pa.types.is_date(kind):
+        per_second, zoned, counts = 0, False, array.cast(pa.int32())
+    else:
+        per_second, zoned = {"us": 1_000_000, "ns": 1_000_000_000}[kind.unit], kind.tz is not None
+        counts = array.cast(pa.int64())
+    return [None if n is None else Moment(n, per_second, zoned) for n in counts.to_pylist()]
 
 
 def _read_table(source: Source) -> Source:
@@ -179,7 +196,7 @@ def _typed(kind: Kind, value: object) -> object:
         case Kind.timestamp:
             return _timestamp(value)
         case _:
-            return in_memory.text_of(value)
+            return text_of_plain(value)
 
 
 def _number(value: object) -> float | None:
@@ -212,6 +229,8 @@ def _date(value: object) -> date | None:
             return date.fromisoformat(value.strip(" ")[:10])
         except ValueError:
             return None
+    if isinstance(value, Moment):
+        return value.date()
     if isinstance(value, datetime):
         return naive(value).date()
     return value if isinstance(value, date) else None
@@ -223,6 +242,8 @@ def _timestamp(value: object) -> datetime | None:
             return naive(datetime.fromisoformat(value.strip(" ")))
         except ValueError:
             return None
+    if isinstance(value, Moment):
+        return value.datetime()
     if isinstance(value, datetime):
         return naive(value)
     if isinstance(value, date):
