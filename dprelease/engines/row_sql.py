@@ -217,7 +217,8 @@ class RowStages:
 
     def _inside(self) -> list[exp.Expression]:
         """Return what holds of the rows in the query's window."""
-        window, out = self.query.window, []
+        window = self.query.window
+        out: list[exp.Expression] = []
         for compare, end in () if window is None else ((exp.GTE, window.start), (exp.LT, window.end)):
             assert window is not None
             moment = try_cast(self._value(window.column), "TIMESTAMP")
