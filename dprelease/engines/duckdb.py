@@ -8,9 +8,8 @@ Every failure while rows are read becomes one fixed InternalError. DuckDB's mess
 so its exception is dropped altogether, not chained: `raise … from None` would still carry it in
 `__context__`, where a logger finds it.
 
-Limits. A CSV line that cannot be split, or is not UTF-8, is left out; a quote that is never
-closed takes the following lines with it. That is a property of the file as text, the same for
-every run over it. Rows are read once; spilling goes to a private folder that is removed.
+CSV files are split by `csv_rows`, which loses no line. Rows are read once; spilling goes to a
+private folder that is removed.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ from dprelease.secret import Secret
 __all__ = ["DuckDBEngine"]
 
 _HARMFUL = (
-    # moves casts into the CSV reader, where a cell that fails drops its row; TRIM in typed_sql is
-    # enough today, this says it outright
+    # moves casts into the readers of files, where a cell that fails may drop its row
     "type_pushdown",
     # turns ROW_NUMBER() <= k into an aggregate that cannot spill: 5 million rows ran out of 1 GB,
     # and took longer with more

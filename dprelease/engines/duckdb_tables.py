@@ -14,6 +14,7 @@ from typing import Any
 
 from dprelease.engines import in_memory
 from dprelease.engines.csv_header import read_header
+from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.parquet_rows import ParquetRows, check_alike, stored_columns
 from dprelease.engines.physical import Physical, of_arrow, of_duckdb
 from dprelease.engines.source import Source, partition, partitioned
@@ -64,7 +65,7 @@ class Tables:
             case "duckdb_relation":
                 return self._open_relation(source, columns, rows=rows, name=name)
             case "csv":
-                return self._open_csv(source, name)
+                return self._open_csv(source, columns, rows=rows, name=name)
             case "parquet":
                 return self._open_parquet(source, columns, rows=rows, name=name)
             case "duckdb_table":
@@ -137,21 +138,17 @@ class Tables:
         repeated = frozenset(name for name, count in counted.items() if count > 1)
         return Opened(stored, repeated)
 
-    def _open_csv(self, source: Source, name: str) -> Opened:
+    def _open_csv(
+        self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str
+    ) -> Opened:
         paths: Any = source.payload
         header = read_header(paths)
-        types = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(header.names)))
-        self._run(
-            f"CREATE VIEW {name} AS SELECT * FROM read_csv({_path_list(paths)}, "  # noqa: S608 - quoted
-            f"auto_detect = false, header = true, delim = {_text(header.delimiter)}, "
-            "quote = '\"', escape = '\"', "
-            f"columns = {{{types}}}, strict_mode = false, null_padding = true, "
-            # parallel reading refuses quoted line ends, a failure that depends on rows
-            "ignore_errors = true, parallel = false)",
-        )
-        self._allow(paths)
         counted = Counter(header.names)
-        stored = {n: (f"c{i}", Physical.text) for i, n in enumerate(header.names)}
+        places = {n: i for i, n in enumerate(header.names)}
+        if rows:
+            wanted = tuple(dict.fromkeys(places[c.name] for c in columns if c.name in places))
+            self.connection.register(name, CsvRows(paths, header.delimiter, wanted))
+        stored = {n: (f"c{i}", Physical.text) for n, i in places.items()}
         return Opened(stored, frozenset(n for n, count in counted.items() if count > 1))
 
     def _open_parquet(

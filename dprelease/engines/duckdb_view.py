@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from dprelease.engines import in_memory
 from dprelease.engines.code_sql import column
+from dprelease.engines.csv_header import read_header
 from dprelease.engines.duckdb_tables import Opened, Tables
 from dprelease.engines.hive import kept_files
 from dprelease.engines.physical import of_duckdb
@@ -43,8 +44,10 @@ __all__ = [
     "require_one_table",
 ]
 
-_IN_PLACE = ("csv", "parquet", "duckdb_table")
+_IN_PLACE = ("parquet", "duckdb_table")
 """Sources whose rows DuckDB reads itself; but for Parquet, opened once and without a list of columns."""
+_TWICE = (*_IN_PLACE, "arrow", "csv")
+"""Sources that one statement may read twice."""
 _TEXTS = (Kind.category, Kind.identifier, Kind.node)
 
 
@@ -105,7 +108,12 @@ def repeated_key_error(table: str, columns: Iterable[str]) -> SourceError:
 
 
 def _every(source: Source) -> tuple[Column, ...]:
-    names = in_memory.names(source) if source.kind in in_memory.IN_MEMORY else ()
+    names: Iterable[str] = ()
+    if source.kind in in_memory.IN_MEMORY:
+        names = in_memory.names(source)
+    elif source.kind == "csv":
+        paths: Any = source.payload
+        names = read_header(paths).names
     return tuple(Column(name, Kind.identifier) for name in names)
 
 
@@ -198,7 +206,7 @@ def _open_wide(
 
     own = {}
     for i, (table, source) in enumerate(named.items()):
-        if source.kind not in (*_IN_PLACE, "arrow"):
+        if source.kind not in _TWICE:
             raise SourceError(
                 f"an unproven view cannot read {table}",
                 why="its rows come as a stream, which such a view might read twice",

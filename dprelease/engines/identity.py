@@ -31,7 +31,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-import numpy as np
+from dprelease.engines.plain_cell import plain_cell
 
 __all__ = ["ESCAPE", "Moment", "float_text", "text_of", "text_of_bytes", "text_of_plain"]
 
@@ -121,28 +121,24 @@ def text_of_bytes(cell: bytes, encoding: str = "utf-8") -> str:
 
 def text_of(cell: object) -> str | None:
     """Return a cell's canonical text; None for every kind of missing and for what has no text."""
-    if cell is None:
-        return None
-    if isinstance(cell, str):
-        # a lone surrogate is no character: its bytes are no UTF-8
-        return text_of_bytes(cell.encode("utf-8", "surrogatepass"))
-    if isinstance(cell, (bytes, bytearray)):
-        return text_of_bytes(bytes(cell))
-    if isinstance(cell, np.generic) and not isinstance(cell, (np.datetime64, np.timedelta64)):
-        return text_of(cell.item())
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, float):
-        return float_text(cell)
-    if isinstance(cell, Decimal):
-        return None if cell.is_nan() else format(cell, "f")
-    if isinstance(cell, Moment):
+    if type(cell) is Moment:
         return cell.text()
+    plain = plain_cell(cell)
+    if isinstance(plain, str):
+        # a lone surrogate is no character: its bytes are no UTF-8
+        return text_of_bytes(plain.encode("utf-8", "surrogatepass"))
+    if isinstance(plain, bytes):
+        return text_of_bytes(plain)
+    if isinstance(plain, bool):
+        return "true" if plain else "false"
+    if isinstance(plain, float):
+        return float_text(plain)
+    if isinstance(plain, Decimal):
+        return format(plain, "f")
     try:
-        text = _moment_text(cell) if isinstance(cell, (date, datetime)) else str(cell)
-    except Exception:  # noqa: BLE001 - a foreign object's own __str__: total, hence null
+        return _moment_text(plain) if isinstance(plain, date) else None if plain is None else str(plain)
+    except Exception:  # noqa: BLE001 - a foreign time zone, or a whole number too long to print: null
         return None
-    return None if text in ("NaT", "<NA>", "nan") else text_of(text)
 
 
 def text_of_plain(cell: object) -> str | None:
@@ -157,8 +153,6 @@ def _moment_text(cell: date | datetime) -> str:
     zoned = cell.tzinfo is not None
     moment = cell.astimezone(UTC).replace(tzinfo=None) if zoned else cell
     day, _, clock = moment.isoformat(sep=" ").partition(" ")
-    if not clock:  # pandas' NaT
-        return day
     clock = clock.rstrip("0") if "." in clock else clock
     return f"{day} {clock.rstrip('.')}{'+00' if zoned else ''}"
 

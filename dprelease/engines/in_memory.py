@@ -140,16 +140,27 @@ def _valid_text(array: pa.Array) -> pa.Array:
 
 
 def pandas_array(series: Any) -> Any:
-    """Return a pandas series as plain Arrow; mixed and exotic ones as text."""
-    if series.dtype != object and getattr(series.dtype, "kind", "O") not in "cmMSUV":
+    """Return a pandas series as plain Arrow, by its dtype alone; objects and exotic ones as text.
+
+    The categories of a Categorical are values of rows. So they are text, as objects are: by their
+    common type, one odd row would change how all others are read.
+    """
+    kind = getattr(series.dtype, "kind", "O")
+    if series.dtype.name == "category":
+        codes = series.cat.codes.to_numpy()
+        return _texts(series.cat.categories).take(pa.array(codes, mask=codes < 0))
+    if kind == "c":  # no engine has them: a type that fits no declaration
+        return pa.nulls(len(series), pa.list_(pa.float64(), 2))
+    if kind in "mM":
+        return plain_array(pa.Array.from_pandas(series))
+    if series.dtype != object and kind not in "SUV":
         try:
             array = pa.Array.from_pandas(series)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             return _texts(series)
-        if not isinstance(array.type, pa.BaseExtensionType):
+        # a period is its text; an interval has none that any declaration means
+        if not isinstance(array.type, pa.BaseExtensionType) or series.dtype.name.startswith("interval"):
             return plain_array(array)
-    if getattr(series.dtype, "kind", "O") == "M":
-        return plain_array(pa.Array.from_pandas(series))
     return _texts(series)
 
 

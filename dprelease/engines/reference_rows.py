@@ -5,9 +5,6 @@ Slow and obvious, as the engine itself: one row, one cell at a time, in plain Py
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import math
 import re
 from collections.abc import Iterator
@@ -19,7 +16,8 @@ from typing import Any, cast
 
 from dprelease.engines import in_memory
 from dprelease.engines.clean_rows import cleaned
-from dprelease.engines.csv_header import read_header
+from dprelease.engines.csv_header import opened_after_header, read_header
+from dprelease.engines.csv_rows import LONGEST_CELL, LONGEST_RECORD
 from dprelease.engines.identity import Moment, text_of_plain
 from dprelease.engines.physical import Physical, check_columns, of_arrow
 from dprelease.engines.request import used_columns
@@ -90,7 +88,7 @@ def _stored(source: Source, columns: tuple[Column, ...]) -> Iterator[Row]:
         check_columns(source.name, columns, stored, repeated)
         wanted = {c.name: header.index(c.name) for c in columns}
         return (
-            {n: line[i] if i < len(line) and line[i] else None for n, i in wanted.items()}
+            {n: line[i] if i < len(line) else None for n, i in wanted.items()}
             for line in cells
         )
     table = _read_table(source)
@@ -166,20 +164,74 @@ def _read_parquet(path: Path, *, hive: bool) -> Any:
     return table
 
 
-def _read_csv(paths: object) -> tuple[list[str], Iterator[list[str]]]:
+def _read_csv(paths: object) -> tuple[list[str], Iterator[list[str | None]]]:
     assert isinstance(paths, tuple)
     header = read_header(paths)
 
-    def lines() -> Iterator[list[str]]:
+    def rows() -> Iterator[list[str | None]]:
         for path in paths:
-            assert isinstance(path, Path)
-            raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-            text = io.StringIO(raw.decode("utf-8-sig", "replace"), newline="")
-            reader = csv.reader(text, delimiter=header.delimiter)
-            next(reader)
-            yield from (line for line in reader if line)
+            file, end = opened_after_header(path)
+            with file:
+                for record in _records(file.read(), header.delimiter.encode(), end):
+                    yield [_csv_text(cell) for cell in record]
 
-    return list(header.names), lines()
+    return list(header.names), rows()
+
+
+def _records(data: bytes, delimiter: bytes, end: bytes) -> Iterator[list[bytes]]:
+    """Yield the cells of each record, by the rules of `csv_rows`.
+
+    A record ends at the first line end with an even number of quotes before it, if it is then
+    quoted without a fault; else it is one line.
+    """
+    lines = data.split(end)
+    if not lines[-1]:
+        del lines[-1]
+    at = 0
+    while at < len(lines):
+        last, quotes = at, lines[at].count(b'"')
+        while quotes % 2 and last + 1 < len(lines):
+            last += 1
+            quotes += lines[last].count(b'"')
+        whole = end.join(lines[at : last + 1])
+        cells, sound = _csv_cells(whole, delimiter, end)
+        if last > at and not (sound and len(whole) < LONGEST_RECORD):
+            last = at
+            cells, _ = _csv_cells(lines[at], delimiter, end)
+        yield cells
+        at = last + 1
+
+
+def _csv_cells(record: bytes, delimiter: bytes, end: bytes) -> tuple[list[bytes], bool]:
+    """Return the cells of a record, and whether all of its quotes and line ends are in quoted ones."""
+    if end == b"\n":
+        record = record.removesuffix(b"\r")
+    cells, sound, at = [], True, 0
+    while True:
+        close = at if record[at : at + 1] == b'"' else -1
+        while close >= 0:
+            close = record.find(b'"', close + 1)
+            if close < 0 or record[close + 1 : close + 2] != b'"':
+                break
+            close += 1
+        if close > 0 and record[close + 1 : close + 2] in (b"", delimiter):
+            cells.append(record[at + 1 : close].replace(b'""', b'"'))
+            at = close + 1
+        else:
+            until = record.find(delimiter, at)
+            cells.append(record[at : until if until >= 0 else len(record)])
+            at += len(cells[-1])
+            sound = sound and b'"' not in cells[-1] and end not in cells[-1]
+        if at == len(record):
+            return cells, sound
+        at += 1
+
+
+def _csv_text(cell: bytes) -> str | None:
+    try:
+        return cell.decode("utf-8") if 0 < len(cell) <= LONGEST_CELL else None
+    except UnicodeDecodeError:
+        return None
 
 
 def _typed(kind: Kind, value: object) -> object:

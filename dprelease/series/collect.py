@@ -50,6 +50,7 @@ class Period:
     Attributes:
         release: SHA-256 of its `release.json`.
         budget: (spent, total) epsilon of the dataset as of its ledger entry, if recorded.
+        early: when it closes, if it was released before that.
         observed: the plan's notes on what was observed and not proved.
         correction: its standing, if it was withdrawn or superseded.
     """
@@ -59,6 +60,7 @@ class Period:
     dataset: str | None
     window: tuple[str, str] | None
     scheduled: str | None
+    early: str | None
     epsilon: Fraction
     delta: Fraction
     adjacency: str
@@ -70,6 +72,18 @@ class Period:
     report: bool
     observed: tuple[str, ...]
     correction: Correction | None
+
+    @property
+    def stands(self) -> bool:
+        """Whether it was neither corrected nor released early: what `latest` may name."""
+        return self.correction is None and self.early is None
+
+    @property
+    def word(self) -> str:
+        """How it stands, in one word; "" for the ordinary case."""
+        if self.correction is not None:
+            return self.correction.word
+        return "" if self.early is None else "early"
 
 
 Columns = Mapping[str, Released]
@@ -164,6 +178,7 @@ def _read(
         dataset=manifest["dataset"],
         window=tuple(plan["window"]) if plan.get("window") else None,
         scheduled=manifest.get("scheduled"),
+        early=manifest.get("early"),
         epsilon=Fraction(guarantee["epsilon"]),
         delta=Fraction(guarantee["delta"]),
         adjacency=guarantee["adjacency"],
