@@ -210,6 +210,14 @@ def test_reconcile_refuses_another_plan_unit_or_dataset(ledger, public, tmp_path
     assert code_of(LedgerError, other.reconcile, [public]) == "DPR411"
 
 
+def test_a_manifest_of_another_plan_at_the_same_debit_is_not_accounted_for(ledger, public):
+    path = public / "weekly" / "2030-01" / "release.json"
+    value = json.loads(path.read_bytes())
+    Ledger.open(ledger.path, public=public)  # control
+    path.write_text(json.dumps(value | {"plan_hash": "c" * 64}))
+    assert code_of(LedgerError, Ledger.open, ledger.path, public=public) == "DPR404"
+
+
 def test_a_forged_manifest_of_this_ledger_is_not_believed(ledger, public):
     forged = manifest(entry("2030-09"), ledger.head())
     (public / "weekly" / "2030-09").mkdir()

@@ -6,7 +6,13 @@ from functools import partial
 
 from tests.mutation.guard import Guard
 
-_budget = ("tests/budget/test_ledger.py", "tests/budget/test_accountant.py", "tests/budget/test_chain.py")
+_budget = (
+    "tests/budget/test_ledger.py",
+    "tests/budget/test_citation.py",
+    "tests/budget/test_period_cap.py",
+    "tests/budget/test_accountant.py",
+    "tests/budget/test_chain.py",
+)
 _rows = partial(Guard, file="budget/rows.py", tests=_budget)
 _steps = partial(Guard, file="budget/steps.py", tests=_budget)
 _chain = partial(Guard, file="budget/chain.py", tests=("tests/budget/test_chain.py", "tests/budget/test_ledger.py", "tests/budget/test_rho_filter.py"))

@@ -6,7 +6,7 @@ from functools import partial
 
 from tests.mutation.guard import Guard
 
-_publish = partial(Guard, file="publish.py", tests=("tests/test_publish.py", "tests/security/test_paths.py", "tests/faults/test_power_loss_of_runs.py"))
+_publish = partial(Guard, file="publish.py", tests=("tests/series/test_correct.py", "tests/test_publish.py", "tests/security/test_paths.py", "tests/faults/test_power_loss_of_runs.py"))
 _corrections = partial(Guard, file="corrections.py", tests=("tests/test_corrections.py", "tests/series/test_correct.py"))
 
 GUARDS = (
@@ -49,6 +49,7 @@ GUARDS = (
         "files keep the moment they were written",
         old="        if stamp is not None:\n            os.utime(file.fileno(), (stamp.timestamp(), stamp.timestamp()))\n",
         new="",
+        tests=("tests/pipeline/test_schedule.py",),
     ),
     _corrections(
         "the record of corrections may be reordered",
