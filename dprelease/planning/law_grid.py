@@ -39,13 +39,24 @@ def additive_grid(
 ) -> tuple[Fraction, Fraction, GridSet]:
     """Return (step, origin, allowed): cells as they are, or coarsened to about 1,024 per shift."""
     factor = max(1, s.in_group // _FINE) if s.in_group > 4 * _FINE else 1
-    divisors = [f for f in range(factor, factor // 2, -1) if s.in_group % f == 0]
-    for f in (*divisors[:1], factor, 1):
+    whole = _divisor(s.in_group, factor)
+    for f in dict.fromkeys((*whole, factor, 1)):
         step = encoding.pitch * f
         if f > 1 and any(b - a < step for a, b in domain.exact_pieces):
             continue
         return step, encoding.offset, domain.on_grid(step, encoding.offset)
     raise AssertionError("the last factor is 1")  # pragma: no cover
+
+
+def _divisor(shift: int, factor: int) -> list[int]:
+    """Return the largest divisor of `shift` in (factor / 2, factor], if there is one.
+
+    Found as shift / m, m rising: at most about 2 * `_FINE` candidates, however large the shift is.
+    """
+    for m in range(-(-shift // factor), 2 * shift // factor + 1):
+        if shift % m == 0:
+            return [shift // m] if 2 * (shift // m) > factor else []
+    return []
 
 
 def truncated_grid(
