@@ -116,8 +116,10 @@ class AdditiveLaw:
         The raw integer is inverted, not the remapped one: remapped staircase draws are not
         stochastically increasing in the answer.
         """
-        k = min(self.noise.quantile(level), _SATURATION)
+        k = self.noise.quantile(level)
         low, high = self.allowed.lower, self.allowed.upper
+        if k >= _SATURATION // 2:  # twice the hull: it says nothing, and sums stay inside int64
+            return np.full_like(raw, low), np.full_like(raw, high)
         return np.clip(raw - k, low, high), np.clip(raw + k, low, high)
 
     def expected_error(self) -> ExpectedError:

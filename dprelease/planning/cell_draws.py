@@ -37,8 +37,9 @@ __all__ = [
 ]
 
 Objects = npt.NDArray[np.object_]
-RAW_LIMIT = 2**126
-"""Noisy integers saturate here, so that every ledger record has the same width."""
+RAW_LIMIT = 2**254
+"""Noisy integers saturate here, so that every ledger record has the same width: products of two squared
+columns of 37 bits, at an epsilon of 10**-9 and 2**48 rows, stay far below."""
 
 
 class Draw(Protocol):
