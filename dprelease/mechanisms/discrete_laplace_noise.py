@@ -39,6 +39,7 @@ _NARROW = 2**52
 """Draws with t up to this, less than 1024 t, fit int64."""
 
 _SATURATION = 2**62
+_SERIES = 1e-4
 _RATE_LIMIT = 64
 
 
@@ -133,6 +134,23 @@ class DiscreteLaplaceNoise:
         q, rest = math.exp(-rate), -math.expm1(-rate)
         beyond: FloatArray = np.exp(-rate * (at + 1)) / (1 + q)
         return beyond, beyond / rest, beyond * ((2 * at + 1) / rest + 2 * q / rest**2)
+
+    def between(self, start: npt.ArrayLike, stop: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return, for 0 <= start <= stop: the sums of P(D > x) and (2 x + 1) P(D > x), start <= x < stop.
+
+        The differences of the last two `tails`, without their cancellation at tiny rates.
+        """
+        at = np.asarray(start, dtype=np.float64)
+        n = np.asarray(stop, dtype=np.float64) - at
+        rate = float(self.rate)
+        q, rest = math.exp(-rate), -math.expm1(-rate)
+        count = -np.expm1(-rate * n) / rest  # sum of q^i, i < n
+        near = rate * n < _SERIES
+        far = np.where(near, 1.0, n)
+        ramp = q * (1 - far * q ** (far - 1) + (far - 1) * q**far) / rest**2  # sum of i q^i
+        ramp = np.where(near, n * (n - 1) / 2 * (1 - rate * (2 * n - 1) / 3), ramp)
+        head = np.exp(-rate * (at + 1)) / (1 + q)
+        return head * count, head * ((2 * at + 1) * count + 2 * ramp)
 
     def quantile(self, level: float) -> int:
         """Return the smallest k (rounded up in doubt) with P(|D| <= k) >= level."""

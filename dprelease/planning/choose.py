@@ -44,7 +44,13 @@ from dprelease.planning.draws import (
     mean_reach,
     steps_moved,
 )
-from dprelease.planning.law_grid import MOST_POINTS, additive_grid, scalar_domain, truncated_grid
+from dprelease.planning.law_grid import (
+    MOST_POINTS,
+    additive_grid,
+    rounded_error,
+    scalar_domain,
+    truncated_grid,
+)
 from dprelease.planning.layout import WITHOUT_ATOMS, BlockLayout, Member
 from dprelease.planning.model import Option
 from dprelease.planning.pair_price import pair_error
@@ -221,9 +227,9 @@ def _scalars(
     pin = _pinned(block)
     alone = pin if pin is not None and pin not in registry.names("mechanisms") else None
     if spikes:
-        step, origin, allowed = additive_grid(encoding, domain, s)
+        step, origin, allowed = additive_grid(encoding, domain, s, epsilon)
     else:
-        step, origin, allowed = truncated_grid(block, encoding, domain, s)
+        step, origin, allowed = truncated_grid(block, encoding, domain, s, epsilon)
     ways = [(False, epsilon / s.touched)]
     if s.touched > 1 and spikes:
         ways.append((True, epsilon))
@@ -245,13 +251,17 @@ def _scalars(
                 step=step,
                 origin=origin,
             )
-            unit = float(step) if loss == "absolute" else float(step) ** 2
+            squared = loss == "squared"
+            unit = float(step) ** 2 if squared else float(step)
+            off = 2 * draw.rounded
+            average = rounded_error(error.average * unit, off, squared=squared)
+            worst = rounded_error(error.worst * unit, off, squared=squared, worst=True)
             found.append(
                 Candidate(
                     encoding,
                     draw,
-                    tuple(rooted(m, error.average * unit) for m in block.members),
-                    tuple(rooted(m, error.worst * unit) for m in block.members),
+                    tuple(rooted(m, average) for m in block.members),
+                    tuple(rooted(m, worst) for m in block.members),
                 )
             )
     return [c for c in found if pin is None or c.draw.mechanism == pin]
