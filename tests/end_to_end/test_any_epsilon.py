@@ -99,10 +99,16 @@ def test_every_statistic_at_every_epsilon(evidence):
     )
 
 
-@pytest.mark.parametrize("epsilon", [1e-8, 186.5, 300, 746, 1000])
-def test_what_is_released_is_published(epsilon, tmp_path):
-    """The report plans other budgets after the charge: 4 x 186.5 is where a law lost its last weight."""
-    statistics = ["count", "sum(x)", "mean(x)", {"statistic": "count", "as": "smooth", "spikes": "forbid"}]
+@pytest.mark.parametrize(
+    ("epsilon", "statistics"),
+    [
+        (1e-8, ["count", "sum(x)", "mean(x)"]),
+        (186.5, ["count"]),  # the report plans other budgets: at four times this a law lost its last weight
+        (300, ["count"]),
+        (1000, ["count", "sum(x)", "mean(x)", {"statistic": "count", "as": "smooth", "spikes": "forbid"}]),
+    ],
+)
+def test_what_is_released_is_published(epsilon, statistics, tmp_path):
     declared = schema(statistics, epsilon, *UNITS[0])
     ledger = dp.create_ledger(tmp_path / "ledger.db", declared, epsilon=epsilon)
     rows = pd.DataFrame({"who": list("abcdef"), "x": [1.0, 2, 3, 4, 5, 6], "y": 1.0, "i": 1, "g": list("aabbcc")})

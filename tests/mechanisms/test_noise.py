@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -231,3 +232,16 @@ class TestCells:
     def test_no_sensitivity_or_budget_is_refused(self, shift: int, epsilon: int) -> None:
         with pytest.raises(ArgumentError):
             DiscreteLaplace.for_cells(shift, Fraction(epsilon))
+
+
+@pytest.mark.parametrize("rate", [Fraction(3), Fraction(1, 7), Fraction(1, 10**4), Fraction(1, 10**12), Fraction(1, 10**20)])
+@pytest.mark.parametrize(("start", "stop"), [(0, 1), (0, 10), (5, 100), (0, 3000), (100, 100)])
+def test_partial_tails_do_not_cancel(rate: Fraction, start: int, stop: int) -> None:
+    """As differences of tails they came out negative at tiny rates, and a squared error had no root."""
+    with mp.workdps(60):
+        q = mp.e ** (-mp.mpf(rate.numerator) / rate.denominator)
+        beyond = [q ** (x + 1) / (1 + q) for x in range(start, stop)]
+        wanted = [sum(beyond), sum((2 * x + 1) * p for x, p in zip(range(start, stop), beyond, strict=True))]
+        wanted = [float(w) for w in wanted]
+    found = DiscreteLaplaceNoise(rate).between(start, stop)
+    assert [float(f) for f in found] == pytest.approx(wanted, rel=1e-7)
