@@ -92,7 +92,7 @@ def truncated_grid(
 ) -> tuple[Fraction, Fraction, GridSet]:
     """Return a grid on which outputs are published as drawn: no rounding may make atoms."""
     spec = block.members[0].statistic.spec
-    delta = s.in_group * encoding.pitch / max(1, epsilon)
+    delta = s.in_group * encoding.pitch / max(Fraction(1), epsilon)
     step = spec.step or _law_step(domain, delta, encoding.pitch if encoding.offset == 0 else None)
     return step, Fraction(0), domain.on_grid(step)
 
