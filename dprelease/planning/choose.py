@@ -321,9 +321,9 @@ def _cells(
         error *= float(encoding.pitch if loss == "absolute" else encoding.pitch**2)
         errors: tuple[float, ...] = (error,) * len(block.members)
     else:
-        errors = tuple(
-            priced(m, encoding, float(noise.scale), size, loss) for m in block.members
-        )
+        # Prices are simulated with continuous noise: of the mean that the lattice's noise has.
+        like_it = noise.mean_abs() if loss == "absolute" else math.sqrt(noise.variance() / 2)
+        errors = tuple(priced(m, encoding, like_it, size, loss) for m in block.members)
     return Candidate(encoding, draw, errors, (None,) * len(errors))
 
 
