@@ -52,8 +52,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dprelease.aggregates.encoding import Encoding, Measure
-from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label, Primitive
-from dprelease.query.derived import Derived, derived_column
+from dprelease.query.bounded import BoundedQuery, Code, Condition, Primitive
+from dprelease.query.derived import Derived, derived_columns
 from dprelease.query.spec import Query
 from dprelease.schema.unit import Adjacency, Unit, UserUnit
 
@@ -206,16 +206,13 @@ def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> B
 
 
 def _derived(query: Query, codes: Sequence[Code]) -> tuple[Derived, ...]:
-    """Return the derived columns that are keys, arguments or the window; conditions inline theirs."""
-    columns = query.schema.columns
+    """Return the derived columns that the query reads, each after those it is made from."""
     names = [c.name for c in query.groups.columns]
-    names += [code.column for code in codes if isinstance(code, Fixed | Label)]
+    for code in codes:
+        names += sorted(code.expression.columns) if isinstance(code, Condition) else [code.column]
+    names += sorted(query.where.columns) if query.where is not None else []
     names += [query.window.column] if query.window is not None else []
-    return tuple(
-        derived_column(name, columns)
-        for name in dict.fromkeys(names)
-        if columns[name].derived is not None
-    )
+    return derived_columns(names, query.schema.columns)
 
 
 def _primitive(measure: Measure, codes: dict[Code, int], max_rows: int) -> Primitive:

@@ -63,6 +63,7 @@ def build_manifest(
         "pipeline": receipt.pipeline,
         "period": receipt.period,
         "scheduled": scheduled,
+        "early": receipt.early,
         "dataset": receipt.dataset,
         "guarantee": {
             "statement": plan.guarantee,
