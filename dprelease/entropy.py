@@ -93,18 +93,21 @@ class ReplayBits:
 
 def drawn_by_rejection(
     count: int,
-    attempt: Callable[[npt.NDArray[np.int64]], tuple[npt.NDArray[Any], npt.NDArray[np.int64]]],
-) -> npt.NDArray[np.int64]:
+    attempt: Callable[[npt.NDArray[np.int64]], tuple[npt.NDArray[Any], npt.NDArray[Any]]],
+    *,
+    wide: bool = False,
+) -> npt.NDArray[Any]:
     """Return one value per place, shape `(count,)`, by attempts at those that have none yet.
 
     Args:
         attempt: given the places `todo`, returns which of them got a value (positions in `todo`,
             or a mask of it), and these values.
+        wide: the values are Python integers, which need not fit int64.
 
     Raises:
         InternalError: the source is stuck (DPR901).
     """
-    out = np.zeros(count, dtype=np.int64)
+    out: npt.NDArray[Any] = np.zeros(count, dtype=object if wide else np.int64)
     todo = np.arange(count)
     for _ in range(ROUND_LIMIT):
         if not todo.size:
@@ -115,19 +118,22 @@ def drawn_by_rejection(
     raise stuck()
 
 
-def uniform_below(bound: int, count: int, bits: RandomBits) -> npt.NDArray[np.int64]:
+def uniform_below(bound: int, count: int, bits: RandomBits) -> npt.NDArray[Any]:
     """Return `count` independent exact uniform integers in `[0, bound)`, shape `(count,)`.
 
-    `bound` is at most 2**63. Rejection from the next power of two: exact, no modulo bias.
+    int64 up to a bound of 2**63, Python integers beyond. Rejection from the next power of two:
+    exact, no modulo bias.
 
     Raises:
         InternalError: the source is stuck (DPR901).
     """
-    if not 1 <= bound <= 2**63:
-        raise AssertionError("uniform_below needs 1 <= bound <= 2**63")
+    if bound < 1:
+        raise AssertionError("uniform_below needs a bound of at least 1")
     width = (bound - 1).bit_length()
     if width == 0:
         return np.zeros(count, dtype=np.int64)
+    if width > 63:
+        return _wide_below(bound, count, bits)
     shift = np.uint64(64 - width)
 
     def attempt(
@@ -139,3 +145,20 @@ def uniform_below(bound: int, count: int, bits: RandomBits) -> npt.NDArray[np.in
         return good, value[good]
 
     return drawn_by_rejection(count, attempt)
+
+
+def _wide_below(bound: int, count: int, bits: RandomBits) -> npt.NDArray[Any]:
+    width = (bound - 1).bit_length()
+    size = -(-width // 8)
+    drop = 8 * size - width
+
+    def attempt(todo: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
+        raw = bits.read(size * todo.size)
+        value = np.array(
+            [int.from_bytes(raw[i : i + size], "little") >> drop for i in range(0, len(raw), size)],
+            dtype=object,
+        )
+        good = (value < bound).astype(bool)
+        return good, value[good]
+
+    return drawn_by_rejection(count, attempt, wide=True)

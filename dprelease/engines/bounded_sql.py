@@ -143,7 +143,7 @@ def build_kept(
 
 def _adds_up(query: BoundedQuery) -> bool:
     """Return whether sums by the text of the one key can be added up to the sums by its label."""
-    added = ("rows", "power", "product", "between")
+    added = ("rows", "power", "product", "between")  # digit products have the kind they are made of
     alone = query.user is None and len(query.groups.columns) == 1
     return alone and all(p.kind in added for p in query.primitives)
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from dprelease.engines.digits import apart
 from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
 from dprelease.engines.physical import check_columns
 from dprelease.engines.request import check_query, empty_tallies, used_columns
@@ -171,6 +172,7 @@ class DuckDBEngine:
     ) -> Answer | None:
         """Return the integers, or None where anything failed."""
         check_query(query)
+        query, together = apart(query)
         out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
         tables = empty_tallies(query)
         done = False
@@ -197,7 +199,7 @@ class DuckDBEngine:
             done = True
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             done = False
-        return Answer(out, tables) if done else None
+        return Answer(together(out), tables) if done else None
 
     def _statement(
         self, connection: Any, source: Source, query: BoundedQuery, salt: bytes, *, exact: bool

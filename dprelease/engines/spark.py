@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from dprelease.engines.digits import apart
 from dprelease.engines.physical import check_columns
 from dprelease.engines.request import check_query, empty_tallies, used_columns
 from dprelease.engines.scan import cancellable
@@ -128,7 +129,7 @@ class SparkEngine:
         try:
             with (
                 self._session(source) as session,
-                self._prepared(session, source, query, b"", rows=False) as (found, _),
+                self._prepared(session, source, apart(query)[0], b"", rows=False) as (found, _),
             ):
                 done = found is not None
         except DpreleaseError:  # ours: public facts only
@@ -171,12 +172,14 @@ class SparkEngine:
 
     def _answered(self, source: Source, query: BoundedQuery, salt: bytes) -> Answer | None:
         """Return the integers, or None where anything failed."""
+        narrow, together = apart(query)
         try:
             with (
                 self._session(source) as session,
-                self._prepared(session, source, query, salt, rows=True) as (found, statement),
+                self._prepared(session, source, narrow, salt, rows=True) as (found, statement),
             ):
-                return _answer(_collected(session, found), query, statement.tallies)
+                answer = _answer(_collected(session, found), narrow, statement.tallies)
+                return Answer(together(answer.sums), answer.tables)
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             return None
 

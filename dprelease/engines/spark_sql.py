@@ -17,8 +17,8 @@ What differs between the dialects, and what stands for it here:
 
 Exactness. BIGINT sums wrap silently and DECIMAL sums become null past 10**38, so each statement
 also counts its rows per group and the engine refuses groups of `MOST_ROWS` = 2**48 or more. Below
-that, a summand of at most 2**15 - 1 keeps a BIGINT sum below 2**63, and one below 2**64 (larger
-ones `request.check_query` refuses) keeps a DECIMAL sum below 2**112 < 10**38. Summands are never
+that, a summand of at most 2**15 - 1 keeps a BIGINT sum below 2**63, and one below 2**64 (wider
+ones `digits` takes apart) keeps a DECIMAL sum below 2**112 < 10**38. Summands are never
 negative, so what holds for a whole holds for every partial sum.
 
 Nothing here raises for any cell with ANSI mode off, which the engine sets. The patterns repeat
@@ -28,7 +28,6 @@ overflow its stack.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import cast
 
@@ -36,9 +35,10 @@ from sqlglot import exp
 
 from dprelease.engines.bounded_sql import Statement
 from dprelease.engines.code_sql import aliased, column, not_null
+from dprelease.engines.digits import widest
 from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.errors import SourceError
-from dprelease.query.bounded import BoundedQuery, Primitive, largest_code
+from dprelease.query.bounded import BoundedQuery
 
 __all__ = ["MOST_ROWS", "PATTERNS", "SparkStatement", "spark_statement", "translated"]
 
@@ -157,7 +157,7 @@ def _grouped(select: exp.Select, query: BoundedQuery) -> tuple[exp.Select, tuple
             values[j] = alias.this.expressions[0]
             alias.set("this", number(0))
         elif (added := alias.find(exp.Sum)) is not None:
-            kind = "BIGINT" if _widest(query, primitive) <= _NARROW else "DECIMAL(38, 0)"
+            kind = "BIGINT" if widest(query, primitive) <= _NARROW else "DECIMAL(38, 0)"
             added.set("this", try_cast(added.this, kind))
     select = select.select(aliased(exp.Count(this=number(1)), "rows"), copy=False)
     if not tallies:
@@ -175,16 +175,6 @@ def _grouped(select: exp.Select, query: BoundedQuery) -> tuple[exp.Select, tuple
         select = select.select(column(f"t{j}"), aliased(other, f"h{j}"), copy=False)
     select.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)]))
     return select, tallies
-
-
-def _widest(query: BoundedQuery, primitive: Primitive) -> int:
-    """Return the most that one row can add."""
-    if primitive.kind not in ("power", "product") or primitive.code is None:
-        return 1
-    factors = [(primitive.code, primitive.power)]
-    if primitive.other is not None:
-        factors.append((primitive.other, primitive.other_power))
-    return math.prod(max(1, largest_code(query.codes[place])) ** power for place, power in factors)
 
 
 # -- leaves ------------------------------------------------------------------------------------

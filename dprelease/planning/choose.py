@@ -44,7 +44,13 @@ from dprelease.planning.draws import (
     mean_reach,
     steps_moved,
 )
-from dprelease.planning.law_grid import MOST_POINTS, additive_grid, scalar_domain, truncated_grid
+from dprelease.planning.law_grid import (
+    MOST_POINTS,
+    additive_grid,
+    rounded_error,
+    scalar_domain,
+    truncated_grid,
+)
 from dprelease.planning.layout import WITHOUT_ATOMS, BlockLayout, Member
 from dprelease.planning.model import Option
 from dprelease.planning.several import WAYS
@@ -225,9 +231,9 @@ def _scalars(
     pin = _pinned(block)
     alone = pin if pin is not None and pin not in registry.names("mechanisms") else None
     if spikes:
-        step, origin, allowed = additive_grid(encoding, domain, s)
+        step, origin, allowed = additive_grid(encoding, domain, s, epsilon)
     else:
-        step, origin, allowed = truncated_grid(block, encoding, domain, s)
+        step, origin, allowed = truncated_grid(block, encoding, domain, s, epsilon)
     ways = [(False, epsilon / s.touched)]
     if s.touched > 1 and spikes:
         ways.append((True, epsilon))
@@ -249,9 +255,13 @@ def _scalars(
                 step=step,
                 origin=origin,
             )
-            unit = float(step) if loss == "absolute" else float(step) ** 2
-            stated = tuple(rooted(m, error.average * unit, loss) for m in block.members)
-            worst = tuple(rooted_worst(m, error.worst * unit) for m in block.members)
+            squared = loss == "squared"
+            unit = float(step) ** 2 if squared else float(step)
+            off = 2 * draw.rounded
+            average = rounded_error(error.average * unit, off, squared=squared)
+            farthest = rounded_error(error.worst * unit, off, squared=squared, worst=True)
+            stated = tuple(rooted(m, average, loss) for m in block.members)
+            worst = tuple(rooted_worst(m, farthest) for m in block.members)
             found.append(Candidate(encoding, draw, tuple(map(max, stated)), worst, stated))
     return [c for c in found if pin is None or c.draw.mechanism == pin]
 

@@ -30,7 +30,7 @@ from dprelease.mechanisms.exponential_scores import ScoreLaw
 from dprelease.mechanisms.gaussian_cells import GaussianCells
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.mechanisms.stochastic_sign import StochasticSign
-from dprelease.planning.draws import draw_from_json
+from dprelease.planning.draws import RAW_LIMIT, draw_from_json
 from dprelease.schema.domain import GridSet
 from tests.planning.requests import planned
 from tests.test_recompute import TOGETHER, plan_of
@@ -70,7 +70,7 @@ def of_block(block, exact):
     law = draw_from_json(block.law)
 
     def inside(raw):
-        return np.isfinite(law.cells(raw)).all() and all(abs(int(v)) <= 2**126 for v in raw.ravel())
+        return np.isfinite(law.cells(raw)).all() and all(abs(int(v)) <= RAW_LIMIT for v in raw.ravel())
 
     return lambda: law.draw(np.tile(exact[:1], (COUNT, 1)), SystemBits()), inside
 

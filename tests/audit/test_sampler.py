@@ -84,8 +84,8 @@ def test_noise_of_cells_fits_its_rate_and_no_other():
     for factor in (Fraction(9, 10), Fraction(11, 10)):
 
         class Other(DiscreteLaplaceNoise):
-            def sample(self, count, bits, factor=factor):
-                return DiscreteLaplaceNoise(self.rate * factor).sample(count, bits)
+            def draws(self, count, bits, factor=factor):
+                return DiscreteLaplaceNoise(self.rate * factor).draws(count, bits)
 
         other = replace(noise, noise=Other(noise.noise.rate))
         assert noise_fit(other, DRAWS, bits_of("cells")) < UNLIKELY

@@ -15,7 +15,6 @@ import pytest
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
-from dprelease.errors import PlanError
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
@@ -61,22 +60,6 @@ def test_products_far_beyond_doubles_are_summed_exactly() -> None:
     source = as_source(pa.table({"x": [1e308, 1e308, 3.0, None], "z": [1e308, 1e308, 5.0, 7.0]}))
     for engine in (DuckDBEngine(), ReferenceEngine()):
         assert answer(engine, source, query) == [[2 * top * low + 15, 2 * low + 5, 3]]
-
-
-def test_a_product_that_could_overflow_is_refused() -> None:
-    wide = Domain(0, 2**32).on_grid(Fraction(1))
-    columns = (Column("x", Kind.number), Column("z", Kind.number))
-    query = BoundedQuery(
-        columns,
-        GroupKeys((), ((),)),
-        (Fixed("x", wide, Fraction(1)), Fixed("z", wide, Fraction(1))),
-        (Primitive("product", 0, 1, other=1, other_power=1),),
-    )
-    source = as_source(pa.table({"x": [1.0], "z": [1.0]}))
-    for engine in (DuckDBEngine(), ReferenceEngine()):
-        with pytest.raises(PlanError) as refused:
-            engine.compute(source, query, SALT)  # type: ignore[attr-defined]
-        assert refused.value.code == "DPR230"
 
 
 @pytest.mark.parametrize("threads", [1, 2])
