@@ -32,6 +32,7 @@ __all__ = [
     "exp_coin",
     "geometric_e",
     "uniform_each",
+    "uniform_large",
     "words",
 ]
 
@@ -119,3 +120,24 @@ def uniform_each(bounds: IntArray, bits: RandomBits) -> IntArray:
         return good, value[good]
 
     return drawn_by_rejection(bounds.size, attempt)
+
+
+def uniform_large(bound: int, bits: RandomBits) -> int:
+    """Return one exact uniform integer in `[0, bound)`, bound >= 1 of any size.
+
+    A round succeeds with probability above 1/2; it is given up only when the source repeats itself,
+    which does not depend on the bound.
+
+    Raises:
+        InternalError: the source is stuck (DPR901).
+    """
+    width = (bound - 1).bit_length()
+    size = (width + 7) // 8
+    rounds = 0
+    while True:
+        value = int.from_bytes(bits.read(size), "little") >> (8 * size - width)
+        if value < bound:
+            return value
+        rounds += 1
+        if rounds % ROUND_LIMIT == 0 and bits.read(32) == bits.read(32):
+            raise stuck()
