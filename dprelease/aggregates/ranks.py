@@ -80,6 +80,8 @@ class Stretches:
     at: Ints
     between: Ints
 
+    __hash__ = None  # type: ignore[assignment]
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stretches) and all(
             np.array_equal(a, b)
