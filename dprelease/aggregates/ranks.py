@@ -1,7 +1,7 @@
 """Scores by rank: how far a candidate value is from the rank that is asked for.
 
-Candidates are all points of the column's own grid that its domain and the published one allow; rows
-are snapped to the nearest of them. For target rank t = (a n + shift) / b among n rows, a candidate y
+Candidates are all points of the column's own grid (of every tenth of it, hundredth, ... where its ends
+are more than 2**53 steps from 0) that its domain and the published one allow; rows are snapped to the nearest of them. For target rank t = (a n + shift) / b among n rows, a candidate y
 with `below` rows under it and `upto` rows at or under it scores, times b,
 
     s(y) = max(0, f, g),   f = b below(y) - (a n + shift),   g = (a n + shift) - b upto(y):
@@ -63,6 +63,7 @@ __all__ = ["Stretches", "aimed", "allowed_values", "near", "ranks", "spreads", "
 
 _LARGEST_DENOMINATOR = 1000
 _MOST_CANDIDATES = 2**60
+_EXACT_STEPS = 2**53
 
 Ints = npt.NDArray[np.int64]
 
@@ -184,6 +185,9 @@ def _candidates(context: Context) -> Fixed:
     domain = common or domain  # nothing in common was refused before (DPR206)
     step = spec.step or column.step or Fraction(1)
     grid = _grid(domain, step)
+    while spec.step is None and grid is not None and _ends(grid) > _EXACT_STEPS:
+        step *= 10  # engines tell points further from 0 apart no more
+        grid = _grid(domain, step)
     if grid is None or not 0 < grid.hull_steps <= _MOST_CANDIDATES:
         raise PlanError(
             f"no grid of 2 to 2**60 candidates for {spec.text}",
@@ -197,6 +201,10 @@ def _candidates(context: Context) -> Fixed:
         at = np.array([floor_half_up(column.null_default / step)], dtype=np.int64)
         default = int(grid.nearest(at)[0]) - grid.lower
     return Fixed(column.name, grid, step, default)
+
+
+def _ends(grid: GridSet) -> int:
+    return max(abs(grid.lower), abs(grid.upper))
 
 
 def _grid(domain: Domain, step: Fraction) -> GridSet | None:

@@ -126,7 +126,7 @@ def pair_loss(
 _Made = list[tuple[Worst | None, Any]]
 
 
-def _block(draw: Any, here: list[int], there: list[int], *, curves: bool) -> _Made:
+def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Made:
     """Return the parts of one group of one block."""
     match draw:
         case ConstantDraw():

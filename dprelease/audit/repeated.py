@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dprelease import execute
 from dprelease.audit.answers import cells_of
@@ -107,7 +108,7 @@ def shown_of(
 
 def differing(first: Answer, second: Answer) -> list[int]:
     """Return the first groups, at most two, whose exact sums differ; [0] if none does."""
-    differ = np.asarray(first.sums != second.sums).any(axis=1)
+    differ: npt.NDArray[np.bool_] = np.asarray(first.sums != second.sums, dtype=bool).any(axis=1)
     for i, tally in first.tallies.items():
         for group in range(differ.size):
             one, other = (t[t[:, 0] == group] for t in (tally, second.tallies[i]))

@@ -104,18 +104,18 @@ class Tallies:
         select = select.select(
             column("g"), *sums, column("rows"), *codes, column("upto"), column("total"), copy=False
         )
-        whole: exp.Expression = reduce(
-            _and, (exp.EQ(this=column(f"h{j}"), expression=number(1)) for j in range(len(self.sets)))
-        )
-        wanted = [whole]
+        sums_only: list[exp.Expression] = [
+            exp.EQ(this=column(f"h{j}"), expression=number(1)) for j in range(len(self.sets))
+        ]
+        wanted = [reduce(_and, sums_only)]
         for j, counted in enumerate(self.sets):
             near = [self.query.primitives[i].near for i in self.places if _counted(self.query, i) == counted]
             if None in near:
                 wanted.append(self._of(j))
             else:
                 wanted += [_and(self._of(j), _near_sql(n)) for n in near if n is not None]
-        some = reduce(lambda a, b: exp.Or(this=a, expression=b), (exp.Paren(this=w) for w in wanted))
-        return select.where(some, copy=False)
+        apart: list[exp.Expression] = [exp.Paren(this=w) for w in wanted]
+        return select.where(reduce(_or, apart), copy=False)
 
     @staticmethod
     def _of(j: int) -> exp.Expression:
@@ -153,6 +153,10 @@ def _times(factor: int, name: str) -> exp.Expression:
 
 def _and(one: exp.Expression, other: exp.Expression) -> exp.Expression:
     return exp.And(this=one, expression=other)
+
+
+def _or(one: exp.Expression, other: exp.Expression) -> exp.Expression:
+    return exp.Or(this=one, expression=other)
 
 
 class Counted:

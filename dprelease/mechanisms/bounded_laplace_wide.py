@@ -151,7 +151,8 @@ class BoundedLaplaceWideLaw:
 
             def flip(some: IntArray) -> BoolArray:
                 rare = bernoulli(flat.numerator, flat.denominator, some.size, bits)
-                return rare & (uniform_below(max(1, span), some.size, bits) < away[some])
+                below: BoolArray = uniform_below(max(1, span), some.size, bits) < away[some]
+                return rare & below
 
             return exp_coin(flip, at.size, bits)
 

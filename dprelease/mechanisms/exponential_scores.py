@@ -193,7 +193,8 @@ class ScoreLaw:
         table = table.astype(np.int64)
         # Unsigned: exact for all int64. Clipping scores instead would change their spread.
         apart = table.astype(np.uint64) - table.min(axis=1, keepdims=True).astype(np.uint64)
-        return np.minimum(apart, np.uint64(self.last)).astype(np.int64)
+        near: IntArray = np.minimum(apart, np.uint64(self.last)).astype(np.int64)
+        return near
 
     def reach(self, level: float) -> int | None:
         """Return k: the chosen score is at most k above the best one with probability `level`.
@@ -267,7 +268,8 @@ class _Weights:
     last: int
 
     def at(self, k: int) -> int:
-        return int(self.outer[k // self.block] * self.inner[k % self.block])
+        outer, inner = int(self.outer[k // self.block]), int(self.inner[k % self.block])
+        return outer * inner
 
 
 def _proposed(rate: float) -> int:

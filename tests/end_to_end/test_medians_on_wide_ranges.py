@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import dprelease as dp
-from dprelease.errors import PlanError
 
 SCHEMA = """\
 dprelease: schema/1
@@ -77,6 +76,8 @@ def test_forbidden_intervals_and_a_published_domain_hold_on_the_fine_grid(tmp_pa
     assert {19.99, 980.01} & {v["median_x"] for v in values}
 
 
-def test_a_range_that_doubles_cannot_count_is_refused_before_rows(tmp_path):
-    with pytest.raises(PlanError):
-        dp.plan(schema(tmp_path, kind="number", high=2**54, more=", step: 1"))
+def test_a_range_finer_than_doubles_is_not_refused(tmp_path):
+    plan = dp.plan(schema(tmp_path, kind="number", high=2 * 10**16, more=", step: 0.1"))
+    assert plan.statistics[0].step == 10
+    values = released(schema(tmp_path, kind="number", high=2 * 10**16, more=", step: 0.1", epsilon=99), [7e15] * 9)
+    assert values["median_x"] == 7e15
