@@ -108,7 +108,8 @@ def shown_of(
 
 def differing(first: Answer, second: Answer) -> list[int]:
     """Return the first groups, at most two, whose exact sums differ; [0] if none does."""
-    differ: npt.NDArray[np.bool_] = np.asarray(first.sums != second.sums, dtype=bool).any(axis=1)
+    moved: npt.NDArray[np.bool_] = np.asarray(first.sums != second.sums, dtype=bool)
+    differ = np.logical_or.reduce(moved, axis=1)
     for i, tally in first.tallies.items():
         for group in range(differ.size):
             one, other = (t[t[:, 0] == group] for t in (tally, second.tallies[i]))

@@ -268,8 +268,8 @@ class _Weights:
     last: int
 
     def at(self, k: int) -> int:
-        outer, inner = int(self.outer[k // self.block]), int(self.inner[k % self.block])
-        return outer * inner
+        product: int = self.outer[k // self.block] * self.inner[k % self.block]
+        return product
 
 
 def _proposed(rate: float) -> int:

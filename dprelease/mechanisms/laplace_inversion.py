@@ -30,8 +30,8 @@ from dprelease.schema.domain import GridSet
 __all__ = ["inverse_draw"]
 
 _DIGITS = 128
-_MOST_DIGITS = 2**14
-"""A sound source needs as many with probability below 2**-8000, whatever the answer."""
+_MOST_DIGITS = 2**11
+"""A sound source needs as many with probability below 2**-1500, whatever the answer."""
 
 Bounds = tuple[int, int]
 """Of a real number x: (low, high) with low <= 2**digits x <= high."""
