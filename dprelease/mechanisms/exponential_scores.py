@@ -277,8 +277,8 @@ def _proposed(rate: float) -> int:
     if rate >= _BITS * math.log(2):
         return 1
     gone = Fraction(-math.expm1(-rate))  # e^-rate itself would lose small rates
-    proposed: int = math.ceil((1 - gone) * 2**_BITS)
-    return max(1, min(2**_BITS, proposed))
+    whole = 1 << _BITS
+    return max(1, min(whole, math.ceil((1 - gone) * whole)))
 
 
 @lru_cache(maxsize=64)
