@@ -247,6 +247,6 @@ def test_a_lost_row_limit_is_noticed() -> None:
     with pytest.raises(OverflowError):
         _answer([(0, 5, spark_sql.MOST_ROWS)], query)
     with pytest.raises(TypeError):  # a DECIMAL sum that overflowed is null, never a number
-        _answer([(0, None, 5)], query, ())
-    assert _answer([(0, 5, 5)], query, ()).sums.tolist() == [[5]]
+        _answer([(0, None, 5)], query)
+    assert _answer([(0, 5, 5)], query).sums.tolist() == [[5]]
     assert SparkEngine.name == "spark"
