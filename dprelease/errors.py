@@ -3,6 +3,7 @@
 An error says what, where, why, fix and code, and its class says what was already spent.
 Messages hold public facts only (names, declared bounds, file positions), never a value
 derived from private rows. Codes never change their meaning; a new meaning gets a new code.
+A message is at most 2 kB, whatever names it repeats: a longer one loses the middle of its parts.
 
 | codes  | class                | spent    | exit status |
 |--------|----------------------|----------|-------------|
@@ -64,10 +65,16 @@ class DpreleaseError(Exception):
         fix: str | None = None,
         code: str | None = None,
     ) -> None:
-        self.what = _printable(what)
-        self.where = where and _printable(where)
-        self.why = why and _printable(why, lines=True)
-        self.fix = fix and _printable(fix, lines=True)
+        parts = {
+            "what": _printable(what),
+            "where": where and _printable(where),
+            "why": why and _printable(why, lines=True),
+            "fix": fix and _printable(fix, lines=True),
+        }
+        if sum(len(text.encode()) for text in parts.values() if text) > sum(_ROOM.values()):
+            parts = {name: text and shortened(text, _ROOM[name]) for name, text in parts.items()}
+        self.what = parts["what"] or ""
+        self.where, self.why, self.fix = parts["where"], parts["why"], parts["fix"]
         self.code = code or self.default_code
         super().__init__(str(self))
 
@@ -81,13 +88,18 @@ class DpreleaseError(Exception):
 
         The frames in between say nothing that `where` does not, and hide the fix below a page.
         """
-        said = {
+        name = type(self).__name__
+        return [*f"{name}: {self}".splitlines(), f"  spent  {self.spent_in_words()}"]
+
+    def spent_in_words(self, state: str | None = None) -> str:
+        """Return what is said of the budget; `state` overrides what the class says."""
+        if self.code == PUBLISHED:
+            return "the budget is spent, and the release is published"
+        return {
             "nothing": "nothing was spent",
             "charged": "the budget is spent; nothing is published",
-            "unknown": "the budget may be spent: look into the ledger",
-        }[self.spent]
-        name = type(self).__name__
-        return [*f"{name}: {self}".splitlines(), f"  spent  {said}"]
+            "unknown": "the budget may be spent: `dprelease ledger show` tells",
+        }[state or self.spent]
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.what, self.where, self.why, self.fix, self.code)
@@ -102,6 +114,23 @@ class DpreleaseError(Exception):
             "code": self.code,
             "spent": self.spent,
         }
+
+
+PUBLISHED = "DPR716"
+"""The code of the one failure that comes after publication."""
+
+_ROOM = {"what": 600, "where": 300, "why": 500, "fix": 400}
+"""Bytes of UTF-8 that the parts of a long message get; with labels, at most 2 kB on a terminal."""
+
+
+def shortened(text: str, size: int) -> str:
+    """Return `text` in at most `size` bytes of UTF-8, whole characters; the middle goes first."""
+    data = text.encode()
+    if len(data) <= size:
+        return text
+    half = (size - 5) // 2  # the mark takes five bytes
+    ends = data[:half], data[len(data) - half :]
+    return " … ".join(end.decode(errors="ignore") for end in ends)
 
 
 def _printable(text: str, *, lines: bool = False) -> str:

@@ -9,6 +9,7 @@ import html as escaping
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from dprelease.engines.source import as_source
 from dprelease.errors import ArgumentError, LedgerError, UnledgeredWarning
 from dprelease.noised import Noised, Receipt
 from dprelease.pipeline import stages
+from dprelease.pipeline.paid import paid, published
 from dprelease.pipeline.run import RunResult
 from dprelease.pipeline.run import run as run_pipeline
 from dprelease.planning.model import ReleasePlan
@@ -108,12 +110,20 @@ class Release:
         verdict = stages.validated(self._noised, great_expectations=False)
         return build_manifest(self._noised, verdict, {}, software=stages.software())
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the wide table: one row per group, keys first, one column per statistic."""
+    def to_pandas(self, *, intervals: bool = True, status: bool = True) -> pd.DataFrame:
+        """Return the wide table: one row per group, keys first, then each published column.
+
+        Args:
+            intervals: with `<name>_lower` and `<name>_upper`, the ends of the 95 % interval.
+            status: with `<name>_status`. Without it, uninformative values are missing (NA): a
+                number that says nothing never stands there as if it said something.
+        """
         from dprelease.formats.wide import wide_table
 
-        frame: pd.DataFrame = wide_table(self._noised).to_pandas()
-        return frame
+        table = wide_table(self._noised, intervals=intervals, status=status)
+        frame: pd.DataFrame = table.to_pandas()
+        gaps = [c for c in table.column_names if str(table[c].type) == "int64" and table[c].null_count]
+        return frame.astype(dict.fromkeys(gaps, "Int64"))
 
     def plot(
         self, statistic: str | None = None, *, group: str | Sequence[str] | None = None
@@ -161,10 +171,12 @@ class Release:
             if not verdict.ok:
                 raise stages.withhold(request, verdict)
             budget = stages.spent_at(ledger, key, self.receipt.seq or 0)
-            ledger.commit_files(key, stages.bundle(self._noised, verdict, budget=budget))
+            made = stages.bundle(self._noised, verdict, budget=budget, published=stages.day_of(datetime.now(UTC)))
+            stages.commit(request, made)
             files = ledger.files(key) or {}
         out = publish_files(Path(folder), key.pipeline, key.period, files)
-        ledger.mark_published(key)
+        with published():
+            ledger.mark_published(key)
         from dprelease.series.write import refresh_after_publication
 
         refresh_after_publication(out.parent)
@@ -175,12 +187,14 @@ class Release:
         return f"<Release of {len(self.plan.statistics)} statistics over {groups}; {self.receipt}>"
 
     def _repr_html_(self) -> str:
-        frame: Any = self.to_pandas()
+        frame: Any = self.to_pandas(intervals=False, status=False)
         names = ", ".join(s.name for s in self.plan.statistics)
         lines = [
             f"{self.plan.guarantee}. {self.receipt}",
-            f"Noise is in every number: see `release.table` for intervals, `release.plot(name)` for {names}.",
+            f"Noise is in every number: see `release.to_pandas()` for intervals, `release.plot(name)` for {names}.",
         ]
+        if frame.isna().any(axis=None):
+            lines.append("Where a value is missing, it would say nothing: the noise is as large as its whole range.")
         note = "<br>".join(escaping.escape(line) for line in lines)
         shown = frame.to_html(index=False, max_rows=40, escape=True, border=0)
         return f"{shown}<p>{note}</p>"
@@ -277,7 +291,8 @@ def _drawn(data: object, chosen: ReleasePlan, request: stages.Request | None) ->
         noised = stages.draw(chosen, source, engine, request=None)
     else:
         receipt = stages.charge(chosen, request)
-        noised = stages.draw(chosen, source, engine, request=request, receipt=receipt)
+        with paid(receipt):
+            noised = stages.draw(chosen, source, engine, request=request, receipt=receipt)
     verdict = stages.validated(noised, great_expectations=False)
     if not verdict.ok:
         raise stages.withhold(request, verdict)
@@ -374,6 +389,14 @@ def create_ledger(
     return Path(path)
 
 
-def run(pipeline: str | Path, *, period: str | None = None) -> RunResult:
-    """Run one period of a pipeline file and publish it (see `pipeline.run.run`)."""
-    return run_pipeline(pipeline, period=period)
+def run(pipeline: str | Path, *, period: str | None = None, early: bool = False) -> RunResult:
+    """Run one period of a pipeline file and publish it (see `pipeline.run.run`).
+
+    Args:
+        early: release a period that is not over, too; the release says so for good.
+
+    Raises:
+        SourceError: the period is not over (DPR521), or not one that the source holds (DPR522).
+        DpreleaseError: its class says what was already spent.
+    """
+    return run_pipeline(pipeline, period=period, early=early)

@@ -1,9 +1,8 @@
 """A bounded query as one SELECT that returns every primitive of every group.
 
-    viewed    the curator's view, where the query has one (`view_sql`)
-    typed     declared types, NaN and unparsable cells null
-    derived   columns made from the row's typed ones, where the query has any
-    labelled  window, filter, unit not null; key labels by joins with public tables
+    (rows)    viewed, typed, cleaned and derived columns (`row_sql`)
+    filtered  window, filter, unit not null
+    labelled  key labels by joins with public tables
     stepped   group index; codes as steps on the grid's hull, or 1/0 of a condition
     coded     nearest allowed step, ties to the lower; nulls to their default
     (bounded) user units: the rows that count, and their numbers (`bounding_sql`)
@@ -25,15 +24,13 @@ Identifiers are ours or quoted; salt, filter constants and window ends are bound
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC
-from functools import partial
 
 import pyarrow as pa
 from sqlglot import exp
 
-from dprelease.engines.bounding_sql import Bounding, Stage, narrow
+from dprelease.engines.bounding_sql import Bounding, narrow
 from dprelease.engines.code_sql import (
     aggregated,
     aliased,
@@ -42,20 +39,17 @@ from dprelease.engines.code_sql import (
     is_null,
     named_table,
     not_null,
-    stepped_by_one,
-    steps,
-    whole_steps,
 )
 from dprelease.engines.physical import Physical
-from dprelease.engines.request import declared_labels, used_columns
+from dprelease.engines.request import declared_labels
+from dprelease.engines.row_sql import UNIT, RowStages
 from dprelease.engines.tally import SETS, Tallies
-from dprelease.engines.typed_sql import case, number, try_cast, typed
+from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.engines.view_sql import ViewStatement
 from dprelease.query.bounded import BoundedQuery, Fixed, Label, Primitive, largest_code
-from dprelease.query.expression import Expression, to_sql
 from dprelease.schema.column import Kind
 
-__all__ = ["Statement", "build", "build_counting"]
+__all__ = ["Statement", "build", "build_counting", "build_kept", "build_seen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +109,39 @@ def build_counting(
     return _Builder(query, stored, b"", rows_table, view).build_counting()
 
 
+def build_seen(
+    query: BoundedQuery,
+    stored: Mapping[str, tuple[str, Physical]],
+    *,
+    rows_table: str = "source_rows",
+    view: ViewStatement | None = None,
+) -> Statement:
+    """Return the statement of the window's rows as a release reads them, filtered or not.
+
+    Its rows have, in the order of `request.used_columns`, whether the stored cell is null (`r0`, …)
+    and the typed value (`x0`, …), the values of the derived columns (`y0`, …), and the filter's
+    (`passes`, true where there is none). For the curator's checks: no release runs it.
+
+    Args:
+        query: checked by `request.check_query`.
+        stored, rows_table, view: as `build`.
+    """
+    return _Builder(query, stored, b"", rows_table, view).build_seen()
+
+
+def build_kept(
+    query: BoundedQuery, stored: Mapping[str, tuple[str, Physical]], rows_table: str, carried: str
+) -> Statement:
+    """Return the statement of the column `carried` of the rows in the window that pass the filter.
+
+    Args:
+        query: of the row unit.
+        stored, rows_table: as `build`.
+        carried: a column of `rows_table`.
+    """
+    return _Builder(query, stored, b"", rows_table, None, carried=carried).build_kept()
+
+
 def _adds_up(query: BoundedQuery) -> bool:
     """Return whether sums by the text of the one key can be added up to the sums by its label."""
     added = ("rows", "power", "product", "between")
@@ -122,15 +149,8 @@ def _adds_up(query: BoundedQuery) -> bool:
     return alone and all(p.kind in added for p in query.primitives)
 
 
-_WHOLE = (Physical.whole, Physical.unsigned)
-
-
-class _Builder:
-    """Adds one stage after the other; `self.last` is the newest stage's name.
-
-    Trees are put together in place (`copy=False`): sqlglot's copies would make the time grow
-    with the square of the number of codes.
-    """
+class _Builder(RowStages):
+    """Adds the stages from the filter to the sums behind those of `RowStages`."""
 
     def __init__(
         self,
@@ -141,28 +161,13 @@ class _Builder:
         view: ViewStatement | None,
         *,
         quick: bool = False,
+        carried: str | None = None,
     ) -> None:
-        self.query = query
-        self.stored = stored
+        super().__init__(query, stored, rows_table, view, carried=carried)
         self.salt = salt.hex()
-        self.columns = used_columns(query)
-        self.kinds = {c.name: c.kind for c in (*query.groups.columns, *query.columns, *self.columns)}
-        self.place = {c.name: f"x{i}" for i, c in enumerate(self.columns)}
-        self.whole = {
-            c.name: f"i{i}"
-            for i, c in enumerate(self.columns)
-            if c.name in stored and stored[c.name][1] in _WHOLE and c.kind is not Kind.boolean
-        }
         self.quick = quick
         self.texts_first = quick and _adds_up(query)
         self.bounding = Bounding(query, self._unit_text, self._salt, light_apart=quick)
-        self.parameters: dict[str, object] = {}
-        self.tables: dict[str, pa.Table] = {}
-        self.stages: list[Stage] = []
-        self.last = rows_table
-        if view is not None:
-            self.parameters.update(view.parameters)
-            self._stage("viewed", view.tree)
 
     def build(self) -> Statement:
         self._rows()
@@ -178,9 +183,25 @@ class _Builder:
         self._rows()
         return self._finished(self._select(column("g"), column("u")))
 
+    def build_seen(self) -> Statement:
+        self._typed(nulls=True)
+        self._cleaned_and_derived()
+        where = self.query.where
+        passes = exp.true() if where is None else self._expression(where, "w")
+        select = self._select(self._every(), aliased(passes, "passes"))
+        return self._finished(select.where(*self._inside(), copy=False))
+
+    def build_kept(self) -> Statement:
+        assert self.carried is not None
+        self._typed()
+        self._cleaned_and_derived()
+        self._filtered()
+        return self._finished(self._select(column(self.carried)))
+
     def _rows(self) -> None:
         self._typed()
-        self._derived()
+        self._cleaned_and_derived()
+        self._filtered()
         self._labelled()
         self._stepped()
 
@@ -190,87 +211,30 @@ class _Builder:
             tree = tree.with_(name, as_=stage.tree, materialized=kept, copy=False)
         return Statement(tree, self.parameters, self.tables)
 
-    # -- pieces ------------------------------------------------------------------------------
-
-    def _select(self, *columns: exp.Expression) -> exp.Select:
-        """Return a SELECT over the newest stage, which is called `t`."""
-        return exp.Select(expressions=list(columns)).from_(named_table(self.last, "t"), copy=False)
-
-    def _stage(self, name: str, select: exp.Query, *, kept: bool = False) -> None:
-        self.stages.append(Stage(name, select, kept))
-        self.last = name
-
-    def _bind(self, value: object, kind: str) -> exp.Expression:
-        name = f"c{len(self.parameters)}"
-        self.parameters[name] = value
-        parameter = exp.Parameter(this=exp.Var(this=name))
-        return exp.Cast(this=parameter, to=exp.DataType.build(kind, dialect="duckdb"))
-
-    def _value(self, name: str) -> exp.Expression:
-        return column(self.place[name], "t")
-
-    def _expression(self, expression: Expression, prefix: str) -> exp.Expression:
-        tree, parameters = to_sql(expression, self._value, prefix=prefix)
-        self.parameters.update(parameters)
-        return tree
-
     # -- stages ------------------------------------------------------------------------------
 
-    def _typed(self) -> None:
-        parts = []
-        for declared in self.columns:
-            identifier, physical = self.stored[declared.name]
-
-            def make(identifier: str = identifier) -> exp.Expression:
-                return column(identifier)
-
-            parts.append(aliased(typed(declared.kind, physical, make), self.place[declared.name]))
-            if declared.name in self.whole:
-                parts.append(aliased(self._whole(declared.name, make), self.whole[declared.name]))
-        # with no column at all the rows still have to come through
-        self._stage("typed", self._select(*(parts or [aliased(number(1), "row")])))
-
-    def _whole(self, name: str, make: Callable[[], exp.Expression]) -> exp.Expression:
-        """Return a stored whole number, as BIGINT if codes are made of it and it always fits.
-
-        Cast first and clipped then, a code takes less time than the other way round.
-        """
-        fits = self.stored[name][1] is Physical.whole and name != self.query.user
-        return try_cast(make(), "BIGINT") if fits else make()
-
-    def _derived(self) -> None:
-        made = self.query.derived
-        if not made:
-            return
-        parts = [
-            aliased(self._expression(d.expression, f"d{i}_"), f"y{i}") for i, d in enumerate(made)
-        ]
-        self._stage("derived", self._select(exp.Column(this=exp.Star(), table=exp.to_identifier("t")), *parts))
-        self.place |= {d.column: f"y{i}" for i, d in enumerate(made)}
-
-    def _labelled(self) -> None:
+    def _filtered(self) -> None:
+        """Keep the rows that count: before the labels are joined, as DuckDB moves no filter here."""
         query = self.query
-        every = exp.Column(this=exp.Star(), table=exp.to_identifier("t"))
-        select = self._select(every)
-        for i in range(0 if self.texts_first else len(query.groups.columns)):
-            select = self._with_label(select, i)
+        conditions = self._inside()
         if query.user is not None:
-            select = select.where(not_null(self._unit(query.user)), copy=False)
-        if query.window is not None:
-            for compare, end in (
-                (exp.GTE, query.window.start),
-                (exp.LT, query.window.end),
-            ):
-                moment = try_cast(self._value(query.window.column), "TIMESTAMP")
-                naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)
-                inside = compare(this=moment, expression=self._bind(naive, "TIMESTAMP"))
-                select = select.where(inside, copy=False)
+            conditions.append(not_null(column(UNIT, "t")))
         if query.where is not None:
-            select = select.where(self._expression(query.where, "w"), copy=False)
+            conditions.append(self._expression(query.where, "w"))
         ends = self._ends()
         if ends:  # self-loops, as texts: comparing node numbers would cross both node tables
             one, other = (self._value(name) for name in ends)
-            select = select.where(exp.NEQ(this=one, expression=other), copy=False)
+            conditions.append(exp.NEQ(this=one, expression=other))
+        if conditions:
+            self._stage("filtered", self._select(self._every()).where(*conditions, copy=False))
+
+    def _labelled(self) -> None:
+        columns = self.query.groups.columns
+        if self.texts_first or not columns:
+            return
+        select = self._select(self._every())
+        for i in range(len(columns)):
+            select = self._with_label(select, i)
         self._stage("labelled", select)
 
     def _ends(self) -> list[str]:
@@ -298,7 +262,7 @@ class _Builder:
 
         # an undeclared text that happens to spell `other` or the null label is not that key
         label = case(
-            (is_null(self._value(declared.name)), fixed(declared.null_label)),
+            (is_null(self._value(declared.name)), fixed(declared.null_key)),
             (is_null(column("value", alias)), fixed(declared.other)),
             default=column("label", alias),
         )
@@ -318,7 +282,7 @@ class _Builder:
         if self.texts_first:
             parts = [self._key()]
         if query.user is not None:
-            parts.append(aliased(self._unit(query.user), "u"))
+            parts.append(aliased(column(UNIT, "t"), "u"))
         for j, code in enumerate(query.codes):
             if isinstance(code, Fixed):
                 value = self._steps(code)
@@ -344,7 +308,7 @@ class _Builder:
         name, alias = f"values_{j}", f"d{j}"
         values = pa.array(code.values, pa.string())
         self.tables[name] = pa.table({"value": values, "code": pa.array(range(len(values)), pa.int64())})
-        same = exp.EQ(this=column("value", alias), expression=self._value(code.column))
+        same = exp.EQ(this=column("value", alias), expression=self._clean(code.column))
         return select.join(named_table(name, alias), on=same, join_type="left", copy=False)
 
     def _key(self) -> exp.Expression:
@@ -352,28 +316,8 @@ class _Builder:
         name = self.place[self.query.groups.columns[0].name]
         return aliased(column(name, "t"), name)
 
-    def _unit(self, name: str) -> exp.Expression:
-        """Return the unit's id: equal where its text is, and a whole number is sorted faster."""
-        return column(self.whole[name], "t") if self._is_whole_text(name) else self._value(name)
-
     def _unit_text(self) -> exp.Expression:
-        assert self.query.user is not None
-        whole = self._is_whole_text(self.query.user)
-        return try_cast(column("u"), "VARCHAR") if whole else column("u")
-
-    def _is_whole_text(self, name: str) -> bool:
-        """Return whether a text column stores whole numbers: each is spelt in one way."""
-        return name in self.whole and self.kinds[name] not in (Kind.integer, Kind.number)
-
-    def _steps(self, code: Fixed) -> exp.Expression:
-        whole = self.whole.get(code.column)
-        if whole is not None and stepped_by_one(code):
-            return whole_steps(code, partial(column, whole, "t"))
-        return steps(code, partial(self._double, code.column), self._bind)
-
-    def _double(self, name: str) -> exp.Expression:
-        boolean = self.kinds[name] is Kind.boolean
-        return try_cast(self._value(name), "DOUBLE") if boolean else self._value(name)
+        return try_cast(column("u"), "VARCHAR") if self._whole_unit else column("u")
 
     def _join_keys(self, select: exp.Select, width: int) -> exp.Select:
         keys = self.query.groups.keys
@@ -428,8 +372,7 @@ class _Builder:
         ]
         by_text = self._select(key, *sums).group_by(key.this.copy(), copy=False)
         self._stage("summed", by_text)
-        every = exp.Column(this=exp.Star(), table=exp.to_identifier("t"))
-        self._stage("keyed", self._with_label(self._select(every), 0))
+        self._stage("keyed", self._with_label(self._select(self._every()), 0))
         again = [aliased(exp.Sum(this=column(place)), place) for place in places]
         select = self._select(aliased(column("g0"), "g"), *again)
         return select.where(not_null(column("g0")), copy=False).group_by(column("g0"), copy=False)

@@ -8,9 +8,8 @@ Every failure while rows are read becomes one fixed InternalError. DuckDB's mess
 so its exception is dropped altogether, not chained: `raise … from None` would still carry it in
 `__context__`, where a logger finds it.
 
-Limits. A CSV line that cannot be split, or is not UTF-8, is left out; a quote that is never
-closed takes the following lines with it. That is a property of the file as text, the same for
-every run over it. Rows are read once; spilling goes to a private folder that is removed.
+CSV files are split by `csv_rows`, which loses no line. Rows are read once; spilling goes to a
+private folder that is removed.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,7 @@ __all__ = ["DuckDBEngine"]
 _AT_ONCE = 2**16
 
 _HARMFUL = (
-    # moves casts into the CSV reader, where a cell that fails drops its row; TRIM in typed_sql is
-    # enough today, this says it outright
+    # moves casts into the readers of files, where a cell that fails may drop its row
     "type_pushdown",
     # turns ROW_NUMBER() <= k into an aggregate that cannot spill: 5 million rows ran out of 1 GB,
     # and took longer with more
@@ -52,6 +51,12 @@ _HARMFUL = (
     # DuckDB 2.0: then one row's value would change what a filter says of the others. It would also
     # drop a clamp because a Parquet file claims that no value needs it
     "statistics_propagation",
+    # what a scan filters by, it first compares with the least and greatest value that the file claims
+    # of each row group, and leaves out what a false claim excludes; an expression it even computes
+    # on the claims. Files of Hive partitions that a filter excludes are left out in `hive`
+    "filter_pushdown",
+    "join_filter_pushdown",
+    "row_group_pruner",
 )
 _LOCK = (
     "SET enable_external_access = false",
@@ -147,7 +152,12 @@ class DuckDBEngine:
             KeyboardInterrupt: Ctrl-C.
         """
         with cancellable() as cancelled:
-            answer = self._answer(source, query, salt)
+            start = monotonic()
+            answer = self._answer(source, query, salt, self.timeout, exact=False)
+            left = None if self.timeout is None else self.timeout - (monotonic() - start)
+            again = answer is None and not cancelled.is_set() and (left is None or left > 0)
+            if again and _reads_parquet(source):  # the slower way (`parquet_rows`)
+                answer = self._answer(source, query, salt, left, exact=True)
         if cancelled.is_set():
             raise KeyboardInterrupt
         if answer is None:
@@ -160,7 +170,9 @@ class DuckDBEngine:
             )
         return Secret(answer)
 
-    def _answer(self, source: Source, query: BoundedQuery, salt: bytes) -> Answer | None:
+    def _answer(
+        self, source: Source, query: BoundedQuery, salt: bytes, seconds: float | None, *, exact: bool
+    ) -> Answer | None:
         """Return the integers, or None where anything failed."""
         check_query(query)
         out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
@@ -170,10 +182,10 @@ class DuckDBEngine:
         try:
             with (
                 self._connection() as connection,
-                _stopped_after(self.timeout, connection),
+                _stopped_after(seconds, connection),
                 metered(connection, self.meter),
             ):
-                run = self._statement(connection, source, query, salt)
+                run = self._statement(connection, source, query, salt, exact=exact)
                 if any(p.kind == "edges" for p in query.primitives):
                     found = run.fetchnumpy()
                     ends = [np.asarray(found[end], dtype=np.int64) for end in ("low", "high")]
@@ -195,13 +207,14 @@ class DuckDBEngine:
         return ((group, sums) for group, sums, _ in counted.take(rows))
 
     def _statement(
-        self, connection: Any, source: Source, query: BoundedQuery, salt: bytes
+        self, connection: Any, source: Source, query: BoundedQuery, salt: bytes, *, exact: bool
     ) -> Any:
         from dprelease.engines.bounded_sql import build
         from dprelease.engines.duckdb_view import open_rows
 
         columns = used_columns(query)
-        opened, view = open_rows(Tables(connection, self.statements), source, query, rows=True)
+        tables = Tables(connection, self.statements, exact=exact)
+        opened, view = open_rows(tables, source, query, rows=True)
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
         check_columns(source.name, columns, stored, opened.repeated)
         statement = build(query, opened.stored, salt, rows_table=ROWS, view=view, quick=True)
@@ -244,13 +257,18 @@ class DuckDBEngine:
             shutil.rmtree(spill, ignore_errors=True)
 
 
+def _reads_parquet(source: Source) -> bool:
+    named: Any = source.payload
+    return source.kind == "parquet" or (source.kind == "tables" and any(map(_reads_parquet, named.values())))
+
+
 def _copy(connection: Any, name: str, table: Any) -> None:
     """Copy a public table: DuckDB knows no progress of a statement that scans an Arrow one."""
     connection.from_arrow(table).create(name)
 
 
 @contextmanager
-def _stopped_after(seconds: int | None, connection: Any) -> Iterator[None]:
+def _stopped_after(seconds: float | None, connection: Any) -> Iterator[None]:
     """Interrupt what runs on `connection` once `seconds` have passed."""
     if seconds is None:
         yield

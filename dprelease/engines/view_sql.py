@@ -2,7 +2,7 @@
 
 A column of a table is typed like the schema's column of that name, else by how it is stored; then
 conditions and expressions compile like every other (`query.sql`): bound parameters, nothing that
-can raise. Joins compare the text forms of their keys, as units are compared, and null joins
+can raise. Joins compare the canonical texts of their keys, as units are compared, and null joins
 nothing. The key's uniqueness is the caller's to check, by `repeated_key`.
 """
 
@@ -34,9 +34,13 @@ _KINDS = {
     Physical.float: Kind.number,
     Physical.boolean: Kind.boolean,
     Physical.text: Kind.category,
+    Physical.bytes: Kind.category,
     Physical.date: Kind.date,
     Physical.timestamp: Kind.timestamp,
     Physical.instant: Kind.timestamp,
+    Physical.seconds: Kind.timestamp,
+    Physical.nanoseconds: Kind.timestamp,
+    Physical.nanosecond_instant: Kind.timestamp,
 }
 _STORED = {
     Type.number: Physical.float,

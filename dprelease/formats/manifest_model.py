@@ -126,6 +126,16 @@ class ManifestModel(Open):
         pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$",
         description="When the period was due, by its calendar.",
     )
+    published: str | None = Field(
+        None,
+        pattern=r"^\d{4}-\d\d-\d\d$",
+        description="The day of publication (UTC), as committed to the ledger.",
+    )
+    early: str | None = Field(
+        None,
+        pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$",
+        description="When the period closes, if it was released before that: later rows are missing.",
+    )
     dataset: str | None
     guarantee: GuaranteeModel
     plan: PlanModel

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from dprelease.pipeline.config import PipelineConfig
-from dprelease.pipeline.period import parse_period
+from dprelease.pipeline.period import row_window
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.query.view import View
+from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, TableSchema
 
 __all__ = ["EXAMPLES", "plan_pipeline", "plan_release"]
@@ -49,10 +50,12 @@ def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleaseP
     """Return the plan of one run; without `period`, of any run (its window left open)."""
     window = None
     if config.period is not None:
-        every = config.period.every
+        rule = config.period
+        dates = config.schema.columns[rule.column].kind is Kind.date
         # Any period's plan costs the same: the window is public and prices nothing.
-        start, end = parse_period(period or EXAMPLES[every], every, config.period.timezone)
-        window = (config.period.column, start, end)
+        name = period or EXAMPLES[rule.every]
+        start, end = row_window(name, rule.every, rule.timezone, dates=dates)
+        window = (rule.column, start, end)
     return plan_release(
         config.schema,
         config.release,

@@ -1,7 +1,7 @@
 """The bounded query as public JSON, so that the plan's hash covers it and a stranger reads it.
 
-Written: every code (column, allowed runs, step, null default), every primitive, the filter, the
-window, the contribution bounds. Read back, a condition becomes what it is to the arithmetic, a
+Written: every code (column, allowed runs, step, null default), every primitive, the filter and how
+the cells are cleaned that expressions read, the window, the contribution bounds. Read back, a condition becomes what it is to the arithmetic, a
 0/1 code whose column is the condition's text; that is enough to recompute every sensitivity, and
 cannot be run against rows.
 """
@@ -25,6 +25,7 @@ from dprelease.query.bounded import (
     Primitive,
     Window,
 )
+from dprelease.query.cleaning import cleaning_json, read_by_expressions
 from dprelease.query.view import View
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
@@ -39,7 +40,7 @@ def task_to_json(query: BoundedQuery) -> dict[str, Any]:
         "codes": [_code(c) for c in query.codes],
         "primitives": [_primitive(p) for p in query.primitives],
         "groups": [
-            {"column": c.name, "other": c.other, "null": c.null_label} for c in query.groups.columns
+            {"column": c.name, "other": c.other, "null": c.null_key} for c in query.groups.columns
         ],
         "where": query.where.canonical if query.where else None,
         "window": None
@@ -55,8 +56,15 @@ def task_to_json(query: BoundedQuery) -> dict[str, Any]:
             if query.derived
             else {}
         ),
+        **({"cleaned": cleaned} if (cleaned := _cleaned(query)) else {}),
         **({"view": _view(query.view)} if query.view is not None else {}),
     }
+
+
+def _cleaned(query: BoundedQuery) -> list[dict[str, Any]]:
+    """Return how the cells that expressions read are cleaned; of codes it is in the codes."""
+    read = read_by_expressions(query)
+    return cleaning_json(c for c in query.columns if c.name in read)
 
 
 def _view(view: View) -> dict[str, Any]:

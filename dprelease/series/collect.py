@@ -50,6 +50,7 @@ class Period:
     Attributes:
         release: SHA-256 of its `release.json`.
         budget: (spent, total) epsilon of the dataset as of its ledger entry, if recorded.
+        early: when it closes, if it was released before that.
         observed: the plan's notes on what was observed and not proved.
         correction: its standing, if it was withdrawn or superseded.
     """
@@ -59,6 +60,7 @@ class Period:
     dataset: str | None
     window: tuple[str, str] | None
     scheduled: str | None
+    early: str | None
     epsilon: Fraction
     delta: Fraction
     adjacency: str
@@ -70,6 +72,18 @@ class Period:
     report: bool
     observed: tuple[str, ...]
     correction: Correction | None
+
+    @property
+    def stands(self) -> bool:
+        """Whether it was neither corrected nor released early: what `latest` may name."""
+        return self.correction is None and self.early is None
+
+    @property
+    def word(self) -> str:
+        """How it stands, in one word; "" for the ordinary case."""
+        if self.correction is not None:
+            return self.correction.word
+        return "" if self.early is None else "early"
 
 
 Columns = Mapping[str, Released]
@@ -164,6 +178,7 @@ def _read(
         dataset=manifest["dataset"],
         window=tuple(plan["window"]) if plan.get("window") else None,
         scheduled=manifest.get("scheduled"),
+        early=manifest.get("early"),
         epsilon=Fraction(guarantee["epsilon"]),
         delta=Fraction(guarantee["delta"]),
         adjacency=guarantee["adjacency"],
@@ -206,15 +221,13 @@ def _from_parquet(data: bytes, keys: int) -> pa.Table:
 
 def _from_csv(data: bytes, keys: int) -> pa.Table:
     rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline="")))
-    # An apostrophe guards a label that a spreadsheet would run.
-    guards = tuple("'" + start for start in csv_.FORMULA_STARTS)
     columns = []
     for i, name in enumerate(rows[0]):
         cells = [row[i] for row in rows[1:]]
         if i >= keys and name in ("value", "lower", "upper"):
             columns.append(pa.array([float(c) if c else None for c in cells], pa.float64()))
         else:
-            columns.append(pa.array([c[1:] if c.startswith(guards) else c for c in cells]))
+            columns.append(pa.array([csv_.unguarded(c) for c in cells]))
     return pa.table(columns, names=rows[0])
 
 
