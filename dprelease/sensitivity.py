@@ -226,6 +226,7 @@ def _primitive(measure: Measure, codes: dict[Code, int], max_rows: int) -> Primi
         max_rows=max_rows,
         other=_number(measure.other, codes),
         other_power=measure.other_power,
+        near=measure.near,
     )
 
 

@@ -115,11 +115,17 @@ def noise_fit(
 
 
 def choice_fit(
-    law: ScoreLaw, scores: npt.NDArray[np.int64], count: int, bits: RandomBits | None = None
+    law: ScoreLaw,
+    counts: npt.NDArray[np.int64],
+    scores: npt.NDArray[np.int64],
+    count: int,
+    bits: RandomBits | None = None,
 ) -> float:
-    """Return the p-value of `count` choices at one row of scores, shape `(candidates,)`."""
-    drawn = law.draw_scores(np.tile(scores, (count, 1)), bits or SystemBits())
-    chance = np.array([float(p) for p in law.pmf(scores)])
+    """Return the p-value of `count` choices among runs of `counts` candidates of `scores`, `(runs,)`."""
+    source = bits or SystemBits()
+    drawn = np.array([law.draw_runs(counts, scores, source)[0] for _ in range(count)])
+    masses = counts.astype(object) * law.weights(scores - scores.min())
+    chance = np.array([float(Fraction(int(m), int(masses.sum()))) for m in masses])
     return fit(drawn, np.arange(chance.size), chance)
 
 

@@ -146,10 +146,11 @@ def code_of_steps(code: Fixed, name: str) -> exp.Expression:
 def aggregated(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Expression:
     """Return `primitive` over the kept rows of one group.
 
-    A tally is a map from code to number of rows, null where no code is; both it and `distinct`
-    leave null codes out by themselves.
+    `distinct` leaves null codes out by itself; a tally is counted apart (`tally`).
     """
-    if primitive.kind not in ("tally", "distinct"):
+    if primitive.kind == "tally":
+        return number(0)
+    if primitive.kind != "distinct":
         added = summand(query, primitive, most_rows)
         if _adds_one(primitive):  # counted, not summed: a HUGEINT sum of ones takes twice as long
             return exp.Count(this=exp.Star() if added == number(1) else added)
@@ -159,9 +160,7 @@ def aggregated(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp
     if query.user is not None and cap < most_rows:
         few = exp.LTE(this=column("n"), expression=number(cap))
         value = case((few, value), default=exp.Null())
-    if primitive.kind == "distinct":
-        return exp.Count(this=exp.Distinct(expressions=[value]))
-    return exp.Anonymous(this="histogram", expressions=[value])
+    return exp.Count(this=exp.Distinct(expressions=[value]))
 
 
 def _adds_one(primitive: Primitive) -> bool:

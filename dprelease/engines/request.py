@@ -16,9 +16,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from dprelease.engines.digits import MOST_FACTORS, WIDEST, factors, widest
 from dprelease.errors import PlanError
 from dprelease.numeric import plain
@@ -37,7 +34,6 @@ __all__ = [
     "Rounding",
     "check_query",
     "declared_labels",
-    "empty_tallies",
     "rounding",
     "row_cap",
     "used_columns",
@@ -136,16 +132,6 @@ def declared_labels(query: BoundedQuery, place: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(k[place] for k in query.groups.keys if k[place] not in special))
 
 
-def empty_tallies(query: BoundedQuery) -> dict[int, npt.NDArray[np.int64]]:
-    """Return a table of zeros per tally, `(groups, K + 1)`, under the primitive's index."""
-    groups = len(query.groups.keys)
-    return {
-        place: np.zeros((groups, largest_code(query.codes[p.code]) + 1), dtype=np.int64)
-        for place, p in enumerate(query.primitives)
-        if p.kind == "tally" and p.code is not None
-    }
-
-
 def check_query(query: BoundedQuery) -> None:
     """Refuse a query that some table could make fail or that would count a row twice.
 
@@ -236,12 +222,18 @@ def _check_label(code: Label, kind: Kind, *, ends: bool = False) -> None:
 def _check_tally(query: BoundedQuery, primitive: Primitive) -> None:
     if primitive.kind != "tally" or primitive.code is None:
         return
-    cells = len(query.groups.keys) * (largest_code(query.codes[primitive.code]) + 1)
-    if cells > TABLE_LIMIT:
+    each = largest_code(query.codes[primitive.code]) + 1
+    if primitive.near is not None:
+        near = primitive.near
+        if not (0 <= near.a <= near.b and 1 <= near.b <= 2**10 and 0 <= near.reach < 2**48):
+            raise PlanError("a rank is asked for that no table has", code="DPR219")
+        each = min(each, near.most)
+    codes = len(query.groups.keys) * each
+    if codes > TABLE_LIMIT:
         raise PlanError(
             "a tally of rows per value and group does not fit in memory",
-            why=f"{cells:,} cells; at most {TABLE_LIMIT:,} are supported",
-            fix="choose a larger step, or fewer groups",
+            why=f"up to {codes:,} values over all groups; at most {TABLE_LIMIT:,} are supported",
+            fix="ask for fewer groups, or give the statistic more epsilon",
             code="DPR219",
         )
 

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 
 from dprelease import registry
 from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.ranks import aimed, near
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.mechanisms.discrete_laplace_noise import CellNoise
 from dprelease.mechanisms.exponential_scores import ScoreLaw
@@ -56,6 +57,7 @@ from dprelease.planning.model import Option
 from dprelease.planning.several import WAYS
 from dprelease.planning.spread import cells_errors, rooted
 from dprelease.planning.steps import best_step
+from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
@@ -200,7 +202,7 @@ def _priced(
         case "truncated_mean":
             return _means(block, encoding, epsilon, loss, size, s)
         case "ranks":
-            return [_choice(encoding, epsilon, loss, size, s)]
+            return [_choice(encoding, epsilon, loss, size, s, block.members[0].context.groups)]
         case "graph_box":
             return [_box(block, encoding, epsilon, loss, s)]
         case _ if _pinned(block) == "rectified_gaussian":
@@ -375,16 +377,20 @@ def _means(
 
 
 def _choice(
-    encoding: Encoding, epsilon: Fraction, loss: Loss, size: int, s: Sensitivity
+    encoding: Encoding, epsilon: Fraction, loss: Loss, size: int, s: Sensitivity, groups: int
 ) -> Candidate:
     code = encoding.measures[0].code
     assert isinstance(code, Fixed)
-    law = ScoreLaw.calibrate(len(code.grid), spread=s.total, epsilon=epsilon)
     ((a, b, shift),) = encoding.weights
+    # what the engine hands over must fit in memory, whatever the rows; scores beyond weigh alike
+    each = TABLE_LIMIT // groups
+    most = None if code.grid.hull_steps < each else max(0, b * ((each - 3) // 2))
+    law = ScoreLaw.calibrate(len(code.grid), spread=s.total, epsilon=epsilon, most=most)
     if a in (0, b) and shift:
-        shift = rows_inside(law.rate, law.candidates, size, (a, b), loss)
-        encoding = replace(encoding, weights=((a, b, shift),))
-    error = choice_error(law.rate, law.candidates, size, (a, b, shift), loss)
+        k = rows_inside(law.rate, law.candidates, size, (a // b, 1), loss)
+        encoding = replace(encoding, weights=(aimed(a // b, 1, k),))
+    error = choice_error(law.rate, law.candidates, size, encoding.weights[0], loss)
+    encoding = near(encoding, law.last)
     width = float(code.grid.hull_steps * code.step)
     error *= width if loss == "absolute" else width * width
     return Candidate(encoding, ChoiceDraw(law, code.grid, code.step), (error,), (None,))

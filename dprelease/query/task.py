@@ -9,6 +9,7 @@ cannot be run against rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
@@ -20,6 +21,7 @@ from dprelease.query.bounded import (
     Fixed,
     GroupKeys,
     Label,
+    Near,
     Primitive,
     Window,
 )
@@ -79,6 +81,7 @@ def _primitive(p: Primitive) -> dict[str, Any]:
         "high": str(p.high),
         "max_rows": p.max_rows,
         **pair,
+        **({"near": [str(v) for v in astuple(p.near)]} if p.near is not None else {}),
     }
 
 
@@ -134,6 +137,7 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
                 max_rows=p["max_rows"],
                 other=p.get("other"),
                 other_power=p.get("other_power", 0),
+                near=Near(*(int(v) for v in p["near"])) if "near" in p else None,
             )
             for p in value["primitives"]
         ),

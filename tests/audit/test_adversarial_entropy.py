@@ -124,7 +124,7 @@ def classes_that_draw():
             for value in vars(importlib.import_module(module.name)).values():
                 if not isinstance(value, type) or getattr(value, "_is_protocol", False):
                     continue
-                for name in ("draw", "draw_raw", "draw_scores", "draw_with", "sample"):
+                for name in ("draw", "draw_raw", "draw_runs", "draw_scores", "draw_with", "sample"):
                     method = value.__dict__.get(name)
                     if "bits" in getattr(getattr(method, "__code__", None), "co_varnames", ()):
                         found.add(value)

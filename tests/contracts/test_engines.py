@@ -41,7 +41,7 @@ def test_the_engines_agree_on_generated_tables(kind: str, tmp_path: Path) -> Non
         ReferenceEngine().preflight(source, query)
         found = answer(DuckDBEngine(threads=1), source, query)
         assert found == answer(ReferenceEngine(), source, query), (kind, seed)
-        nonzero += any(any(row) for row in found)
+        nonzero += any(any(row) for row in found[: len(query.groups.keys)])
     assert nonzero >= 8  # the agreement is not about empty results
 
 
@@ -78,9 +78,11 @@ def test_row_order_and_threads_do_not_matter(threads: int) -> None:
 
 def _moved(query: BoundedQuery, before: Any, after: Any) -> dict[str, int]:
     """Return the L1 change of `rows`, `persons`, `power 0` over all groups."""
-    change = np.abs(np.array(after, dtype=object) - np.array(before, dtype=object)).sum(axis=0)
+    groups = len(query.groups.keys)
+    change = np.abs(np.array(after[:groups], dtype=object) - np.array(before[:groups], dtype=object)).sum(axis=0)
     kinds = [f"{p.kind} {p.power}" for p in query.primitives]
-    tallied = int(change[len(kinds) :].sum())
+    rows = [{(r[0], r[1]): r[3] - r[2] for r in made[groups + 1 :]} for made in (before, after)]
+    tallied = sum(abs(rows[0].get(k, 0) - rows[1].get(k, 0)) for k in {*rows[0], *rows[1]})
     return {**dict(zip(kinds, change.tolist(), strict=False)), "tally 0": tallied}
 
 

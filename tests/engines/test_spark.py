@@ -267,7 +267,7 @@ def test_a_pipeline_on_spark_has_the_integers_of_duckdb(tmp_path: Path) -> None:
     found, want = (e.compute(data, plan.query, bytes(32)).reveal_to_mechanism() for e in (engine, DuckDBEngine()))
     assert found.sums.tolist() == want.sums.tolist()
     assert found.sums.sum() > 5000
-    assert {k: t.tolist() for k, t in found.tables.items()} == {k: t.tolist() for k, t in want.tables.items()}
+    assert {k: t.tolist() for k, t in found.tallies.items()} == {k: t.tolist() for k, t in want.tallies.items()}
     if plan.query.user is None:
         return
     assert plan.query.max_rows >= 1
