@@ -18,7 +18,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal
 
-from dprelease.numeric import plain
+from dprelease.numeric import fraction_from_json, plain
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query
 from dprelease.query.task import task_from_json, task_to_json
@@ -148,7 +148,7 @@ class PlannedStatistic:
             block=value["block"],
             columns=tuple(value["columns"]),
             domain=Domain.from_json(value["domain"]),
-            step=Fraction(value["step"]),
+            step=fraction_from_json(value["step"]),
             measure=value["measure"],
             mechanism=value["mechanism"],
             chosen=tuple(Option(**o) for o in value["options"]),
@@ -191,8 +191,8 @@ class Composition:
         evidence = value["evidence"]
         return cls(
             method=value["method"],
-            epsilon_upper=Fraction(evidence["epsilon_upper"]),
-            rho=Fraction(evidence["rho"]),
+            epsilon_upper=fraction_from_json(evidence["epsilon_upper"]),
+            rho=fraction_from_json(evidence["rho"]),
             compared=tuple((c["method"], c["total_error"]) for c in value["compared"]),
         )
 
@@ -248,12 +248,12 @@ class PlannedBlock:
             name=value["name"],
             family=value["family"],
             cells=tuple(value["cells"]),
-            epsilon=Fraction(value["epsilon"]),
+            epsilon=fraction_from_json(value["epsilon"]),
             mechanism=value["mechanism"],
             encoding=value["encoding"],
             law=value["law"],
             certificate=value["certificate"],
-            rho=Fraction(value["rho"]) if "rho" in value else None,
+            rho=fraction_from_json(value["rho"]) if "rho" in value else None,
         )
 
 
@@ -334,8 +334,8 @@ class ReleasePlan:
             schema=value["schema"],
             adjacency=Adjacency(value["adjacency"]),
             unit=unit_from_json(value["unit"]),
-            epsilon=Fraction(value["epsilon"]),
-            delta=Fraction(value["delta"]),
+            epsilon=fraction_from_json(value["epsilon"]),
+            delta=fraction_from_json(value["delta"]),
             loss=value["loss"],
             by=tuple(value["by"]),
             keys=keys,

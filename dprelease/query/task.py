@@ -13,6 +13,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
+from dprelease.numeric import fraction_from_json, whole_from_json, whole_or_none
 from dprelease.query.bounded import (
     BoundedQuery,
     Code,
@@ -100,13 +101,13 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
         if "condition" in code:
             codes.append(Fixed(code["condition"], GridSet(((0, 1),)), Fraction(1)))
         elif "numbers" in code:
-            codes.append(Label(code["column"], _numbers(int(code["numbers"]))))
+            codes.append(Label(code["column"], _numbers(whole_from_json(code["numbers"], least=0))))
         elif "values" in code:
             codes.append(Label(code["column"], tuple(code["values"])))
         else:
-            runs = tuple((int(a), int(b)) for a, b in code["runs"])
-            default = None if code["default"] is None else int(code["default"])
-            codes.append(Fixed(code["column"], GridSet(runs), Fraction(code["step"]), default))
+            runs = tuple((whole_from_json(a), whole_from_json(b)) for a, b in code["runs"])
+            default = whole_or_none(code["default"])
+            codes.append(Fixed(code["column"], GridSet(runs), fraction_from_json(code["step"]), default))
     groups = tuple(
         Column(g["column"], Kind.category, other=g["other"], null_label=g["null"])
         for g in value["groups"]
@@ -119,13 +120,13 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
         primitives=tuple(
             Primitive(
                 kind=p["kind"],
-                code=p["code"],
-                power=p["power"],
-                low=int(p["low"]),
-                high=int(p["high"]),
-                max_rows=p["max_rows"],
-                other=p.get("other"),
-                other_power=p.get("other_power", 0),
+                code=whole_or_none(p["code"], least=0),
+                power=whole_from_json(p["power"], least=0),
+                low=whole_from_json(p["low"]),
+                high=whole_from_json(p["high"]),
+                max_rows=whole_or_none(p["max_rows"], least=1),
+                other=whole_or_none(p.get("other"), least=0),
+                other_power=whole_from_json(p.get("other_power", 0), least=0),
             )
             for p in value["primitives"]
         ),
@@ -135,8 +136,8 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
             window[0], datetime.fromisoformat(window[1]), datetime.fromisoformat(window[2])
         ),
         user=value["user"],
-        max_groups=value["max_groups"],
-        max_rows=value["max_rows"],
-        max_rows_total=value["max_rows_total"],
+        max_groups=whole_from_json(value["max_groups"], least=1),
+        max_rows=whole_from_json(value["max_rows"], least=1),
+        max_rows_total=whole_or_none(value["max_rows_total"], least=1),
         view=View(**value["view"]) if "view" in value else None,
     )

@@ -34,6 +34,7 @@ from dprelease.errors import DpreleaseError
 from dprelease.formats import csv_, json_, parquet
 from dprelease.formats.html import FILE as REPORT
 from dprelease.noised import Noised, assemble
+from dprelease.numeric import fraction_from_json
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.publish import period_order, read_folder
 from dprelease.series.lines import COLUMNS, Key, Lines, Released, released
@@ -164,14 +165,14 @@ def _read(
         dataset=manifest["dataset"],
         window=tuple(plan["window"]) if plan.get("window") else None,
         scheduled=manifest.get("scheduled"),
-        epsilon=Fraction(guarantee["epsilon"]),
-        delta=Fraction(guarantee["delta"]),
+        epsilon=fraction_from_json(guarantee["epsilon"]),
+        delta=fraction_from_json(guarantee["delta"]),
         adjacency=guarantee["adjacency"],
         unit=guarantee["unit"],
         protects=guarantee["protects"],
         plan_hash=manifest["plan_hash"],
         ledger=manifest["ledger"],
-        budget=None if not budget else (Fraction(budget["spent"]), Fraction(budget["total"])),
+        budget=None if not budget else (fraction_from_json(budget["spent"]), fraction_from_json(budget["total"])),
         report=REPORT in files,
         observed=tuple(note for note in plan["notes"] if note.startswith("observed")),
         correction=correction,
