@@ -27,7 +27,7 @@ from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, uni
 
 __all__ = ["TIDY_NAMES", "Composition", "Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "canonical_json", "plan_hash"]
 
-PLAN_VERSION = "plan/1"
+PLAN_VERSION = "plan/2"
 
 TIDY_NAMES = (
     "statistic",
@@ -209,6 +209,7 @@ class PlannedBlock:
         epsilon: nats charged (0 only for a public constant); of a block with a rho, what it would
             guarantee alone at the plan's delta.
         rho: its zCDP cost, where it has no pure loss.
+        share: what it was given to spend (`planning.share.Share.to_json`): chosen, and recorded.
         encoding: the family's exact parameters (`Encoding.to_json`).
         law: the law's exact JSON (weights or their recurrence), enough to recompute `certificate`.
         certificate: exact numbers; `epsilon_upper` is the proved loss, a "p/q" string.
@@ -223,6 +224,7 @@ class PlannedBlock:
     law: Mapping[str, Any]
     certificate: Mapping[str, Any]
     rho: Fraction | None = None
+    share: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def has_interval(self) -> bool:
@@ -235,6 +237,7 @@ class PlannedBlock:
             "family": self.family,
             "cells": list(self.cells),
             "epsilon": str(self.epsilon),
+            "share": dict(self.share),
             "mechanism": self.mechanism,
             "encoding": dict(self.encoding),
             "law": dict(self.law),
@@ -254,6 +257,7 @@ class PlannedBlock:
             law=value["law"],
             certificate=value["certificate"],
             rho=fraction_from_json(value["rho"]) if "rho" in value else None,
+            share=value["share"],
         )
 
 
