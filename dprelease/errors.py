@@ -35,6 +35,7 @@ __all__ = [
     "UnledgeredWarning",
     "VerificationError",
     "WithheldError",
+    "shortened",
 ]
 
 
@@ -64,10 +65,10 @@ class DpreleaseError(Exception):
         fix: str | None = None,
         code: str | None = None,
     ) -> None:
-        self.what = _printable(what)
-        self.where = where and _printable(where)
-        self.why = why and _printable(why, lines=True)
-        self.fix = fix and _printable(fix, lines=True)
+        self.what = shortened(_printable(what), 500)
+        self.where = where and shortened(_printable(where), 300)
+        self.why = why and shortened(_printable(why, lines=True), 700)
+        self.fix = fix and shortened(_printable(fix, lines=True), 400)
         self.code = code or self.default_code
         super().__init__(str(self))
 
@@ -113,6 +114,19 @@ def _printable(text: str, *, lines: bool = False) -> str:
     return "".join(
         c if category(c) not in _OBEYED or (lines and c == "\n") else ascii(c)[1:-1] for c in text
     )
+
+
+def shortened(text: str, most: int = 2000) -> str:
+    """Return `text` in at most `most` bytes of UTF-8, its middle left out where it is longer.
+
+    A message repeats names and texts of files, and must not be as long as whoever wrote them likes.
+    """
+    data = text[: 4 * most].encode("utf-8", "replace")
+    if len(text) <= most and len(data) <= most:
+        return text
+    half = (most - 3) // 2
+    tail = text[-4 * most :].encode("utf-8", "replace")[-half:]
+    return data[:half].decode("utf-8", "ignore") + "…" + tail.decode("utf-8", "ignore")
 
 
 _OBEYED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # controls, direction marks, lone surrogates

@@ -106,7 +106,9 @@ class Release:
         from dprelease.formats.json_ import build_manifest
 
         verdict = stages.validated(self._noised, great_expectations=False)
-        return build_manifest(self._noised, verdict, {}, software=stages.software())
+        return build_manifest(
+            self._noised, verdict, {}, software=stages.software(), formats=stages.FORMATS
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the wide table: one row per group, keys first, one column per statistic."""
@@ -161,7 +163,7 @@ class Release:
             if not verdict.ok:
                 raise stages.withhold(request, verdict)
             budget = stages.spent_at(ledger, key, self.receipt.seq or 0)
-            ledger.commit_files(key, stages.bundle(self._noised, verdict, budget=budget))
+            ledger.commit_files(key, stages.bundle(self._noised, budget=budget))
             files = ledger.files(key) or {}
         out = publish_files(Path(folder), key.pipeline, key.period, files)
         ledger.mark_published(key)

@@ -53,6 +53,7 @@ __all__ = [
     "Noised",
     "Receipt",
     "assemble",
+    "cells_from_json",
     "decode",
     "encode",
     "width",
@@ -67,6 +68,8 @@ CELL_BYTES = 16
 assert 1 << (8 * CELL_BYTES - 1) > RAW_LIMIT
 
 _WORD = 1 << 63
+
+_DIGITS = len(str(-RAW_LIMIT))
 
 LEVEL = 0.95
 """Confidence level of the published intervals."""
@@ -140,6 +143,32 @@ class Noised:
     cells: Mapping[str, tuple[tuple[int, ...], ...]] = field(repr=False)
     receipt: Receipt = field(default_factory=lambda: Receipt("0", "0", ""))
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def cells_from_json(value: Mapping[str, Any], plan: ReleasePlan) -> Cells:
+    """Return the noisy integers that a manifest holds as texts, of exactly the plan's shape.
+
+    Raises:
+        ValueError: of another shape, or not an integer as the ledger could have stored it.
+    """
+    if set(value) != {b.name for b in plan.blocks}:
+        raise ValueError("the noisy integers are of other blocks")
+    cells: Cells = {}
+    for block in plan.blocks:
+        rows = value[block.name]
+        if len(rows) != len(plan.keys) or any(len(row) != len(block.cells) for row in rows):
+            raise ValueError("the noisy integers are of another shape")
+        cells[block.name] = tuple(tuple(map(_stored, row)) for row in rows)
+    return cells
+
+
+def _stored(text: object) -> int:
+    if not isinstance(text, str) or len(text) > _DIGITS or not text.removeprefix("-").isdecimal():
+        raise ValueError("not a noisy integer")
+    value = int(text)
+    if abs(value) > RAW_LIMIT or str(value) != text:
+        raise ValueError("not a noisy integer")
+    return value
 
 
 def assemble(

@@ -17,7 +17,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -56,6 +56,7 @@ __all__ = [
     "spent_at",
     "validated",
     "withhold",
+    "write_files",
 ]
 
 Progress = Callable[[str, str], None]
@@ -262,7 +263,6 @@ def withhold(request: Request | None, verdict: Verdict) -> WithheldError:
 
 def bundle(
     noised: Noised,
-    verdict: Verdict,
     formats: Iterable[str] = FORMATS,
     *,
     budget: Mapping[str, Any] | None = None,
@@ -272,6 +272,31 @@ def bundle(
 
     Raises:
         ConfigError: an unknown format (DPR140).
+    """
+    asked = tuple(formats)
+    others = what_if(noised.plan) if "html" in asked else []
+    return write_files(
+        noised, asked, software=software(), what_if=others, budget=budget, scheduled=scheduled
+    )
+
+
+def write_files(
+    noised: Noised,
+    formats: Sequence[str],
+    *,
+    software: Mapping[str, str],
+    what_if: Sequence[Mapping[str, Any]],
+    **stated: Any,
+) -> dict[str, bytes]:
+    """Return every file, by name: a function of its arguments alone, so that `verify` calls it too.
+
+    The verdict is that of the built-in rules, whoever else has checked the values.
+
+    Args:
+        stated: `budget`, `scheduled`, … of `formats.json_.build_manifest`.
+
+    Raises:
+        ConfigError: an unknown format (DPR140); WithheldError: as `_written`.
     """
     from dprelease.formats.json_ import build_manifest, described
     from dprelease.formats.json_ import write as write_manifest
@@ -287,16 +312,8 @@ def bundle(
                 code="DPR140",
             )
     files: dict[str, bytes] = {}
-    others = what_if(noised.plan) if "html" in wanted else []
-
     common = build_manifest(
-        noised,
-        verdict,
-        {},
-        software=software(),
-        budget=budget,
-        scheduled=scheduled,
-        what_if=others,
+        noised, check(noised), {}, software=software, formats=formats, what_if=what_if, **stated
     )
 
     said: dict[str, Any] = {}  # every file is hashed once
@@ -351,13 +368,19 @@ def _plain_files(made: Mapping[str, object], files: Mapping[str, bytes]) -> bool
 def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
     """Return the dataset's spent and total epsilon as of entry `seq`, for the report.
 
-    `history` holds what was spent after each of the last debits, this one included.
+    `history` holds what was spent after each of the last debits, this one included; `composition`
+    says how they add up.
     """
     debits = [e.anchor.seq for e in ledger.entries(key.dataset) if e.anchor.seq <= seq]
     history = [str(ledger.spent_at(key.dataset, at)) for at in debits[-_HISTORY:]]
     total = ledger.spent_at(key.dataset, seq)
     budget = ledger.budget(key.dataset).epsilon
-    return {"spent": str(total), "total": str(budget), "history": history}
+    return {
+        "spent": str(total),
+        "total": str(budget),
+        "history": history,
+        "composition": ledger.composition(key.dataset),
+    }
 
 
 @cache

@@ -33,7 +33,7 @@ from dprelease.corrections import Correction, parse, standing
 from dprelease.errors import DpreleaseError
 from dprelease.formats import csv_, json_, parquet
 from dprelease.formats.html import FILE as REPORT
-from dprelease.noised import Noised, assemble
+from dprelease.noised import Noised, assemble, cells_from_json
 from dprelease.numeric import fraction_from_json
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.publish import period_order, read_folder
@@ -140,10 +140,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
 def noised_of(manifest: Mapping[str, Any]) -> Noised:
     """Return the release made again from a manifest's plan and noisy integers."""
     plan = ReleasePlan.from_json(manifest["plan"])
-    cells = {
-        block: tuple(tuple(int(v) for v in row) for row in rows)
-        for block, rows in manifest["cells"].items()
-    }
+    cells = cells_from_json(manifest["draw"]["cells"], plan)
     table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
     return Noised(plan, table, cells)
 
