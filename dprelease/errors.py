@@ -35,7 +35,6 @@ __all__ = [
     "UnledgeredWarning",
     "VerificationError",
     "WithheldError",
-    "shortened",
 ]
 
 
