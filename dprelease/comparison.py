@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from dprelease.errors import VerificationError
 from dprelease.strict_json import MOST_BYTES
 
-__all__ = ["Listing", "differences", "holds", "listing", "paths_apart", "read_file"]
+__all__ = ["Listing", "as_published", "differences", "holds", "listing", "paths_apart", "read_file"]
 
 Listing = Mapping[str, int]
 """Name to size in bytes."""
@@ -75,29 +75,40 @@ def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
     return data
 
 
+def as_published(path: Path, made: bytes) -> bytes:
+    """Return the bytes of a published Parquet file if it holds the table of `made`; else `made`."""
+    if path.suffix != ".parquet":
+        return made
+    data = _small(path, len(made) + len(made) // 20 + _SPARE)
+    return data if data is not None and _same(data, made) else made
+
+
 def differences(path: Path, found: Listing, made: Mapping[str, bytes]) -> dict[str, str]:
     """Return what is not as it was made: file name to what is wrong with it."""
     wrong = {name: "does not follow from the release" for name in found if name not in made}
     wrong |= {name: "is missing" for name in made if name not in found}
     for name in sorted(set(found) & set(made)):
-        if not holds(path / name, found[name], made[name], parquet=name.endswith(".parquet")):
+        if not holds(path / name, found[name], made[name]):
             wrong[name] = "is not what the release gives"
     return dict(sorted(wrong.items()))
 
 
-def holds(path: Path, size: int, made: bytes, *, parquet: bool = False) -> bool:
-    """Return whether the file holds `made`; a Parquet table may be written otherwise."""
-    most = len(made) + (len(made) // 20 + _SPARE if parquet else 0)
-    if size > most or (size != len(made) and not parquet):
-        return False
+def holds(path: Path, size: int, made: bytes) -> bool:
+    """Return whether the file, of `size`, holds exactly `made`."""
+    return size == len(made) and _small(path, len(made)) == made
+
+
+def _small(path: Path, most: int) -> bytes | None:
     try:
-        data = read_file(path, most)
+        return read_file(path, most)
     except OSError:
-        return False
-    if data == made:
-        return True
+        return None
+
+
+def _same(data: bytes, made: bytes) -> bool:
+    """Return whether two Parquet files are equal, or hold one table."""
     try:
-        return parquet and _same_table(data, made)
+        return data == made or _same_table(data, made)
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError):
         return False
 

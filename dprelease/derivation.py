@@ -13,7 +13,7 @@ Of `software`, texts of bounded length are repeated, and nothing depends on them
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -58,6 +58,8 @@ class Derivation:
     """
 
     manifest: Mapping[str, Any] = field(repr=False)
+    as_published: Callable[[str, bytes], bytes] = field(default=lambda _, made: made, repr=False)
+    """From a file's name and the bytes made here to those of the folder, where they hold the same."""
 
     @cached_property
     def query(self) -> Query:
@@ -198,6 +200,7 @@ class Derivation:
             self.formats,
             software=self.software,
             what_if=self.what_if,
+            as_published=self.as_published,
             **self.stated,
         )
 

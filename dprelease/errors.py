@@ -64,10 +64,10 @@ class DpreleaseError(Exception):
         fix: str | None = None,
         code: str | None = None,
     ) -> None:
-        self.what = shortened(_printable(what), 500)
-        self.where = where and shortened(_printable(where), 300)
-        self.why = why and shortened(_printable(why, lines=True), 700)
-        self.fix = fix and shortened(_printable(fix, lines=True), 400)
+        self.what = shortened(printable(what), 500)
+        self.where = where and shortened(printable(where), 300)
+        self.why = why and shortened(printable(why, lines=True), 700)
+        self.fix = fix and shortened(printable(fix, lines=True), 400)
         self.code = code or self.default_code
         super().__init__(str(self))
 
@@ -104,7 +104,7 @@ class DpreleaseError(Exception):
         }
 
 
-def _printable(text: str, *, lines: bool = False) -> str:
+def printable(text: str, *, lines: bool = False) -> str:
     """Return `text` with characters that a terminal obeys, or that hide others, spelled out.
 
     Messages repeat names from files and arguments, and a name must not be able to clear the

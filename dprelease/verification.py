@@ -33,9 +33,17 @@ import pyarrow as pa
 
 from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Anchor, Ledger
-from dprelease.comparison import Listing, differences, holds, listing, paths_apart, read_file
+from dprelease.comparison import (
+    Listing,
+    as_published,
+    differences,
+    holds,
+    listing,
+    paths_apart,
+    read_file,
+)
 from dprelease.derivation import Derivation, missing_packages
-from dprelease.errors import DpreleaseError, VerificationError, shortened
+from dprelease.errors import DpreleaseError, VerificationError, printable, shortened
 from dprelease.formats.json_ import FILE, VERSION
 from dprelease.planning.model import plan_hash
 from dprelease.planning.patience import within
@@ -177,7 +185,7 @@ def verify(
         data = None
     manifest = read_manifest(data, path)
     assert data is not None
-    made = Derivation(manifest)
+    made = Derivation(manifest, lambda name, data: as_published(path / name, data))
     with within(patience):
         checks = _chain(
             ("request", lambda: _request(manifest, made)),
@@ -220,7 +228,7 @@ def _guarded(name: str, look: Callable[[], tuple[bool, str]]) -> Check:
         ok, detail = False, _said(problem)
     except _FAULTS:
         ok, detail = False, "the manifest does not hold what this check needs"
-    return Check(name, ok, shortened(detail))
+    return Check(name, ok, shortened(printable(detail)))
 
 
 def _said(problem: DpreleaseError) -> str:

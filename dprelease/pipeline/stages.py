@@ -286,6 +286,7 @@ def write_files(
     *,
     software: Mapping[str, str],
     what_if: Sequence[Mapping[str, Any]],
+    as_published: Callable[[str, bytes], bytes] | None = None,
     **stated: Any,
 ) -> dict[str, bytes]:
     """Return every file, by name: a function of its arguments alone, so that `verify` calls it too.
@@ -293,6 +294,8 @@ def write_files(
     The verdict is that of the built-in rules, whoever else has checked the values.
 
     Args:
+        as_published: from name and bytes to the bytes that are published, where another writer's
+            hold the same table.
         stated: `budget`, `scheduled`, … of `formats.json_.build_manifest`.
 
     Raises:
@@ -323,6 +326,8 @@ def write_files(
 
     for name in wanted:
         made = _written(name, noised, manifest(), files)
+        if as_published is not None:
+            made = {n: as_published(n, data) for n, data in made.items()}
         files |= made
         said |= described(made)
     return {**files, **write_manifest(noised, manifest())}

@@ -175,6 +175,8 @@ def _check_shares(query: Query, priced: Sequence[Priced], method: str) -> None:
 
 def _figures(said: Mapping[str, Any], name: str) -> Figures:
     """Return the recorded figures of one statistic."""
+    if name not in said:
+        _other(name, "it is not among the plan's statistics")
     part = said[name]
     options = tuple(
         Option(
