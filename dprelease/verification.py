@@ -45,8 +45,8 @@ from dprelease.comparison import (
 from dprelease.derivation import Derivation, missing_packages
 from dprelease.errors import DpreleaseError, VerificationError, printable, shortened
 from dprelease.formats.json_ import FILE, VERSION
+from dprelease.patience import within
 from dprelease.planning.model import plan_hash
-from dprelease.planning.patience import within
 from dprelease.query.calendar import zone_tables
 from dprelease.series.correct import standing_of
 from dprelease.strict_json import read_json

@@ -18,6 +18,7 @@ from typing import Any
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import PlanError
 from dprelease.numeric import plain
+from dprelease.patience import tick
 from dprelease.planning.choice_words import choice_notes, rank_error_text
 from dprelease.planning.choose import Candidate
 from dprelease.planning.draws import (
@@ -39,7 +40,6 @@ from dprelease.planning.model import (
     PlannedStatistic,
     ReleasePlan,
 )
-from dprelease.planning.patience import tick
 from dprelease.planning.price import REFERENCE_SIZE
 from dprelease.planning.share import Priced, Share, cost, ways
 from dprelease.planning.spend import Spending, spend

@@ -22,6 +22,7 @@ import math
 from collections.abc import Mapping
 from typing import cast
 
+from dprelease.patience import tick
 from dprelease.query import nodes as n
 from dprelease.query.functions import FUNCTIONS, Functions
 from dprelease.query.nodes import Node, Type
@@ -57,6 +58,7 @@ class Parser:
         origin: str,
         within: tuple[str, ...] = (),
     ) -> None:
+        tick()
         self.columns = columns
         self.within = within
         self.read = TokenReader(text, origin)
