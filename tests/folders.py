@@ -6,11 +6,9 @@ formats, kinds of other packages. `folder_of` draws it (the noise is real) and r
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,9 @@ import pandas as pd
 
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.source import as_source
-from dprelease.formats.json_ import FILE, build_manifest, described, manifest_bytes
-from dprelease.noised import Noised
+from dprelease.formats.json_ import FILE, described, manifest_bytes
 from dprelease.pipeline import stages
-from dprelease.pipeline.planned import plan_release, window_of
+from dprelease.pipeline.planned import window_of
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan, plan_hash
 from dprelease.query.calendar import Calendar, zone_tables
@@ -30,6 +27,10 @@ from dprelease.query.spec import resolve
 from dprelease.query.view import parse_view
 from dprelease.schema.load import schema_from_dict
 from dprelease.schema.table import TableSchema
+
+__all__ = [
+    "CASES", "COUNT", "FULL", "Files", "folder_of", "manifest_of", "planned", "remade", "schema", "sealed", "write",
+]  # fmt: skip
 
 Files = dict[str, bytes]
 
@@ -245,6 +246,7 @@ def remade(manifest: Mapping[str, Any], formats: tuple[str, ...] = stages.FORMAT
     from dprelease import registry
     from dprelease.series.collect import noised_of
 
+    manifest = {**manifest, "plan_hash": plan_hash(manifest["plan"])}
     noised = noised_of(manifest)
     said = {k: v for k, v in manifest.items() if k != "files"}
     files: Files = {}
@@ -254,7 +256,3 @@ def remade(manifest: Mapping[str, Any], formats: tuple[str, ...] = stages.FORMAT
     return sealed(files, dict(manifest))
 
 
-__all__ = [
-    "CASES", "COUNT", "FULL", "Files", "Noised", "build_manifest", "cache", "folder_of", "hashlib", "manifest_of",
-    "plan_release", "planned", "remade", "schema", "sealed", "write",
-]  # fmt: skip

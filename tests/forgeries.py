@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dprelease.formats.json_ import FILE, manifest_bytes
+from dprelease.planning.draws import draw_from_json
 from tests.folders import Files, manifest_of, remade, sealed
 
 __all__ = ["FORGERIES", "ONLY_THE_LEDGER", "Forgery"]
@@ -114,8 +115,13 @@ def weaker(m: Manifest) -> None:
 def noisier(m: Manifest) -> None:
     for block in m["plan"]["blocks"]:
         noise = block["law"].get("law", {}).get("noise", {})
-        if "rate" in noise:
+        if "rate" in noise and block["law"]["draw"] == "cells":
             noise["rate"] = scaled(noise["rate"], Fraction(1, 2))
+            proved = draw_from_json(block["law"]).noise.certificate  # type: ignore[union-attr]
+            block["certificate"] |= {
+                "law": proved.to_json(),
+                "epsilon_upper": str(proved.epsilon_upper),
+            }
             break
 
 

@@ -28,6 +28,7 @@ from dprelease.schema.written import domain_to_json, schema_to_json
 
 __all__ = ["request_from_json", "request_to_json"]
 
+MOST_STATISTICS = 2000
 _KEYS = frozenset({"schema", "release", "period", "view"})
 _FILES = frozenset({"values_from", "keys_from", "sql"})
 """Keys of declaration files that a request never holds: what they name stands in it."""
@@ -105,6 +106,14 @@ def _spec(schema: TableSchema, value: object) -> ReleaseSpec:
     block = dict(_mapping(value, None, "request.release"))
     keys = block.pop("keys", None)
     _no_files(block)
+    asked = block.get("statistics")
+    if isinstance(asked, list) and len(asked) > MOST_STATISTICS:
+        raise ConfigError(
+            f"a request of {len(asked):,} statistics is too large to be read back",
+            where="request.release.statistics",
+            why=f"its plan is made again; at most {MOST_STATISTICS:,} are read",
+            code="DPR112",
+        )
     spec = merge_release(schema, block, "request.release")
     return spec if keys is None else replace(spec, keys_from=_keys(schema, spec.by, keys))
 
