@@ -66,7 +66,8 @@ def listing(path: Path) -> Listing:
 
 def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the bytes of a regular file that is no link; OSError, or larger than `most`."""
-    with open(os.open(path, _PLAIN), "rb") as file:
+    descriptor = os.open(path, _PLAIN)
+    with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError("not a regular file")
         data = file.read(most + 1)

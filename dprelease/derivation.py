@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from dprelease import execute, registry
@@ -164,7 +165,7 @@ class Derivation:
         spent, total = fraction_from_json(value["spent"]), fraction_from_json(value["total"])
         honest = (
             0 < len(history) <= _MOST_HISTORY
-            and all(a <= b for a, b in zip(history, history[1:], strict=False))
+            and all(a <= b for a, b in pairwise(history))
             and history[-1] == spent <= total
             and value["composition"] in ("basic", "zcdp")
         )

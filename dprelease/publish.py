@@ -165,7 +165,7 @@ def read_folder(
         raise _not_a_release(path, error.strerror) from None
     try:
         return _contents(descriptor, unread=unread, only=only)
-    except _TooMuch as problem:
+    except _TooMuchError as problem:
         raise _not_a_release(path, str(problem)) from None
     except OSError:
         why = "it holds something that is not a readable regular file"
@@ -360,7 +360,7 @@ def period_order(name: str) -> tuple[list[tuple[int, int, str]], str]:
     return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in parts], name
 
 
-class _TooMuch(OSError):
+class _TooMuchError(OSError):
     """A folder of somebody else's that nobody should have to read."""
 
 
@@ -372,7 +372,7 @@ def _contents(
     left = MOST_BYTES
     names = sorted(os.listdir(folder))
     if len(names) > _MOST_FILES:
-        raise _TooMuch(f"it holds more than {_MOST_FILES:,} files")
+        raise _TooMuchError(f"it holds more than {_MOST_FILES:,} files")
     for name in names:
         with open(os.open(name, _PLAIN, dir_fd=folder), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -381,7 +381,7 @@ def _contents(
             found[name] = b"" if skipped else file.read(left + 1)
             left -= len(found[name])
         if left < 0:
-            raise _TooMuch(f"it holds more than {MOST_BYTES // 2**20} MiB")
+            raise _TooMuchError(f"it holds more than {MOST_BYTES // 2**20} MiB")
     return found
 
 

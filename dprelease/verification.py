@@ -51,7 +51,7 @@ from dprelease.query.calendar import zone_tables
 from dprelease.series.correct import standing_of
 from dprelease.strict_json import read_json
 
-__all__ = ["PATIENCE", "UNKNOWN", "Check", "Verification", "read_manifest", "table_of", "verify"]
+__all__ = ["PATIENCE", "UNKNOWN", "Check", "Verification", "made_again", "read_manifest", "verify"]
 
 PATIENCE = 10.0
 """Seconds that making a foreign plan again may take."""
@@ -179,10 +179,7 @@ def verify(
     """
     path = Path(folder)
     found = listing(path)
-    try:
-        data = read_file(path / FILE) if FILE in found else None
-    except OSError:
-        data = None
+    data = _manifest_bytes(path, found)
     manifest = read_manifest(data, path)
     assert data is not None
     made = Derivation(manifest, lambda name, data: as_published(path / name, data))
@@ -203,9 +200,35 @@ def verify(
     return Verification(str(path), tuple(checks))
 
 
-def table_of(manifest: Mapping[str, Any]) -> pa.Table:
-    """Return the tidy table made again from a manifest: its request, its choice, its noisy integers."""
-    return Derivation(manifest).noised.table
+def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table, str]:
+    """Return the manifest and the tidy table of a folder, made again, and the SHA-256 of the former.
+
+    The other files are not looked at: a page can be made again where they are gone.
+
+    Raises:
+        VerificationError: as `verify`, or the release does not follow from its request (DPR805).
+    """
+    found = listing(folder)
+    data = _manifest_bytes(folder, found)
+    made = Derivation(read_manifest(data, folder), lambda name, b: as_published(folder / name, b))
+    release = hashlib.sha256(data or b"").hexdigest()
+    with within(PATIENCE):
+        try:
+            return read_json(made.files[FILE]), made.noised.table, release
+        except _FAULTS:
+            raise VerificationError(
+                "the release does not follow from its request",
+                where=str(folder),
+                fix="`dprelease verify` says what is wrong with it",
+                code="DPR805",
+            ) from None
+
+
+def _manifest_bytes(path: Path, found: Listing) -> bytes | None:
+    try:
+        return read_file(path / FILE) if FILE in found else None
+    except OSError:
+        return None
 
 
 def _chain(*looks: tuple[str, Callable[[], tuple[bool, str]]]) -> list[Check]:

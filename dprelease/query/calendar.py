@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from zoneinfo import TZPATH
 
 __all__ = ["Calendar", "zone_tables"]
@@ -39,7 +40,7 @@ def zone_tables() -> str:
     """Return the version of the time zone tables in use, `2025b`; "unknown" if they do not say."""
     for folder in TZPATH:
         try:
-            with open(f"{folder}/tzdata.zi", encoding="ascii", errors="replace") as file:
+            with Path(folder, "tzdata.zi").open(encoding="ascii", errors="replace") as file:
                 first = file.readline(80).split()
         except OSError:
             continue

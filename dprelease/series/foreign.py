@@ -134,8 +134,8 @@ def _amount(value: object) -> Fraction:
 
 def _usual(number: Fraction) -> bool:
     """Return whether a number has few digits, and a double to stand for it."""
-    most = 10**_DIGITS
-    return number.denominator < most and abs(number.numerator) < most
+    most: int = 10**_DIGITS
+    return max(number.denominator, abs(number.numerator)) < int(most)
 
 
 def _text(value: object, least: int = 1) -> str:
