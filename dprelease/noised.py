@@ -69,8 +69,6 @@ assert 1 << (8 * CELL_BYTES - 1) > RAW_LIMIT
 
 _WORD = 1 << 63
 
-_DIGITS = len(str(-RAW_LIMIT))
-
 LEVEL = 0.95
 """Confidence level of the published intervals."""
 
@@ -158,17 +156,15 @@ def cells_from_json(value: Mapping[str, Any], plan: ReleasePlan) -> Cells:
         rows = value[block.name]
         if len(rows) != len(plan.keys) or any(len(row) != len(block.cells) for row in rows):
             raise ValueError("the noisy integers are of another shape")
-        cells[block.name] = tuple(tuple(map(_stored, row)) for row in rows)
+        texts = [text for row in rows for text in row]
+        values = list(map(int, texts))
+        # Each as `str` writes it, which also holds them to be texts; `int` bounds their length.
+        if list(map(str, values)) != texts or max(map(abs, values), default=0) > RAW_LIMIT:
+            raise ValueError("not a noisy integer")
+        width = len(block.cells)
+        columns = [values[i::width] for i in range(width)]
+        cells[block.name] = tuple(zip(*columns, strict=True)) if width else ((),) * len(rows)
     return cells
-
-
-def _stored(text: object) -> int:
-    if not isinstance(text, str) or len(text) > _DIGITS or not text.removeprefix("-").isdecimal():
-        raise ValueError("not a noisy integer")
-    value = int(text)
-    if abs(value) > RAW_LIMIT or str(value) != text:
-        raise ValueError("not a noisy integer")
-    return value
 
 
 def assemble(

@@ -183,14 +183,19 @@ def verify(
     manifest = read_manifest(data, path)
     assert data is not None
     made = Derivation(manifest, lambda name, data: as_published(path / name, data))
-    with within(patience):
-        checks = _chain(
+    checks: list[Check] = []
+    with within(patience):  # a few bytes can ask for much; what follows is bounded by what is there
+        _chain(
+            checks,
             ("request", lambda: _request(manifest, made)),
             ("plan", lambda: _plan(manifest, made)),
             ("certificates", lambda: _certificates(made)),
-            ("values", lambda: _values(made)),
-            ("files", lambda: _files(path, found, data, made)),
         )
+    _chain(
+        checks,
+        ("values", lambda: _values(made)),
+        ("files", lambda: _files(path, found, data, made)),
+    )
     release = hashlib.sha256(data).hexdigest()
     checks.append(_guarded("status", lambda: standing_of(path, manifest, release)))
     if ledger is None:
@@ -231,16 +236,14 @@ def _manifest_bytes(path: Path, found: Listing) -> bytes | None:
         return None
 
 
-def _chain(*looks: tuple[str, Callable[[], tuple[bool, str]]]) -> list[Check]:
+def _chain(checks: list[Check], *looks: tuple[str, Callable[[], tuple[bool, str]]]) -> None:
     """Run checks of which each rests on those before: after one that fails none is looked at."""
-    checks: list[Check] = []
     for name, look in looks:
         failed = next((c.name for c in checks if c.ok is False), None)
         if failed is not None:
             checks.append(Check(name, None, f"not looked at: it rests on the {failed}"))
         else:
             checks.append(_guarded(name, look))
-    return checks
 
 
 def _guarded(name: str, look: Callable[[], tuple[bool, str]]) -> Check:
@@ -282,6 +285,7 @@ def _plan(manifest: Mapping[str, Any], made: Derivation) -> tuple[bool, str]:
         return False, f"the plan is not the request's: {', '.join(where)}"
     if plan_hash(stated) != manifest["plan_hash"]:
         return False, "the plan is not the one that was hashed"
+    made.what_if  # noqa: B018 - planned here, under the clock
     return True, plan.guarantee
 
 

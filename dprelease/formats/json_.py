@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dprelease.noised import Noised
-from dprelease.planning.model import canonical_json
+from dprelease.planning.model import canonical_json, plan_hash
 from dprelease.query.request import request_to_json
 from dprelease.schema.unit import describe, unit_to_json
 
@@ -69,6 +69,7 @@ def build_manifest(
         what_if: expected errors at other budgets (`planning.what_if`).
     """
     plan, receipt = noised.plan, noised.receipt
+    planned = plan.to_json()
     asked = None if plan.asked is None else request_to_json(plan.asked)
     anchored = receipt.seq is not None
     anchor = (
@@ -107,8 +108,8 @@ def build_manifest(
             "unit": unit_to_json(plan.unit),
             "protects": describe(plan.adjacency, plan.unit),
         },
-        "plan": plan.to_json(),
-        "plan_hash": plan.hash,
+        "plan": planned,
+        "plan_hash": plan_hash(planned),
         "validation": verdict.to_json(),
         "ledger": anchor,
         "budget": budget,
