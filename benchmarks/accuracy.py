@@ -37,6 +37,9 @@ STATISTICS = ["count", "mean(age)", "mean(salary)", "variance(salary)"]
 TARGETS = {"mean_age": 0.0002, "mean_salary": 0.0005, "variance_salary": 0.01}
 """Largest acceptable relative RMSE over the large regions."""
 
+ENDS = {"count": (0, 10**9), "mean_age": (0, 120), "mean_salary": (0, 500_000), "variance_salary": (0, 250_000**2)}
+"""Each domain as the payroll is declared, written down once more: the library's own are under test."""
+
 
 def payroll() -> Any:
     """Return the generator beside this script."""
@@ -105,8 +108,9 @@ def measure(path: Path, draws: int) -> tuple[ReleasePlan, dict[str, Any]]:
         squares += (value - truths) ** 2
         covered += (lower <= truths) & (truths <= upper)
         for i, statistic in enumerate(plan.statistics):
-            held = statistic.domain.contains(value[:, i]) & statistic.domain.contains(fitted[:, i])
-            outside[:, i] += ~held
+            low, high = ENDS[statistic.name]  # of the declaration, compared by hand
+            outside[:, i] += ~((low <= value[:, i]) & (value[:, i] <= high))
+            outside[:, i] += ~((low <= fitted[:, i]) & (fitted[:, i] <= high))
     relative = np.sqrt(squares / draws) / truths
     return plan, {
         "seconds": seconds,

@@ -9,7 +9,6 @@ runs in a process of its own: peak memory is that of the whole process, Python i
 from __future__ import annotations
 
 import platform
-import resource
 import subprocess
 import sys
 import time
@@ -17,6 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from peak import control_line, peak_bytes
 
 CASES = (
     ("certified", 34, 78),
@@ -54,7 +57,7 @@ def one(kind: str, nodes: int, edges: int) -> str:
     else:
         value, error = _whole(found, nodes), "observed only"
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_bytes() / 2**30
     name = {"whole": "engine and cells"}.get(kind, kind)
     return (
         f"| {name} | {nodes:,} | {len(found):,} | {value:.6f} | {error} | {seconds:.2f} | {peak:.2f} |"
@@ -90,6 +93,7 @@ def main(target: Path | None) -> None:
         "`python benchmarks/graph.py`: second smallest Laplacian eigenvalue of random graphs.",
         f"Python {platform.python_version()}, {platform.machine()}. Seconds and GiB are of one process",
         "each; the certified rows include the proof of the error.",
+        control_line(),
         "",
         "| way | nodes | edges | lambda_2 | error | seconds | peak GiB |",
         "|---|---|---|---|---|---|---|",

@@ -77,7 +77,8 @@ def certification(rows: list[str]) -> None:
             start = time.perf_counter()
             try:
                 law = law_of(family, points)
-            except (ArgumentError, IndexError):
+            except (ArgumentError, IndexError) as none:
+                rows.append(f"| {family}, {points:.0e} points | none: {getattr(none, 'code', 'no law')} |")
                 continue
             built = time.perf_counter() - start
             proved = best_of(1, law_from_json(law.to_json()).certify)

@@ -225,6 +225,13 @@ def share(hits: Iterable[bool]) -> str:
     return f"{sum(listed) / len(listed):.1%}" if listed else "–"
 
 
+def word(error: Exception) -> str:
+    """Return `refused` for an error that speaks of the budget, else that the call failed, and how."""
+    text = f"{type(error).__name__} {error}".lower()
+    spent = ("budget", "privacy loss", "privacy spend", "allowance", "exhausted")
+    return "refused" if any(part in text for part in spent) else f"failed: {type(error).__name__}"
+
+
 def run_here(name: str, draws: int, folder: Path) -> dict[str, Any]:
     """Return one library's figures; `folder` is empty, and the same one for both processes."""
     package, draw, spend, _ = JOBS[name]
@@ -247,7 +254,7 @@ def run_here(name: str, draws: int, folder: Path) -> dict[str, Any]:
             spend(folder, kept)
             said.append("answered")
         except Exception as refused:  # noqa: BLE001 - what a refusal is called differs
-            said.append("refused")
+            said.append(word(refused))
             print(f"{name}: {refused!r}", file=sys.stderr)
     return {"said": said}
 

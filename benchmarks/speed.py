@@ -18,7 +18,7 @@ the salary, total epsilon 1, one row added or removed, from one Parquet file.
 Every run is a new process; reading the file is counted. The first call is shown apart: it also
 imports what the library loads late, and makes the noise laws. Wall and processor are of a second
 call in the same process; a first call of more than `PATIENCE` seconds is not repeated and counts
-itself. `peak` is the process's largest resident size, imports included. The best of the repeats is
+itself. `peak` is the program's largest resident size, imports included (`peak.py`). The best of the repeats is
 shown, because other work on the machine only ever adds time; they end once a job has taken
 `PATIENCE` seconds. A job that passes the limit is not tried with more rows.
 
@@ -222,8 +222,9 @@ Figures = dict[str, Any] | str
 
 def run_here(job: str, path: str) -> None:
     """Run one job in this process and print its figures as JSON."""
-    import resource
     from importlib import metadata
+
+    from peak import peak_bytes
 
     with contextlib.suppress(OSError):  # where memory ends, it ends for this process
         Path("/proc/self/oom_score_adj").write_text("1000")
@@ -239,7 +240,7 @@ def run_here(job: str, path: str) -> None:
             found.setdefault("first", found["wall"])
             if found["wall"] > PATIENCE:
                 break
-    found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found["peak"] = peak_bytes() / 2**20
     if job in DISTRIBUTIONS:
         found["version"] = metadata.version(DISTRIBUTIONS[job])
     print(json.dumps(found))
@@ -371,7 +372,9 @@ def main() -> None:
     pythons = {"opendp": chosen.peers, "diffprivlib": chosen.peers, "smartnoise": chosen.smartnoise}
     jobs = {j: pythons.get(j, sys.executable) for j in chosen.only if pythons.get(j, sys.executable)}
     import payroll
+    from peak import control_line
 
+    memory = control_line()
     found: dict[int, dict[str, Figures]] = {}
     slow: dict[str, str] = {}
     for rows in sorted(chosen.rows):
@@ -391,7 +394,7 @@ def main() -> None:
         "",
         (f"Made by `benchmarks/speed.py` in one run: {platform.machine()}, {os.cpu_count()} processors, "
         f"Python {platform.python_version()}; load average {os.getloadavg()[1]:.1f} meanwhile. "
-        f"Best of the runs; what each job does is in the script's first lines. Versions: "
+        f"Best of the runs; what each job does is in the script's first lines. {memory} Versions: "
         + ", ".join(f"{job} {version}" for job, version in versions.items()) + "."),
         "",
         *wishes(found),

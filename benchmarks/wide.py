@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -35,6 +34,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from peak import control_line, peak_bytes
 
 RESULTS = Path(__file__).parent / "results"
 GROUPS = (1_000, 10_000, 100_000)
@@ -102,8 +105,7 @@ def run_watched(pipeline: Path) -> dict[str, float]:
     if not clock.around("verify", verification.verify)(result.folder).ok:
         raise SystemExit("what was published does not verify")
     files = sum(result.files.values())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {**clock.spent, "run": whole, "bytes": files, "peak": peak}
+    return {**clock.spent, "run": whole, "bytes": files, "peak": peak_bytes() / 2**20}
 
 
 def _modules() -> tuple[Any, ...]:
@@ -289,7 +291,8 @@ def main() -> None:
         "grid": ("Large grids", lambda: grid_table(POINTS)),
     }
     lines = ["# Wide and many", ""]
-    lines += ["Processor seconds, made by `python benchmarks/wide.py`, which explains the stages.", ""]
+    said = "Processor seconds, made by `python benchmarks/wide.py`, which explains the stages."
+    lines += [f"{said} {control_line()}", ""]
     for name, (title, make) in parts.items():
         if chosen.only in (None, name):
             lines += [f"## {title}", "", *make(), ""]

@@ -18,6 +18,7 @@ from dprelease.errors import UnledgeredWarning
 
 if TYPE_CHECKING:
     from dprelease import accessor, mechanisms
+    from dprelease.budget.view import open_ledger
     from dprelease.facade import Release, create_ledger, plan, release, run, sql
     from dprelease.planning.model import ReleasePlan
     from dprelease.schema.domain import Box, Domain
@@ -39,6 +40,7 @@ __all__ = [
     "diagnostics",
     "errors",
     "mechanisms",
+    "open_ledger",
     "plan",
     "release",
     "run",
@@ -56,6 +58,7 @@ _LAZY = {
     "create_ledger": "dprelease.facade:create_ledger",
     "diagnostics": "dprelease.diagnostics:",
     "mechanisms": "dprelease.mechanisms:",
+    "open_ledger": "dprelease.budget.view:open_ledger",
     "plan": "dprelease.facade:plan",
     "release": "dprelease.facade:release",
     "run": "dprelease.facade:run",

@@ -50,6 +50,12 @@ def _refused(what: str, why: str | None = None) -> VerificationError:
     return VerificationError(what, why=why, fix="ask the publisher", code="DPR805")
 
 
+def _instant(value: Any) -> str | None:
+    if value is not None and not _INSTANT.fullmatch(value):
+        raise _refused("an instant is not written as one")
+    return None if value is None else str(value)
+
+
 @dataclass
 class Derivation:
     """One manifest's folder, made step by step; each step is made once, when it is first needed.
@@ -144,6 +150,7 @@ class Derivation:
             epsilon=str(plain(plan.epsilon)),
             delta=str(plain(plan.delta)),
             protects=describe(plan.adjacency, plan.unit),
+            early=_instant(paid["early"]),
             **key,
             **(anchor or {}),
         )
@@ -152,10 +159,7 @@ class Derivation:
     def stated(self) -> dict[str, Any]:
         """What only the receipt says: the budget as of the entry, and instants."""
         paid = self.manifest["receipt"]
-        scheduled = paid["scheduled"]
-        if scheduled is not None and not _INSTANT.fullmatch(scheduled):
-            raise _refused("the scheduled instant is none")
-        return {"scheduled": scheduled, "budget": self._budget(paid["budget"])}
+        return {"scheduled": _instant(paid["scheduled"]), "budget": self._budget(paid["budget"])}
 
     def _budget(self, value: Any) -> dict[str, Any] | None:
         """Return the budget as of the entry, if its figures can be: spending only adds up."""

@@ -3,6 +3,7 @@
 An error says what, where, why, fix and code, and its class says what was already spent.
 Messages hold public facts only (names, declared bounds, file positions), never a value
 derived from private rows. Codes never change their meaning; a new meaning gets a new code.
+A message is at most 2 kB, whatever names it repeats: a longer one loses the middle of its parts.
 
 | codes  | class                | spent    | exit status |
 |--------|----------------------|----------|-------------|
@@ -64,10 +65,16 @@ class DpreleaseError(Exception):
         fix: str | None = None,
         code: str | None = None,
     ) -> None:
-        self.what = shortened(printable(what), 500)
-        self.where = where and shortened(printable(where), 300)
-        self.why = why and shortened(printable(why, lines=True), 700)
-        self.fix = fix and shortened(printable(fix, lines=True), 400)
+        parts = {
+            "what": printable(what),
+            "where": where and printable(where),
+            "why": why and printable(why, lines=True),
+            "fix": fix and printable(fix, lines=True),
+        }
+        if sum(len(text.encode()) for text in parts.values() if text) > sum(_ROOM.values()):
+            parts = {name: text and shortened(text, _ROOM[name]) for name, text in parts.items()}
+        self.what = parts["what"] or ""
+        self.where, self.why, self.fix = parts["where"], parts["why"], parts["fix"]
         self.code = code or self.default_code
         super().__init__(str(self))
 
@@ -81,13 +88,18 @@ class DpreleaseError(Exception):
 
         The frames in between say nothing that `where` does not, and hide the fix below a page.
         """
-        said = {
+        name = type(self).__name__
+        return [*f"{name}: {self}".splitlines(), f"  spent  {self.spent_in_words()}"]
+
+    def spent_in_words(self, state: str | None = None) -> str:
+        """Return what is said of the budget; `state` overrides what the class says."""
+        if self.code == PUBLISHED:
+            return "the budget is spent, and the release is published"
+        return {
             "nothing": "nothing was spent",
             "charged": "the budget is spent; nothing is published",
-            "unknown": "the budget may be spent: look into the ledger",
-        }[self.spent]
-        name = type(self).__name__
-        return [*f"{name}: {self}".splitlines(), f"  spent  {said}"]
+            "unknown": "the budget may be spent: `dprelease ledger show` tells",
+        }[state or self.spent]
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.what, self.where, self.why, self.fix, self.code)
@@ -104,6 +116,23 @@ class DpreleaseError(Exception):
         }
 
 
+PUBLISHED = "DPR716"
+"""The code of the one failure that comes after publication."""
+
+_ROOM = {"what": 600, "where": 300, "why": 500, "fix": 400}
+"""Bytes of UTF-8 that the parts of a long message get; with labels, at most 2 kB on a terminal."""
+
+
+def shortened(text: str, size: int) -> str:
+    """Return `text` in at most `size` bytes of UTF-8, whole characters; the middle goes first."""
+    data = text.encode()
+    if len(data) <= size:
+        return text
+    half = (size - 5) // 2  # the mark takes five bytes
+    ends = data[:half], data[len(data) - half :]
+    return " … ".join(end.decode(errors="ignore") for end in ends)
+
+
 def printable(text: str, *, lines: bool = False) -> str:
     """Return `text` with characters that a terminal obeys, or that hide others, spelled out.
 
@@ -113,19 +142,6 @@ def printable(text: str, *, lines: bool = False) -> str:
     return "".join(
         c if category(c) not in _OBEYED or (lines and c == "\n") else ascii(c)[1:-1] for c in text
     )
-
-
-def shortened(text: str, most: int = 2000) -> str:
-    """Return `text` in at most `most` bytes of UTF-8, its middle left out where it is longer.
-
-    A message repeats names and texts of files, and must not be as long as whoever wrote them likes.
-    """
-    data = text[: 4 * most].encode("utf-8", "replace")
-    if len(text) <= most and len(data) <= most:
-        return text
-    half = (most - 3) // 2
-    tail = text[-4 * most :].encode("utf-8", "replace")[-half:]
-    return data[:half].decode("utf-8", "ignore") + "…" + tail.decode("utf-8", "ignore")
 
 
 _OBEYED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # controls, direction marks, lone surrogates

@@ -17,6 +17,7 @@ from dprelease.engines.source import as_source
 from dprelease.errors import ArgumentError, LedgerError, UnledgeredWarning
 from dprelease.noised import Noised, Receipt
 from dprelease.pipeline import stages
+from dprelease.pipeline.paid import paid, published
 from dprelease.pipeline.run import RunResult
 from dprelease.pipeline.run import run as run_pipeline
 from dprelease.planning.model import ReleasePlan
@@ -166,7 +167,8 @@ class Release:
             ledger.commit_files(key, stages.bundle(self._noised, budget=budget))
             files = ledger.files(key) or {}
         out = publish_files(Path(folder), key.pipeline, key.period, files)
-        ledger.mark_published(key)
+        with published():
+            ledger.mark_published(key)
         from dprelease.series.write import refresh_after_publication
 
         refresh_after_publication(out.parent)
@@ -279,7 +281,8 @@ def _drawn(data: object, chosen: ReleasePlan, request: stages.Request | None) ->
         noised = stages.draw(chosen, source, engine, request=None)
     else:
         receipt = stages.charge(chosen, request)
-        noised = stages.draw(chosen, source, engine, request=request, receipt=receipt)
+        with paid(receipt):
+            noised = stages.draw(chosen, source, engine, request=request, receipt=receipt)
     verdict = stages.validated(noised, great_expectations=False)
     if not verdict.ok:
         raise stages.withhold(request, verdict)
@@ -376,6 +379,14 @@ def create_ledger(
     return Path(path)
 
 
-def run(pipeline: str | Path, *, period: str | None = None) -> RunResult:
-    """Run one period of a pipeline file and publish it (see `pipeline.run.run`)."""
-    return run_pipeline(pipeline, period=period)
+def run(pipeline: str | Path, *, period: str | None = None, early: bool = False) -> RunResult:
+    """Run one period of a pipeline file and publish it (see `pipeline.run.run`).
+
+    Args:
+        early: release a period that is not over, too; the release says so for good.
+
+    Raises:
+        SourceError: the period is not over (DPR521), or not one that the source holds (DPR522).
+        DpreleaseError: its class says what was already spent.
+    """
+    return run_pipeline(pipeline, period=period, early=early)

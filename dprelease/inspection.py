@@ -9,11 +9,10 @@ budget pays for them, so
     * nothing here is written, logged or returned as data for a machine: there is no JSON,
     * bounds must not be tuned by them after the fact: a range that follows the data leaks it.
 
-The rows are read through the same engine, the same typed and derived columns, the same filter and
-the same keys as a release, so what is counted as clamped here is what a release would clamp. Each
-fault is counted twice: among all rows of the period, since a faulty cell may be why a filter drops
-its row, and among those that pass the filter. A column that is derived for the filter alone is a
-part of the filter and not looked at by itself.
+The rows are read through the same engine, the same typed, cleaned and derived columns, the same
+filter and the same keys as a release, so what is counted as clamped here is what a release would
+clamp. Each fault is counted twice: among all rows of the period, since a faulty cell may be why a
+filter drops its row, and among those that pass the filter.
 """
 
 from __future__ import annotations
@@ -22,25 +21,22 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from dprelease.engines.bounded_sql import build_counting
+from dprelease.engines.bounded_sql import build_counting, build_seen
 from dprelease.engines.code_sql import aliased, column, is_null, not_null
 from dprelease.engines.duckdb import _LOCK, DuckDBEngine
 from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
 from dprelease.engines.duckdb_view import open_rows
-from dprelease.engines.physical import Physical
 from dprelease.engines.request import row_cap, used_columns
 from dprelease.engines.source import Source
-from dprelease.engines.typed_sql import number, try_cast, typed
+from dprelease.engines.typed_sql import number, try_cast
 from dprelease.engines.view_sql import ViewStatement
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.bounded import BoundedQuery
-from dprelease.query.expression import Expression, to_sql
 from dprelease.schema.column import Column, Kind
 
 __all__ = ["MARK", "Finding", "inspect_rows"]
@@ -90,7 +86,7 @@ def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[Finding, ...]:
     DuckDBEngine().preflight(source, query)
     asked = list(_questions(query))
     with _rows(source, query) as (connection, opened, view):
-        tree, parameters = _looked(query, opened, view)
+        seen = build_seen(query, opened.stored, rows_table=ROWS, view=view)
         passes: list[exp.Expression] = [column(_PASSES), is_null(column(_PASSES))]
         counted: list[exp.Expression] = [exp.Count(this=exp.Star())]
         counted += [exp.CountIf(this=one) for one in passes]
@@ -98,8 +94,10 @@ def inspect_rows(plan: ReleasePlan, source: Source) -> tuple[Finding, ...]:
             counted.append(exp.CountIf(this=condition.copy()))
             both = exp.And(this=exp.Paren(this=condition), expression=column(_PASSES))
             counted.append(exp.CountIf(this=both))
-        tree.set("expressions", [aliased(c, f"n{i}") for i, c in enumerate(counted)])
-        total, passing, unknown, *found = _run(connection, tree, parameters)
+        tree = exp.Select(expressions=[aliased(c, f"n{i}") for i, c in enumerate(counted)])
+        tree = tree.from_("seen").with_("seen", as_=seen.tree)
+        found = _run(connection, tree, dict(seen.parameters), dict(seen.tables))
+    total, passing, unknown, *found = found
     out = [Finding("", "rows looked at", total, 0)]
     if query.where is not None:
         out.append(Finding("", f"pass the filter {query.where.canonical}", passing, total))
@@ -117,55 +115,8 @@ def _rows(
     """Open the rows on a connection of their own; some sources are streams, read once."""
     engine = DuckDBEngine()
     with engine._connection() as connection:  # noqa: SLF001 - the very one that releases read by
-        opened, view = open_rows(Tables(connection, engine.statements), source, query, rows=True)
+        opened, view = open_rows(Tables(connection, engine.statements, exact=True), source, query, rows=True)
         yield connection, opened, view
-
-
-def _looked(
-    query: BoundedQuery, opened: Opened, view: ViewStatement | None
-) -> tuple[exp.Select, dict[str, object]]:
-    """Return a SELECT, its list still empty, over the period's rows: r…, x…, y… and `passes`.
-
-    r: whether the stored cell is null; x: the stored column as typed; y: a derived one.
-    """
-    columns = used_columns(query)
-    place = _places(query)
-    parameters: dict[str, object] = {}
-
-    def value_of(expression: Expression, prefix: str) -> exp.Expression:
-        made, bound = to_sql(expression, lambda name: column(place[name]), prefix=prefix)
-        parameters.update(bound)
-        return made
-
-    cells = [part for i, c in enumerate(columns) for part in _cells(i, c, *opened.stored[c.name])]
-    start = exp.Select(expressions=cells or [aliased(number(1), "row")]).from_(
-        exp.to_identifier(ROWS if view is None else "viewed")
-    )
-    derived = exp.Select(expressions=[exp.Star()]).from_("typed")
-    for i, made in enumerate(query.derived):
-        derived = derived.select(aliased(value_of(made.expression, f"d{i}_"), f"y{i}"))
-    passes = exp.true() if query.where is None else value_of(query.where, "w")
-    looked = exp.Select(expressions=[exp.Star(), aliased(passes, _PASSES)]).from_("derived")
-    if query.window is not None:
-        moment = place[query.window.column]
-        for compare, end in ((exp.GTE, query.window.start), (exp.LT, query.window.end)):
-            naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)
-            limit = try_cast(exp.Literal.string(naive.isoformat(sep=" ")), "TIMESTAMP")
-            looked = looked.where(
-                compare(this=try_cast(column(moment), "TIMESTAMP"), expression=limit)
-            )
-    tree = exp.Select().from_("looked")
-    if view is not None:
-        tree = tree.with_("viewed", as_=view.tree)
-        parameters |= dict(view.parameters)
-    for name, stage in (("typed", start), ("derived", derived), ("looked", looked)):
-        tree = tree.with_(name, as_=stage)
-    return tree, parameters
-
-
-def _places(query: BoundedQuery) -> dict[str, str]:
-    stored = {c.name: f"x{i}" for i, c in enumerate(used_columns(query))}
-    return stored | {d.column: f"y{i}" for i, d in enumerate(query.derived)}
 
 
 def _run(
@@ -184,16 +135,8 @@ def _run(
     return [int(v or 0) for v in run.fetchone()]
 
 
-def _cells(
-    place: int, declared: Column, identifier: str, stored: Physical
-) -> tuple[exp.Expression, ...]:
-    """The stored cell's nullness and the typed value, as a release would read it."""
-    value = typed(declared.kind, stored, lambda: column(identifier))
-    return aliased(is_null(column(identifier)), f"r{place}"), aliased(value, f"x{place}")
-
-
 def _questions(query: BoundedQuery) -> Iterator[tuple[str, str, exp.Expression]]:
-    """Yield (column, what, condition over the rows of `_looked`)."""
+    """Yield (column, what, condition over the rows of `build_seen`)."""
     stored = used_columns(query)
     for i, declared in enumerate(stored):
         raw, value = f"r{i}", f"x{i}"

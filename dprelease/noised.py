@@ -100,7 +100,8 @@ _DIRECT = ("scalar", "bins", "constant", "truncated_mean")
 class Receipt:
     """What the release cost and where that is written down.
 
-    `ledger` is None for an unledgered release; then nothing records the spending.
+    `ledger` is None for an unledgered release; then nothing records the spending. `early` is the
+    instant at which the period closes, for a release that was paid for before that.
     """
 
     epsilon: str
@@ -116,6 +117,7 @@ class Receipt:
     spent: str | None = None
     budget: str | None = None
     fresh: bool = True
+    early: str | None = None
 
     def __str__(self) -> str:
         if self.ledger is None:

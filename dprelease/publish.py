@@ -1,7 +1,8 @@
 """Publish the committed bytes: written aside, synced, then one atomic rename.
 
     <to>/<pipeline>/<period>/    the files, 0644 in a folder 0755
-    <to>/<pipeline>/latest       a link to the greatest period that stands, replaced atomically
+    <to>/<pipeline>/latest       a link to the greatest period that stands and was over when it was
+                                 released, replaced atomically
     <to>/<pipeline>/<file>       what is said of all periods: status.json, index.html, feed.xml …
 
 A reader sees a whole period or none. Publication only copies bytes that the ledger has already
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import secrets
@@ -32,6 +34,7 @@ from pathlib import Path
 from typing import IO
 
 from dprelease import corrections
+from dprelease.budget.citation import MANIFEST
 from dprelease.budget.record import check_identifier
 from dprelease.errors import ArgumentError, ConfigError, VerificationError, WithheldError
 
@@ -342,16 +345,28 @@ def _point_latest(parent: int, gone: frozenset[str]) -> None:
         now = os.readlink(_LATEST, dir_fd=parent)
     except FileNotFoundError:
         now = None
-    if not periods:  # everything was withdrawn
-        if now is not None:
-            os.unlink(_LATEST, dir_fd=parent)
-        return
-    greatest = max(periods, key=period_order)
+    ordered = sorted(periods, key=period_order, reverse=True)
+    greatest = next((name for name in ordered if not _early(parent, name)), None)
     if now == greatest:
+        return
+    if greatest is None:  # everything was withdrawn, or released early
+        os.unlink(_LATEST, dir_fd=parent)
         return
     aside = f"{_ASIDE}{secrets.token_hex(8)}"
     os.symlink(greatest, aside, dir_fd=parent)
     os.rename(aside, _LATEST, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def _early(parent: int, period: str) -> bool:
+    """Return whether the period's manifest says that it was released before it was over."""
+    try:
+        descriptor = os.open(f"{period}/{MANIFEST}", _PLAIN, dir_fd=parent)
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return False
+            return json.loads(file.read()).get("early") is not None
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return False  # not one of ours: it says nothing
 
 
 def period_order(name: str) -> tuple[list[tuple[int, int, str]], str]:

@@ -53,8 +53,8 @@ from dataclasses import dataclass, field
 
 from dprelease.aggregates.encoding import Encoding, Measure
 from dprelease.errors import PlanError
-from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label, Primitive, largest_code
-from dprelease.query.derived import Derived, derived_column
+from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Primitive, largest_code
+from dprelease.query.derived import Derived, derived_columns
 from dprelease.query.spec import Query
 from dprelease.schema.unit import Adjacency, Unit, UserUnit
 
@@ -220,16 +220,13 @@ def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> B
 
 
 def _derived(query: Query, codes: Sequence[Code]) -> tuple[Derived, ...]:
-    """Return the derived columns that are keys, arguments or the window; conditions inline theirs."""
-    columns = query.schema.columns
+    """Return the derived columns that the query reads, each after those it is made from."""
     names = [c.name for c in query.groups.columns]
-    names += [code.column for code in codes if isinstance(code, Fixed | Label)]
+    for code in codes:
+        names += sorted(code.expression.columns) if isinstance(code, Condition) else [code.column]
+    names += sorted(query.where.columns) if query.where is not None else []
     names += [query.window.column] if query.window is not None else []
-    return tuple(
-        derived_column(name, columns)
-        for name in dict.fromkeys(names)
-        if columns[name].derived is not None
-    )
+    return derived_columns(names, query.schema.columns)
 
 
 def _check_products(query: Query, encoding: Encoding) -> None:

@@ -254,7 +254,7 @@ def _guarded(name: str, look: Callable[[], tuple[bool, str]]) -> Check:
         ok, detail = False, _said(problem)
     except _FAULTS:
         ok, detail = False, "the manifest does not hold what this check needs"
-    return Check(name, ok, shortened(printable(detail)))
+    return Check(name, ok, shortened(printable(detail), 2000))
 
 
 def _said(problem: DpreleaseError) -> str:

@@ -9,10 +9,21 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+_PASSED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Keep whether the test's body passed: a fixture's own end is not told."""
+    report = yield
+    if report.when == "call":
+        item.stash[_PASSED] = report.passed
+    return report
+
 
 @pytest.fixture
-def evidence() -> Iterator[Callable[..., None]]:
-    """Note (harness, size, result); `tests.evidence` makes the table, and keeps what passed.
+def evidence(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
+    """Note (harness, size, result); `tests.evidence` makes the table, of tests that passed.
 
     Seconds are the test's own unless they are given: for what several tests did together.
     """
@@ -23,7 +34,7 @@ def evidence() -> Iterator[Callable[..., None]]:
 
     yield note
     target = os.environ.get("DPRELEASE_EVIDENCE")
-    if target:
+    if target and request.node.stash.get(_PASSED, False):
         own = time.perf_counter() - started
         with open(target, "a", encoding="utf-8") as file:
             for harness, size, result, given in lines:

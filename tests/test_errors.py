@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from dprelease import errors
+from dprelease.cli.terminal import show_error
 from dprelease.errors import ConfigError, DpreleaseError
 
 CLASSES = [
@@ -60,3 +61,34 @@ def test_a_notebook_shows_the_parts_and_what_was_spent_instead_of_a_traceback():
     assert lines[0] == "WithheldError: it is withheld"
     assert "  fix    mend it" in lines
     assert lines[-1] == "  spent  the budget is spent; nothing is published"
+
+
+LONG = ("x" * 100_000, "é" * 60_000, "€" * 50_000, "\N{GRINNING FACE}" * 40_000, "a\nb" * 30_000)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize("text", LONG, ids=lambda text: ascii(text[0]))
+def test_a_message_is_at_most_two_kilobytes_and_keeps_its_parts(cls, text, capsys):
+    error = cls(f"what {text} END", where=f"f {text}:7", why=f"why {text} END", fix=f"fix {text} END", code="DPR123")
+    show_error(error)
+    shown = capsys.readouterr().err
+    for said in (str(error), shown, "\n".join(error._render_traceback_())):
+        assert len(said.encode()) <= 2048
+        for part in ("what ", "  where  f ", ":7", "  why    why ", "  fix    fix ", " END", "  code   DPR123", " … "):
+            assert part in said
+        assert "\N{REPLACEMENT CHARACTER}" not in said
+    assert pickle.loads(pickle.dumps(error)).as_dict() == error.as_dict()
+
+
+@pytest.mark.parametrize("size", range(6, 40))
+def test_a_text_is_cut_between_characters(size):
+    for text in ("abcdefghijklmnop" * 3, "é" * 40, "€" * 40, "\N{GRINNING FACE}" * 40):
+        cut = errors.shortened(text, size)
+        assert len(cut.encode()) <= size
+        assert set(cut) <= {*text, " ", "…"}
+    assert errors.shortened("é" * 20, 40) == "é" * 20  # control: what fits stays
+
+
+def test_a_message_that_fits_is_not_touched():
+    why = "w" * 1500
+    assert ConfigError("short", why=why).why == why

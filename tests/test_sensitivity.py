@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -128,9 +129,26 @@ class TestRowMoves:
         )
         assert row_moves(task, encoding(((1, 0), (0, 1))), (0, 1)) == (2, 4)
 
-    def test_a_default_beyond_the_range_counts(self) -> None:
-        task = query((code(4, default=9),), (Primitive("power", 0, 1),))
-        assert row_moves(task, encoding(((1,),)), (0,)) == (9, 9)
+    @pytest.mark.parametrize(("default", "moves"), [(9, (9, 9)), (-3, (4, 7))])
+    def test_a_default_beyond_the_range_counts(self, default: int, moves: tuple[int, int]) -> None:
+        task = query((code(4, default=default),), (Primitive("power", 0, 1),))
+        assert row_moves(task, encoding(((1,),)), (0,)) == moves
+
+    def test_a_default_beyond_the_range_counts_in_a_scatter(self) -> None:
+        shape = tuple(Primitive("power", 0, p, max_rows=1) for p in (1, 2, 0))
+        scatter = encoding((), form="scatter", public_rows=5)
+        for default, width in ((0, 4), (9, 9), (-3, 7)):
+            task = query((code(4, default=default),), shape)
+            assert row_moves(task, scatter, (0, 1, 2)) == (width**2 * 4,) * 2
+
+    def test_a_polynomial_may_be_greatest_between_the_ends(self) -> None:
+        task = query((code(6),), (Primitive("power", 0, 1), Primitive("power", 0, 2)))
+        assert row_moves(task, encoding(((6, -1),)), (0, 1)) == (9, 9)  # 6 k - k^2 at k = 3
+
+    def test_a_replaced_row_takes_one_distinct_value_and_brings_another(self) -> None:
+        task = query((code(4),), (Primitive("distinct", 0),))
+        assert row_moves(task, encoding(((1,),)), (0,)) == (1, 1)
+        assert row_moves(task, encoding(((1,), (-2,))), (0,)) == (3, 3)
 
     @pytest.mark.parametrize(
         "primitive", [Primitive("power", 0, 3), Primitive("median", 0), Primitive("power", None, 1)]
@@ -215,8 +233,9 @@ class TestRecompute:
             ({"codes": (code(4),)}, {}),
             ({"user": "who"}, {"unit": UserUnit("who", 1, 1)}),
             ({"groups": GroupKeys((), ((), ()))}, {"groups": 2}),
+            ({"view": SimpleNamespace(keeps_rows=False)}, {}),
         ],
-        ids=["add/remove", "filtered", "nulls dropped", "user", "groups"],
+        ids=["add/remove", "filtered", "nulls dropped", "user", "groups", "a view that drops rows"],
     )
     def test_a_private_size_is_never_taken_for_a_public_one(
         self, wrong: dict[str, object], arguments: dict[str, object]
@@ -225,6 +244,28 @@ class TestRecompute:
         with pytest.raises(InternalError, match="private number of rows") as caught:
             self.claim(replace(self.PUBLIC, **wrong), cells=self.SUM, **settings_)  # type: ignore[arg-type]
         assert caught.value.code == "DPR902"
+
+    def test_a_view_that_keeps_rows_leaves_their_number_public(self) -> None:
+        task = replace(self.PUBLIC, view=SimpleNamespace(keeps_rows=True))  # type: ignore[arg-type]
+        unit, adjacency = RowUnit(), Adjacency.substitution
+        assert self.claim(task, cells=self.SUM, unit=unit, adjacency=adjacency) == 4
+
+    def test_signed_cells_have_the_longer_square(self) -> None:
+        task = query((code(4),), (Primitive("power", 0, 0), Primitive("power", 0, 1)))
+        squares = []
+        for weights in (((0, 1), (4, -1)), ((0, 1), (4, -2))):  # the latter is negative above 2
+            got = recompute(
+                task,
+                encoding(weights, "two_sums", form="linear"),
+                (0, 1),
+                None,
+                unit=RowUnit(),
+                adjacency=Adjacency.substitution,
+                groups=1,
+                whole=True,
+            )
+            squares.append(got.square)
+        assert squares == [2 * 4**2, 16**2]
 
     @pytest.mark.parametrize(
         "cells",
@@ -259,6 +300,19 @@ class TestBounds:
         cell = encoding(((1,),), per_row=1, per_swap=1)
         got = sensitivity(cell, Bounds(rows=3, groups=4, total=5), Adjacency.add_remove, 9)
         assert (got.in_group, got.total, got.touched, got.moves) == (3, 5, 4, 4)
+
+    def test_only_cells_that_are_nowhere_negative_move_less_in_l2(self) -> None:
+        signed = encoding(((1, 0), (0, -1)), form="linear", per_row=2, per_swap=4)
+        one, both = Bounds(rows=1, groups=1), (False, True)
+        squares = [
+            sensitivity(signed, one, Adjacency.substitution, 1, positive=p).square for p in both
+        ]
+        assert squares == [16, 8]
+
+    def test_the_engine_is_told_every_bound(self) -> None:
+        unit = {"user": "who", "max_groups": 1, "max_rows_per_group": 3, "max_rows": 4}
+        task = planned(["count"], unit=unit, by=["g"]).query
+        assert (task.user, task.max_groups, task.max_rows, task.max_rows_total) == ("who", 1, 3, 4)
 
     def test_persons_count_once_per_group(self) -> None:
         plan = planned(

@@ -28,7 +28,7 @@ def make(place: Place, first: Callable[[Connection], object], *, allowed: bool) 
     if isinstance(place, Path):
         location.place_new(place, first, allowed=allowed)
     elif not postgres.place_new(place, first, allowed=allowed):
-        raise refusals.missing(place, "and published manifests rest on it")
+        raise refusals.missing(place, refusals.RESTING)
 
 
 def must_stand(place: Place) -> None:
@@ -36,7 +36,7 @@ def must_stand(place: Place) -> None:
 
     Raises:
         LedgerError: missing (DPR401), not a regular file (DPR403), on a network file system
-            (DPR408), or the server refuses (DPR402, DPR409, DPR424).
+            (DPR408), or the server does not answer (DPR425) or refuses (DPR402, DPR409, DPR424).
     """
     if isinstance(place, PostgresPlace):
         if not postgres.exists(place):

@@ -8,6 +8,7 @@ would otherwise give the head that an earlier manifest cites. The later kinds:
 
     dataset   name, adjacency, unit, sha256 of the salt      budget   dataset, increase
     cap       dataset, epsilon that one period may cost
+    moved     where to; the last event of a ledger that rests (moving.py)
     debit     the whole entry and its cost in integers        payload  entry, size, sha256
     files     entry, sha256 of each file                      state    entry, published | failed
 
@@ -34,11 +35,14 @@ from dprelease.budget.rho_filter import CEILING, VERSION, nano_rho, spent_epsilo
 from dprelease.budget.storage import APPLICATION_ID, DDL, SCHEMA_VERSION
 from dprelease.errors import DpreleaseError
 
-__all__ = ["append", "digest", "head", "ledger_id", "problems"]
+__all__ = ["MOVED", "append", "digest", "head", "ledger_id", "problems"]
 
 _GENESIS = "0" * 64
 
-_VERSIONS = ((SCHEMA_VERSION,), (VERSION,), (period_cap.VERSION,))
+MOVED = 4
+"""The schema version of a ledger that was moved: software that does not know the event must refuse it."""
+
+_VERSIONS = ((SCHEMA_VERSION,), (VERSION,), (period_cap.VERSION,), (MOVED,))
 
 # DpreleaseError: an entry that could never have been charged.
 _UNPARSABLE = (
@@ -101,6 +105,7 @@ class _Fold:
     rho: dict[str, int] = field(default_factory=dict)
     rho_spent: dict[str, int] = field(default_factory=dict)
     caps: period_cap.Caps = field(default_factory=period_cap.Caps)
+    moved: bool = False
     problems: list[str] = field(default_factory=list)
 
 
@@ -175,9 +180,13 @@ def _links(db: Connection, fold: _Fold) -> list[str]:
 
 
 def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
+    if fold.moved:
+        fold.problems.append(f"event {seq} of the chain comes after its move")
     match body["kind"]:
         case "ledger":
             pass
+        case "moved":
+            fold.moved = True
         case "dataset":
             fold.dataset.append((seq, body["name"]))
             fold.salts[body["name"]] = str(body["salt_sha256"])
@@ -262,10 +271,12 @@ def _spend_rho(fold: _Fold, seq: int, entry: Entry, body: dict[str, object]) -> 
 
 
 def _version(db: Connection, fold: _Fold) -> list[str]:
-    """A ledger says version 3 if it holds a cap, else 2 if a dataset composes by zCDP, else 1."""
+    """A ledger says version 4 if it was moved, else 3 with a cap, else 2 with zCDP, else 1."""
     expected = VERSION if fold.rho else SCHEMA_VERSION
     if fold.caps.cap:
         expected = period_cap.VERSION
+    if fold.moved:
+        expected = MOVED
     return [] if schema_version(db) == expected else ["the ledger's schema version is not the one of its budgets"]
 
 

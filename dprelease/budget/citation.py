@@ -66,6 +66,7 @@ class Citation:
                 epsilon=fraction_from_json(guarantee["epsilon"]),
                 delta=fraction_from_json(guarantee["delta"]),
                 rho=_rho(manifest),
+                early=manifest.get("early"),
             )
             return cls(
                 entry, Anchor(str(anchor["ledger_id"]), anchor["seq"], str(anchor["head_hash"]))

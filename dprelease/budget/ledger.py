@@ -23,12 +23,12 @@ Limits   two ledgers for the same data; an operator who reads the data; disks th
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from pathlib import Path
 
-from dprelease.budget import backend, chain, period_cap, refusals, rho_filter, rows, steps
+from dprelease.budget import backend, chain, moving, period_cap, refusals, rho_filter, rows, steps
 from dprelease.budget.accountant import Cost
 from dprelease.budget.citation import read_citations
 from dprelease.budget.connection import Connection, Place
@@ -137,13 +137,16 @@ class Ledger:
         Raises:
             LedgerError: missing (DPR401), unreadable (DPR402), corrupt or not a ledger (DPR403),
                 older than a manifest (DPR404), foreign (DPR405), a manifest that does not parse
-                (DPR406), on a network file system (DPR408), or a setting not taken (DPR409).
+                (DPR406), on a network file system (DPR408), or a setting not taken (DPR409); with
+                `public`, moved (DPR427).
         """
         ledger = cls(named_place(path))
         # Manifests first, ledger second: what is published by now is committed by then.
         citations = read_citations([public]) if public is not None else []
         ledger._check()
         with ledger._read() as db:
+            if public is not None:
+                moving.must_be_here(db, ledger.path)
             rows.must_account(db, citations, ledger.path)
         return ledger
 
@@ -157,8 +160,11 @@ class Ledger:
     def _read(self) -> AbstractContextManager[Connection]:
         return backend.transaction(self.path, write=False, charged=False)
 
-    def _write(self, *, charged: bool = False) -> AbstractContextManager[Connection]:
-        return backend.transaction(self.path, write=True, charged=charged)
+    @contextmanager
+    def _write(self, *, charged: bool = False) -> Iterator[Connection]:
+        with backend.transaction(self.path, write=True, charged=charged) as db:
+            moving.must_be_here(db, self.path)
+            yield db
 
     # -- budgets ---------------------------------------------------------------------------
 

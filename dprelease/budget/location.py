@@ -65,7 +65,7 @@ def place_new(path: Path, first: Callable[[sqlite3.Connection], object], *, allo
             if os.path.lexists(path):
                 return
             if not allowed:
-                raise refusals.missing(path, "and published manifests rest on it")
+                raise refusals.missing(path, refusals.RESTING)
             if any(os.path.lexists(f"{path}{end}") for end in ("-wal", "-journal")):
                 raise refusals.missing(path, "but its write-ahead log is still there")
             aside = parent / f".{path.name}.new"

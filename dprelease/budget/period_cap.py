@@ -114,6 +114,6 @@ def _over(path: Place, entry: Entry, period: str, used: Fraction, cap: Fraction)
         f" spent {plain(used)} of {plain(cap)}, asked {plain(entry.cost.epsilon)}",
         where=str(path),
         why="the cap holds over all pipelines that release this period",
-        fix="ask for less, or change the cap on the record: `dprelease ledger add`",
+        fix="ask for less, or change the cap on the record: `dprelease ledger add` with --per-period",
         code="DPR305",
     )

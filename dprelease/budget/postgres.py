@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dprelease.budget import storage
+from dprelease.budget import refusals, storage
 from dprelease.budget.connection import Connection
 from dprelease.budget.postgres_place import PostgresPlace
 from dprelease.errors import DpreleaseError, LedgerError
@@ -34,7 +34,7 @@ from dprelease.errors import DpreleaseError, LedgerError
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["place_new", "transaction"]
+__all__ = ["exists", "identity", "place_new", "transaction"]
 
 _SCHEMA = "dprelease_ledger"
 _LOCK = 0x6470726C
@@ -174,7 +174,8 @@ def transaction(place: PostgresPlace, *, write: bool, charged: bool = False) -> 
     Raises:
         LedgerError, WithheldError, InternalError: as there; or the driver is missing (DPR424).
     """
-    errors = _driver().Error
+    driver = _driver()
+    errors = driver.Error
     raw: psycopg.Connection[Any] | None = None
     committing = False
     failure: DpreleaseError | None = None
@@ -190,8 +191,10 @@ def transaction(place: PostgresPlace, *, write: bool, charged: bool = False) -> 
         raw.execute("COMMIT")
     except errors as error:
         # The state's code only: a message may quote what was stored, or where.
-        why = f"the server reported {getattr(error, 'sqlstate', None) or type(error).__name__}"
-        failure = storage.failed(place, why, committing=committing, charged=charged)
+        if _is_away(driver, error) and not committing and not charged:
+            failure = refusals.unreachable(place, _reported(error))
+        else:
+            failure = storage.failed(place, _reported(error), committing=committing, charged=charged)
     finally:
         if raw is not None:
             with contextlib.suppress(errors):
@@ -204,9 +207,9 @@ def place_new(place: PostgresPlace, first: Callable[[Connection], object], *, al
     """Make the ledger on the server unless there is one; return whether the place holds one.
 
     Raises:
-        LedgerError: the server refuses (DPR402, DPR409).
+        LedgerError: the server does not answer (DPR425) or refuses (DPR402, DPR409).
     """
-    errors = _driver().Error
+    driver = _driver()
     try:
         with contextlib.closing(_open(place, lock=True)) as raw:
             if raw.execute("SELECT to_regclass(%s)", (f"{_SCHEMA}.chain",)).fetchone() != (None,):
@@ -219,18 +222,48 @@ def place_new(place: PostgresPlace, first: Callable[[Connection], object], *, al
             first(_Session(raw))
             raw.execute("COMMIT")
             return True
-    except errors as error:
-        why = f"the server reported {getattr(error, 'sqlstate', None) or type(error).__name__}"
-    raise LedgerError(
-        "the ledger cannot be created",
-        where=str(place),
-        why=why,
-        fix="check the server, and that this role may create a schema; later runs need only"
-        " SELECT and INSERT",
-        code="DPR402",
-    )
+    except driver.Error as error:
+        failure = LedgerError(
+            "the ledger cannot be created",
+            where=str(place),
+            why=_reported(error),
+            fix="check the server, and that this role may create a schema; later runs need only"
+            " SELECT and INSERT",
+            code="DPR402",
+        )
+        if _is_away(driver, error):
+            failure = refusals.unreachable(place, _reported(error))
+    raise failure
 
 
 def exists(place: PostgresPlace) -> bool:
-    """Return whether the place holds a ledger."""
-    return place_new(place, lambda _: None, allowed=False)
+    """Return whether the place holds a ledger; a reader, which waits for no writer.
+
+    Raises:
+        LedgerError: the server does not answer (DPR425) or refuses (DPR402, DPR409).
+    """
+    with transaction(place, write=False) as db:
+        return db.execute("SELECT to_regclass(?)", (f"{_SCHEMA}.chain",)).fetchone() != (None,)
+
+
+def identity(place: PostgresPlace) -> tuple[object, ...]:
+    """Return what two names of one database share, and no two databases do.
+
+    Raises:
+        LedgerError: the server does not answer (DPR425) or refuses (DPR402, DPR409).
+    """
+    with transaction(place, write=False) as db:
+        found = db.execute("SELECT pg_postmaster_start_time(), current_database()").fetchone()
+        return tuple(found)
+
+
+def _reported(error: Exception) -> str:
+    return f"the server reported {getattr(error, 'sqlstate', None) or type(error).__name__}"
+
+
+def _is_away(driver: Any, error: Exception) -> bool:
+    """Return whether the connection failed or was lost: no state at all, class 08 or 57P."""
+    state = getattr(error, "sqlstate", None)
+    return isinstance(error, driver.OperationalError) and (
+        state is None or state.startswith(("08", "57P"))
+    )

@@ -35,6 +35,7 @@ STATES = ("charged", "drawn", "ready", "published", "failed")
 """An entry's states, in order; `published` and `failed` are terminal."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _HASH = re.compile(r"[A-Za-z0-9:_-]{8,128}", re.ASCII)
 
 
@@ -120,6 +121,7 @@ class Entry:
         epsilon, delta: the whole release's guarantee, exact.
         accountant: the version whose sum enforces the budget ("basic/1").
         rho: what the release costs under zCDP, for datasets whose budget composes that way.
+        early: when the period closes, for a debit made before that; else None.
 
     Raises:
         ArgumentError: a field is malformed (DPR650, DPR651).
@@ -134,6 +136,7 @@ class Entry:
     delta: Fraction = Fraction(0)
     accountant: str = BASIC
     rho: Fraction | None = None
+    early: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", declaration_text(self.adjacency, self.unit))
@@ -151,6 +154,14 @@ class Entry:
             raise ArgumentError(
                 "epsilon and delta must be exact",
                 fix="pass Fractions; floats round both ways",
+                code="DPR650",
+            )
+        if self.early is not None and not (
+            isinstance(self.early, str) and _INSTANT.fullmatch(self.early)
+        ):
+            raise ArgumentError(
+                "the instant at which the period closes is malformed",
+                fix="write it as 2013-02-06T11:00:00Z",
                 code="DPR650",
             )
         if self.rho is not None and (not isinstance(self.rho, Fraction) or self.rho < 0):
@@ -178,6 +189,7 @@ class Entry:
             "delta": fraction_to_json(self.delta),
             "accountant": self.accountant,
             **({} if self.rho is None else {"rho": fraction_to_json(self.rho)}),
+            **({} if self.early is None else {"early": self.early}),
         }
 
     @classmethod
@@ -204,6 +216,7 @@ class Entry:
             delta=fraction_from_json(str(text["delta"])),
             accountant=str(text["accountant"]),
             rho=fraction_from_json(str(text["rho"])) if "rho" in text else None,
+            early=str(text["early"]) if "early" in text else None,
         )
 
 
@@ -242,6 +255,7 @@ class Receipt:
         anchor: the head right after the debit, the same on every later request of this key.
         spent, budget: epsilon of the whole dataset, this debit included.
         fresh: whether this call paid; False means the key existed already and cost 0 now.
+        early: the recorded entry's: when the period closes, if the key was debited before that.
     """
 
     key: Key
@@ -252,6 +266,7 @@ class Receipt:
     spent: Fraction
     budget: Fraction
     fresh: bool
+    early: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,13 @@
 | DPR419 | a second place holds another head           | DPR420 | its head is not signed by us    |
 | DPR421 | a key that is none                           | DPR422 | the extra `signing` is missing  |
 | DPR423 | its head cannot be written to that place     | DPR424 | the extra `postgres` is missing |
+| DPR425 | the server does not answer                   | DPR426 | a move's target is taken        |
+| DPR427 | the ledger was moved                         |        |                                 |
 """
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from fractions import Fraction
 from pathlib import Path
@@ -31,6 +34,7 @@ from dprelease.errors import BudgetError, LedgerError, WithheldError
 from dprelease.numeric import plain
 
 __all__ = [
+    "RESTING",
     "cannot_create",
     "corrupt",
     "drawn_elsewhere",
@@ -38,6 +42,7 @@ __all__ = [
     "failed_draw",
     "foreign",
     "missing",
+    "moved",
     "network",
     "older",
     "other_budget",
@@ -47,21 +52,61 @@ __all__ = [
     "over_budget",
     "over_rho",
     "published_elsewhere",
+    "raising",
+    "taken",
     "unknown_dataset",
+    "unreachable",
     "without_rho",
     "wrong_stage",
 ]
+
+RESTING = "and published manifests rest on it"
 
 _RECOVER = "restore a copy of this ledger, then `dprelease ledger reconcile`"
 
 
 def missing(path: Place, why: str | None) -> LedgerError:
+    init = f"dprelease ledger init --ledger {_named(path)} --schema SCHEMA --dataset NAME --epsilon E"
     return LedgerError(
         "there is no ledger" + (f", {why}" if why else ""),
         where=str(path),
         why="a run that created one would start from a full budget",
-        fix=_RECOVER if why else "`dprelease ledger init`, once; or restore the lost one",
+        fix=f"`dprelease ledger move FROM {_named(path)}` brings the one that they rest on here; or"
+        f" restore a copy of it; if it is lost, `{init}` makes another, and `dprelease ledger reconcile`"
+        " debits in it what they show"
+        if why
+        else "`dprelease ledger init`, once; or restore the lost one",
         code="DPR401",
+    )
+
+
+def taken(place: Place, why: str) -> LedgerError:
+    return LedgerError(
+        "a ledger cannot be moved to this place",
+        where=str(place),
+        why=why,
+        fix="name a place without a ledger; nothing was moved",
+        code="DPR426",
+    )
+
+
+def moved(place: Place, to: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger was moved to {to}",
+        where=str(place),
+        why="two ledgers that go on would be two budgets for the same data",
+        fix="name the new place, in `budget: {ledger: …}` or --ledger; this one can only be read",
+        code="DPR427",
+    )
+
+
+def unreachable(place: Place, why: str) -> LedgerError:
+    return LedgerError(
+        "the ledger's server does not answer, or does not let this role in",
+        where=str(place),
+        why=why,
+        fix="start the server or mend the connection, then run again: the ledger is as it was",
+        code="DPR425",
     )
 
 
@@ -110,7 +155,7 @@ def over_rho(path: Place, dataset: str, asked: int, used: int, budget: int) -> B
         f"the release does not fit the budget of dataset {dataset}",
         where=str(path),
         why=f"it needs rho {asked / 1e9:.9f}, {used / 1e9:.9f} of {budget / 1e9:.9f} is spent",
-        fix="`dprelease ledger add` raises the budget, on the record; or ask for less",
+        fix=f"`{raising(path, dataset)}` raises the budget, on the record; or ask for less",
         code="DPR303",
     )
 
@@ -191,7 +236,7 @@ def other_budget(path: Place, dataset: str, recorded: Cost) -> LedgerError:
         where=str(path),
         why=f"it is {_decimal(recorded.epsilon)}, delta {float(recorded.delta):.3g}, and a budget"
         " is raised on the record, never replaced",
-        fix="`dprelease ledger add`, or declare the recorded budget",
+        fix=f"`{raising(path, dataset)}`, or declare the recorded budget",
         code="DPR414",
     )
 
@@ -217,7 +262,7 @@ def drawn_elsewhere(path: Place, key: Key) -> LedgerError:
 
 
 def over_budget(path: Place, dataset: str, asked: Cost, used: Cost, total: Cost) -> BudgetError:
-    fix = "ask for less, or raise the budget on the record: `dprelease ledger add`"
+    fix = f"ask for less, or raise the budget on the record: `{raising(path, dataset)}`"
     if used.nano_epsilon + asked.nano_epsilon > total.nano_epsilon:
         left = total.epsilon - used.epsilon
         return BudgetError(
@@ -259,6 +304,16 @@ def failed_draw(path: Place, key: Key) -> WithheldError:
         fix="report it; other periods are not affected",
         code="DPR711",
     )
+
+
+def raising(place: Place, dataset: str) -> str:
+    """Return the command that raises the dataset's budget; a run writes its pipeline instead."""
+    return f"dprelease ledger add --ledger {_named(place)} --dataset {dataset} --epsilon E"
+
+
+def _named(place: Place) -> str:
+    """Return the place as a shell takes it after `--ledger`."""
+    return shlex.quote(str(place).removeprefix("PostgreSQL "))
 
 
 def _decimal(value: Fraction) -> str:

@@ -53,6 +53,7 @@ def charge(db: Connection, place: Place, entry: Entry, *, again: bool) -> Receip
         spent=now.spent,
         budget=now.epsilon,
         fresh=fresh,
+        early=rows.entry_row(db, seq).entry.early,
     )
 
 

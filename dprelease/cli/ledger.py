@@ -224,9 +224,14 @@ def verify(
 @guarded
 def add(
     pipeline: Pipeline = None,
+    ledger: File = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="With --ledger: whose budget.", show_default=False)
+    ] = None,
     epsilon: Annotated[
         str | None, typer.Option(help="How much epsilon to add.", show_default=False)
     ] = None,
+    delta: Annotated[str, typer.Option(help="How much delta to add, beside epsilon.")] = "0",
     per_period: Annotated[
         str | None, typer.Option(help="What one period may cost from now on.", show_default=False)
     ] = None,
@@ -234,26 +239,66 @@ def add(
     """Raise the budget of PIPELINE's dataset, or change its cap; recorded in the ledger for good.
 
     Example: dprelease ledger add pipelines/flights_weekly.yaml --epsilon 2
+
+    Without a pipeline: dprelease ledger add --ledger ledger.db --dataset flights --epsilon 2
     """
+    from dprelease.errors import ConfigError
     from dprelease.pipeline import anchoring
 
-    config = _config(pipeline)
-    book = _open(pipeline, None)
+    if pipeline is not None and (ledger is not None or dataset is not None):
+        raise ConfigError(
+            "a pipeline names its ledger and dataset itself",
+            fix="name PIPELINE, or --ledger and --dataset",
+            code="DPR100",
+        )
+    config = _config(pipeline) if ledger is None else None
+    if config is None and dataset is None:
+        raise ConfigError(
+            "whose budget is to be raised?",
+            fix="add --dataset NAME; `dprelease ledger show --ledger LEDGER` lists them",
+            code="DPR100",
+        )
+    book = _open(pipeline, ledger)
+    name = str(dataset) if config is None else config.budget.dataset
     if per_period is not None:
-        book.cap_period(config.budget.dataset, per_period)
-        if epsilon is None:
-            anchoring.export(config.budget, book)
-            console().print(
-                f"one period of {config.budget.dataset} may cost epsilon {per_period} from now on",
-                markup=False,
-            )
-            return
-    budget = book.add_budget(config.budget.dataset, epsilon or "")
-    anchoring.export(config.budget, book)
-    console().print(
-        f"{config.budget.dataset} has epsilon {_shown(budget.epsilon)} now, {_shown(budget.left)} left",
-        markup=False,
-    )
+        book.cap_period(name, per_period)
+    budget = None if per_period and epsilon is None else book.add_budget(name, epsilon or "", delta)
+    if config is not None:
+        anchoring.export(config.budget, book)
+    out = console()
+    if per_period is not None:
+        out.print(f"one period of {name} may cost epsilon {per_period} from now on", markup=False)
+    if budget is not None:
+        left = f"{_shown(budget.left)} left{_rho(budget)}"
+        out.print(f"{name} has epsilon {_shown(budget.epsilon)} now, {left}", markup=False)
+
+
+@app.command("move")
+@guarded
+def move(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A ledger's file, or '${env:NAME}'.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="A place without one, named alike.")],
+) -> None:
+    """Move a ledger: copy it whole, and let the old place refuse every further debit.
+
+    Example: dprelease ledger move .dprelease/ledger.db '${env:LEDGER_DSN}'
+
+    Then name the new place in the pipelines' `budget`. Published folders go on citing the same ledger.
+    """
+    from dprelease.budget import moving
+    from dprelease.budget.ledger import Ledger
+    from dprelease.budget.named_place import named_place
+
+    moving.move(Ledger.open(source).path, named_place(target))
+    book = Ledger.open(target)
+    out = console()
+    for name in book.datasets():
+        budget = book.budget(name)
+        out.print(
+            f"{book.path}: {name} has epsilon {_shown(budget.epsilon)}, {_shown(budget.spent)} spent",
+            markup=False,
+        )
+    out.print(f"{source} can only be read from now on", markup=False)
 
 
 @app.command("reconcile")

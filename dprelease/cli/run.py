@@ -16,6 +16,9 @@ def run(
         str | None,
         typer.Option(help="Which period, e.g. 2013-W05; the name of the run where there is none."),
     ] = None,
+    early: Annotated[
+        bool, typer.Option("--early", help="Release a period that is not over; it says so for good.")
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the receipt and the folder only.")
     ] = False,
@@ -23,7 +26,8 @@ def run(
 ) -> None:
     """Release one period: charge the ledger, draw once, validate, publish.
 
-    The same period again returns the same bytes and costs nothing.
+    The same period again returns the same bytes and costs nothing. One that is not over, its delay
+    counted, is refused: it is released once, and what comes later would be missing.
 
     Example: dprelease run pipelines/flights_weekly.yaml --period 2013-W05
 
@@ -52,7 +56,7 @@ def run(
         out.print(Text(f"scan      {share:.0%}{rest}          "), end="\r", soft_wrap=True)
 
     watched = meter if out.is_terminal and not quiet else None
-    result = run_pipeline(config, period=period, progress=tell, meter=watched)
+    result = run_pipeline(config, period=period, early=early, progress=tell, meter=watched)
     if as_json:
         print_json(result.to_json())
         return

@@ -93,9 +93,4 @@ def show_error(
     out.print(Text.assemble(("error: ", "bold red"), (lines[0], "bold")), soft_wrap=True)
     for line in lines[1:]:
         out.print(Text(line), soft_wrap=True)
-    said = {
-        "nothing": "nothing was spent",
-        "charged": "the budget is spent; nothing is published",
-        "unknown": "the budget may be spent: `dprelease ledger show` tells",
-    }[state]
-    out.print(Text(f"  spent  {said}"), soft_wrap=True)
+    out.print(Text(f"  spent  {error.spent_in_words(state)}"), soft_wrap=True)

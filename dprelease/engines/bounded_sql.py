@@ -1,9 +1,12 @@
 """A bounded query as one SELECT that returns every primitive of every group.
 
     viewed    the curator's view, where the query has one (`view_sql`)
-    typed     declared types, NaN and unparsable cells null
-    derived   columns made from the row's typed ones, where the query has any
-    labelled  window, filter, unit not null; key labels by joins with public tables
+    typed     declared types, NaN and unparsable cells null; the unit's canonical text
+    stepped0  of columns that expressions read: their steps, where they lie on a grid
+    cleaned0  and their cleaned values (`clean_sql`), the only ones that expressions read
+    derived1  columns made from those; then stepped1, cleaned1, derived2 where more stand on them
+    filtered  window, filter, unit not null
+    labelled  key labels by joins with public tables
     stepped   group index; codes as steps on the grid's hull, or 1/0 of a condition
     coded     nearest allowed step, ties to the lower; nulls to their default
     (bounded) user units: the rows that count, and their numbers (`bounding_sql`)
@@ -26,7 +29,7 @@ Identifiers are ours or quoted; salt, filter constants and window ends are bound
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
 
@@ -34,6 +37,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from dprelease.engines.bounding_sql import Bounding, Stage, narrow
+from dprelease.engines.clean_sql import (
+    boolean_cleaned,
+    label_cleaned,
+    number_cleaned,
+    snapped_cleaned,
+)
 from dprelease.engines.code_sql import (
     aggregated,
     aliased,
@@ -48,13 +57,14 @@ from dprelease.engines.code_sql import (
 )
 from dprelease.engines.physical import Physical
 from dprelease.engines.request import declared_labels, used_columns
-from dprelease.engines.typed_sql import case, number, try_cast, typed
+from dprelease.engines.typed_sql import canonical, case, number, try_cast, typed
 from dprelease.engines.view_sql import ViewStatement
-from dprelease.query.bounded import BoundedQuery, Fixed, Label, Primitive, largest_code
+from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label, Primitive, largest_code
+from dprelease.query.cleaning import is_cleaned, read_by_expressions, snapping
 from dprelease.query.expression import Expression, to_sql
-from dprelease.schema.column import Kind
+from dprelease.schema.column import Column, Kind
 
-__all__ = ["Statement", "build", "build_counting"]
+__all__ = ["Statement", "build", "build_counting", "build_kept", "build_seen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +124,39 @@ def build_counting(
     return _Builder(query, stored, b"", rows_table, view).build_counting()
 
 
+def build_kept(
+    query: BoundedQuery, stored: Mapping[str, tuple[str, Physical]], rows_table: str, carried: str
+) -> Statement:
+    """Return the statement of the column `carried` of the rows in the window that pass the filter.
+
+    Args:
+        query: of the row unit.
+        stored, rows_table: as `build`.
+        carried: a column of `rows_table`.
+    """
+    return _Builder(query, stored, b"", rows_table, None, carried=carried).build_kept()
+
+
+def build_seen(
+    query: BoundedQuery,
+    stored: Mapping[str, tuple[str, Physical]],
+    *,
+    rows_table: str = "source_rows",
+    view: ViewStatement | None = None,
+) -> Statement:
+    """Return the statement of the window's rows as a release reads them, filtered or not.
+
+    Its rows have, in the order of `request.used_columns`, whether the stored cell is null (`r0`, …)
+    and the typed value (`x0`, …), the values of the derived columns (`y0`, …), and the filter's
+    (`passes`, true where there is none). For the curator's checks: no release runs it.
+
+    Args:
+        query: checked by `request.check_query`.
+        stored, rows_table, view: as `build`.
+    """
+    return _Builder(query, stored, b"", rows_table, view).build_seen()
+
+
 def _adds_up(query: BoundedQuery) -> bool:
     """Return whether sums by the text of the one key can be added up to the sums by its label."""
     added = ("rows", "power", "product", "between")
@@ -122,6 +165,8 @@ def _adds_up(query: BoundedQuery) -> bool:
 
 
 _WHOLE = (Physical.whole, Physical.unsigned)
+_UNIT = "unit"
+"""The column of the unit's id: what is stored, never what its declared kind makes of it."""
 
 
 class _Builder:
@@ -140,13 +185,17 @@ class _Builder:
         view: ViewStatement | None,
         *,
         quick: bool = False,
+        carried: str | None = None,
     ) -> None:
         self.query = query
+        self.carried = carried
         self.stored = stored
         self.salt = salt.hex()
         self.columns = used_columns(query)
         self.kinds = {c.name: c.kind for c in (*query.groups.columns, *query.columns, *self.columns)}
         self.place = {c.name: f"x{i}" for i, c in enumerate(self.columns)}
+        self.clean: dict[str, str] = {}
+        self.snapped: dict[Code, str] = {}
         self.whole = {
             c.name: f"i{i}"
             for i, c in enumerate(self.columns)
@@ -177,9 +226,25 @@ class _Builder:
         self._rows()
         return self._finished(self._select(column("g"), column("u")))
 
+    def build_kept(self) -> Statement:
+        assert self.carried is not None
+        self._typed()
+        self._cleaned_and_derived()
+        self._filtered()
+        return self._finished(self._select(column(self.carried)))
+
+    def build_seen(self) -> Statement:
+        self._typed(nulls=True)
+        self._cleaned_and_derived()
+        where = self.query.where
+        passes = exp.true() if where is None else self._expression(where, "w")
+        select = self._select(self._every(), aliased(passes, "passes"))
+        return self._finished(select.where(*self._in_window(), copy=False))
+
     def _rows(self) -> None:
         self._typed()
-        self._derived()
+        self._cleaned_and_derived()
+        self._filtered()
         self._labelled()
         self._stepped()
 
@@ -208,15 +273,20 @@ class _Builder:
     def _value(self, name: str) -> exp.Expression:
         return column(self.place[name], "t")
 
+    def _clean(self, name: str) -> exp.Expression:
+        """Return a column's cleaned value, for which a stage has been made if it has any."""
+        return column(self.clean.get(name, self.place[name]), "t")
+
     def _expression(self, expression: Expression, prefix: str) -> exp.Expression:
-        tree, parameters = to_sql(expression, self._value, prefix=prefix)
+        tree, parameters = to_sql(expression, self._clean, prefix=prefix)
         self.parameters.update(parameters)
         return tree
 
     # -- stages ------------------------------------------------------------------------------
 
-    def _typed(self) -> None:
-        parts = []
+    def _typed(self, *, nulls: bool = False) -> None:
+        """Add the declared types; `nulls` adds whether each stored cell is null."""
+        parts = [] if self.carried is None else [column(self.carried, "t")]
         for declared in self.columns:
             identifier, physical = self.stored[declared.name]
 
@@ -224,6 +294,11 @@ class _Builder:
                 return column(identifier)
 
             parts.append(aliased(typed(declared.kind, physical, make), self.place[declared.name]))
+            if declared.name == self.query.user:
+                unit = make() if self._whole_unit else canonical(physical, make)
+                parts.append(aliased(unit, _UNIT))
+            if nulls:
+                parts.append(aliased(is_null(make()), f"r{self.place[declared.name][1:]}"))
             if declared.name in self.whole:
                 parts.append(aliased(self._whole(declared.name, make), self.whole[declared.name]))
         # with no column at all the rows still have to come through
@@ -234,43 +309,112 @@ class _Builder:
 
         Cast first and clipped then, a code takes less time than the other way round.
         """
-        fits = self.stored[name][1] is Physical.whole and name != self.query.user
-        return try_cast(make(), "BIGINT") if fits else make()
+        return try_cast(make(), "BIGINT") if self.stored[name][1] is Physical.whole else make()
 
-    def _derived(self) -> None:
-        made = self.query.derived
-        if not made:
+    def _cleaned_and_derived(self) -> None:
+        """Clean what is stored; make what is derived from it, clean that, and so on upwards."""
+        self._cleaned([c.name for c in self.columns], 0)
+        waiting = dict(enumerate(self.query.derived))
+        level = 0
+        while waiting:
+            level += 1
+            made = {
+                i: d for i, d in waiting.items() if not any(w.column in d.expression.columns for w in waiting.values())
+            }
+            parts = [aliased(self._expression(d.expression, f"d{i}_"), f"y{i}") for i, d in made.items()]
+            self._stage(f"derived{level}", self._select(self._every(), *parts))
+            self.place |= {d.column: f"y{i}" for i, d in made.items()}
+            waiting = {i: d for i, d in waiting.items() if i not in made}
+            self._cleaned([d.column for d in made.values()], level)
+
+    @staticmethod
+    def _every() -> exp.Expression:
+        return exp.Column(this=exp.Star(), table=exp.to_identifier("t"))
+
+    def _cleaned(self, names: list[str], level: int) -> None:
+        """Add the cleaned values of those columns whose cleaning changes what reads them."""
+        read = set(read_by_expressions(self.query))
+        read |= {c.column for c in self.query.codes if isinstance(c, Label) and self._renamed(c)}
+        declared = {c.name: c for c in self.query.columns}
+        wanted = [declared[n] for n in names if n in read and n in declared and is_cleaned(declared[n])]
+        if not wanted:
             return
-        parts = [
-            aliased(self._expression(d.expression, f"d{i}_"), f"y{i}") for i, d in enumerate(made)
-        ]
-        self._stage("derived", self._select(exp.Column(this=exp.Star(), table=exp.to_identifier("t")), *parts))
-        self.place |= {d.column: f"y{i}" for i, d in enumerate(made)}
+        grids = {c.name: code for c in wanted if (code := snapping(c)) is not None}
+        if grids:
+            steps_of = [aliased(self._steps(code), f"s_{self.place[n]}") for n, code in grids.items()]
+            self._stage(f"stepped{level}", self._select(self._every(), *steps_of))
+            self.snapped |= {replace(c, default=None): f"s_{self.place[n]}" for n, c in grids.items()}
+        select = self._select(self._every())
+        for one in wanted:
+            place = self.place[one.name]
+            make = partial(column, place, "t")
+            if one.name in grids:
+                value = snapped_cleaned(grids[one.name], f"s_{place}", self._bind)
+            elif one.kind is Kind.boolean:
+                value = boolean_cleaned(one, make)
+            elif one.kind is Kind.category:
+                select, known = self._join_declared(select, one)
+                value = label_cleaned(one, make, known, self._bind)
+            else:
+                value = number_cleaned(one, make, self._bind)
+            select = select.select(aliased(value, f"z_{place}"), copy=False)
+            self.clean[one.name] = f"z_{place}"
+        self._stage(f"cleaned{level}", select)
 
-    def _labelled(self) -> None:
+    def _renamed(self, code: Label) -> bool:
+        """Return whether another cell than a declared value may count as one."""
+        found = next((c for c in self.query.columns if c.name == code.column), None)
+        return found is not None and bool({found.other, found.null_label} & set(code.values))
+
+    def _join_declared(
+        self, select: exp.Select, declared: Column
+    ) -> tuple[exp.Select, Callable[[], exp.Expression]]:
+        """Join a category's declared values; a column without them has any value."""
+        make = partial(column, self.place[declared.name], "t")
+        if not declared.values:
+            return select, make
+        name = alias = f"known_{self.place[declared.name]}"
+        values = pa.array(dict.fromkeys(declared.values), pa.string())
+        self.tables[name] = pa.table({"value": values})
+        same = exp.EQ(this=column("value", alias), expression=make())
+        joined = select.join(named_table(name, alias), on=same, join_type="left", copy=False)
+        return joined, partial(column, "value", alias)
+
+    def _filtered(self) -> None:
+        """Keep the rows that count: before the labels are joined, as DuckDB moves no filter here."""
         query = self.query
-        every = exp.Column(this=exp.Star(), table=exp.to_identifier("t"))
-        select = self._select(every)
-        for i in range(0 if self.texts_first else len(query.groups.columns)):
-            select = self._with_label(select, i)
+        conditions = self._in_window()
         if query.user is not None:
-            select = select.where(not_null(self._unit(query.user)), copy=False)
-        if query.window is not None:
-            for compare, end in (
-                (exp.GTE, query.window.start),
-                (exp.LT, query.window.end),
-            ):
-                moment = try_cast(self._value(query.window.column), "TIMESTAMP")
-                naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)
-                inside = compare(this=moment, expression=self._bind(naive, "TIMESTAMP"))
-                select = select.where(inside, copy=False)
+            conditions.append(not_null(column(_UNIT, "t")))
         if query.where is not None:
-            select = select.where(self._expression(query.where, "w"), copy=False)
+            conditions.append(self._expression(query.where, "w"))
         ends = self._ends()
         if ends:  # self-loops, as texts: comparing node numbers would cross both node tables
             one, other = (self._value(name) for name in ends)
-            select = select.where(exp.NEQ(this=one, expression=other), copy=False)
+            conditions.append(exp.NEQ(this=one, expression=other))
+        if conditions:
+            self._stage("filtered", self._select(self._every()).where(*conditions, copy=False))
+
+    def _labelled(self) -> None:
+        columns = self.query.groups.columns
+        if self.texts_first or not columns:
+            return
+        select = self._select(self._every())
+        for i in range(len(columns)):
+            select = self._with_label(select, i)
         self._stage("labelled", select)
+
+    def _in_window(self) -> list[exp.Expression]:
+        """Return the conditions of the query's window, none where it has none."""
+        window = self.query.window
+        if window is None:
+            return []
+        found: list[exp.Expression] = []
+        for compare, end in ((exp.GTE, window.start), (exp.LT, window.end)):
+            moment = try_cast(self._value(window.column), "TIMESTAMP")
+            naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)
+            found.append(compare(this=moment, expression=self._bind(naive, "TIMESTAMP")))
+        return found
 
     def _ends(self) -> list[str]:
         """Return the two columns of a graph's nodes; equal labels are equal texts, as none repeats."""
@@ -297,7 +441,7 @@ class _Builder:
 
         # an undeclared text that happens to spell `other` or the null label is not that key
         label = case(
-            (is_null(self._value(declared.name)), fixed(declared.null_label)),
+            (is_null(self._value(declared.name)), fixed(declared.null_key)),
             (is_null(column("value", alias)), fixed(declared.other)),
             default=column("label", alias),
         )
@@ -317,7 +461,7 @@ class _Builder:
         if self.texts_first:
             parts = [self._key()]
         if query.user is not None:
-            parts.append(aliased(self._unit(query.user), "u"))
+            parts.append(aliased(column(_UNIT, "t"), "u"))
         for j, code in enumerate(query.codes):
             if isinstance(code, Fixed):
                 value = self._steps(code)
@@ -343,7 +487,7 @@ class _Builder:
         name, alias = f"values_{j}", f"d{j}"
         values = pa.array(code.values, pa.string())
         self.tables[name] = pa.table({"value": values, "code": pa.array(range(len(values)), pa.int64())})
-        same = exp.EQ(this=column("value", alias), expression=self._value(code.column))
+        same = exp.EQ(this=column("value", alias), expression=self._clean(code.column))
         return select.join(named_table(name, alias), on=same, join_type="left", copy=False)
 
     def _key(self) -> exp.Expression:
@@ -351,20 +495,19 @@ class _Builder:
         name = self.place[self.query.groups.columns[0].name]
         return aliased(column(name, "t"), name)
 
-    def _unit(self, name: str) -> exp.Expression:
-        """Return the unit's id: equal where its text is, and a whole number is sorted faster."""
-        return column(self.whole[name], "t") if self._is_whole_text(name) else self._value(name)
+    @property
+    def _whole_unit(self) -> bool:
+        """Return whether units are stored as whole numbers: equal where their texts are, and sorted faster."""
+        user = self.query.user
+        return user is not None and user in self.stored and self.stored[user][1] in _WHOLE
 
     def _unit_text(self) -> exp.Expression:
-        assert self.query.user is not None
-        whole = self._is_whole_text(self.query.user)
-        return try_cast(column("u"), "VARCHAR") if whole else column("u")
-
-    def _is_whole_text(self, name: str) -> bool:
-        """Return whether a text column stores whole numbers: each is spelt in one way."""
-        return name in self.whole and self.kinds[name] not in (Kind.integer, Kind.number)
+        return try_cast(column("u"), "VARCHAR") if self._whole_unit else column("u")
 
     def _steps(self, code: Fixed) -> exp.Expression:
+        made = self.snapped.get(replace(code, default=None))
+        if made is not None:
+            return column(made, "t")
         whole = self.whole.get(code.column)
         if whole is not None and stepped_by_one(code):
             return whole_steps(code, partial(column, whole, "t"))
@@ -427,8 +570,7 @@ class _Builder:
         ]
         by_text = self._select(key, *sums).group_by(key.this.copy(), copy=False)
         self._stage("summed", by_text)
-        every = exp.Column(this=exp.Star(), table=exp.to_identifier("t"))
-        self._stage("keyed", self._with_label(self._select(every), 0))
+        self._stage("keyed", self._with_label(self._select(self._every()), 0))
         again = [aliased(exp.Sum(this=column(place)), place) for place in places]
         select = self._select(aliased(column("g0"), "g"), *again)
         return select.where(not_null(column("g0")), copy=False).group_by(column("g0"), copy=False)

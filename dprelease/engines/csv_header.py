@@ -1,7 +1,7 @@
 """The header line of a CSV file: its dialect and column names, public metadata.
 
-The delimiter is decided by the header alone. A sniffer would decide it, and types, from rows:
-then one person's cell could change how everybody's cells are read.
+The delimiter and the end of a line are decided by the header alone. A sniffer would decide them,
+and types, from rows: then one person's cell could change how everybody's cells are read.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import csv
 import gzip
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
 from dprelease.errors import SourceError
 
-__all__ = ["Header", "read_header"]
+__all__ = ["Header", "opened_after_header", "read_header"]
 
 _LONGEST = 1 << 20  # bytes read in search of the end of the header
 _DELIMITERS = ",;\t|"
+_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,40 @@ def read_header(paths: tuple[Path, ...]) -> Header:
     return first
 
 
+def opened_after_header(path: Path) -> tuple[IO[bytes], bytes]:
+    """Return the file, open and positioned after its header, and the byte that ends its lines.
+
+    That is a line feed, or a carriage return where one alone ends the header (as old Macs wrote).
+
+    Raises:
+        OSError, EOFError: the file cannot be read any more.
+    """
+    file = _open(path)
+    head = file.read(_LONGEST)
+    line = _first_line(head)
+    end = b"\r" if head[len(line) :].startswith(b"\r") and head[len(line) + 1 :][:1] != b"\n" else b"\n"
+    file.seek(len(line) + len(b"\r\n" if head[len(line) :].startswith(b"\r\n") else end))
+    return file, end
+
+
+def _open(path: Path) -> IO[bytes]:
+    packed = path.name.lower().endswith(".gz")
+    return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
+
+
+def _first_line(head: bytes) -> bytes:
+    return (head.splitlines() or [b""])[0]
+
+
 def _one(path: Path) -> Header:
+    text = ""
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            line = file.readline(_LONGEST).splitlines()
-        text = line[0].decode("utf-8-sig") if line else ""
+        with _open(path) as file:
+            head = file.read(_LONGEST)
+        line = _first_line(head)
+        # cut off, or with a name that holds a line end: where the rows begin is then not known
+        if len(line) < _LONGEST and line.count(b'"') % 2 == 0:
+            text = line.removeprefix(_BOM).decode("utf-8")
     except (OSError, EOFError, UnicodeDecodeError):
         text = ""
     if not text:

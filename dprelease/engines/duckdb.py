@@ -8,9 +8,8 @@ Every failure while rows are read becomes one fixed InternalError. DuckDB's mess
 so its exception is dropped altogether, not chained: `raise … from None` would still carry it in
 `__context__`, where a logger finds it.
 
-Limits. A CSV line that cannot be split, or is not UTF-8, is left out; a quote that is never
-closed takes the following lines with it. That is a property of the file as text, the same for
-every run over it. Rows are read once; spilling goes to a private folder that is removed.
+CSV files are split by `csv_rows`, which loses no line. Rows are read once; spilling goes to a
+private folder that is removed.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ from dprelease.secret import Secret
 __all__ = ["DuckDBEngine"]
 
 _HARMFUL = (
-    # moves casts into the CSV reader, where a cell that fails drops its row; TRIM in typed_sql is
-    # enough today, this says it outright
+    # moves casts into the readers of files, where a cell that fails may drop its row
     "type_pushdown",
     # turns ROW_NUMBER() <= k into an aggregate that cannot spill: 5 million rows ran out of 1 GB,
     # and took longer with more
@@ -48,7 +46,14 @@ _HARMFUL = (
     # DuckDB 2.0: then one row's value would change what a filter says of the others. It would also
     # drop a clamp because a Parquet file claims that no value needs it
     "statistics_propagation",
+    # what a scan filters by, it first compares with the least and greatest value that the file claims
+    # of each row group, and leaves out what a false claim excludes; an expression it even computes
+    # on the claims. Files of Hive partitions that a filter excludes are left out in `hive`
+    "filter_pushdown",
+    "join_filter_pushdown",
+    "row_group_pruner",
 )
+_NO_TEXT = "a text that is no UTF-8"
 _LOCK = (
     "SET enable_external_access = false",
     "SET python_enable_replacements = false",
@@ -143,10 +148,12 @@ class DuckDBEngine:
             KeyboardInterrupt: Ctrl-C.
         """
         with cancellable() as cancelled:
-            answer = self._answer(source, query, salt)
+            answer = self._answer(source, query, salt, exact=False)
+            if answer is _NO_TEXT:  # the same integers, and slower
+                answer = self._answer(source, query, salt, exact=True)
         if cancelled.is_set():
             raise KeyboardInterrupt
-        if answer is None:
+        if not isinstance(answer, Answer):
             raise InternalError(
                 "the rows could not be aggregated",
                 why="the engine failed while reading the source; details could quote its rows",
@@ -156,8 +163,12 @@ class DuckDBEngine:
             )
         return Secret(answer)
 
-    def _answer(self, source: Source, query: BoundedQuery, salt: bytes) -> Answer | None:
-        """Return the integers, or None where anything failed."""
+    def _answer(
+        self, source: Source, query: BoundedQuery, salt: bytes, *, exact: bool
+    ) -> Answer | str | None:
+        """Return the integers, `_NO_TEXT` where DuckDB met a text that is no UTF-8, None where it failed."""
+        import duckdb
+
         check_query(query)
         out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
         tables = empty_tallies(query)
@@ -168,7 +179,7 @@ class DuckDBEngine:
                 _stopped_after(self.timeout, connection),
                 metered(connection, self.meter),
             ):
-                run = self._statement(connection, source, query, salt)
+                run = self._statement(connection, source, query, salt, exact=exact)
                 if any(p.kind == "edges" for p in query.primitives):
                     found = run.fetchnumpy()
                     ends = [np.asarray(found[end], dtype=np.int64) for end in ("low", "high")]
@@ -183,18 +194,21 @@ class DuckDBEngine:
                         found[place] = 0
                     out[group] = found
             done = True
+        except duckdb.InvalidInputException:  # of a Parquet file: a text that is no UTF-8 (`parquet_rows`)
+            return None if exact else _NO_TEXT
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             done = False
         return Answer(out, tables) if done else None
 
     def _statement(
-        self, connection: Any, source: Source, query: BoundedQuery, salt: bytes
+        self, connection: Any, source: Source, query: BoundedQuery, salt: bytes, *, exact: bool
     ) -> Any:
         from dprelease.engines.bounded_sql import build
         from dprelease.engines.duckdb_view import open_rows
 
         columns = used_columns(query)
-        opened, view = open_rows(Tables(connection, self.statements), source, query, rows=True)
+        tables = Tables(connection, self.statements, exact=exact)
+        opened, view = open_rows(tables, source, query, rows=True)
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
         check_columns(source.name, columns, stored, opened.repeated)
         statement = build(query, opened.stored, salt, rows_table=ROWS, view=view, quick=True)

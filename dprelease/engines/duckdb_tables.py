@@ -14,8 +14,10 @@ from typing import Any
 
 from dprelease.engines import in_memory
 from dprelease.engines.csv_header import read_header
+from dprelease.engines.csv_rows import CsvRows
+from dprelease.engines.parquet_rows import ParquetRows, check_alike, stored_columns
 from dprelease.engines.physical import Physical, of_arrow, of_duckdb
-from dprelease.engines.source import Source, partitioned
+from dprelease.engines.source import Source, partition, partitioned
 from dprelease.errors import SourceError
 from dprelease.schema.column import Column
 
@@ -33,11 +35,17 @@ class Opened:
 
 
 class Tables:
-    """Opens sources on `connection`; `statements` gets the SQL that does it."""
+    """Opens sources on `connection`; `statements` gets the SQL that does it.
 
-    def __init__(self, connection: Any, statements: list[str]) -> None:
+    Args:
+        exact: read Parquet in the slower way that takes texts that are no UTF-8 (`parquet_rows`);
+            else they stop the statement with DuckDB's InvalidInputException.
+    """
+
+    def __init__(self, connection: Any, statements: list[str], *, exact: bool = False) -> None:
         self.connection = connection
         self.statements = statements
+        self.exact = exact
         self._allowed: list[Path] = []
 
     def open(
@@ -57,9 +65,9 @@ class Tables:
             case "duckdb_relation":
                 return self._open_relation(source, columns, rows=rows, name=name)
             case "csv":
-                return self._open_csv(source, name)
+                return self._open_csv(source, columns, rows=rows, name=name)
             case "parquet":
-                return self._open_parquet(source, name)
+                return self._open_parquet(source, columns, rows=rows, name=name)
             case "duckdb_table":
                 return self._open_table(source, name)
             case "postgres":
@@ -130,33 +138,41 @@ class Tables:
         repeated = frozenset(name for name, count in counted.items() if count > 1)
         return Opened(stored, repeated)
 
-    def _open_csv(self, source: Source, name: str) -> Opened:
+    def _open_csv(
+        self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str
+    ) -> Opened:
         paths: Any = source.payload
         header = read_header(paths)
-        types = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(header.names)))
-        self._run(
-            f"CREATE VIEW {name} AS SELECT * FROM read_csv({_path_list(paths)}, "  # noqa: S608 - quoted
-            f"auto_detect = false, header = true, delim = {_text(header.delimiter)}, "
-            "quote = '\"', escape = '\"', "
-            f"columns = {{{types}}}, strict_mode = false, null_padding = true, "
-            # parallel reading refuses quoted line ends, a failure that depends on rows
-            "ignore_errors = true, parallel = false)",
-        )
-        self._allow(paths)
         counted = Counter(header.names)
-        stored = {n: (f"c{i}", Physical.text) for i, n in enumerate(header.names)}
+        places = {n: i for i, n in enumerate(header.names)}
+        if rows:
+            wanted = tuple(dict.fromkeys(places[c.name] for c in columns if c.name in places))
+            self.connection.register(name, CsvRows(paths, header.delimiter, wanted))
+        stored = {n: (f"c{i}", Physical.text) for n, i in places.items()}
         return Opened(stored, frozenset(n for n, count in counted.items() if count > 1))
 
-    def _open_parquet(self, source: Source, name: str) -> Opened:
+    def _open_parquet(
+        self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str
+    ) -> Opened:
         paths: Any = source.payload
         self._run(
-            f"CREATE VIEW {name} AS SELECT * FROM read_parquet({_path_list(paths)}, "  # noqa: S608 - quoted
+            f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet({_path_list(paths)}, "  # noqa: S608 - quoted
             f"union_by_name = true, hive_partitioning = {str(partitioned(paths)).lower()}, "
-            "hive_types_autocast = false, binary_as_string = true, "
-            "utf8_validation = 'replace')",
+            "hive_types_autocast = false, binary_as_string = false, utf8_validation = 'strict')",
         )
         self._allow(paths)
-        return self._described(name)
+        opened = self._described(name)
+        hive = frozenset(key for path in paths for key, _ in partition(path)) if partitioned(paths) else frozenset()
+        stored = {n: found for n, found in stored_columns(self._run, _path_list(paths)).items() if n not in hive}
+        check_alike(source.name, columns, stored)
+        wanted = tuple(c.name for c in columns if c.name in opened.stored)
+        if not self.exact and all(one.exact for n in wanted for one in stored.get(n, ())):
+            return opened
+        other = ParquetRows(paths, wanted, hive=partitioned(paths))
+        if rows:
+            self._run(f"DROP VIEW {name}")
+            self.connection.register(name, other)
+        return Opened({**opened.stored, **other.stored}, opened.repeated)
 
     def _open_table(self, source: Source, name: str) -> Opened:
         payload: Any = source.payload

@@ -8,14 +8,16 @@ that carry the declared names. Private rows are touched by the one statement onl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlglot import exp
 
 from dprelease.engines import in_memory
 from dprelease.engines.code_sql import column
+from dprelease.engines.csv_header import read_header
 from dprelease.engines.duckdb_tables import Opened, Tables
+from dprelease.engines.hive import kept_files
 from dprelease.engines.physical import of_duckdb
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source
@@ -37,12 +39,16 @@ __all__ = [
     "check_names",
     "needed_columns",
     "open_rows",
+    "passed_as_text",
     "repeated_key_error",
     "require_one_table",
 ]
 
-_IN_PLACE = ("csv", "parquet", "duckdb_table")
-"""Sources whose rows DuckDB reads itself: opened once, they need no list of columns."""
+_IN_PLACE = ("parquet", "duckdb_table")
+"""Sources whose rows DuckDB reads itself; but for Parquet, opened once and without a list of columns."""
+_TWICE = (*_IN_PLACE, "arrow", "csv")
+"""Sources that one statement may read twice."""
+_TEXTS = (Kind.category, Kind.identifier, Kind.node)
 
 
 def open_rows(
@@ -59,11 +65,21 @@ def open_rows(
     view = query.view
     require_one_table(source, view)
     if view is None:
-        return tables.open(source, used_columns(query), rows=rows), None
+        return _open_one(tables, source, query, rows=rows), None
     named: Any = source.payload
     if not view.proven:
         return _open_wide(tables, named, view, rows=rows)
     return _open_proven(tables, named, view, query, rows=rows)
+
+
+def _open_one(tables: Tables, source: Source, query: BoundedQuery, *, rows: bool) -> Opened:
+    columns = used_columns(query)
+    if source.kind == "parquet" and rows:
+        fewer = kept_files(tables.connection, source, query)
+        if fewer is not source:  # unless what they store depends on the files left out
+            whole, part = (tables.open(s, columns, rows=False).stored for s in (source, fewer))
+            source = fewer if all(part.get(c.name) == whole.get(c.name) for c in columns) else source
+    return tables.open(source, columns, rows=rows)
 
 
 def require_one_table(source: Source, view: View | None) -> None:
@@ -92,7 +108,12 @@ def repeated_key_error(table: str, columns: Iterable[str]) -> SourceError:
 
 
 def _every(source: Source) -> tuple[Column, ...]:
-    names = in_memory.names(source) if source.kind in in_memory.IN_MEMORY else ()
+    names: Iterable[str] = ()
+    if source.kind in in_memory.IN_MEMORY:
+        names = in_memory.names(source)
+    elif source.kind == "csv":
+        paths: Any = source.payload
+        names = read_header(paths).names
     return tuple(Column(name, Kind.identifier) for name in names)
 
 
@@ -107,6 +128,17 @@ def needed_columns(view: View, expressions: list[Any]) -> dict[str, list[str]]:
     for alias, name in [*places, *calculated_columns(view, expressions)]:
         out[alias][name] = None
     return {alias: list(names) for alias, names in out.items()}
+
+
+def passed_as_text(
+    view: View, alias: str, declared: Mapping[str, Column], user: str | None
+) -> frozenset[str]:
+    """Return the columns of `alias` that are compared, or passed on, by their canonical text."""
+    texts = {name for name, column in declared.items() if column.kind in _TEXTS} | {user}
+    places = [c.place for c in view.columns if c.name in texts]
+    places += [place for join in view.joins for _, place in join.keys]
+    places += [(join.alias, key) for join in view.joins for key, _ in join.keys]
+    return frozenset(place[1] for place in places if place is not None and place[0] == alias)
 
 
 def calculated_columns(view: View, expressions: list[Any]) -> list[Place]:
@@ -138,9 +170,10 @@ def _open_proven(
     for i, (alias, s) in enumerate(sources.items()):
         check_names(alias, needed[alias], opened[alias])
         public = alias != view.private[1]
-        if s.kind not in _IN_PLACE and (rows or public):
-            wanted = tuple(Column(n, Kind.identifier) for n in needed[alias])
-            opened[alias] = tables.open(s, wanted, rows=True, name=f"view_table_{i}")
+        if s.kind == "parquet" or (s.kind not in _IN_PLACE and (rows or public)):
+            texts = passed_as_text(view, alias, declared, query.user)
+            wanted = tuple(Column(n, Kind.identifier if n in texts else Kind.number) for n in needed[alias])
+            opened[alias] = tables.open(s, wanted, rows=rows or public, name=f"view_table_{i}")
     parts = {a: Rows(f"view_table_{i}", o.stored) for i, (a, o) in enumerate(opened.items())}
     for join in view.joins:
         sql = repeated_key(join, parts[join.alias]).sql(dialect="duckdb")
@@ -173,7 +206,7 @@ def _open_wide(
 
     own = {}
     for i, (table, source) in enumerate(named.items()):
-        if source.kind not in (*_IN_PLACE, "arrow"):
+        if source.kind not in _TWICE:
             raise SourceError(
                 f"an unproven view cannot read {table}",
                 why="its rows come as a stream, which such a view might read twice",
@@ -184,7 +217,11 @@ def _open_wide(
         if source.kind == "arrow" and not rows:
             payload: Any = source.payload
             raw = Source("arrow", payload.slice(0, 0), source.name)
-        opened = tables.open(raw, _every(raw), rows=True, name=f"raw_table_{i}")
+        every = _every(raw)
+        if raw.kind == "parquet":
+            found = tables.open(raw, (), rows=False, name=f"raw_table_{i}").stored
+            every = tuple(Column(name, Kind.number) for name in found)
+        opened = tables.open(raw, every, rows=True, name=f"raw_table_{i}")
         parts = [
             exp.Alias(this=column(identifier), alias=exp.to_identifier(name, quoted=True))
             for name, (identifier, _) in opened.stored.items()
@@ -198,8 +235,8 @@ def _open_wide(
     tree = wide_tree(view, own)
     sql = f"DESCRIBE {tree.sql(dialect='duckdb')}"
     tables.statements.append(sql)
-    found = tables.connection.execute(sql).fetchall()
-    counted = Counter(row[0] for row in found)
-    stored = {row[0]: (row[0], of_duckdb(row[1])) for row in found}
+    described = tables.connection.execute(sql).fetchall()
+    counted = Counter(row[0] for row in described)
+    stored = {row[0]: (row[0], of_duckdb(row[1])) for row in described}
     repeated = frozenset(name for name, count in counted.items() if count > 1)
     return Opened(stored, repeated), ViewStatement(tree, {}, stored)  # type: ignore[arg-type]

@@ -1,25 +1,25 @@
 """Turn columns of any in-memory table into plain Arrow arrays, without ever raising for a value.
 
-Every map here is total and works cell by cell. What has no plain type becomes text, text that is
-not valid UTF-8 is escaped (`backslashreplace`, not `replace`: two different unit ids must not
-become one unit), cells that cannot even be printed become null. Only the asked columns are read.
+Every map here is total and works cell by cell. What has no plain type becomes its canonical text
+(`identity`), bytes do as well, cells that cannot even be printed become null. A plain array holds
+what is stored, exactly: an instant of seconds or milliseconds that microseconds do not reach is
+null, never wrapped into another. Only the asked columns are read.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from dprelease.engines.identity import ESCAPE, text_of, text_of_bytes
 from dprelease.engines.source import Source
 
-__all__ = ["names", "plain_array", "plain_batches", "plain_table", "text_of"]
+__all__ = ["names", "plain_array", "plain_batches", "plain_table"]
 
 IN_MEMORY = ("arrow", "pandas", "polars")
 
@@ -76,91 +76,93 @@ def plain_array(array: pa.Array | pa.ChunkedArray) -> Any:
         chunks = [plain_array(c) for c in array.chunks] or [plain_array(pa.array([], array.type))]
         return pa.chunked_array(chunks)
     t, kind = pa.types, array.type
+    if isinstance(kind, pa.UuidType):
+        cells = (None if c is None else str(UUID(bytes=c)) for c in array.storage.to_pylist())
+        return pa.array(list(cells), pa.large_string())
     if isinstance(kind, pa.BaseExtensionType):
         return plain_array(array.storage)
     if t.is_dictionary(kind):
         return plain_array(array.dictionary_decode())
     if t.is_run_end_encoded(kind):
-        return plain_array(pa.compute.run_end_decode(array))
+        return plain_array(pc.run_end_decode(array))
     if t.is_float16(kind):
         return array.cast(pa.float64())
-    if t.is_decimal256(kind):
-        return array.cast(pa.string())
-    if t.is_timestamp(kind) and kind.unit != "us":
-        # safe=False: an instant beyond the range wraps instead of raising
-        return array.cast(pa.timestamp("us", kind.tz), safe=False)
+    if t.is_decimal(kind) and not (kind.precision <= _DIGITS and 0 <= kind.scale <= kind.precision):
+        return _texts(array.to_pylist())
+    if t.is_timestamp(kind) and kind.unit in _MICROSECONDS:
+        return _rescaled(array, _MICROSECONDS[kind.unit]).cast(pa.timestamp("us", kind.tz))
     if t.is_date64(kind):
-        return array.cast(pa.date32(), safe=False)
+        return _days(array)
     if t.is_null(kind):
         return array.cast(pa.string())
     if t.is_string_view(kind) or t.is_large_string(kind) or t.is_string(kind):
-        return _valid_text(array.cast(pa.large_binary()))
-    if t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind):
-        return _valid_text(array.cast(pa.large_binary()))
-    if t.is_binary_view(kind):
-        return _valid_text(array.cast(pa.large_binary()))
+        return _valid_text(array)
+    if t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind):
+        return _valid_text(array)
     return array
 
 
+_DIGITS = 38
+"""The most that a DECIMAL of the engines has."""
+
+_MICROSECONDS = {"s": 1_000_000, "ms": 1_000}
+_DAY = 86_400_000
+
+
+def _rescaled(array: Any, factor: int) -> Any:
+    """Return counts of a coarser unit as counts of a finer one; null where 64 bits do not hold them."""
+    counts = array.cast(pa.int64())
+    most = (2**63 - 1) // factor
+    inside = pc.and_(pc.greater_equal(counts, -most), pc.less_equal(counts, most))
+    return pc.multiply(pc.if_else(inside, counts, None), factor)
+
+
+def _days(array: Any) -> Any:
+    """Return days of milliseconds as days; null where 32 bits do not hold them, or within a day."""
+    counts = array.cast(pa.int64())
+    days = pc.divide(counts, _DAY)
+    whole = pc.equal(pc.subtract(counts, pc.multiply(days, _DAY)), 0)
+    inside = pc.and_(pc.less_equal(pc.abs(days), 2**31 - 1), whole)
+    return pc.if_else(inside, days, None).cast(pa.int32()).cast(pa.date32())
+
+
 def _valid_text(array: pa.Array) -> pa.Array:
+    """Return texts or bytes as canonical text, cell by cell only where one is not its own."""
+    array = array.cast(pa.large_binary())
     try:
-        return array.cast(pa.large_string())  # checks UTF-8
+        texts = array.cast(pa.large_string())  # checks UTF-8
     except pa.ArrowInvalid:
-        cells = (
-            v if v is None else v.decode("utf-8", "backslashreplace") for v in array.to_pylist()
-        )
+        texts = None
+    if texts is None or pc.any(pc.starts_with(texts, ESCAPE)).as_py():
+        cells = (None if v is None else text_of_bytes(v) for v in array.to_pylist())
         return pa.array(list(cells), pa.large_string())
+    return texts
 
 
 def pandas_array(series: Any) -> Any:
-    """Return a pandas series as plain Arrow; mixed and exotic ones as text."""
-    if series.dtype != object and getattr(series.dtype, "kind", "O") not in "cmMSUV":
+    """Return a pandas series as plain Arrow, by its dtype alone; objects and exotic ones as text.
+
+    The categories of a Categorical are values of rows. So they are text, as objects are: by their
+    common type, one odd row would change how all others are read.
+    """
+    kind = getattr(series.dtype, "kind", "O")
+    if series.dtype.name == "category":
+        codes = series.cat.codes.to_numpy()
+        return _texts(series.cat.categories).take(pa.array(codes, mask=codes < 0))
+    if kind == "c":  # no engine has them: a type that fits no declaration
+        return pa.nulls(len(series), pa.list_(pa.float64(), 2))
+    if kind in "mM":
+        return plain_array(pa.Array.from_pandas(series))
+    if series.dtype != object and kind not in "SUV":
         try:
             array = pa.Array.from_pandas(series)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            return _as_text(series)
-        if not isinstance(array.type, pa.BaseExtensionType):
+            return _texts(series)
+        # a period is its text; an interval has none that any declaration means
+        if not isinstance(array.type, pa.BaseExtensionType) or series.dtype.name.startswith("interval"):
             return plain_array(array)
-    if getattr(series.dtype, "kind", "O") == "M":
-        return plain_array(pa.Array.from_pandas(series))
-    return _as_text(series)
+    return _texts(series)
 
 
-def _as_text(cells: Iterable[object]) -> pa.Array:
+def _texts(cells: Iterable[object]) -> pa.Array:
     return pa.array([text_of(cell) for cell in cells], pa.large_string())
-
-
-def text_of(cell: object) -> str | None:
-    """Return a cell's text; None for every kind of missing and for what has no text.
-
-    Whole floats read as integers ("7", not "7.0"), so that one missing value in a column of
-    numbers does not rename its keys.
-    """
-    if cell is None:
-        return None
-    if isinstance(cell, str):
-        return cell.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(cell, (bytes, bytearray)):
-        return bytes(cell).decode("utf-8", "backslashreplace")
-    if isinstance(cell, np.generic) and not isinstance(cell, (np.datetime64, np.timedelta64)):
-        return text_of(cell.item())
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, float):
-        return float_text(cell)
-    if isinstance(cell, Decimal) and cell.is_nan():
-        return None
-    try:
-        text = cell.isoformat() if isinstance(cell, (date, datetime)) else str(cell)
-    except Exception:  # noqa: BLE001 - a foreign object's own __str__: total, hence null
-        return None
-    return None if text in ("NaT", "<NA>", "nan") else text_of(text)
-
-
-def float_text(value: float) -> str | None:
-    """Return a float's text; None for NaN, whole numbers below 2**53 without a fraction."""
-    if math.isnan(value):
-        return None
-    if value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    return repr(value)

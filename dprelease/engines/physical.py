@@ -1,13 +1,14 @@
 """How a column is stored, and whether that can hold what the schema declares.
 
 Only public metadata is used: names and types. Values that do not convert become null later, row
-by row; a type that can never convert (a list where a number is declared) is refused here, before
-anything is charged.
+by row; a type that can never convert (a list where a number is declared, a whole number where all
+declared labels are words) is refused here, before anything is charged.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from dprelease.schema.column import Column, Kind
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Physical", "check_columns", "fits", "of_arrow", "of_duckdb"]
+__all__ = ["Physical", "check_columns", "fits", "of_arrow", "of_duckdb", "writes"]
 
 
 class Physical(StrEnum):
@@ -30,16 +31,26 @@ class Physical(StrEnum):
     float = "a floating-point number"
     boolean = "a boolean"
     text = "text"
+    bytes = "bytes"
     date = "a date"
     timestamp = "a timestamp without time zone"
     instant = "a timestamp with time zone"
+    seconds = "a timestamp in seconds or milliseconds"
+    nanoseconds = "a timestamp in nanoseconds"
+    nanosecond_instant = "a timestamp in nanoseconds with time zone"
     other = "a nested or unsupported type"
 
 
-_NUMBERS = frozenset(
-    {Physical.whole, Physical.unsigned, Physical.exact, Physical.float, Physical.boolean, Physical.text}
-)
-_TIMES = frozenset({Physical.date, Physical.timestamp, Physical.instant, Physical.text})
+_TEXTS = frozenset({Physical.text, Physical.bytes})
+_NUMBERS = _TEXTS | {Physical.whole, Physical.unsigned, Physical.exact, Physical.float, Physical.boolean}
+_TIMES = _TEXTS | {
+    Physical.date,
+    Physical.timestamp,
+    Physical.instant,
+    Physical.seconds,
+    Physical.nanoseconds,
+    Physical.nanosecond_instant,
+}
 _FITS: dict[Kind, frozenset[Physical]] = {
     Kind.integer: _NUMBERS,
     Kind.number: _NUMBERS,
@@ -50,6 +61,30 @@ _FITS: dict[Kind, frozenset[Physical]] = {
     Kind.category: _NUMBERS | _TIMES,
     Kind.node: _NUMBERS | _TIMES,
 }
+
+
+_DAY = r"\d{4,}-\d\d-\d\d( \(BC\))?"
+_MOMENT = _DAY + r" \d\d:\d\d:\d\d(\.\d+)?"
+_WRITTEN = {
+    Physical.whole: r"0|-?[1-9]\d{0,18}",
+    Physical.unsigned: r"0|[1-9]\d{0,19}",
+    Physical.exact: r"-?\d+(\.\d+)?",
+    Physical.float: r"-?(inf|(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?)",
+    Physical.boolean: r"true|false",
+    Physical.date: rf"-?infinity|{_DAY}",
+    **dict.fromkeys((Physical.timestamp, Physical.seconds, Physical.nanoseconds), rf"-?infinity|{_MOMENT}"),
+    **dict.fromkeys((Physical.instant, Physical.nanosecond_instant), rf"-?infinity|{_MOMENT}\+00"),
+}
+"""Patterns of the text of a stored value; of what is not here, any text may be one."""
+
+
+def writes(stored: Physical, label: str) -> bool:
+    """Return whether some value stored as `stored` may have the text `label`.
+
+    >>> writes(Physical.whole, "7"), writes(Physical.whole, "north")
+    (True, False)
+    """
+    return stored not in _WRITTEN or re.fullmatch(_WRITTEN[stored], label, re.ASCII) is not None
 
 
 def fits(kind: Kind, stored: Physical) -> bool:
@@ -74,6 +109,8 @@ def of_arrow(kind: pa.DataType) -> Physical:
     if t.is_date(kind):
         return Physical.date
     if t.is_timestamp(kind):
+        if kind.unit == "ns":
+            return Physical.nanoseconds if kind.tz is None else Physical.nanosecond_instant
         return Physical.timestamp if kind.tz is None else Physical.instant
     return Physical.other
 
@@ -91,15 +128,25 @@ def of_duckdb(name: str) -> Physical:
         return Physical.unsigned
     if head.endswith("INT") or head in ("INTEGER", "UINTEGER"):
         return Physical.whole
-    if head in ("VARCHAR", "ENUM", "UUID", "BLOB", "NULL"):
+    if head in ("VARCHAR", "ENUM", "UUID", "NULL"):
         return Physical.text
+    if head == "BLOB":
+        return Physical.bytes
     if head == "BOOLEAN":
         return Physical.boolean
     if head == "DATE":
         return Physical.date
-    if head == "TIMESTAMP WITH TIME ZONE":
-        return Physical.instant
-    return Physical.timestamp if head.startswith("TIMESTAMP") else Physical.other
+    return _TIMESTAMPS.get(head, Physical.other)
+
+
+_TIMESTAMPS = {
+    "TIMESTAMP": Physical.timestamp,
+    "TIMESTAMP WITH TIME ZONE": Physical.instant,
+    "TIMESTAMP_S": Physical.seconds,
+    "TIMESTAMP_MS": Physical.seconds,
+    "TIMESTAMP_NS": Physical.nanoseconds,
+    "TIMESTAMPTZ_NS": Physical.nanosecond_instant,
+}
 
 
 def check_columns(
@@ -117,8 +164,8 @@ def check_columns(
         repeated: names that the source has more than once.
 
     Raises:
-        SourceError: a column is missing (DPR503), of an unfit type (DPR504), or there twice
-            (DPR505).
+        SourceError: a column is missing (DPR503), of a type that is unfit or that no declared value
+            has (DPR504), or there twice (DPR505).
     """
     twice = frozenset(repeated)
     for column in columns:
@@ -145,5 +192,13 @@ def check_columns(
                 f"column {name!r} is declared {column.kind.value} but stored as {stored[name]}",
                 where=where,
                 fix="declare another kind, or convert the column in the source",
+                code="DPR504",
+            )
+        if column.values and not any(writes(stored[name], label) for label in column.values):
+            raise SourceError(
+                f"column {name!r} is stored as {stored[name]}, and none of its declared values can be one",
+                where=where,
+                why="no row could ever have a declared value, and the release would say so at full price",
+                fix="declare the values as they are stored, or convert the column in the source",
                 code="DPR504",
             )

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from dprelease.engines.identity import text_of_bytes
 from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source
 from dprelease.errors import SourceError
@@ -180,7 +181,7 @@ class _Session:
 
         class Text(Loader):
             def load(self, data: Any) -> str:
-                return bytes(data).decode(codec, "backslashreplace")
+                return text_of_bytes(bytes(data), codec)
 
         parts = [f"{_quoted(name)}::{kind}" if name else "true" for name, kind in columns]
         query = f"SELECT {', '.join(parts)} FROM {self.table}"  # noqa: S608 - quoted identifiers

@@ -3,14 +3,13 @@
 Slow and obvious on purpose: it shares with the default engine the reading of in-memory tables and
 the doubles of a code, and nothing else. Tests require the two to return the same integers.
 
-Limits. Everything is held in memory. Unit ids of a floating type beyond 2**53 may print
-differently from DuckDB's, which changes the choice of rows, never how many are kept.
+Limits. Everything is held in memory. A date or timestamp outside the years 1 to 9999 is null, but for
+its text.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +17,12 @@ from datetime import date, datetime
 
 import numpy as np
 
-from dprelease.engines.reference_rows import Row, load_rows, naive
+from dprelease.engines.clean_rows import nearest_step
+from dprelease.engines.reference_rows import UNIT, Row, load_rows, naive
 from dprelease.engines.request import (
     check_query,
     declared_labels,
     empty_tallies,
-    rounding,
     row_cap,
 )
 from dprelease.engines.source import Source
@@ -93,12 +92,13 @@ class Coded:
     codes: tuple[int | None, ...]
 
 
-def _code(row: Row, query: BoundedQuery) -> Coded | None:
+def _code(read: tuple[Row, Row], query: BoundedQuery) -> Coded | None:
     """Return the row's unit, group and codes, or None when the row is left out."""
-    unit = "" if query.user is None else row[query.user]
+    row, clean = read
+    unit = "" if query.user is None else row[UNIT]
     if unit is None or not _in_window(row, query):
         return None
-    if query.where is not None and evaluate(query.where, row) is not True:
+    if query.where is not None and evaluate(query.where, clean) is not True:
         return None
     labels = []
     for place, column in enumerate(query.groups.columns):
@@ -109,7 +109,7 @@ def _code(row: Row, query: BoundedQuery) -> Coded | None:
     if tuple(labels) not in query.groups.keys:
         return None
     group = query.groups.keys.index(tuple(labels))
-    return Coded(str(unit), group, tuple(_value(code, row) for code in query.codes))
+    return Coded(str(unit), group, tuple(_value(code, row, clean) for code in query.codes))
 
 
 def _in_window(row: Row, query: BoundedQuery) -> bool:
@@ -127,31 +127,22 @@ def _in_window(row: Row, query: BoundedQuery) -> bool:
 def _label(value: object, query: BoundedQuery, place: int) -> str | None:
     column = query.groups.columns[place]
     if value is None:
-        return column.null_label
+        return column.null_key
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if text in declared_labels(query, place) else column.other
 
 
-def _value(code: Code, row: Row) -> int | None:
+def _value(code: Code, row: Row, clean: Row) -> int | None:
     if isinstance(code, Condition):
-        truth = evaluate(code.expression, row)
+        truth = evaluate(code.expression, clean)
         return None if truth is None else int(bool(truth))
-    value = row[code.column]
     if isinstance(code, Label):
+        value = clean[code.column]
         return code.values.index(str(value)) if value in code.values else None
+    value = row[code.column]
     if value is None:
         return code.default
-    doubles = rounding(code)
-    x = float(value)  # type: ignore[arg-type]
-    steps = min(max(x, doubles.low), doubles.high) * doubles.den / doubles.num + 0.5
-    if math.isinf(steps):
-        step = code.grid.lower if steps < 0 else code.grid.upper
-    else:
-        step = math.floor(steps)
-    # the nearest allowed step, the lower of two at the same distance
-    ends = [min(max(step, low), high) for low, high in code.grid.runs]
-    nearest = min(ends, key=lambda end: (abs(end - step), end))
-    return nearest - code.grid.lower
+    return nearest_step(code, float(value)) - code.grid.lower  # type: ignore[arg-type]
 
 
 def _hash(salt: bytes, *parts: object) -> int:

@@ -5,12 +5,9 @@ Slow and obvious, as the engine itself: one row, one cell at a time, in plain Py
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
@@ -18,7 +15,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from dprelease.engines import in_memory
-from dprelease.engines.csv_header import read_header
+from dprelease.engines.clean_rows import cleaned
+from dprelease.engines.csv_header import opened_after_header, read_header
+from dprelease.engines.csv_rows import LONGEST_CELL, LONGEST_RECORD
+from dprelease.engines.identity import Moment, text_of_plain
 from dprelease.engines.physical import Physical, check_columns, of_arrow
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source, partition, partitioned
@@ -27,9 +27,12 @@ from dprelease.query.bounded import BoundedQuery
 from dprelease.query.expression import evaluate
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["Row", "load_rows", "naive"]
+__all__ = ["UNIT", "Row", "load_rows", "naive"]
 
 Row = dict[str, object]
+
+UNIT = ""
+"""Where a row has the canonical text of its unit's id, as it is stored; no column has no name."""
 
 _NUMBER = re.compile(
     r"[+-]?(\d+(_\d+)*\.?(\d+(_\d+)*)?|\.\d+(_\d+)*)([eE][+-]?\d+(_\d+)*)?", re.ASCII
@@ -37,8 +40,8 @@ _NUMBER = re.compile(
 _INFINITE = re.compile(r"\+?(inf|infinity)", re.IGNORECASE)
 
 
-def load_rows(source: Source, query: BoundedQuery) -> Iterator[Row]:
-    """Check the columns and return the rows, cells of their declared types."""
+def load_rows(source: Source, query: BoundedQuery) -> Iterator[tuple[Row, Row]]:
+    """Check the columns and return each row twice: cells of their declared types, and cleaned ones."""
     columns = used_columns(query)
     if query.view is not None:
         named: Any = source.payload
@@ -49,8 +52,28 @@ def load_rows(source: Source, query: BoundedQuery) -> Iterator[Row]:
     else:
         rows = _stored(source, columns)
     kinds = {c.name: c.kind for c in columns}
-    typed = ({c.name: _typed(kinds[c.name], row[c.name]) for c in columns} for row in rows)
-    return ({**row, **{d.column: evaluate(d.expression, row) for d in query.derived}} for row in typed)
+    declared = {c.name: c for c in (*query.groups.columns, *columns, *query.columns)}
+
+
+    def read(stored: Row) -> tuple[Row, Row]:
+        typed = {c.name: _typed(kinds[c.name], stored[c.name]) for c in columns}
+        row, clean = _with_derived(typed, query, declared)
+        if query.user is not None:
+            row[UNIT] = text_of_plain(stored[query.user])
+        return row, clean
+
+    return map(read, rows)
+
+
+def _with_derived(
+    row: Row, query: BoundedQuery, declared: Mapping[str, Column]
+) -> tuple[Row, Row]:
+    """Return the row and its cleaned form, derived columns included."""
+    clean = {name: cleaned(declared[name], cell) for name, cell in row.items()}
+    for made in query.derived:
+        row[made.column] = evaluate(made.expression, clean)
+        clean[made.column] = cleaned(declared[made.column], row[made.column])
+    return row, clean
 
 
 def _whole(source: Source) -> tuple[dict[str, Physical], Iterator[Row]]:
@@ -75,7 +98,7 @@ def _stored(source: Source, columns: tuple[Column, ...]) -> Iterator[Row]:
         check_columns(source.name, columns, stored, repeated)
         wanted = {c.name: header.index(c.name) for c in columns}
         return (
-            {n: line[i] if i < len(line) and line[i] else None for n, i in wanted.items()}
+            {n: line[i] if i < len(line) else None for n, i in wanted.items()}
             for line in cells
         )
     table = _read_table(source)
@@ -92,10 +115,25 @@ def _stored(source: Source, columns: tuple[Column, ...]) -> Iterator[Row]:
     names = [c.name for c in columns]
     plain = in_memory.plain_table(table, names)
     if names:
-        lists = [plain.column(i).to_pylist() for i in range(len(names))]
+        lists = [_cells(plain.column(i)) for i in range(len(names))]
         return (dict(zip(names, cells, strict=True)) for cells in zip(*lists, strict=True))
     length = len(whole) if table.kind == "pandas" else whole.shape[0]
     return ({} for _ in range(length))
+
+
+def _cells(array: Any) -> list[object]:
+    """Return the cells of a plain array; dates and timestamps as counts, as Python holds few of them."""
+    import pyarrow as pa
+
+    kind = array.type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        return list(array.to_pylist())
+    if pa.types.is_date(kind):
+        per_second, zoned, counts = 0, False, array.cast(pa.int32())
+    else:
+        per_second, zoned = {"us": 1_000_000, "ns": 1_000_000_000}[kind.unit], kind.tz is not None
+        counts = array.cast(pa.int64())
+    return [None if n is None else Moment(n, per_second, zoned) for n in counts.to_pylist()]
 
 
 def _read_table(source: Source) -> Source:
@@ -136,20 +174,74 @@ def _read_parquet(path: Path, *, hive: bool) -> Any:
     return table
 
 
-def _read_csv(paths: object) -> tuple[list[str], Iterator[list[str]]]:
+def _read_csv(paths: object) -> tuple[list[str], Iterator[list[str | None]]]:
     assert isinstance(paths, tuple)
     header = read_header(paths)
 
-    def lines() -> Iterator[list[str]]:
+    def rows() -> Iterator[list[str | None]]:
         for path in paths:
-            assert isinstance(path, Path)
-            raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-            text = io.StringIO(raw.decode("utf-8-sig", "replace"), newline="")
-            reader = csv.reader(text, delimiter=header.delimiter)
-            next(reader)
-            yield from (line for line in reader if line)
+            file, end = opened_after_header(path)
+            with file:
+                for record in _records(file.read(), header.delimiter.encode(), end):
+                    yield [_csv_text(cell) for cell in record]
 
-    return list(header.names), lines()
+    return list(header.names), rows()
+
+
+def _records(data: bytes, delimiter: bytes, end: bytes) -> Iterator[list[bytes]]:
+    """Yield the cells of each record, by the rules of `csv_rows`.
+
+    A record ends at the first line end with an even number of quotes before it, if it is then
+    quoted without a fault; else it is one line.
+    """
+    lines = data.split(end)
+    if not lines[-1]:
+        del lines[-1]
+    at = 0
+    while at < len(lines):
+        last, quotes = at, lines[at].count(b'"')
+        while quotes % 2 and last + 1 < len(lines):
+            last += 1
+            quotes += lines[last].count(b'"')
+        whole = end.join(lines[at : last + 1])
+        cells, sound = _csv_cells(whole, delimiter, end)
+        if last > at and not (sound and len(whole) < LONGEST_RECORD):
+            last = at
+            cells, _ = _csv_cells(lines[at], delimiter, end)
+        yield cells
+        at = last + 1
+
+
+def _csv_cells(record: bytes, delimiter: bytes, end: bytes) -> tuple[list[bytes], bool]:
+    """Return the cells of a record, and whether all of its quotes and line ends are in quoted ones."""
+    if end == b"\n":
+        record = record.removesuffix(b"\r")
+    cells, sound, at = [], True, 0
+    while True:
+        close = at if record[at : at + 1] == b'"' else -1
+        while close >= 0:
+            close = record.find(b'"', close + 1)
+            if close < 0 or record[close + 1 : close + 2] != b'"':
+                break
+            close += 1
+        if close > 0 and record[close + 1 : close + 2] in (b"", delimiter):
+            cells.append(record[at + 1 : close].replace(b'""', b'"'))
+            at = close + 1
+        else:
+            until = record.find(delimiter, at)
+            cells.append(record[at : until if until >= 0 else len(record)])
+            at += len(cells[-1])
+            sound = sound and b'"' not in cells[-1] and end not in cells[-1]
+        if at == len(record):
+            return cells, sound
+        at += 1
+
+
+def _csv_text(cell: bytes) -> str | None:
+    try:
+        return cell.decode("utf-8") if 0 < len(cell) <= LONGEST_CELL else None
+    except UnicodeDecodeError:
+        return None
 
 
 def _typed(kind: Kind, value: object) -> object:
@@ -166,7 +258,7 @@ def _typed(kind: Kind, value: object) -> object:
         case Kind.timestamp:
             return _timestamp(value)
         case _:
-            return in_memory.text_of(value)
+            return text_of_plain(value)
 
 
 def _number(value: object) -> float | None:
@@ -199,6 +291,8 @@ def _date(value: object) -> date | None:
             return date.fromisoformat(value.strip(" ")[:10])
         except ValueError:
             return None
+    if isinstance(value, Moment):
+        return value.date()
     if isinstance(value, datetime):
         return naive(value).date()
     return value if isinstance(value, date) else None
@@ -210,6 +304,8 @@ def _timestamp(value: object) -> datetime | None:
             return naive(datetime.fromisoformat(value.strip(" ")))
         except ValueError:
             return None
+    if isinstance(value, Moment):
+        return value.datetime()
     if isinstance(value, datetime):
         return naive(value)
     if isinstance(value, date):

@@ -101,8 +101,7 @@ def used_columns(query: BoundedQuery) -> tuple[Column, ...]:
         names += sorted(query.where.columns)
     if query.window is not None:
         names.append(query.window.column)
-    for name in [n for n in names if n in made]:
-        names += sorted(made[name].expression.columns)
+    names += [name for d in query.derived for name in sorted(d.expression.columns)]
     names = [n for n in names if n not in made]
     missing = next((n for n in names if n not in known and n != query.user), None)
     if missing is not None:

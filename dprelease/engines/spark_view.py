@@ -23,6 +23,7 @@ from dprelease.engines.duckdb_view import (
     calculated_columns,
     check_names,
     needed_columns,
+    passed_as_text,
     repeated_key_error,
     require_one_table,
 )
@@ -45,8 +46,6 @@ from dprelease.query.view import View
 from dprelease.schema.column import Column, Kind
 
 __all__ = ["SparkRows", "open_frames", "session_frame"]
-
-_TEXTS = (Kind.category, Kind.identifier, Kind.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +109,15 @@ def open_frames(session: Any, source: Source, query: BoundedQuery) -> SparkRows:
     named: Any = source.payload
     sources = {view.private[1]: named[view.private[0]]}
     sources |= {join.alias: named[join.table] for join in view.joins}
-    return _joined(session, sources, view, {c.name: c for c in query.columns})
+    return _joined(session, sources, view, {c.name: c for c in query.columns}, query.user)
 
 
 def _joined(
-    session: Any, sources: Mapping[str, Source], view: View, declared: Mapping[str, Column]
+    session: Any,
+    sources: Mapping[str, Source],
+    view: View,
+    declared: Mapping[str, Column],
+    user: str | None,
 ) -> SparkRows:
     frames = {alias: frame_of(session, source) for alias, source in sources.items()}
     types = {alias: dict(frame.dtypes) for alias, frame in frames.items()}
@@ -126,7 +129,7 @@ def _joined(
     opened: dict[str, Opened] = {}
     rows: dict[str, Any] = {}
     for i, (alias, source) in enumerate(sources.items()):
-        texts = _passed_as_text(view, alias, declared)
+        texts = passed_as_text(view, alias, declared, user)
         columns = []
         for name in needed[alias]:
             spelt = name in texts and name in types[alias] and respelt(types[alias][name])
@@ -154,11 +157,3 @@ def _joined(
 
 def _read(opened: Opened) -> dict[str, tuple[str, Physical]]:
     return {name: found for name, found in opened.stored.items() if found[0]}
-
-
-def _passed_as_text(view: View, alias: str, declared: Mapping[str, Column]) -> frozenset[str]:
-    """Return the columns of `alias` that are compared or passed on by their text."""
-    places = [c.place for c in view.columns if c.name in declared and declared[c.name].kind in _TEXTS]
-    places += [place for join in view.joins for _, place in join.keys]
-    places += [(join.alias, key) for join in view.joins for key, _ in join.keys]
-    return frozenset(place[1] for place in places if place is not None and place[0] == alias)

@@ -4,12 +4,17 @@
 |----------------------------|-----------|--------------------------------------------------|
 | integer, number            | DOUBLE    | NaN is null; infinities stay                     |
 | boolean                    | BOOLEAN   | 1/0, true/false, t/f, yes/no, y/n; else null     |
-| category, identifier, node | VARCHAR   | whole floats read as integers                    |
+| category, identifier, node | VARCHAR   | the canonical text (`identity`), without collation |
 | date                       | DATE      |                                                  |
-| timestamp                  | TIMESTAMP | UTC; without an offset it is read as UTC         |
+| timestamp                  | TIMESTAMP | UTC, cut to microseconds; without an offset it is read as UTC |
 
-Every cast is TRY_CAST: CAST raises, and quotes the cell. NaN is tested by name: `x > u` is true
-for it and `LEAST(GREATEST(NULL, l), u)` is `l` (semantics 2.1).
+Every cast is TRY_CAST: CAST raises, and quotes the cell. Of timestamps that is not enough: DuckDB
+2.0 stops with an internal error where it writes or takes apart one that is out of range, so those
+are null first. NaN is tested by name: `x > u` is true for it and `LEAST(GREATEST(NULL, l), u)` is
+`l` (semantics 2.1).
+
+A text column keeps the collation that its table declares, which no description shows; through a
+cast, too. `COLLATE "BINARY"` takes it off, and costs nothing.
 """
 
 from __future__ import annotations
@@ -18,13 +23,17 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from dprelease.engines.identity import ESCAPE
 from dprelease.engines.physical import Physical
 from dprelease.schema.column import Kind
 
-__all__ = ["FALSE_TEXTS", "TRUE_TEXTS", "case", "number", "try_cast", "typed"]
+__all__ = ["FALSE_TEXTS", "TRUE_TEXTS", "canonical", "case", "number", "try_cast", "typed"]
 
 TRUE_TEXTS = ("true", "t", "yes", "y", "1")
 FALSE_TEXTS = ("false", "f", "no", "n", "0")
+
+_INSTANTS = (-9_223_372_022_400_000_000, 2**63 - 2)
+"""The first and last microsecond that DuckDB reads as an instant; the next one is its infinity."""
 
 Make = Callable[[], exp.Expression]
 """Makes a fresh tree of the stored column: a sqlglot node has one parent only."""
@@ -53,16 +62,76 @@ def case(
 def typed(kind: Kind, stored: Physical, make: Make) -> exp.Expression:
     """Return the column's value as SQL of the type that `kind` stands for."""
     match kind:
-        case Kind.integer | Kind.number:
-            return _double(stored, make)
-        case Kind.boolean:
-            return _boolean(stored, make)
-        case Kind.date:
-            return _date(stored, make)
-        case Kind.timestamp:
-            return _timestamp(stored, make)
         case Kind.category | Kind.identifier | Kind.node:
-            return _text(stored, make)
+            return canonical(stored, make)
+        case Kind.integer | Kind.number:
+            return _double(*_readable(stored, make))
+        case Kind.boolean:
+            return _boolean(*_readable(stored, make))
+        case Kind.date:
+            return _date(*_readable(stored, make))
+        case Kind.timestamp:
+            return _timestamp(*_readable(stored, make))
+
+
+def canonical(stored: Physical, make: Make) -> exp.Expression:
+    """Return the canonical text of a stored cell (`identity`) as VARCHAR, whatever its declared kind."""
+    match stored:
+        case Physical.text:
+            return _uncollated(make())
+        case Physical.bytes:
+            escape = exp.Chr(expressions=[number(ord(ESCAPE))])
+            begins = exp.StartsWith(this=_decoded(make()), expression=escape)
+            escaped = exp.DPipe(this=escape.copy(), expression=exp.LowerHex(this=make()), safe=True)
+            return case((exp.Not(this=begins), _decoded(make())), default=escaped)
+        case Physical.float:
+            return _text_of_double(make)
+        case Physical.timestamp | Physical.instant:
+            # the cast outside: an optimizer may move what is inside a CASE before its condition
+            return try_cast(case((_is_instant(try_cast(make(), "TIMESTAMP")), make())), "VARCHAR")
+        case Physical.seconds:
+            return try_cast(_timestamp(stored, make), "VARCHAR")
+        case Physical.nanoseconds | Physical.nanosecond_instant:
+            finite = exp.Not(this=exp.Is(this=_epoch_ns(make()), expression=exp.Null()))
+            return case((finite, try_cast(make(), "VARCHAR")))
+        case _:
+            return try_cast(make(), "VARCHAR")
+
+
+def _readable(stored: Physical, make: Make) -> tuple[Physical, Make]:
+    """Return a column of bytes as one of text, null where they are not UTF-8; text without collation."""
+    if stored is Physical.bytes:
+        return Physical.text, lambda: _decoded(make())
+    if stored is Physical.text:
+        return stored, lambda: _uncollated(make())
+    return stored, make
+
+
+def _uncollated(text: exp.Expression) -> exp.Expression:
+    """Return a column of texts, UUIDs or an ENUM as VARCHAR that is compared by its bytes."""
+    text = try_cast(text, "VARCHAR")
+    return exp.Collate(this=text, expression=exp.to_identifier("BINARY", quoted=True))
+
+
+def _decoded(cell: exp.Expression) -> exp.Expression:
+    """Return bytes as text, null where they are not UTF-8; DuckDB's own cast would escape them."""
+    return exp.Anonymous(this="TRY", expressions=[exp.Anonymous(this="decode", expressions=[cell])])
+
+
+def _epoch_ns(moment: exp.Expression) -> exp.Expression:
+    """Return a timestamp in nanoseconds as BIGINT, null for an infinite one."""
+    return exp.Anonymous(this="epoch_ns", expressions=[moment])
+
+
+def _make_timestamp(microseconds: exp.Expression) -> exp.Expression:
+    return exp.Anonymous(this="make_timestamp", expressions=[microseconds])
+
+
+def _is_instant(moment: exp.Expression) -> exp.Expression:
+    """Return whether a TIMESTAMP lies where DuckDB can write it and take it apart."""
+    low, high = (_make_timestamp(number(end)) for end in _INSTANTS)
+    above = exp.GTE(this=moment, expression=low)
+    return exp.And(this=above, expression=exp.LTE(this=moment.copy(), expression=high))
 
 
 def _is_nan(this: exp.Expression) -> exp.Expression:
@@ -98,10 +167,7 @@ def _boolean(stored: Physical, make: Make) -> exp.Expression:
     )
 
 
-def _text(stored: Physical, make: Make) -> exp.Expression:
-    if stored is not Physical.float:
-        return try_cast(make(), "VARCHAR")  # UUID, ENUM and BLOB are text as well
-
+def _text_of_double(make: Make) -> exp.Expression:
     def double() -> exp.Expression:
         return try_cast(make(), "DOUBLE")
 
@@ -129,4 +195,14 @@ def _timestamp(stored: Physical, make: Make) -> exp.Expression:
         # through TIMESTAMPTZ: a cast straight to TIMESTAMP ignores a written offset (observed)
         instant = try_cast(exp.Trim(this=make()), "TIMESTAMPTZ")
         return try_cast(instant, "TIMESTAMP")
-    return try_cast(make(), "TIMESTAMP")  # TIMESTAMPTZ: the session's time zone is UTC
+    if stored in (Physical.nanoseconds, Physical.nanosecond_instant):
+        # down to the microsecond: a cast would round 23:59:59.9999999 into the next day
+        whole = exp.IntDiv(this=_epoch_ns(make()), expression=number(1000))
+        rest = exp.Mod(this=_epoch_ns(make()), expression=number(1000))
+        below = case((exp.LT(this=rest, expression=number(0)), number(1)), default=number(0))
+        return _make_timestamp(exp.Sub(this=exp.Paren(this=whole), expression=below))
+
+    def moment() -> exp.Expression:
+        return try_cast(make(), "TIMESTAMP")  # TIMESTAMPTZ: the session's time zone is UTC
+
+    return case((_is_instant(moment()), moment()))

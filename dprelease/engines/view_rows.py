@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dprelease.engines.in_memory import text_of
+from dprelease.engines.identity import text_of_plain
 from dprelease.engines.physical import Physical
 from dprelease.engines.view_sql import of_type, scope, view_expressions
 from dprelease.errors import SourceError
@@ -56,7 +56,7 @@ def view_rows(
         for private in opened[main][1]:
             found: dict[str, Row] = {main: private}
             for join, index in zip(view.joins, indices, strict=True):
-                key: Any = tuple(text_of(found[a].get(n)) for _, (a, n) in join.keys)
+                key: Any = tuple(text_of_plain(found[a].get(n)) for _, (a, n) in join.keys)
                 match = index.get(key)
                 if match is None and join.kind == "inner":
                     break
@@ -85,7 +85,7 @@ def _by_key(join: ViewJoin, rows: Iterator[Row]) -> dict[tuple[str, ...], Row]:
     """Return a public table's rows by their key; a row without one joins nothing."""
     index: dict[tuple[str, ...], Row] = {}
     for row in rows:
-        key = tuple(text_of(row[name]) for name, _ in join.keys)
+        key = tuple(text_of_plain(row[name]) for name, _ in join.keys)
         if None in key:
             continue
         if key in index:

@@ -34,9 +34,13 @@ _KINDS = {
     Physical.float: Kind.number,
     Physical.boolean: Kind.boolean,
     Physical.text: Kind.category,
+    Physical.bytes: Kind.category,
     Physical.date: Kind.date,
     Physical.timestamp: Kind.timestamp,
     Physical.instant: Kind.timestamp,
+    Physical.seconds: Kind.timestamp,
+    Physical.nanoseconds: Kind.timestamp,
+    Physical.nanosecond_instant: Kind.timestamp,
 }
 _STORED = {
     Type.number: Physical.float,

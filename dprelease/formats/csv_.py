@@ -1,8 +1,9 @@
 r"""`data.csv` (tidy) and `wide.csv` (one row per group): UTF-8, commas, `\n`, a header line.
 
 A spreadsheet runs a text cell that starts with = + - @ (or hides one behind a tab or a line
-break) as a formula, so such text cells, headers included, get a leading apostrophe. Numbers are
-never touched: a negative value stays a number.
+break) as a formula, so such text cells, headers included, get a leading apostrophe. So does text that
+starts with an apostrophe itself: what is guarded is what starts with one, no two labels meet in a
+cell, and `unguarded` gives the label back. Numbers are never touched: a negative value stays one.
 
 Values are written with the decimals of their step; intervals, estimates and errors in their shortest exact
 form; an unknown error is an empty cell. Same release, same bytes.
@@ -23,21 +24,27 @@ from dprelease.formats.tidy_rows import places_of
 from dprelease.formats.wide import wide_table
 from dprelease.noised import TIDY, Noised
 
-__all__ = ["TIDY_FILE", "WIDE_FILE", "guarded", "write"]
+__all__ = ["TIDY_FILE", "WIDE_FILE", "guarded", "unguarded", "write"]
 
 TIDY_FILE = "data.csv"
 WIDE_FILE = "wide.csv"
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+GUARD = "'"
+GUARDED_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", GUARD)
 SPECIAL = re.compile(r'[,"\r\n]')
 
 
 def guarded(text: str) -> str:
     """Return `text` as a cell that no spreadsheet evaluates.
 
-    >>> guarded("=1+1"), guarded("north")
-    ("'=1+1", 'north')
+    >>> guarded("=1+1"), guarded("'=1+1"), guarded("north")
+    ("'=1+1", "''=1+1", 'north')
     """
-    return "'" + text if text.startswith(FORMULA_STARTS) else text
+    return GUARD + text if text.startswith(GUARDED_STARTS) else text
+
+
+def unguarded(cell: str) -> str:
+    """Return the text that `guarded` made `cell` of."""
+    return cell.removeprefix(GUARD)
 
 
 def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats

@@ -93,7 +93,8 @@ def descriptor(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]
         ),
         "title": title or plan.schema,
         "description": f"Noised statistics, {plan.guarantee}. In the CSV files a text cell that "
-        "starts with = + - @, a tab or a line break has a leading apostrophe.",
+        "starts with = + - @, an apostrophe, a tab or a line break has one more apostrophe in front: "
+        "take it off.",
         "dprelease:guarantee": dict(manifest["guarantee"]),
         "dprelease:plan_hash": manifest["plan_hash"],
         "resources": [r for r in resources if r["path"] in present],

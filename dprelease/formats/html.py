@@ -168,6 +168,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
         "name": name,
         "period": manifest["period"],
         "window": plan["window"],
+        "early": manifest.get("early"),
         "where": plan["where"],
         "statement": manifest["guarantee"]["statement"],
         "protects": manifest["guarantee"]["protects"],

@@ -105,6 +105,7 @@ class ReceiptModel(Open):
     period: str | None
     dataset: str | None
     scheduled: str | None = Field(None, pattern=INSTANT)
+    early: str | None = Field(None, pattern=INSTANT)
     ledger: AnchorModel | None
     budget: BudgetModel | None
 
@@ -152,6 +153,11 @@ class ManifestModel(Open):
         None,
         pattern=INSTANT,
         description="When the period was due, by its calendar.",
+    )
+    early: str | None = Field(
+        None,
+        pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$",
+        description="When the period closes, if it was released before that: later rows are missing.",
     )
     dataset: str | None
     guarantee: GuaranteeModel

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from dprelease.errors import ConfigError
+from dprelease.errors import ArgumentError, ConfigError
+from dprelease.pipeline.closing import closes_at, instant_text, is_held
 from dprelease.pipeline.config import PeriodConfig, PipelineConfig, ScheduleConfig
 from dprelease.pipeline.period import following_period, parse_period, period_id, zone
 
@@ -70,14 +71,14 @@ def due_at(config: PipelineConfig, period: str) -> datetime | None:
     Raises:
         ArgumentError: `period` is not one of this pipeline's (DPR640).
     """
-    if config.period is None or config.schedule is None:
+    closes = closes_at(config, period)
+    if closes is None or config.schedule is None:
         return None
-    _, end = parse_period(period, config.period.every, config.period.timezone)
-    return _first(config.schedule, end + config.period.delay)
+    return _first(config.schedule, closes)
 
 
 def due_periods(config: PipelineConfig, now: datetime, count: int) -> tuple[Due, ...]:
-    """Return the `count` newest periods that are due at `now`, oldest first."""
+    """Return the `count` newest periods that are due at `now` and that the source holds, oldest first."""
     rule, schedule = require_schedule(config)
     latest = _latest(schedule, now.astimezone(UTC))
     if latest is None:
@@ -85,7 +86,9 @@ def due_periods(config: PipelineConfig, now: datetime, count: int) -> tuple[Due,
     found: list[Due] = []
     # The greatest period that ended, with its delay, by the latest instant.
     period = _before(rule, latest - rule.delay)
-    while period is not None and len(found) < count:
+    if period is not None and rule.last is not None:
+        period = min(period, rule.last)
+    while period is not None and is_held(config, period) and len(found) < count:
         at = due_at(config, period)
         if at is not None and at <= now:
             found.append(Due(period, at))
@@ -95,23 +98,18 @@ def due_periods(config: PipelineConfig, now: datetime, count: int) -> tuple[Due,
 
 
 def next_due(config: PipelineConfig, now: datetime) -> Due | None:
-    """Return the first period that becomes due after `now`; None if the calendar ends before."""
+    """Return the first period that becomes due after `now`; None if calendar or source end before."""
     rule, _ = require_schedule(config)
     newest = due_periods(config, now, 1)
     try:
         if newest:
-            period = following_period(newest[0].period, rule.every)
+            period = following_period(newest[0].period, rule.every, rule.timezone)
         else:
-            period = period_id(now - rule.delay, rule.every, rule.timezone)
+            period = max(period_id(now - rule.delay, rule.every, rule.timezone), rule.first or "")
         at = due_at(config, period)
-    except (ValueError, OverflowError):
+    except (ArgumentError, ValueError, OverflowError):
         return None
-    return None if at is None else Due(period, at)
-
-
-def instant_text(at: datetime) -> str:
-    """Return `2013-02-06T11:00:00Z`."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return None if at is None or not is_held(config, period) else Due(period, at)
 
 
 def _before(rule: PeriodConfig, moment: datetime) -> str | None:

@@ -150,7 +150,9 @@ class PeriodModel(Strict):
     column: Text = Field(description="The date or timestamp column that assigns rows to periods.")
     every: Literal["day", "week", "month", "year"] = Field(description="A period's length.")
     delay: Text | None = Field(None, description="Wait after the period's end: 30m, 6h, 2d, 1w.")
-    timezone: Text = Field("UTC", description="Zone of the periods' midnights.")
+    timezone: Text = Field("UTC", description="Zone of the periods' midnights, for timestamps; a date has no zone.")
+    first: Text | None = Field(None, description="The first period that the source holds.")
+    last: Text | None = Field(None, description="The last one; leave it out while the source grows.")
 
 
 class BudgetModel(Strict):

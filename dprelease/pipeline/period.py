@@ -3,7 +3,12 @@
 A period's text is the idempotency key of a run, so it never comes from the clock alone: it is
 given, or derived from a scheduled instant. Weeks are ISO weeks, Monday to Sunday. A window runs
 from local midnight to local midnight in the pipeline's time zone, expressed in UTC; consecutive
-windows meet exactly, across clock changes too.
+windows meet exactly, across clock changes too. Where midnight does not exist, the day starts when
+the clock arrives; where it comes twice, at the first. A day that a zone left out (Pacific/Apia
+2011-12-30) has no instant: it is no period.
+
+A date has no zone: rows of a date column belong to the days that the period's name spans, wherever
+the pipeline is (`row_window`). The zone says when a run is due, for both kinds of column.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 from dprelease.errors import ArgumentError
 
-__all__ = ["Every", "check_period_name", "following_period", "parse_period", "period_id", "zone"]
+__all__ = ["Every", "check_period_name", "following_period", "parse_period", "period_id", "row_window", "zone"]
 
 Every = Literal["day", "week", "month", "year"]
 _FORMS = {
@@ -49,8 +54,36 @@ def parse_period(text: str, every: Every, timezone: str = "UTC") -> tuple[dateti
     """Return the period's start and end (excluded), aware, in UTC.
 
     Raises:
-        ArgumentError: not a period of this length (DPR640), unknown time zone (DPR641).
+        ArgumentError: not a period of this length, or one without an instant (DPR640); unknown
+            time zone (DPR641).
     """
+    start, end = _window(text, every, timezone)
+    if start >= end:
+        raise ArgumentError(
+            f"the {every} {text} has no instant in {timezone}",
+            why="clocks there went from the day before it straight to the day after it",
+            fix=f"the period after it is {following_period(text, every, timezone)}",
+            code="DPR640",
+        )
+    return start, end
+
+
+def row_window(
+    text: str, every: Every, timezone: str = "UTC", *, dates: bool = False
+) -> tuple[datetime, datetime]:
+    """Return the window that a row's period column is compared with, aware, in UTC.
+
+    Args:
+        dates: the column holds dates: midnights of the calendar, whatever the zone.
+
+    Raises:
+        ArgumentError: as `parse_period`, in the zone for dates too: such a run is never due.
+    """
+    found = parse_period(text, every, timezone)
+    return parse_period(text, every) if dates else found
+
+
+def _window(text: str, every: Every, timezone: str) -> tuple[datetime, datetime]:
     check_period_name(text)
     first = _first_day(text, every)
     try:
@@ -63,15 +96,22 @@ def period_id(moment: datetime, every: Every, timezone: str = "UTC") -> str:
     """Return the name of the period that holds the aware `moment`."""
     if moment.tzinfo is None:
         raise ArgumentError("the instant has no time zone", fix="use UTC", code="DPR641")
-    return _name(moment.astimezone(zone(timezone)).date(), every)
+    name = _name(moment.astimezone(zone(timezone)).date(), every)
+    # clocks put back over midnight show the old date again, after the new one has begun
+    return name if moment < _window(name, every, timezone)[1] else following_period(name, every, timezone)
 
 
-def following_period(text: str, every: Every) -> str:
-    """Return the name of the period after `text`; ArgumentError DPR640 as `parse_period`."""
+def following_period(text: str, every: Every, timezone: str = "UTC") -> str:
+    """Return the name of the next period that has an instant; ArgumentError DPR640 as `parse_period`."""
     try:
-        return _name(_next_first(_first_day(text, every), every), every)
+        name = _name(_next_first(_first_day(text, every), every), every)
     except OverflowError:
         raise _no_period(text, every) from None
+    try:
+        start, end = _window(name, every, timezone)
+    except ArgumentError:  # the calendar ends within it
+        return name
+    return name if start < end else following_period(name, every, timezone)
 
 
 def _first_day(text: str, every: Every) -> date:

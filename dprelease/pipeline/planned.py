@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from dprelease.pipeline.config import PipelineConfig
-from dprelease.pipeline.period import parse_period
+from dprelease.pipeline.period import row_window
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.calendar import Calendar, zone_tables
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.query.view import View
+from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, TableSchema
 
 __all__ = ["EXAMPLES", "plan_pipeline", "plan_release", "window_of"]
@@ -72,5 +73,6 @@ def window_of(schema: TableSchema, calendar: Calendar) -> tuple[datetime, dateti
     Raises:
         ArgumentError: not a period of this calendar (DPR640), unknown time zone (DPR641).
     """
-    del schema  # windows are of time, whatever the column holds
-    return parse_period(calendar.name, calendar.every, calendar.timezone)  # type: ignore[arg-type]
+    column = schema.columns.get(calendar.column)
+    dates = column is not None and column.kind is Kind.date
+    return row_window(calendar.name, calendar.every, calendar.timezone, dates=dates)  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
     config -> preflight -> plan -> charge -> draw -> validate -> publish
 
-A run is keyed by (dataset, pipeline, period). The first run of a key pays and draws; every later
+A run is keyed by (dataset, pipeline, period), and a period that is not over is refused (`closing`). The first run of a key pays and draws; every later
 one copies the committed bytes, reads no row and costs nothing. Up to the charge, an error has
 spent nothing; after it, nothing that depends on the data can fail.
 """
@@ -12,9 +12,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dprelease.budget import refusals
+from dprelease.budget.citation import read_citations
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.scan import Meter
 from dprelease.engines.source import (
@@ -30,8 +33,10 @@ from dprelease.errors import BudgetError, ConfigError, LedgerError, SourceError
 from dprelease.noised import Receipt
 from dprelease.numeric import plain
 from dprelease.pipeline import anchoring, stages
+from dprelease.pipeline.closing import closes_at, instant_text, must_be_held, still_open
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
-from dprelease.pipeline.due import due_at, instant_text
+from dprelease.pipeline.due import due_at
+from dprelease.pipeline.paid import paid, published
 from dprelease.pipeline.period import check_period_name
 from dprelease.pipeline.planned import EXAMPLES, plan_pipeline
 from dprelease.pipeline.stages import Progress, Request
@@ -66,6 +71,7 @@ class RunResult:
             "pipeline": r.pipeline,
             "period": r.period,
             "dataset": r.dataset,
+            "early": r.early,
             "fresh": r.fresh,
             "charged": r.epsilon if r.fresh else "0",
             "epsilon": r.epsilon,
@@ -84,6 +90,8 @@ def run(
     pipeline: str | Path | PipelineConfig,
     *,
     period: str | None = None,
+    early: bool = False,
+    now: datetime | None = None,
     progress: Progress | None = None,
     meter: Meter | None = None,
 ) -> RunResult:
@@ -93,6 +101,8 @@ def run(
         pipeline: a pipeline file, or its loaded configuration.
         period: the period's name, `2013-W05`; needed if the pipeline has a `period` block, else
             a name of your choice (default `once`).
+        early: release a period that is not over, too; the release says so for good.
+        now: what the time is, aware; the system's clock by default.
         progress: called with (stage, public detail).
         meter: told how far the scan is, where the engine knows; for a terminal.
 
@@ -103,11 +113,19 @@ def run(
     tell = progress or _quiet
     name = _period_name(config, period)
     folder_for(config.publish.to, config.name, name)
-    due = due_at(config, name)
+    must_be_held(config, name)
+    closes = closes_at(config, name)
     plan = plan_pipeline(config, name if config.period else None)
     tell("plan", plan.guarantee)
     request = Request(_open_ledger(config), Key(config.budget.dataset, config.name, name))
-    ready = request.ledger.has(request.key) and request.ledger.files(request.key) is not None
+    known = request.ledger.has(request.key)
+    ready = known and request.ledger.files(request.key) is not None
+    ahead = None if closes is None or closes <= (now or datetime.now(UTC)) else closes
+    # What is drawn is drawn: its bytes are published again whenever they are asked for.
+    undrawn = not known or request.ledger.state(request.key) == "charged"
+    if ahead is not None and undrawn and not early:
+        raise still_open(config, name, ahead)
+    due = due_at(config, name)
     engine = stages.engine_named(config.engine, config.limits, config.engine_options())
     if meter is not None and hasattr(engine, "meter"):
         engine.meter = meter
@@ -116,35 +134,53 @@ def run(
         stages.preflight(plan, source, engine)
         stages.require_validator()
         tell("preflight", f"{source.name} opens and fits the schema")
-    receipt = _charge(plan, request, config)
-    anchoring.export_after_charge(config.budget, request.ledger)
-    tell("charge", str(receipt))
-    if not ready:
-        tell("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
-        noised = stages.draw(plan, source, engine, request=request, receipt=receipt)
-        tell("validate", "every value against its domain")
-        verdict = stages.validated(noised, great_expectations=True)
-        if not verdict.ok:
-            raise stages.withhold(request, verdict)
-        tell("validate", str(verdict))
-        budget = stages.spent_at(request.ledger, request.key, receipt.seq or 0)
-        made = stages.bundle(
-            noised,
-            config.publish.formats,
-            budget=budget,
-            scheduled=None if due is None else instant_text(due),
-        )
-        _commit(request, made)
-    files = request.ledger.files(request.key) or {}
-    folder = publish_files(config.publish.to, config.name, name, files, stamp=due)
-    request.ledger.mark_published(request.key)
-    anchoring.export_after_charge(config.budget, request.ledger)
+    receipt = _charge(plan, request, config, None if ahead is None else instant_text(ahead))
+    with paid(receipt):
+        anchoring.export_after_charge(config.budget, request.ledger)
+        tell("charge", str(receipt))
+        if receipt.early is not None:
+            tell("early", f"paid for before the period closes, {receipt.early}: `latest` passes over it")
+        if not ready:
+            _draw(plan, source, engine, request, receipt, config, tell, due)
+        files = request.ledger.files(request.key) or {}
+        folder = publish_files(config.publish.to, config.name, name, files, stamp=due)
+    with published():
+        request.ledger.mark_published(request.key)
+        anchoring.export_after_charge(config.budget, request.ledger)
     from dprelease.series.write import refresh_after_publication  # the page's library, jinja2
 
     if problem := refresh_after_publication(folder.parent):
         tell("index", problem)
     tell("publish", str(folder))
     return RunResult(folder, {n: len(b) for n, b in sorted(files.items())}, receipt, plan)
+
+
+def _draw(
+    plan: ReleasePlan,
+    source: Source,
+    engine: Any,
+    request: Request,
+    receipt: Receipt,
+    config: PipelineConfig,
+    tell: Progress,
+    due: datetime | None,
+) -> None:
+    """Draw once, validate, and commit the files of the release."""
+    tell("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
+    noised = stages.draw(plan, source, engine, request=request, receipt=receipt)
+    tell("validate", "every value against its domain")
+    verdict = stages.validated(noised, great_expectations=True)
+    if not verdict.ok:
+        raise stages.withhold(request, verdict)
+    tell("validate", str(verdict))
+    budget = stages.spent_at(request.ledger, request.key, receipt.seq or 0)
+    made = stages.bundle(
+        noised,
+        config.publish.formats,
+        budget=budget,
+        scheduled=None if due is None else instant_text(due),
+    )
+    _commit(request, made)
 
 
 def _commit(request: Request, files: Mapping[str, bytes]) -> None:
@@ -177,18 +213,36 @@ def _open_ledger(config: PipelineConfig) -> Ledger:
         anchoring.check(config.budget, book)
         return book
     except LedgerError as refused:
+        if refused.code == "DPR401" and _rests_on_another(config):
+            refused = refusals.missing(config.budget.ledger, refusals.RESTING)
         raise _naming(refused, config) from None
+
+
+def _rests_on_another(config: PipelineConfig) -> bool:
+    """Return whether releases of the dataset are published: then `init` would refuse as well."""
+    cited = read_citations([config.publish.to])
+    return any(c.entry.key.dataset == config.budget.dataset for c in cited)
 
 
 def _naming(refused: LedgerError, config: PipelineConfig) -> LedgerError:
     """Return the error with its commands completed: the fix can be pasted."""
-    fix = refused.fix or ""
-    for command in ("init", "reconcile", "add"):
-        plain_form = f"`dprelease ledger {command}`"
-        fix = fix.replace(plain_form, f"{plain_form[:-1]} {_file(config)}`")
     return LedgerError(
-        refused.what, where=refused.where, why=refused.why, fix=fix or None, code=refused.code
+        refused.what,
+        where=refused.where,
+        why=refused.why,
+        fix=_completed(refused.fix, config),
+        code=refused.code,
     )
+
+
+def _completed(fix: str | None, config: PipelineConfig) -> str | None:
+    if fix is None:
+        return None
+    budget, file = config.budget, _file(config)
+    for command in ("init", "reconcile", "add"):
+        fix = fix.replace(f"`dprelease ledger {command}`", f"`dprelease ledger {command} {file}`")
+    raised = refusals.raising(budget.ledger, budget.dataset)
+    return fix.replace(raised, f"dprelease ledger add {file} --epsilon E")
 
 
 def _file(config: PipelineConfig) -> str:
@@ -200,7 +254,10 @@ def init_ledger(config: PipelineConfig) -> Ledger:
 
     The ledger's head in its second place is made too, if it is missing, and checked otherwise.
     """
-    book = _declare(config)
+    try:
+        book = _declare(config)
+    except LedgerError as refused:
+        raise _naming(refused, config) from None
     anchoring.init(config.budget, book)
     return book
 
@@ -220,13 +277,16 @@ def _declare(config: PipelineConfig) -> Ledger:
     )
 
 
-def _charge(plan: ReleasePlan, request: Request, config: PipelineConfig) -> Receipt:
+def _charge(
+    plan: ReleasePlan, request: Request, config: PipelineConfig, early: str | None
+) -> Receipt:
+    again = config.budget.on_crash == "charge_again"
     try:
-        return stages.charge(plan, request, again=config.budget.on_crash == "charge_again")
+        return stages.charge(plan, request, again=again, early=early)
     except LedgerError as refused:
         raise _naming(refused, config) from None
     except BudgetError as refused:
-        fix = refused.fix
+        fix = _completed(refused.fix, config)
         if refused.code == "DPR301":
             left = request.ledger.budget(request.key.dataset).left
             fix = (

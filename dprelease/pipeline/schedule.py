@@ -52,6 +52,9 @@ RETRY = timedelta(minutes=15)
 _LONGEST_WAIT = 60.0
 """Seconds; the clock is read again at least this often, so a jump of it is noticed."""
 
+_MENDABLE = ("DPR712", "DPR714", "DPR716", "DPR717")
+"""Codes of a paid run that ends for free once storage or server are back."""
+
 _LOST = (SourceError, LedgerError, InternalError)
 
 
@@ -199,7 +202,7 @@ def _tick(work: Job) -> tuple[int, bool]:
                     break
                 if error is not None:
                     status = max(status, error.exit_status)
-                    again = again or isinstance(error, _LOST) or error.code in ("DPR712", "DPR714")
+                    again = again or isinstance(error, _LOST) or error.code in _MENDABLE
                     if not isinstance(error, WithheldError):
                         break  # the pipeline's later periods would meet the same refusal
         except DpreleaseError as error:
@@ -238,7 +241,7 @@ def _attempt(work: Job, config: PipelineConfig, due: Due) -> DpreleaseError | No
             raise _StoppedError
 
     try:
-        result = run(config, period=due.period, progress=between)
+        result = run(config, period=due.period, now=work.clock.now(), progress=between)
     except _StoppedError:
         _say(
             work,

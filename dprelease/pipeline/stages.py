@@ -144,11 +144,14 @@ def _say_timeout(plan: ReleasePlan, engine: Any) -> None:
         )
 
 
-def charge(plan: ReleasePlan, request: Request, *, again: bool = False) -> Receipt:
+def charge(
+    plan: ReleasePlan, request: Request, *, again: bool = False, early: str | None = None
+) -> Receipt:
     """Check the plan's price again, then debit it durably (T1).
 
     Args:
         again: pay once more where a run ended between its debit and its stored draw.
+        early: when the period closes, if that lies ahead.
 
     Raises:
         BudgetError: it does not fit; InternalError: the plan claims too little.
@@ -173,6 +176,7 @@ def charge(plan: ReleasePlan, request: Request, *, again: bool = False) -> Recei
             epsilon=plan.epsilon,
             delta=plan.delta,
             rho=execute.concentrated(plan) if ledger.composition(key.dataset) == "zcdp" else None,
+            early=early,
         ),
         again=again,
     )
@@ -190,6 +194,7 @@ def charge(plan: ReleasePlan, request: Request, *, again: bool = False) -> Recei
         spent=_text(got.spent),
         budget=_text(got.budget),
         fresh=got.fresh,
+        early=got.early,
     )
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from dprelease.errors import ArgumentError
 from dprelease.pipeline.models import PeriodModel, ScheduleModel
-from dprelease.pipeline.period import Every, zone
+from dprelease.pipeline.period import Every, parse_period, zone
 from dprelease.schema.column import Kind
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.naming import nearest
@@ -21,12 +21,17 @@ _DELAY = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 @dataclass(frozen=True, slots=True)
 class PeriodConfig:
-    """Which rows belong to a run; `delay` passes between a period's end and its run."""
+    """Which rows belong to a run; `delay` passes between a period's end and its run.
+
+    `first` and `last` name the periods that the source holds; None where there is no such end.
+    """
 
     column: str
     every: Every
     delay: timedelta = timedelta(0)
     timezone: str = "UTC"
+    first: str | None = None
+    last: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,20 @@ def read_period(file: DeclarationFile, period: PeriodModel, schema: TableSchema)
             code="DPR141",
         )
     delay = timedelta(**{_DELAY[found[2]]: int(found[1])})
-    return PeriodConfig(period.column, period.every, delay, period.timezone)
+    for key, name in (("first", period.first), ("last", period.last)):
+        if name is not None:
+            _held(file, name, period, key)
+    if period.first and period.last and period.last < period.first:
+        file.fail(
+            "`last` comes before `first`",
+            "period",
+            "last",
+            fix="write the earlier period as `first`",
+            code="DPR141",
+        )
+    return PeriodConfig(
+        period.column, period.every, delay, period.timezone, period.first, period.last
+    )
 
 
 def read_schedule(file: DeclarationFile, schedule: ScheduleModel, *, periodic: bool) -> ScheduleConfig:
@@ -95,6 +113,13 @@ def read_schedule(file: DeclarationFile, schedule: ScheduleModel, *, periodic: b
             code="DPR143",
         )
     return ScheduleConfig(schedule.cron, schedule.timezone, schedule.catch_up)
+
+
+def _held(file: DeclarationFile, name: str, period: PeriodModel, key: str) -> None:
+    try:
+        parse_period(name, period.every, period.timezone)
+    except ArgumentError as error:
+        file.fail(error.what, "period", key, fix=error.fix, code="DPR141")
 
 
 def _zone(file: DeclarationFile, name: str, code: str, *place: str) -> None:

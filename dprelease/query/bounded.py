@@ -15,7 +15,8 @@ function of this value alone (invariant 5), and both engines implement exactly t
 4. Per group, sum the primitives: exact integers.
 
 Rows are those of the source, or of `BoundedQuery.view` over it, which gives at most one per row of
-the private table. Derived columns (`BoundedQuery.derived`) are computed first, from the stored columns of their row.
+the private table. Cells are cleaned before anything reads them (`query.cleaning`); derived columns
+(`BoundedQuery.derived`, each after those it is made from) are computed next, and cleaned in turn.
 
 Units: codes are in steps of their column, offset by `Fixed.low`, so they lie in 0..K.
 """
@@ -117,7 +118,7 @@ class GroupKeys:
     """The public groups. `keys[i]` is group i's labels, one per column of `columns`.
 
     A value maps to its own label, else to the column's `other`, else the row is dropped; null maps
-    to `null_label`, else the row is dropped. No columns: one group with the empty key.
+    to `null_key`, else the row is dropped. No columns: one group with the empty key.
     """
 
     columns: tuple[Column, ...]

@@ -1,17 +1,17 @@
 """Derived columns: `delay: {kind: number, from: "arrival - departure", range: [-60, 600]}`.
 
-The expression sees one row, so the column is a map of rows: it moves no sensitivity, and its value
-is clamped like that of a stored column. Inside other expressions the column's name stands for its
-tree; as an argument or a key, the engine computes it as its second step, before any filter.
+The expression sees one row's cleaned values (`query.cleaning`), so the column is a map of rows: it
+moves no sensitivity, and its own value is cleaned like that of a stored column before anything else
+reads it. A derived column may be made from others, `MOST_LEVELS` of them one upon the other.
 
-Limits. An expression yields a double, so `from: "a / 2"` of kind integer is a half before its
-clamp, and is rounded to the column's step with it. A unit cannot be derived: contributions are
+Limits. An expression yields a double, so `from: "a / 2"` of kind integer is a half before it is
+cleaned, and is rounded to the column's step with it. A unit cannot be derived: contributions are
 bounded by what the source says a unit is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dprelease.errors import ConfigError
@@ -21,7 +21,9 @@ from dprelease.query.nodes import Type
 from dprelease.query.typecheck import article
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["Derived", "check_derived", "derived_column"]
+__all__ = ["Derived", "check_derived", "derived_columns"]
+
+MOST_LEVELS = 64
 
 _KINDS = {
     Type.number: (Kind.number, Kind.integer),
@@ -34,37 +36,61 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A derived column's name and its expression over stored columns."""
+    """A derived column's name and its expression over other columns' cleaned values."""
 
     column: str
     expression: Expression
 
 
-def derived_column(name: str, columns: Mapping[str, Column]) -> Derived:
-    """Return the expression behind `name`, names of derived columns replaced by theirs.
+def derived_columns(names: Iterable[str], columns: Mapping[str, Column]) -> tuple[Derived, ...]:
+    """Return the derived columns among `names` and behind them, each after those it is made from.
 
     Raises:
-        ConfigError: a faulty expression (DPR12x), or a column made from itself (DPR112).
+        ConfigError: a faulty expression (DPR12x), a column made from itself (DPR112), or more than
+            `MOST_LEVELS` one upon the other (DPR121).
     """
-    column = columns[name]
-    assert column.derived is not None
-    # read through the column, so that a path back to it is seen
-    quoted = '"' + name.replace('"', '""') + '"'
-    found = parse_expression(quoted, columns, origin=column.origin)
-    return Derived(name, Expression(column.derived, found.tree, found.columns, found.type))
+    found: dict[str, Derived] = {}
+    levels: dict[str, int] = {}
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        column = columns[name]
+        if column.derived is None or name in found:
+            return
+        if name in path:
+            raise ConfigError(
+                f"the derived column `{name}` is made from itself",
+                where=columns[path[-1]].origin,
+                why=" from ".join(f"`{step}`" for step in (*path[path.index(name) :], name)),
+                fix="derive it from stored columns",
+                code="DPR112",
+            )
+        made = parse_expression(column.derived, columns, origin=column.origin)
+        for below in sorted(made.columns) if len(path) < MOST_LEVELS else ():
+            visit(below, (*path, name))
+        levels[name] = 1 + max((levels.get(below, 0) for below in made.columns), default=0)
+        if len(path) == MOST_LEVELS or levels[name] > MOST_LEVELS:
+            raise ConfigError(
+                f"`{(*path, name)[0]}` stands on more than {MOST_LEVELS} derived columns",
+                where=columns[(*path, name)[0]].origin,
+                fix="write some of their expressions as one",
+                code="DPR121",
+            )
+        found[name] = Derived(name, made)
+
+    for name in dict.fromkeys(names):
+        visit(name, ())
+    return tuple(found.values())
 
 
 def check_derived(columns: Mapping[str, Column]) -> None:
     """Check every derived column of a schema: its expression, and that it yields its kind.
 
     Raises:
-        ConfigError: as `derived_column`; or the kind does not fit (DPR112).
+        ConfigError: as `derived_columns`; or the kind does not fit (DPR112).
     """
-    for name, column in columns.items():
-        if column.derived is None:
-            continue
-        derived_column(name, columns)  # a cycle is refused here, before types
-        found = parse_expression(column.derived, columns, origin=column.origin)
+    for made in derived_columns(columns, columns):
+        name, found = made.column, made.expression
+        column = columns[name]
         fits = _KINDS[found.type]
         if column.kind in fits:
             continue

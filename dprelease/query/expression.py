@@ -5,7 +5,7 @@ Columns (plain or "double-quoted"), numbers, 'text', true/false/null, date '2013
 is null, + - * / %, abs(), floor(), ceil(), year() quarter() month() day() hour() minute() weekday()
 (Monday is 1), timestamp(), days_between(start, end) and the same with hours, minutes, seconds,
 case when … end, if(c, a, b), coalesce(). Null logic is SQL's. Types are checked when parsing.
-A derived column stands for its expression: trees, canonical texts and `columns` name stored ones.
+A column's name stands for its cleaned value (`query.cleaning`), be it stored or derived.
 
 There are no subqueries, windows, aggregates, clocks or random numbers: the value depends on one
 row alone, which is what makes a filter's stability 1.
@@ -84,7 +84,7 @@ def parse_condition(text: str, columns: Mapping[str, Column], *, origin: str) ->
 
 
 def evaluate(expression: Expression, row: Mapping[str, object]) -> Value:
-    """Return the expression's value on `row` (column name to value): reference semantics.
+    """Return the expression's value on `row` (column name to cleaned value): reference semantics.
 
     Numbers come as int or float, NaN is null; timestamps as naive UTC or aware datetimes.
     """
@@ -101,7 +101,7 @@ def to_sql(
 
     Args:
         expression: the parsed expression.
-        column_sql: column name to SQL of its typed value: DOUBLE (NaN already null), BOOLEAN,
+        column_sql: column name to SQL of its cleaned value: DOUBLE (NaN already null), BOOLEAN,
             VARCHAR, DATE or TIMESTAMP (UTC). Called once per use; return a fresh tree each time.
         prefix: keeps parameters of several expressions in one statement apart.
     """

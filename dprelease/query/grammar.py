@@ -56,11 +56,9 @@ class Parser:
         text: str,
         columns: Mapping[str, Column],
         origin: str,
-        within: tuple[str, ...] = (),
     ) -> None:
         tick()
         self.columns = columns
-        self.within = within
         self.read = TokenReader(text, origin)
         self.types = TypeChecker(self.read)
         self.functions = Functions(self.read, self.types)
@@ -169,6 +167,8 @@ class Parser:
             self.read.fail(
                 f"`{token.text}` does not order conditions", token, fix="use = or !=", code="DPR123"
             )
+        self._known(a, b)
+        self._known(b, a)
         node = n.Compare(cast("n.CompareOp", op), a.node, b.node)
         return Part(node, Type.boolean, left.start, right.end)
 
@@ -181,6 +181,24 @@ class Parser:
         if a.type is Type.boolean:
             self.read.fail("`between` does not order conditions", left, code="DPR123")
         return Part(n.Between(a.node, b.node, c.node), Type.boolean, left.start, high.end)
+
+    def _known(self, left: Part, right: Part) -> None:
+        """Refuse a text that a category's cleaned value never is: the test would be idle."""
+        column = self.columns.get(left.node.name) if isinstance(left.node, n.ColumnRef) else None
+        if column is None or column.kind is not Kind.category or not column.values:
+            return
+        if not isinstance(right.node, n.Literal) or right.node.value in column.keys:
+            return
+        near = nearest(str(right.node.value), column.keys)
+        shown = ", ".join(f"'{key}'" for key in column.keys[:8])
+        goes = f"'{column.other}'" if column.other is not None else "null"
+        self.read.fail(
+            f"'{str(right.node.value)[:30]}' is no value of `{column.name}`",
+            right,
+            why=f"filters read cleaned values: whatever is not declared is {goes} to them",
+            fix=f"did you mean '{near}'?" if near is not None else f"declare it, or use one of {shown}",
+            code="DPR126",
+        )
 
     def _in(self, left: Part) -> Part:
         self.read.next()
@@ -196,6 +214,7 @@ class Parser:
         # a column that is a date meets timestamps: _unify widened all of them or none
         literals: list[n.Literal] = []
         for part in rest:
+            self._known(first, part)
             assert isinstance(part.node, n.Literal)
             if part.node not in literals:
                 literals.append(part.node)
@@ -304,27 +323,8 @@ class Parser:
                 fix = f"declared columns: {', '.join(sorted(self.columns)) or 'none'}"
             self.read.fail(f"unknown column `{name}`", token, fix=fix, code="DPR122")
         kind = COLUMN_TYPES[column.kind]
-        if column.derived is not None:
-            return Part(self._derived(token, column), kind, token.start, token.end)
         self.used.add(name)
         return Part(n.ColumnRef(name, kind), kind, token.start, token.end)
-
-    def _derived(self, token: Token, column: Column) -> Node:
-        """Return the tree that a derived column stands for, over stored columns only."""
-        assert column.derived is not None
-        path = (*self.within, column.name)
-        if column.name in self.within:
-            self.read.fail(
-                f"the derived column `{column.name}` is made from itself",
-                token,
-                why=" from ".join(f"`{name}`" for name in path),
-                fix="derive it from stored columns",
-                code="DPR112",
-            )
-        below = Parser(column.derived, self.columns, column.origin, path)
-        tree, _ = below.parse()
-        self.used |= below.used
-        return tree
 
     def _constant(self) -> Part:  # noqa: RET503 - `fail` raises
         token = self.read.next()

@@ -22,6 +22,7 @@ from dprelease.query.calendar import Calendar
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.query.view import View, parse_view
+from dprelease.schema.column import Kind
 from dprelease.schema.load import schema_from_dict
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.written import domain_to_json, schema_to_json
@@ -59,7 +60,7 @@ def request_from_json(value: object, window_of: WindowOf) -> Query:
     parts = _mapping(value, _KEYS, "request")
     schema = _schema(parts["schema"])
     spec = _spec(schema, parts["release"])
-    calendar = None if parts["period"] is None else _calendar(parts["period"])
+    calendar = None if parts["period"] is None else _calendar(parts["period"], schema)
     window = None if calendar is None else (calendar.column, *window_of(schema, calendar))
     view = None if parts["view"] is None else _parsed_view(parts["view"], spec)
     return resolve(schema, spec, window=window, view=view, calendar=calendar)
@@ -147,12 +148,15 @@ def _schema(value: object) -> TableSchema:
     return schema_from_dict(block, origin="request.schema")
 
 
-def _calendar(value: object) -> Calendar:
+def _calendar(value: object, schema: TableSchema) -> Calendar:
     names = ("column", "every", "timezone", "name", "zone_tables")
     part = _mapping(value, frozenset(names), "request.period")
     texts = [part[name] for name in names]
     if not all(isinstance(text, str) and len(text) <= 200 for text in texts):
         raise ConfigError("a period is five texts", where="request.period", code="DPR112")
+    column = schema.columns.get(texts[0])
+    if column is None or column.kind not in (Kind.date, Kind.timestamp):
+        raise ConfigError("a period is of a date or a timestamp", where="request.period", code="DPR122")
     return Calendar(*texts)
 
 

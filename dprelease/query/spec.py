@@ -18,6 +18,7 @@ from dprelease.errors import PlanError
 from dprelease.numeric import exact
 from dprelease.query.bounded import Code, Condition, Fixed, GroupKeys, Label, Window
 from dprelease.query.calendar import Calendar
+from dprelease.query.cleaning import code_of
 from dprelease.query.expression import Expression, parse_condition
 from dprelease.query.graph import FUNCTIONS as GRAPH
 from dprelease.query.graph import Graph, graph_of
@@ -171,7 +172,7 @@ def _statistic(schema: TableSchema, spec: StatisticSpec, size: int | None) -> St
     if spec.function in SEVERAL:
         return _several(schema, spec, size)
     column = schema.columns[spec.arguments[0]]
-    code = _code(column)
+    code = code_of(column)
     if spec.function == "count_distinct" and column.kind is Kind.category:
         return Statistic(spec, spec.function, column=column, code=Label(column.name, column.values))
     if code is None and spec.function == "count_distinct":  # the aggregate says what it can count
@@ -191,7 +192,7 @@ def _several(schema: TableSchema, spec: StatisticSpec, size: int | None) -> Stat
     columns = tuple(schema.columns[name] for name in sorted(spec.arguments))
     codes: list[Fixed] = []
     for column in columns:
-        code = _code(column)
+        code = code_of(column)
         if code is None:
             raise _no_range(spec, column)
         if code.grid.hull_steps == 0:
@@ -248,16 +249,3 @@ def _no_range(spec: StatisticSpec, column: Column) -> PlanError:
         fix=f"give `{column.name}` a range in the schema, e.g. `range: [0, 100]`; rows are clamped to it",
         code="DPR202",
     )
-
-
-def _code(column: Column) -> Fixed | None:
-    if column.kind is Kind.boolean:
-        default = None if column.null_default is None else int(column.null_default)
-        return Fixed(column.name, GridSet(((0, 1),)), Fraction(1), default)
-    if column.domain is None or not column.domain.is_finite or column.step is None:
-        return None
-    grid = column.grid
-    default = None
-    if column.null_default is not None:
-        default = int(column.null_default / column.step) - grid.lower
-    return Fixed(column.name, grid, column.step, default)

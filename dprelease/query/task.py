@@ -1,7 +1,7 @@
 """The bounded query as public JSON, so that the plan's hash covers it and a stranger reads it.
 
-Written: every code (column, allowed runs, step, null default), every primitive, the filter, the
-window, the contribution bounds. Read back, a condition becomes what it is to the arithmetic, a
+Written: every code (column, allowed runs, step, null default), every primitive, the filter and how
+the cells are cleaned that expressions read, the window, the contribution bounds. Read back, a condition becomes what it is to the arithmetic, a
 0/1 code whose column is the condition's text; that is enough to recompute every sensitivity, and
 cannot be run against rows.
 """
@@ -24,6 +24,7 @@ from dprelease.query.bounded import (
     Primitive,
     Window,
 )
+from dprelease.query.cleaning import cleaning_json, read_by_expressions
 from dprelease.query.view import View
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
@@ -38,7 +39,7 @@ def task_to_json(query: BoundedQuery) -> dict[str, Any]:
         "codes": [_code(c) for c in query.codes],
         "primitives": [_primitive(p) for p in query.primitives],
         "groups": [
-            {"column": c.name, "other": c.other, "null": c.null_label} for c in query.groups.columns
+            {"column": c.name, "other": c.other, "null": c.null_key} for c in query.groups.columns
         ],
         "where": query.where.canonical if query.where else None,
         "window": None
@@ -50,12 +51,20 @@ def task_to_json(query: BoundedQuery) -> dict[str, Any]:
         "max_rows_total": query.max_rows_total,
         # left out where there is none: plans without them keep their hash
         **(
-            {"derived": [{"column": d.column, "from": d.expression.canonical} for d in query.derived]}
+            {"derived": [{"column": d.column, "from": d.expression.canonical} for d in sorted(query.derived, key=lambda d: d.column)]}
             if query.derived
             else {}
         ),
+        **({"cleaned": cleaned} if (cleaned := _cleaned(query)) else {}),
         **({"view": _view(query.view)} if query.view is not None else {}),
     }
+
+
+def _cleaned(query: BoundedQuery) -> list[dict[str, Any]]:
+    """Return how the cells that expressions read are cleaned; of codes it is in the codes."""
+    read = read_by_expressions(query)
+    columns = sorted(query.columns, key=lambda column: column.name)  # their order decides nothing
+    return cleaning_json(c for c in columns if c.name in read)
 
 
 def _view(view: View) -> dict[str, Any]:

@@ -17,6 +17,9 @@ no such argument. It is read only with `allow: [unproven-view]`: then sqlglot's 
 known nodes, casts become TRY_CAST, and the plan says that the view is observed, not proved.
 No text of the file reaches an engine in either form.
 
+A view is a source: its expressions, its filter and its joins read cells as they are stored, and its
+columns are cleaned (`query.cleaning`) like those of a table.
+
 Limits. A column is of the kind that the schema declares for its name, else as it is stored: a CSV
 column that the schema does not declare is text.
 """

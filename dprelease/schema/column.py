@@ -2,8 +2,9 @@
 
 Everything here is public metadata. A row value is mapped to an integer number of steps by a total
 function (semantics 2.1, 2.2): not-a-number and null follow the null policy, infinities and
-out-of-range values clamp, values inside a forbidden interval go to its nearer edge, ties to the
-lower one. A single row may be snapped to the nearest allowed value, because any total map of rows
+out-of-range values clamp, the value is rounded to the step, and values inside a forbidden interval
+go to its nearer edge, ties to the lower one. Everything reads the value so cleaned
+(`query.cleaning`). A single row may be snapped to the nearest allowed value, because any total map of rows
 keeps neighbouring tables neighbours; an exact *statistic* may not.
 """
 
@@ -63,10 +64,17 @@ class Column:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Every public key of a category or boolean column: values, then other, then null."""
+        """Every public key of a category or boolean column, once: values, then other, then null."""
         keys = ("false", "true") if self.kind is Kind.boolean else self.values
-        extra = [k for k in (self.other, self.null_label) if k is not None and k not in keys]
-        return (*keys, *extra)
+        extra = [k for k in (self.other, self.null_label) if k is not None]
+        return tuple(dict.fromkeys((*keys, *extra)))
+
+    @property
+    def null_key(self) -> str | None:
+        """The key that a null goes to; None drops its row from grouped results."""
+        if self.kind is Kind.boolean and self.null_default is not None:
+            return self.keys[int(self.null_default)]
+        return self.null_label
 
     @property
     def grid(self) -> GridSet:

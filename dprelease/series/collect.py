@@ -55,6 +55,7 @@ class Period:
     Attributes:
         release: SHA-256 of its `release.json`.
         budget: (spent, total) epsilon of the dataset as of its ledger entry, if recorded.
+        early: when it closes, if it was released before that.
         observed: the plan's notes on what was observed and not proved.
         correction: its standing, if it was withdrawn or superseded.
     """
@@ -64,6 +65,7 @@ class Period:
     dataset: str | None
     window: tuple[str, str] | None
     scheduled: str | None
+    early: str | None
     epsilon: Fraction
     delta: Fraction
     adjacency: str
@@ -75,6 +77,18 @@ class Period:
     report: bool
     observed: tuple[str, ...]
     correction: Correction | None
+
+    @property
+    def stands(self) -> bool:
+        """Whether it was neither corrected nor released early: what `latest` may name."""
+        return self.correction is None and self.early is None
+
+    @property
+    def word(self) -> str:
+        """How it stands, in one word; "" for the ordinary case."""
+        if self.correction is not None:
+            return self.correction.word
+        return "" if self.early is None else "early"
 
 
 Columns = Mapping[str, Released]
@@ -165,6 +179,7 @@ def _read(
         dataset=said.dataset,
         window=said.window,
         scheduled=said.scheduled,
+        early=said.early,
         epsilon=said.epsilon,
         delta=said.delta,
         adjacency=said.adjacency,
@@ -220,15 +235,13 @@ def _from_csv(data: bytes, keys: int, count: int) -> pa.Table:
     rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True))
     if len(rows) != count + 1:
         raise ValueError("not the table of the plan")
-    # An apostrophe guards a label that a spreadsheet would run.
-    guards = tuple("'" + start for start in csv_.FORMULA_STARTS)
     columns = []
     for i, name in enumerate(rows[0]):
         cells = [row[i] for row in rows[1:]]
         if i >= keys and name in ("value", "lower", "upper"):
             columns.append(pa.array([float(c) if c else None for c in cells], pa.float64()))
         else:
-            columns.append(pa.array([c[1:] if c.startswith(guards) else c for c in cells]))
+            columns.append(pa.array([csv_.unguarded(c) for c in cells]))
     return pa.table(columns, names=rows[0])
 
 

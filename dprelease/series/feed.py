@@ -53,6 +53,9 @@ def _entry(feed: ET.Element, series: Series, period: Period) -> None:
         said = period.correction.says()
         title = f"{period.correction.word.capitalize()}: {title}"
         summary = f"{said[:1].upper()}{said[1:]}. {summary}"
+    elif period.early is not None:
+        title = f"Early: {title}"
+        summary = f"Released before the period closes at {period.early}: later rows are missing. {summary}"
     _put(entry, "id", f"urn:sha256:{period.release}")
     _put(entry, "title", title)
     _put(entry, "updated", _updated(period))

@@ -32,6 +32,7 @@ class Stated:
     dataset: str | None
     window: tuple[str, str] | None
     scheduled: str | None
+    early: str | None
     epsilon: Fraction
     delta: Fraction
     adjacency: str
@@ -63,6 +64,7 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
         dataset=_maybe(manifest["dataset"], _text),
         window=_maybe(plan["window"], _window),
         scheduled=_maybe(manifest["scheduled"], lambda t: _like(_INSTANT, t)),
+        early=_maybe(manifest["early"], lambda t: _like(_INSTANT, t)),
         epsilon=epsilon,
         delta=delta,
         adjacency=guarantee["adjacency"],

@@ -1,6 +1,7 @@
 """`index.json`: the whole series for programs, `index/1`.
 
-    periods   name, window, scheduled instant, loss, ledger entry, standing, where its folder is
+    periods   name, window, scheduled instant, the instant it closes if it was released early, loss,
+              ledger entry, standing, where its folder is
     budget    the pipeline's own losses added up; the dataset's, as of the newest ledger entry
     tracks    per published column: definition, and per group one [value, lower, upper, status]
               (or null) for each period, in the order of `periods`; lower and upper are null for
@@ -85,6 +86,7 @@ def _period(period: Period) -> dict[str, Any]:
         "href": f"{period.name}/",
         "window": None if period.window is None else list(period.window),
         "scheduled": period.scheduled,
+        "early": period.early,
         "epsilon": str(period.epsilon),
         "delta": str(period.delta),
         "adjacency": period.adjacency,

@@ -99,14 +99,14 @@ def _page(series: Series) -> dict[str, Any]:
     listed = min(groups, max(1, PICTURES // max(1, len(tracks))))
     drawn = sum(min(len(t.lines), listed) for t in tracks)
     kept = max(4, ROWS // max(1, drawn))
-    stands = [p for p in periods if p.correction is None]
+    stands = [p for p in periods if p.stands]
     return {
         "title": name_words(series.pipeline),
         "name": series.pipeline,
         "dataset": said["dataset"],
         "by": series.by,
         "count": len(periods),
-        "corrected": len(periods) - len(stands),
+        "corrected": sum(p.correction is not None for p in periods),
         "first": _when(periods[0].name) if periods else "",
         "last": _when(periods[-1].name) if periods else "",
         "axis": [p.name for p in (periods[-LONGEST:][:1] + periods[-1:])] or ["", ""],
@@ -187,7 +187,7 @@ def _group(
     standing = [
         (value, period)
         for value, period in zip(line, periods, strict=True)
-        if value is not None and period.correction is None
+        if value is not None and period.stands
     ]
     summary = "nothing stands"
     newest = "nothing stands"
@@ -214,8 +214,7 @@ def _group(
 
 def _numbers(value: Value, period: Period, decimals: int) -> Row:
     mark = "at bound" if value.status == "at_bound" else WEAK.get(value.status, "")
-    if period.correction is not None:
-        mark = period.correction.word
+    mark = period.word or mark
     value_text, lower, upper = (
         "–" if x is None else reading_text(x, decimals)
         for x in (value.value, value.lower, value.upper)
@@ -234,7 +233,8 @@ def _row(period: Period) -> dict[str, Any]:
         "epsilon": short(period.epsilon),
         "delta": f"{float(period.delta):.3g}" if period.delta else "",
         "seq": period.ledger["seq"] if period.ledger else "",
-        "word": "" if standing is None else standing.word,
+        "word": period.word,
+        "early": period.early,
         "says": "" if standing is None else standing.says(),
         "by": None if standing is None else standing.by,
     }

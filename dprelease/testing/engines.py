@@ -11,6 +11,7 @@ of table it reads: `check_engine(MyEngine, makes=("arrow", "parquet"))`.
 from __future__ import annotations
 
 import csv
+import math
 import random
 import tempfile
 from collections.abc import Callable, Iterable
@@ -41,7 +42,7 @@ from dprelease.query.bounded import (
     Window,
     largest_code,
 )
-from dprelease.query.derived import derived_column
+from dprelease.query.derived import derived_columns
 from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
@@ -132,17 +133,21 @@ COLUMNS = {
         Column("user id", Kind.identifier),
         Column("region", Kind.category, values=("north", "south", "it's", "é"), other="elsewhere",
                nulls="as", null_label="unknown"),
-        Column("flag", Kind.boolean),
-        Column("x", Kind.number),
-        Column("Y", Kind.integer),
+        Column("flag", Kind.boolean, nulls="default", null_default=Fraction(1)),
+        Column("x", Kind.number, Domain(-30, 120, [(2, 3), (51, 55)]), Fraction(1, 10)),
+        Column("Y", Kind.integer, Domain(-2, math.inf, [(40, 50)]), Fraction(1), nulls="default",
+               null_default=Fraction(7)),
         Column("at", Kind.timestamp),
         Column("day", Kind.date),
-        Column("ratio", Kind.number, derived="x / Y * 10"),
+        Column("ratio", Kind.number, Domain(-50, 50), Fraction(1, 4), nulls="default",
+               null_default=Fraction(5), derived="x / Y * 10"),
         Column("late", Kind.boolean, derived="hour(at) >= 10 or ratio > 50"),
         Column("side", Kind.category, values=("hi", "it's", "lo"), other="elsewhere",
                derived="case when ratio > 4 then 'hi' when flag then 'lo' else region end"),
         Column("moment", Kind.timestamp, derived="coalesce(at, timestamp(day))"),
         Column("waited", Kind.number, derived="floor(minutes_between(day, at) / 7)"),
+        Column("twice", Kind.number, Domain(-3000, 3000, [(0, 9)]), Fraction(1, 3),
+               derived="waited + waited"),
     )
 }  # fmt: skip
 CONDITIONS = [
@@ -157,6 +162,9 @@ CONDITIONS = [
     "x / Y > 0.5",
     "late or ratio < 30",
     "side = 'hi' or hours_between(moment, '2020-01-02') < 0",
+    "x in (2, 3, 51, 55, 120, 0.1) or region = 'elsewhere'",
+    "twice >= 9 or twice is null or side in ('elsewhere', 'lo')",
+    "waited >= 3 and twice < 20 and region != 'unknown'",
 ]
 
 
@@ -288,10 +296,11 @@ def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
     }
     out |= changes
     read = {code.column for code in codes if not isinstance(code, Condition)}
+    read |= {n for c in codes if isinstance(c, Condition) for n in c.expression.columns}
     read |= {c.name for c in out["groups"].columns}
     read |= {out["window"].column} if out["window"] is not None else set()
-    made = [name for name in read if COLUMNS[name].derived is not None]
-    return BoundedQuery(**out, derived=tuple(derived_column(name, COLUMNS) for name in sorted(made)))
+    read |= out["where"].columns if out["where"] is not None else set()
+    return BoundedQuery(**out, derived=derived_columns(sorted(read), COLUMNS))
 
 
 def answer(engine: Any, source: Source, query: BoundedQuery) -> list[list[int]]:

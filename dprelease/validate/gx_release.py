@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -75,11 +76,14 @@ def read_release(folder: Path, by: Sequence[str]) -> pd.DataFrame:
     parquet = folder / "data.parquet"
     if parquet.is_file():
         return pd.read_parquet(parquet)
-    missing = {name: [""] for name in _NUMBERS}
-    texts = dict.fromkeys((*by, "statistic", "status"), str)
-    return pd.read_csv(
-        folder / "data.csv", dtype=texts, keep_default_na=False, na_values=missing
-    )
+    frame = pd.read_csv(folder / "data.csv", dtype=str, keep_default_na=False)
+    # one apostrophe in front guards text that a spreadsheet would run
+    frame.columns = frame.columns.str.removeprefix("'")
+    for name in (*by, "statistic"):
+        frame[name] = frame[name].str.removeprefix("'")
+    for name in _NUMBERS:
+        frame[name] = [float(cell) if cell else math.nan for cell in frame[name]]
+    return frame
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

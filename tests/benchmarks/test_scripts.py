@@ -96,3 +96,20 @@ def test_the_peers_table_says_of_dprelease_what_a_run_of_it_shows(tmp_path: Path
     assert [line for line in written if line.startswith("| library")] == [
         line for line in text.splitlines() if line.startswith("| library")
     ]
+
+
+def test_a_call_that_fails_is_not_a_refusal() -> None:
+    peers = load("peers")
+    for text in ("the budget of dataset people does not cover it", "Privacy allowance has been exhausted"):
+        assert peers.word(ValueError(text)) == "refused"
+    assert peers.word(ImportError("no module named x")) == "failed: ImportError"
+
+
+def test_values_outside_the_domain_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Control: the benchmark's comparison is its own, not the library's."""
+    accuracy, path = load("accuracy"), tmp_path / "p.parquet"
+    load("payroll").write(path, 60_000)
+    plan = accuracy.planned()
+    assert {s.name: (s.domain.lower, s.domain.upper) for s in plan.statistics} == accuracy.ENDS
+    monkeypatch.setitem(accuracy.ENDS, "mean_age", (41, 41))
+    assert accuracy.measure(path, 2)[1]["outside"][:, 1].sum() > 0

@@ -38,6 +38,7 @@ EDITS = {
     "raise the budget": "UPDATE budget SET nano_epsilon = nano_epsilon + 1",
     "edit an event": "UPDATE chain SET body = replace(body, '1/10', '1/20') WHERE seq = 4",
     "edit a hash": f"UPDATE chain SET hash = '{'0' * 63}1' WHERE seq = 4",
+    "edit the hash of the event before": f"UPDATE chain SET prev_hash = '{'0' * 63}1' WHERE seq = 4",
     "another plan": f"UPDATE entry SET plan_hash = '{'c' * 64}' WHERE seq = 4",
     "another key": "UPDATE entry SET period = '2029-01' WHERE seq = 4",
     "delete the last event": "DELETE FROM chain WHERE seq = (SELECT MAX(seq) FROM chain)",
@@ -278,3 +279,16 @@ def test_a_truncated_file_is_found(good, part):
     path.write_bytes(content[: int(len(content) * part)])
     with pytest.raises(LedgerError):
         Ledger.open(path)
+
+
+def test_an_event_left_out_of_a_rewritten_chain_leaves_a_gap(tmp_path):
+    """A cap is in no table: whoever drops its event and hashes the chain anew leaves its number."""
+    ledger = new_ledger(tmp_path)
+    ledger.cap_period("clinic", Fraction(1, 5))
+    release(ledger, entry(), tmp_path / "public")
+    with sqlite3.connect(ledger.path) as db:
+        ((cap,),) = db.execute("""SELECT seq FROM chain WHERE body LIKE '%"kind":"cap"%'""").fetchall()
+    tamper(ledger, f"DELETE FROM chain WHERE seq = {cap}", "PRAGMA user_version = 1")
+    rewrite(ledger, lambda *_: None)
+    assert refused(ledger) == "DPR403"
+    assert ledger.verify().problems == (f"event {cap} of the chain is missing",)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
+import mpmath as mp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,6 +58,38 @@ def test_more_delta_never_costs_more_epsilon(found: list[Fraction]) -> None:
     slack = Fraction(1, 10**6)  # the guess starts from above by a few nano-units
     assert at[0] + slack >= at[1]
     assert at[1] + slack >= at[2]
+
+
+def exact_delta(found: list[Fraction], epsilon: Fraction) -> mp.mpf:
+    """Return the optimal delta of pure losses at `epsilon`, over all subsets (Murtagh & Vadhan)."""
+    with mp.workdps(60):
+        losses_ = [mp.mpf(e.numerator) / e.denominator for e in found]
+        at = mp.mpf(epsilon.numerator) / epsilon.denominator
+        whole, total = mp.fsum(losses_), mp.mpf(0)
+        for chosen in itertools.product((0, 1), repeat=len(found)):
+            inside = mp.fsum(e for e, c in zip(losses_, chosen, strict=True) if c)
+            total += max(mp.mpf(0), mp.exp(inside) - mp.exp(at + whole - inside))
+        return total / mp.fprod(1 + mp.exp(e) for e in losses_)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        ["0.123456789", "0.987654321", "0.5", "0.333333333", "0.777777777"],
+        ["1.000000007", "0.000000011", "0.25", "0.700000001"],
+        ["0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7"],
+        ["0.314159265", "0.314159265", "0.314159265", "0.271828183"],
+    ],
+)
+def test_never_below_the_sum_over_all_subsets_and_close_to_it(found: list[str]) -> None:
+    losses_ = [Fraction(e) for e in found]
+    for share in ("0.1", "0.3", "0.5", "0.7", "0.9"):
+        epsilon = basic(losses_) * Fraction(share)
+        stated, exact = pure_delta(losses_, epsilon), exact_delta(losses_, epsilon)
+        with mp.workdps(60):
+            # the margin is of the reference's own rounding; a lattice cell is 1e-10 and more
+            assert mp.mpf(stated.numerator) / stated.denominator >= exact - mp.mpf(10) ** -50
+        assert float(stated) <= float(exact) * 1.02 + 1e-9
 
 
 def test_different_losses_are_priced_close_to_equal_ones() -> None:

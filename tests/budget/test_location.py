@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from dprelease.budget import location, storage
+from dprelease.budget.ledger import Ledger
 from dprelease.budget.location import filesystem_type
 from dprelease.errors import LedgerError
-from tests.budget.samples import die, in_processes, killed_in_fork, new_ledger
+from tests.budget.samples import die, entry, in_processes, killed_in_fork, new_ledger, release
 
 MOUNTS = """\
 /dev/vda / ext4 rw 0 0
@@ -130,3 +131,28 @@ def test_a_system_without_a_mount_table_is_not_refused(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "read_text", absent)
     new_ledger(tmp_path)
+
+
+def test_the_folder_is_synced_once_the_ledger_has_its_name(tmp_path, monkeypatch):
+    """Else a power cut could take the name back, and an empty ledger would be made again."""
+    place, synced, sync = tmp_path / "l" / "ledger.db", [], os.fsync
+
+    def watched(descriptor):
+        synced.append((os.fstat(descriptor).st_ino, place.exists()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    new_ledger(tmp_path)
+    assert (place.parent.stat().st_ino, True) in synced
+
+
+def test_no_ledger_is_made_beside_manifests_that_rest_on_one(tmp_path):
+    first = new_ledger(tmp_path)
+    release(first, entry(), tmp_path / "public")
+    place = tmp_path / "other" / "l.db"
+    declared = {"dataset": "clinic", "epsilon": 1, "adjacency": "add_remove", "unit": '"row"'}
+    with pytest.raises(LedgerError) as caught:
+        Ledger.create(place, anchors=[tmp_path / "public"], **declared)
+    assert caught.value.code == "DPR401"
+    assert not place.exists()
+    Ledger.create(place, **declared)  # control: without manifests it is made

@@ -264,8 +264,9 @@ def test_a_lost_connection_says_what_is_spent(place, dsn):
     assert ledger.draw_once(key(), lambda: b"wxyz", width=4) == b"wxyz"
     assert drawn == [1]
     gone = PostgresPlace("PostgreSQL ${env:GONE}", lambda: "host=/nowhere user=x")
-    assert code_of(LedgerError, Ledger(gone).charge, entry()) == "DPR402"
-    assert code_of(LedgerError, made, gone) == "DPR402"
+    assert code_of(LedgerError, Ledger(gone).charge, entry()) == "DPR425"
+    assert code_of(LedgerError, made, gone) == "DPR425"
+    assert code_of(LedgerError, Ledger.open, gone) == "DPR425"
 
 
 def test_a_failed_commit_of_a_debit_is_unknown(place, monkeypatch):

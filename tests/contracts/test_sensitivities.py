@@ -22,6 +22,7 @@ import pytest
 
 from dprelease import registry
 from dprelease.aggregates.encoding import Encoding
+from dprelease.engines.clean_rows import cleaned
 from dprelease.planning.draws import mean_reach
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.expression import evaluate
@@ -70,7 +71,8 @@ def primitives(task: BoundedQuery, value: Raw, number: int) -> list[int]:
     codes: list[int | None] = []
     for code in task.codes:
         if not isinstance(code, Fixed):
-            truth = evaluate(code.expression, {"x": value})
+            x = next(c for c in task.columns if c.name == "x")
+            truth = evaluate(code.expression, {"x": cleaned(x, value)})
             codes.append(None if truth is None else int(bool(truth)))
         else:
             codes.append(obvious_code(code, value))

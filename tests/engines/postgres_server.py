@@ -30,29 +30,48 @@ def server(*, durable: bool = False) -> Iterator[str]:
     Args:
         durable: with fsync, as a ledger needs it.
     """
-    folder = binaries()
-    assert folder is not None
     # not below pytest's folder: a socket's path is at most 107 bytes, and that folder is private
     home = Path(tempfile.mkdtemp(prefix="pg"))
-    who: dict[str, Any] = {}
     if os.geteuid() == 0:
         account = pwd.getpwnam("postgres")
         os.chown(home, account.pw_uid, account.pw_gid)
-        who = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-
-    def call(*words: str) -> None:
-        subprocess.run(
-            words, check=True, cwd=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **who
-        )
-
     data = str(home / "data")
     try:
-        call(str(folder / "initdb"), "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C")
+        _call(home, "initdb", "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C")
         options = f"-c listen_addresses='' -c unix_socket_directories={home} -c fsync={'on' if durable else 'off'}"
-        call(str(folder / "pg_ctl"), "-D", data, "-o", options, "-w", "-l", str(home / "log"), "start")
+        _call(home, "pg_ctl", "-D", data, "-o", options, "-w", "-l", str(home / "log"), "start")
         try:
             yield f"host={home} user=tester dbname=postgres"
         finally:
-            call(str(folder / "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop")
+            if (home / "data" / "postmaster.pid").exists():
+                stop(f"host={home}")
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def stop(dsn: str) -> None:
+    """Stop a server of `server` as a power cut does."""
+    home = _home(dsn)
+    _call(home, "pg_ctl", "-D", str(home / "data"), "-m", "immediate", "-w", "stop")
+
+
+def start(dsn: str) -> None:
+    """Start it again, with the options it had."""
+    home = _home(dsn)
+    _call(home, "pg_ctl", "-D", str(home / "data"), "-w", "-l", str(home / "log"), "restart")
+
+
+def _home(dsn: str) -> Path:
+    return Path(dsn.split()[0].removeprefix("host="))
+
+
+def _call(home: Path, program: str, *words: str) -> None:
+    folder, who = binaries(), dict[str, Any]()
+    assert folder is not None
+    if os.geteuid() == 0:
+        account = pwd.getpwnam("postgres")
+        who = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    subprocess.run(
+        [str(folder / program), *words],
+        check=True, cwd=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **who,
+    )  # fmt: skip

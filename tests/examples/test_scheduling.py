@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import ast
 import configparser
+import importlib.util
+import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 import types
+from datetime import UTC, datetime
 
+import duckdb
 import pytest
 from typer.main import get_command
 
+from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
-from dprelease.pipeline import stages
-from dprelease.validate.rules import check
-from tests.end_to_end.projects import ROOT
-from tests.pipeline.tiny import loaded
+from dprelease.pipeline.config import load_pipeline
+from dprelease.pipeline.due import due_periods
+from dprelease.pipeline.run import init_ledger
+from tests.end_to_end.projects import ROOT, flights
 
 HERE = ROOT / "examples" / "scheduling"
 COMMAND = re.compile(r"dprelease (schedule (?:pipelines/[\w*]+\.yaml ?)+[^>\n`\"']*)")
@@ -115,16 +122,122 @@ def test_the_airflow_dag_starts_one_pass(monkeypatch):
     assert "--once" in task["bash_command"]
 
 
-def test_the_dagster_op_runs_a_pass(monkeypatch, tmp_path):
-    monkeypatch.setattr(stages, "validated", lambda noised, *, great_expectations: check(noised))
+# -- what the examples do, on the shipped pipelines -------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The flights project as a clone has it, its own `.venv/bin/dprelease` included."""
+    folder = flights(tmp_path / "project")
+    script = folder / ".venv" / "bin" / "dprelease"
+    script.parent.mkdir(parents=True)
+    code = "import sys; from dprelease.cli import main; sys.argv[0] = 'dprelease'; main()"
+    script.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -c "{code}" "$@"\n')
+    script.chmod(0o755)
+    config = load_pipeline(folder / "pipelines" / "flights_weekly.yaml")
+    init_ledger(config)
+    monkeypatch.setenv("DPRELEASE_PROJECT", str(folder))
+    return folder
+
+
+def released_and_filled(project):
+    """Return period -> rows of the table in it, for every period that was charged."""
+    weekly = load_pipeline(project / "pipelines" / "flights_weekly.yaml")
+    found = {}
+    for row in Ledger.open(weekly.budget.ledger).entries():
+        assert row.state == "published"
+        assert (project / "public" / row.entry.key.pipeline / row.entry.key.period).is_dir()
+        # A road of its own: the calendar by DuckDB, in the zone of the pipeline.
+        [(count,)] = duckdb.sql(
+            "SET TimeZone = 'America/New_York'; SELECT count(*) FROM"
+            f" '{project}/examples/data/flights_nyc_2013.parquet'"
+            f" WHERE strftime(time_hour, '%G-W%V') = '{row.entry.key.period}'"
+        ).fetchall()
+        found[row.entry.key.period] = count
+    return found
+
+
+def must_have_released_the_last_four_weeks(project):
+    found = released_and_filled(project)
+    assert list(found) == ["2013-W49", "2013-W50", "2013-W51", "2013-W52"]
+    assert min(found.values()) > 5_000
+
+
+def run_task(task):
+    """Do what a BashOperator does: bash, in its folder."""
+    return subprocess.run(
+        ["bash", "-c", task["bash_command"]], cwd=task["cwd"], capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+def test_the_airflow_task_releases_weeks_that_have_data(project, monkeypatch):
+    """A stand-in runs the DAG's command; its month is refused, as the page says: the budget is used up."""
+    _, made = load("airflow_dag.py", monkeypatch, "airflow.sdk", "airflow.providers.standard.operators.bash")
+    [task] = [kwargs for name, _, kwargs in made if name.endswith("bash")]
+    assert task["cwd"] == str(project)
+    done = run_task(task)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, [e["event"] for e in events]) == (1, ["released"] * 4 + ["refused"]), done.stdout + done.stderr
+    assert (events[-1]["pipeline"], events[-1]["code"]) == ("flights_monthly", "DPR301")
+    must_have_released_the_last_four_weeks(project)
+    again = [json.loads(line)["event"] for line in run_task(task).stdout.splitlines()]
+    assert again == ["refused"]
+    must_have_released_the_last_four_weeks(project)
+
+
+def test_the_dagster_op_releases_weeks_that_have_data(project, monkeypatch):
     scope, _ = load("dagster_job.py", monkeypatch, "dagster")
-    loaded(tmp_path, catch_up=2)
-    scope["run_what_is_due"].__globals__["PIPELINES"] = ("pipelines/weekly.yaml",)
     told = []
-    assert scope["run_what_is_due"](tmp_path, told.append) == 0
-    assert [e["event"] for e in told] == ["released", "released"]
-    assert scope["run_what_is_due"](tmp_path, told.append) == 0
-    assert told[-1]["event"] == "idle"
+
+    class Log:
+        def __getattr__(self, level):
+            return lambda text: told.append((level, ast.literal_eval(text)))
+
+    monkeypatch.setitem(scope, "Failure", FailureError)
+    with pytest.raises(FailureError, match="exit status 1"):
+        scope["release_what_is_due"](types.SimpleNamespace(log=Log()))
+    assert [(level, e["event"]) for level, e in told] == [("info", "released")] * 4 + [("error", "refused")]
+    must_have_released_the_last_four_weeks(project)
+
+
+class FailureError(Exception):
+    def __init__(self, text, *, allow_retries):
+        assert allow_retries is False
+        super().__init__(text)
+
+
+def test_without_the_ends_of_the_data_empty_weeks_would_be_paid_for(project):
+    """Control: what the same pass did before the pipelines said which weeks they hold."""
+    for path in (project / "pipelines").glob("flights_*.yaml"):
+        path.write_text(re.sub(r", first: [^,]+, last: [^}]+}", "}", path.read_text()))
+    config = load_pipeline(project / "pipelines" / "flights_weekly.yaml")
+    assert len(due_periods(config, datetime.now(UTC), 4)) == 4
+    assert all(due.period > "2025" for due in due_periods(config, datetime.now(UTC), 4))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("airflow") is None, reason="Airflow is not installed beside the tests")
+def test_airflow_itself_runs_the_dag(project):
+    settings = {
+        "AIRFLOW_HOME": str(project / "airflow"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(HERE),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    for words in (["db", "migrate"], ["dags", "test", "dprelease_schedule"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "airflow", *words],
+            env={**os.environ, **settings}, capture_output=True, text=True, check=False, timeout=600,
+        )  # fmt: skip
+    assert "exit code 1" in done.stdout + done.stderr
+    must_have_released_the_last_four_weeks(project)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("dagster") is None, reason="Dagster is not installed beside the tests")
+def test_dagster_itself_runs_the_job(project):
+    scope = {"__name__": "dagster_job"}
+    exec(compile((HERE / "dagster_job.py").read_text(), "dagster_job.py", "exec", dont_inherit=True), scope)
+    assert not scope["dprelease_schedule"].execute_in_process(raise_on_error=False).success
+    must_have_released_the_last_four_weeks(project)
 
 
 def test_the_op_s_context_is_annotated_by_a_class_as_dagster_demands(monkeypatch):

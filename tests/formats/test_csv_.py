@@ -8,7 +8,7 @@ import io
 import pyarrow as pa
 import pytest
 
-from dprelease.formats.csv_ import guarded, write
+from dprelease.formats.csv_ import guarded, unguarded, write
 from dprelease.formats.wide import wide_table
 from dprelease.schema.domain import Domain
 from tests.formats import releases
@@ -92,6 +92,28 @@ def test_no_text_cell_starts_a_formula(text):
 def test_the_guard_leaves_other_text_alone():
     assert guarded("north-east") == "north-east"
     assert guarded("") == ""
+
+
+@pytest.mark.parametrize("text", ["=1", "'=1", "''=1", "'", "''", "'x", "x'", "", "north", *FORMULAS])
+def test_no_two_texts_meet_in_a_cell(text):
+    assert unguarded(guarded(text)) == text  # so the map is injective
+    if text.startswith("="):
+        assert guarded(text) != guarded("'" + text)
+
+
+def test_labels_that_differ_by_an_apostrophe_stay_apart_in_every_file():
+    labels = ["=1", "'=1", "''=1", "x", "'x"]
+    plan = releases.plan(
+        [releases.statistic("count", "count", Domain(0, 9), "1", block="b", mechanism="m")],
+        [releases.block("b")],
+        by=("=k",),
+        keys=[(label,) for label in labels],
+    )
+    noised = releases.noised(plan, {"count": [(float(i), 0.0, 9.0, "ok") for i in range(5)]})
+    for data in write(noised, {}).values():
+        header, *lines = rows(data)
+        assert header[0] == "'=k"
+        assert [unguarded(line[0]) for line in lines] == labels
 
 
 def test_same_release_same_bytes():

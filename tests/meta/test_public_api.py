@@ -14,7 +14,7 @@ from tests.end_to_end.projects import ROOT
 
 PUBLIC = {
     "Box", "Domain", "Release", "ReleasePlan", "Schema", "UnledgeredWarning", "__version__",
-    "accessor", "create_ledger", "diagnostics", "errors", "mechanisms", "plan", "release", "run", "sql", "verify",
+    "accessor", "create_ledger", "diagnostics", "errors", "mechanisms", "open_ledger", "plan", "release", "run", "sql", "verify",
 }  # fmt: skip
 
 

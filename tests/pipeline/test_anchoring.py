@@ -61,12 +61,12 @@ def test_a_run_moves_the_head_and_needs_it(signed, tmp_path, monkeypatch):
     saved = head.read_bytes()
     head.unlink()
     with pytest.raises(LedgerError) as caught:
-        dp.run(pipeline, period="2026-W47")
+        dp.run(pipeline, period="2026-W45")
     assert caught.value.code == "DPR419"
     head.write_bytes(saved)
     monkeypatch.setenv("HEAD_KEY", "55" * 32)
     with pytest.raises(LedgerError) as caught:
-        dp.run(pipeline, period="2026-W47")
+        dp.run(pipeline, period="2026-W45")
     assert caught.value.code == "DPR420"
     monkeypatch.setenv("HEAD_KEY", KEY)
 
@@ -79,7 +79,7 @@ def test_a_run_moves_the_head_and_needs_it(signed, tmp_path, monkeypatch):
     shutil.move(tmp_path / "moved", tmp_path / "public")
     assert invoke("ledger", "reconcile", pipeline).exit_code == 0
     assert read_head(head).seq == Ledger.open(ledger).head().seq
-    dp.run(pipeline, period="2026-W47")
+    dp.run(pipeline, period="2026-W45")
 
 
 def test_a_head_that_cannot_be_written_stops_before_the_draw(signed, monkeypatch):

@@ -15,12 +15,16 @@ from dprelease.pipeline.period import (
     following_period,
     parse_period,
     period_id,
+    row_window,
 )
 
 EVERY = st.sampled_from(["day", "week", "month", "year"])
 ZONES = st.sampled_from(
-    ["UTC", "Europe/Dublin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo"]
-)
+    [
+        "UTC", "Europe/Dublin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo",
+        "Pacific/Apia", "Pacific/Kwajalein", "America/Havana", "America/St_Johns",
+    ]
+)  # fmt: skip
 MOMENTS = st.datetimes(datetime(1950, 1, 1), datetime(2099, 12, 31), timezones=st.just(UTC))
 
 
@@ -55,7 +59,7 @@ def test_every_instant_lies_in_its_own_period_only(
     start, end = parse_period(name, every, zone)
     assert start <= moment < end
     assert period_id(start, every, zone) == name
-    after = following_period(name, every)
+    after = following_period(name, every, zone)
     assert parse_period(after, every, zone)[0] == end  # windows meet: no row twice, none lost
     assert name < after
 
@@ -103,3 +107,34 @@ def test_zones_and_naive_instants() -> None:
     with pytest.raises(ArgumentError):
         period_id(datetime(2013, 1, 1), "day")
     assert date(2013, 1, 1).isoformat() == period_id(datetime(2013, 1, 1, tzinfo=UTC), "day")
+
+
+@pytest.mark.parametrize(
+    ("zone", "before", "gone", "after"),
+    [
+        ("Pacific/Apia", "2011-12-29", "2011-12-30", "2011-12-31"),
+        ("Pacific/Kwajalein", "1993-08-20", "1993-08-21", "1993-08-22"),
+    ],
+)
+def test_a_day_that_a_zone_left_out_is_no_period(zone: str, before: str, gone: str, after: str) -> None:
+    for window in (parse_period, lambda *a: row_window(*a, dates=True)):
+        with pytest.raises(ArgumentError, match="no instant") as caught:
+            window(gone, "day", zone)
+        assert caught.value.code == "DPR640"
+        assert after in (caught.value.fix or "")
+    assert following_period(before, "day", zone) == after
+    assert parse_period(before, "day", zone)[1] == parse_period(after, "day", zone)[0]
+    assert parse_period(gone, "day", "UTC")  # it exists elsewhere
+    assert parse_period(gone[:7], "month", zone)  # and its month there
+
+
+def test_clocks_put_back_over_midnight_belong_to_the_day_that_has_begun() -> None:
+    # at 00:01 of 2009-11-01 clocks in St John's went back to 23:01 of the day before
+    moment = datetime(2009, 11, 1, 3, 0, tzinfo=UTC)
+    assert period_id(moment, "day", "America/St_Johns") == "2009-11-01"
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Pacific/Kiritimati", "Asia/Kolkata", "UTC"])
+def test_a_date_has_no_zone(zone: str) -> None:
+    assert row_window("2024-11", "month", zone, dates=True) == parse_period("2024-11", "month")
+    assert row_window("2024-11", "month", zone) == parse_period("2024-11", "month", zone)

@@ -283,13 +283,13 @@ def test_a_stop_between_stages_leaves_nothing_half_done(tmp_path, monkeypatch, s
     config = loaded(tmp_path, catch_up=2)
     stop, told = threading.Event(), Told()
 
-    def stopping(chosen, *, period, progress):
+    def stopping(chosen, *, period, progress, **more):
         def tell(name, detail):
             if name == stage:
                 stop.set()
             progress(name, detail)
 
-        return run(chosen, period=period, progress=tell)
+        return run(chosen, period=period, progress=tell, **more)
 
     run = schedule.run
     monkeypatch.setattr(schedule, "run", stopping)

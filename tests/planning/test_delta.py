@@ -15,9 +15,10 @@ from dprelease.budget.composition import compose
 from dprelease.entropy import ReplayBits
 from dprelease.errors import InternalError, PlanError
 from dprelease.noised import assemble
-from dprelease.planning.draws import draw_from_json
+from dprelease.planning.draws import GaussianDraw, draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import Composition, ReleasePlan
+from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import asked, drawn, planned, public
 
 DELTA = Fraction(1, 10**6)
@@ -179,6 +180,16 @@ def test_twin_noise_for_a_smaller_l2_move() -> None:
     law = json.loads(json.dumps(block.law))
     law["law"]["l2_square"] = str(int(law["law"]["l2_square"]) - 1)
     broken(plan, blocks=(replace(block, law=law),))
+
+
+def test_twin_noise_for_a_move_that_has_no_proved_square() -> None:
+    law = draw_from_json(planned(["count"], **WIDE).blocks[0].law)
+    assert isinstance(law, GaussianDraw)
+    moved = law.noise.l2_square
+    assert law.rho(Sensitivity(1, moved, moved, moved, square=moved)) > 0
+    with pytest.raises(InternalError) as caught:
+        law.rho(Sensitivity(1, 1, 1, 1, square=None))
+    assert caught.value.code == "DPR901"
 
 
 def test_twin_optimal_composition_forgets_groups() -> None:

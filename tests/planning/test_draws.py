@@ -15,9 +15,17 @@ from hypothesis import strategies as st
 import dprelease as dp
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, InternalError, PlanError
+from dprelease.mechanisms.discrete_laplace_noise import CellNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.numeric import floor_half_up
-from dprelease.planning.draws import MeanDraw, ScalarDraw, draw_from_json, steps_moved
+from dprelease.planning.draws import (
+    CellDraw,
+    ConstantDraw,
+    MeanDraw,
+    ScalarDraw,
+    draw_from_json,
+    steps_moved,
+)
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import USER, planned
@@ -106,6 +114,30 @@ class TestLinear:
     def test_twin_a_staircase_over_two_groups(self) -> None:
         with pytest.raises(InternalError) as caught:
             self.scalar(splits=False, family="staircase").certify(self.SPREAD)
+        assert caught.value.code == "DPR901"
+
+
+class TestCells:
+    """Noise on cells pays for the rows of a unit in all groups, not in the fullest one."""
+
+    OVER_TWO = Sensitivity(in_group=3, total=6, touched=2, moves=2)
+
+    def test_noise_for_all_groups(self) -> None:
+        for mechanism in ("discrete_laplace", "rectified_laplace"):
+            law = CellDraw(CellNoise.calibrate(6, Fraction(1)), 2, mechanism=mechanism)
+            assert law.certify(self.OVER_TWO) == 1
+
+    def test_twin_noise_for_one_group(self) -> None:
+        for reach in (3, 5):
+            law = CellDraw(CellNoise.calibrate(reach, Fraction(1)), 2)
+            with pytest.raises(InternalError) as caught:
+                law.certify(self.OVER_TWO)
+            assert caught.value.code == "DPR901"
+
+    def test_a_constant_that_moves_is_refused(self) -> None:
+        assert ConstantDraw(7).certify(Sensitivity(0, 0, 1, 1)) == 0
+        with pytest.raises(InternalError) as caught:
+            ConstantDraw(7).certify(self.OVER_TWO)
         assert caught.value.code == "DPR901"
 
 

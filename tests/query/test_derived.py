@@ -12,7 +12,7 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.errors import ConfigError
-from dprelease.query.derived import derived_column
+from dprelease.query.derived import MOST_LEVELS, derived_columns
 from dprelease.query.expression import parse_condition
 from dprelease.schema.load import schema_from_dict
 from dprelease.schema.table import TableSchema
@@ -65,7 +65,8 @@ def test_a_derived_column_is_clamped_filtered_and_grouped_like_a_stored_one(engi
     stored = frame()
     gap = (stored["arrives"] - stored["leaves"]).dt.total_seconds() / 60
     stored["minutes"] = gap
-    stored["speed"] = [None, 200.0, 1e9, 60.0, None, 0.6, -96.0, None]  # 0 / 0 and nulls
+    # of miles and minutes as they are cleaned: 5,000 of 1e9, 600 of 700, 0 of -5
+    stored["speed"] = [None, 200.0, 5000.0, 60.0, None, 0.7, None, None]  # 0 / 0, 8 / 0 and nulls
     stored["long"] = [None if pd.isna(g) else bool(g > 60) for g in gap]
     stored["band"] = ["long" if g else "short" for g in stored["long"]]
     plain = {n: {k: v for k, v in c.items() if k != "from"} for n, c in COLUMNS.items()}
@@ -97,12 +98,13 @@ def test_the_plan_carries_the_expression_and_its_hash() -> None:
     assert dp.plan(schema({"minutes": spaced})).hash == plan.hash
 
 
-def test_names_stand_for_trees_over_stored_columns() -> None:
+def test_names_stand_for_columns_and_what_they_are_made_from_comes_first() -> None:
     columns = schema().columns
     condition = parse_condition("speed > 500 and band = 'long'", columns, origin="test")
-    assert condition.columns == {"leaves", "arrives", "miles"}
+    assert condition.columns == {"speed", "band"}
     assert parse_condition(condition.canonical, columns, origin="test").tree == condition.tree
-    assert derived_column("band", columns).expression.columns == {"leaves", "arrives"}
+    made = derived_columns(condition.columns, columns)
+    assert [d.column for d in made] in (["minutes", "speed", "long", "band"], ["minutes", "long", "band", "speed"])
 
 
 @pytest.mark.parametrize(
@@ -136,13 +138,25 @@ def test_cycles_through_others_are_refused() -> None:
     assert caught.value.code == "DPR112"
 
 
-def test_doubling_chains_are_refused_quickly() -> None:
-    chain = {
-        f"c{i}": {"kind": "number", "from": f"c{i + 1} + c{i + 1}" if i < 40 else "miles"}
-        for i in range(41)
-    }
+def _chain(levels: int, *, top_first: bool) -> dict[str, Any]:
+    made = [
+        {"kind": "number", "from": f"c{i - 1} + c{i - 1}" if i else "miles", "range": [0, 5000]}
+        for i in range(levels)
+    ]
+    named = [(f"c{i}", column) for i, column in enumerate(made)]
+    return dict(reversed(named) if top_first else named)
+
+
+@pytest.mark.parametrize("top_first", [True, False])
+def test_chains_are_as_long_as_their_levels_and_end_somewhere(top_first: bool) -> None:
+    declared = schema(_chain(MOST_LEVELS, top_first=top_first), statistics=[f"mean(c{MOST_LEVELS - 1})"])
+    query = dp.plan(declared).query
+    data = as_source(frame().assign(miles=[1.0, 2, 3, 4, 5, 6, 7, 5000]))
+    found = [e().compute(data, query, b"").reveal_to_mechanism().sums.tolist() for e in (DuckDBEngine, ReferenceEngine)]
+    assert found[0] == found[1]  # every level doubles, and is clamped before the next one reads it
+    assert 8 * 50_000 in found[0][0] or 8 * 5_000 in found[0][0]
     with pytest.raises(ConfigError) as caught:
-        schema(chain)
+        schema(_chain(MOST_LEVELS + 1, top_first=top_first))
     assert caught.value.code == "DPR121"
 
 

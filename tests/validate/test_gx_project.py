@@ -14,6 +14,7 @@ import pytest
 from dprelease.errors import ArgumentError
 from dprelease.formats import csv_, parquet
 from dprelease.formats.json_ import build_manifest
+from dprelease.schema.domain import Domain
 from dprelease.validate import gx_release
 from dprelease.validate.gx import long_table, undisturbed
 from dprelease.validate.gx_project import export_project
@@ -85,6 +86,20 @@ def test_both_formats_give_the_table_that_dprelease_itself_checks(tmp_path):
         labels = [gx_release.group_label(k) for k in zip(*(tidy[b] for b in plan.by), strict=True)]
         made = gx_release.long_table(tidy, labels, joint)
         pd.testing.assert_frame_equal(made, own, check_dtype=False, check_column_type=False)
+
+
+def test_guarded_labels_and_columns_read_back_as_they_were(tmp_path):
+    labels = ["=1", "'=1", "x", "'x"]
+    plan = releases.plan(
+        [releases.statistic("=n", "count", Domain(0, 9), "1", block="b", mechanism="m")],
+        [releases.block("b")],
+        by=("=k",),
+        keys=[(label,) for label in labels],
+    )
+    noised = releases.noised(plan, {"=n": [(float(i), 0.0, 9.0, "ok") for i in range(4)]})
+    tidy = gx_release.read_release(publish(tmp_path / "p", noised, [csv_.write]), plan.by)
+    assert tidy["=k"].tolist() == labels
+    assert set(tidy["statistic"]) == {"=n"}
 
 
 def test_the_project_holds_the_plan_and_tells_nobody(project):

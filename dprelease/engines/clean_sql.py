@@ -1,0 +1,78 @@
+"""A typed column as SQL of its cleaned value (`query.cleaning`); total on every cell.
+
+A number on a grid passes two stages, so that each is one expression over a named column:
+
+    s = its steps (`code_sql.steps`)
+    z = (nearest allowed step) * num / den      a double, one rounding where the product is below 2**53
+
+`clean_rows` does the same operations in plain Python. Null is tested first: LEAST and GREATEST skip it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sqlglot import exp
+
+from dprelease.engines.code_sql import Bind, code_of_steps, is_null
+from dprelease.engines.request import rounding
+from dprelease.engines.typed_sql import Make, case, number, try_cast
+from dprelease.query.bounded import Fixed
+from dprelease.schema.column import Column
+
+__all__ = ["boolean_cleaned", "label_cleaned", "number_cleaned", "snapped_cleaned"]
+
+
+def snapped_cleaned(code: Fixed, name: str, bind: Bind) -> exp.Expression:
+    """Return z as DOUBLE from the column `name` that holds s."""
+    doubles = rounding(code)
+    place: exp.Expression = exp.Paren(this=code_of_steps(code, name))
+    if code.grid.lower:
+        place = exp.Paren(this=exp.Add(this=place, expression=number(code.grid.lower)))
+    value = try_cast(place, "DOUBLE")
+    if doubles.num != 1:
+        value = exp.Mul(this=value, expression=bind(doubles.num, "DOUBLE"))
+    if doubles.den != 1:
+        value = exp.Div(this=value, expression=bind(doubles.den, "DOUBLE"))
+    return value
+
+
+def number_cleaned(declared: Column, make: Make, bind: Bind) -> exp.Expression:
+    """Return z of a number without a grid: clamped to finite ends and moved out of gaps, in doubles."""
+    default = declared.null_default
+    branches = [(is_null(make()), exp.null() if default is None else bind(float(default), "DOUBLE"))]
+    if declared.domain is not None:
+        low, high = declared.domain.hull
+        for compare, end in ((exp.LT, low), (exp.GT, high)):
+            if math.isfinite(end):
+                branches.append((compare(this=make(), expression=bind(end, "DOUBLE")), bind(end, "DOUBLE")))
+        for left, right in declared.domain.forbidden:
+            ends = [bind(end, "DOUBLE") for end in (left, right)]
+            inside = exp.And(
+                this=exp.GT(this=make(), expression=ends[0]),
+                expression=exp.LT(this=make(), expression=ends[1]),
+            )
+            below = exp.Paren(this=exp.Sub(this=make(), expression=ends[0].copy()))
+            above = exp.Paren(this=exp.Sub(this=ends[1].copy(), expression=make()))
+            nearer = case((exp.LTE(this=below, expression=above), ends[0].copy()), default=ends[1].copy())
+            branches.append((inside, nearer))
+    return case(*branches, default=make())
+
+
+def boolean_cleaned(declared: Column, make: Make) -> exp.Expression:
+    """Return a boolean, null at its default."""
+    assert declared.null_default is not None
+    return exp.Coalesce(this=make(), expressions=[exp.true() if declared.null_default else exp.false()])
+
+
+def label_cleaned(declared: Column, make: Make, known: Make, bind: Bind) -> exp.Expression:
+    """Return a category's key; `known` makes the declared value that a join found, null for none."""
+
+    def key(label: str | None) -> exp.Expression:
+        return exp.null() if label is None else bind(label, "VARCHAR")
+
+    return case(
+        (is_null(make()), key(declared.null_label)),
+        (is_null(known()), key(declared.other)),
+        default=make(),
+    )

@@ -1,0 +1,87 @@
+"""Leave out the Parquet files of Hive partitions that a query's period or filter excludes.
+
+The values in the folders' names are public, and the same for every row of a file, so a file whose
+values fail the period, or a part of the filter that reads them alone, has no row that counts. Which
+fail is asked of DuckDB by the very stages that will filter the rows (`bounded_sql`), over a table of
+the folders' values. What a file says of its own values is never asked: that would be private, and
+could be false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dprelease.engines.bounded_sql import build_kept
+from dprelease.engines.physical import Physical
+from dprelease.engines.source import Source, partition, partitioned
+from dprelease.query import nodes as n
+from dprelease.query.bounded import BoundedQuery, GroupKeys
+from dprelease.query.expression import Expression
+from dprelease.query.nodes import Node, Type
+
+__all__ = ["kept_files"]
+
+_TABLE = "hive_partitions"
+
+
+def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
+    """Return the source without the files that hold no row that counts; one at least stays.
+
+    Args:
+        connection: of DuckDB, set up as for the rows.
+        source: of Parquet files.
+        query: as for the rows; without a view.
+    """
+    paths: tuple[Path, ...] = source.payload  # type: ignore[assignment]
+    asked = _of_folders(query, frozenset(key for key, _ in partition(paths[0]))) if partitioned(paths) else None
+    if asked is None:
+        return source
+    values: dict[str, list[object]] = {"file": list(range(len(paths)))}
+    stored = {}
+    for place, (key, _) in enumerate(partition(paths[0])):
+        values[f"c{place}"] = [partition(path)[place][1] for path in paths]
+        stored[key] = (f"c{place}", Physical.text)
+    kinds = [pa.int64(), *([pa.string()] * len(stored))]
+    arrays = [pa.array(cells, kind) for cells, kind in zip(values.values(), kinds, strict=True)]
+    connection.register(_TABLE, pa.table(arrays, names=list(values)))
+    statement = build_kept(asked, stored, _TABLE, "file")
+    sql = statement.tree.sql(dialect="duckdb")
+    used = {k: v for k, v in statement.parameters.items() if f"${k}" in sql}
+    found = sorted(row[0] for row in connection.execute(sql, used).fetchall())
+    connection.unregister(_TABLE)
+    return Source(source.kind, tuple(paths[i] for i in found) or paths[:1], source.name)
+
+
+def _of_folders(query: BoundedQuery, keys: frozenset[str]) -> BoundedQuery | None:
+    """Return the period and the parts of the filter that read `keys` alone; None where nothing does."""
+    window = query.window if query.window is not None and query.window.column in keys else None
+    parts = [] if query.where is None else [p for p in _parts(query.where.tree) if _columns(p) and _columns(p) <= keys]
+    if window is None and not parts:
+        return None
+    where = None
+    if parts:
+        tree = parts[0] if len(parts) == 1 else n.Logic("and", tuple(parts))
+        where = Expression("", tree, frozenset().union(*map(_columns, parts)), Type.boolean)
+    columns = (*query.columns, *query.groups.columns)
+    return replace(
+        query, columns=columns, groups=GroupKeys((), ((),)), codes=(), primitives=(), where=where, window=window,
+        user=None, derived=(),
+    )  # fmt: skip
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    if isinstance(node, n.Logic) and node.op == "and":
+        for operand in node.operands:
+            yield from _parts(operand)
+    else:
+        yield node
+
+
+def _columns(node: Node) -> frozenset[str]:
+    own = frozenset({node.name}) if isinstance(node, n.ColumnRef) else frozenset()
+    return own.union(*map(_columns, n.children(node)))

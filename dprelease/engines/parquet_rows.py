@@ -1,0 +1,189 @@
+"""Parquet files column by column: what each stores, and the rows of those that DuckDB does not read exactly.
+
+DuckDB reads most columns itself. Not these, by what their files say of them:
+
+    timestamps in milliseconds   one that microseconds do not hold stops the whole scan
+    decimals of over 38 digits   become doubles, in which 10**50 and 10**50 + 1 are one id
+    times of 96 bits             are cut to microseconds: good as times, refused as ids and labels
+
+and not a text that is no UTF-8, which only reading tells: DuckDB stops there, and the files are read
+again in the way that is used for the first two (`ParquetRows`): by Arrow, as plain arrays.
+
+Files that are read together store a column alike. DuckDB would otherwise cast to a common type, by
+which whole numbers become doubles, or stop at a cell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dprelease.engines.in_memory import plain_array
+from dprelease.engines.physical import Physical, of_arrow, of_duckdb
+from dprelease.engines.source import partition
+from dprelease.errors import SourceError
+from dprelease.schema.column import Column, Kind
+
+__all__ = ["ParquetRows", "Stored", "check_alike", "stored_columns"]
+
+_TEXTS = (Kind.category, Kind.identifier, Kind.node)
+_NULL = '"NULL"'
+_BATCH = 16_384
+
+
+class Stored(NamedTuple):
+    """A top-level column of one file: DuckDB's type of it, and whether that holds every value."""
+
+    type: str
+    exact: bool = True
+    cut: bool = False
+
+    @property
+    def family(self) -> str:
+        """What columns of several files must share to be read as one."""
+        physical = of_duckdb(self.type)
+        alike = physical in (Physical.whole, Physical.float) and self.exact
+        return str(physical) if alike else self.type
+
+
+def stored_columns(run: Callable[[str], Any], paths: str) -> dict[str, list[Stored]]:
+    """Return the columns of all files by name, one entry per file that has it.
+
+    Args:
+        run: executes SQL.
+        paths: the files as a list in SQL.
+    """
+    rows = run(
+        "SELECT name, num_children, type, converted_type, precision, logical_type, duckdb_type "
+        f"FROM parquet_schema({paths}) ORDER BY file_name, column_id"  # noqa: S608 - quoted
+    ).fetchall()
+    out: dict[str, list[Stored]] = {}
+    places = iter(rows)
+    for root in places:
+        for _ in range(root[1] or 0):
+            name, children, *facts = next(places)
+            out.setdefault(name, []).append(_stored(*facts))
+            left = children or 0
+            while left:  # what is nested in it
+                left += (next(places)[1] or 0) - 1
+    return out
+
+
+def _stored(kind: str, converted: str | None, precision: int | None, logical: str | None, found: str) -> Stored:
+    millis = converted == "TIMESTAMP_MILLIS" or "TimestampType" in (logical or "") and "MILLIS=M" in (logical or "")
+    wide = converted == "DECIMAL" and (precision or 0) > 38
+    return Stored(found, exact=not (millis or wide), cut=kind == "INT96")
+
+
+def check_alike(source: str, columns: tuple[Column, ...], stored: Mapping[str, list[Stored]]) -> None:
+    """Refuse columns that the files store differently, or not exactly enough for what is declared.
+
+    Raises:
+        SourceError: so it is (DPR506, DPR504).
+    """
+    for column in columns:
+        found = [one for one in stored.get(column.name, ()) if one.type != _NULL]
+        kinds = sorted({one.type for one in found})
+        if len({one.family for one in found}) > 1:
+            raise SourceError(
+                f"the files store column {column.name!r} differently: {', '.join(kinds)}",
+                where=source,
+                why="read as one type, some values would be rounded, or would not fit",
+                fix="rewrite the files with one type, or name them separately",
+                code="DPR506",
+            )
+        if column.kind in _TEXTS and any(one.cut for one in found):
+            raise SourceError(
+                f"column {column.name!r} is declared {column.kind} but stored as timestamps of 96 bits (INT96)",
+                where=source,
+                why="they are read in microseconds, in which different ones would be equal",
+                fix="write the file with timestamps in microseconds or nanoseconds",
+                code="DPR504",
+            )
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """Some columns of Parquet files as plain arrays `c0`, `c1`, …; each scan reads the files again.
+
+    Attributes:
+        paths: the files, in order.
+        columns: the wanted names; one that a file lacks is null there.
+        hive: whether folders are columns too (`source.partition`).
+    """
+
+    paths: tuple[Path, ...]
+    columns: tuple[str, ...]
+    hive: bool
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The plain types; one column of nothing where rows are only counted."""
+        found: dict[str, pa.DataType] = {}
+        for path in self.paths:
+            own = pq.read_schema(path)
+            for name, count in Counter(own.names).items():
+                if name in self.columns and count == 1:
+                    kind = _plain(pa.array([], own.field(name).type)).type
+                    before = found.get(name, pa.null())
+                    found[name] = _wider(before, kind) if not pa.types.is_null(own.field(name).type) else before
+            if self.hive:
+                found |= {key: pa.large_string() for key, _ in partition(path) if key in self.columns}
+        kinds = [found.get(name, pa.null()) for name in self.columns]
+        plain = [pa.large_string() if pa.types.is_null(kind) else kind for kind in kinds]
+        return pa.schema([(f"c{i}", kind) for i, kind in enumerate(plain)] or [("row", pa.bool_())])
+
+    @property
+    def stored(self) -> dict[str, tuple[str, Physical]]:
+        """Column -> (identifier, storage class)."""
+        fields = zip(self.columns, self.schema, strict=False)
+        return {name: (field.name, of_arrow(field.type)) for name, field in fields}
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return a new stream of the rows, by Arrow's PyCapsule protocol."""
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in file order."""
+        for path in self.paths:
+            fixed = dict(partition(path)) if self.hive else {}
+            with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+                own = set(file.schema_arrow.names)
+                read = [name for name in self.columns if name in own and name not in fixed]
+                for batch in file.iter_batches(_BATCH, columns=read):
+                    arrays = []
+                    for name, field in zip(self.columns, self.schema, strict=False):
+                        if name in fixed:
+                            arrays.append(pa.array([fixed[name]] * batch.num_rows, field.type))
+                        elif name in own:
+                            arrays.append(_as(_plain(batch.column(name)), field.type))
+                        else:
+                            arrays.append(pa.nulls(batch.num_rows, field.type))
+                    empty = [pa.nulls(batch.num_rows, pa.bool_())]
+                    yield pa.RecordBatch.from_arrays(arrays or empty, schema=self.schema)
+
+
+def _plain(array: Any) -> Any:
+    """Return a plain array; a duration is the whole number that the file stores."""
+    return plain_array(array.cast(pa.int64()) if pa.types.is_duration(array.type) else array)
+
+
+def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return the type that holds both; only whole numbers and floats differ (`check_alike`)."""
+    if pa.types.is_null(one) or one == other:
+        return other
+    if pa.types.is_integer(one) and pa.types.is_integer(other):
+        return pa.int64()
+    return pa.float64() if pa.types.is_floating(one) else one
+
+
+def _as(array: Any, kind: pa.DataType) -> Any:
+    return array if array.type == kind else array.cast(kind)

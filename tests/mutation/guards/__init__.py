@@ -1,0 +1,28 @@
+"""Every guard that the mutation run breaks, by the part of the library it stands in."""
+
+from __future__ import annotations
+
+from tests.mutation.guard import Guard
+from tests.mutation.guards import (
+    engines,
+    laws,
+    ledger,
+    publication,
+    recomputation,
+    sensitivities,
+    validation,
+    wall,
+)
+
+__all__ = ["AREAS"]
+
+AREAS: dict[str, tuple[Guard, ...]] = {
+    "sensitivities": sensitivities.GUARDS,
+    "recomputation": recomputation.GUARDS,
+    "wall": wall.GUARDS,
+    "laws": laws.GUARDS,
+    "engines": engines.GUARDS,
+    "ledger": ledger.GUARDS,
+    "publication": publication.GUARDS,
+    "validation": validation.GUARDS,
+}

@@ -1,0 +1,78 @@
+"""Guards of `dprelease/mechanisms` and `dprelease/numeric.py`: what a certificate may say."""
+
+from __future__ import annotations
+
+from tests.mutation.guard import Guard
+
+GUARDS = (
+    Guard(
+        "a claimed loss is believed",
+        "mechanisms/law.py",
+        "proved = claim if ratio <= exp_lower(claim) else log_upper(ratio)",
+        "proved = claim",
+        ("tests/mechanisms/test_law.py", "tests/mechanisms/test_bounded_laplace_table.py"),
+    ),
+    Guard(
+        "nano-units are rounded down",
+        "numeric.py",
+        "return math.ceil(value * NANO)",
+        "return math.floor(value * NANO)",
+        ("tests/test_numeric.py", "tests/budget/test_accountant.py"),
+    ),
+    Guard(
+        "a lower bound of the exponential is an upper one",
+        "numeric.py",
+        "return Fraction(total, one)",
+        "return Fraction(total + one // 2**100, one)",
+        ("tests/test_numeric.py",),
+    ),
+    Guard(
+        "an upper bound of the exponential is a lower one",
+        "numeric.py",
+        "return exp_lower(x, bits + 8) * (1 + Fraction(1, 1 << (bits - 4)))",
+        "return exp_lower(x, bits + 8)",
+        ("tests/test_numeric.py",),
+    ),
+    Guard(
+        "an upper bound of the logarithm is not checked",
+        "mechanisms/law.py",
+        "    while exp_lower(bound) < ratio:\n        bound, step = bound * (1 + step), 2 * step\n",
+        "",
+        ("tests/mechanisms/test_law.py",),
+    ),
+    Guard(
+        "zero is drawn twice as often",
+        "mechanisms/discrete_laplace_noise.py",
+        "good = ~(minus & (size == 0))",
+        "good = np.ones(size.size, dtype=bool)",
+        ("tests/mechanisms/test_noise.py", "tests/audit/test_sampler.py"),
+    ),
+    Guard(
+        "ties of a coin are not settled",
+        "mechanisms/sampling.py",
+        "        out[i] = _settle(rest, den, bits)\n",
+        "        out[i] = True\n",
+        ("tests/mechanisms/test_sampling.py",),
+    ),
+    Guard(
+        "a uniform integer is not rejected",
+        "entropy.py",
+        "good = value < bound if bound < 2**63 else np.ones(todo.size, dtype=bool)",
+        "value, good = value % bound, np.ones(todo.size, dtype=bool)",
+        ("tests/test_entropy.py",),
+    ),
+    Guard(
+        "losses are rounded down before they are composed",
+        "budget/composition.py",
+        "counted = sorted(Counter(-(-n // common) for n in nanos).items())",
+        "counted = sorted(Counter(max(1, n // common) for n in nanos).items())",
+        ("tests/budget/test_composition.py",),
+    ),
+    Guard(
+        "optimal composition takes rho for a pure loss",
+        "budget/composition.py",
+        "return pure_epsilon(pure, delta / 2) + zcdp_epsilon(sum(rhos, Fraction(0)), delta / 2)",
+        "return pure_epsilon(pure, delta) + zcdp_epsilon(sum(rhos, Fraction(0)), delta)",
+        ("tests/budget/test_composition.py",),
+    ),
+)

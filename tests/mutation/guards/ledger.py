@@ -1,0 +1,252 @@
+"""Guards of `dprelease/budget`: what is debited, when, and what a changed ledger shows."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutation.guard import Guard
+
+_budget = ("tests/budget/test_ledger.py", "tests/budget/test_accountant.py", "tests/budget/test_chain.py")
+_rows = partial(Guard, file="budget/rows.py", tests=_budget)
+_steps = partial(Guard, file="budget/steps.py", tests=_budget)
+_chain = partial(Guard, file="budget/chain.py", tests=("tests/budget/test_chain.py", "tests/budget/test_ledger.py", "tests/budget/test_rho_filter.py"))
+_storage = partial(Guard, file="budget/storage.py", tests=("tests/budget/test_storage.py", "tests/budget/test_ledger.py"))
+_accountant = partial(Guard, file="budget/accountant.py", tests=("tests/budget/test_accountant.py",))
+_rho = partial(Guard, file="budget/rho_filter.py", tests=("tests/budget/test_rho_filter.py",))
+_cap = partial(Guard, file="budget/period_cap.py", tests=("tests/budget/test_period_cap.py",))
+_head = partial(Guard, file="budget/head_file.py", tests=("tests/budget/test_head_file.py",))
+
+GUARDS = (
+    Guard(
+        "the folder of a new ledger is not synced",
+        "budget/location.py",
+        "            aside.unlink()\n            os.fsync(folder)\n",
+        "            aside.unlink()\n",
+        ("tests/budget/test_location.py", "tests/faults/test_power_loss.py"),
+    ),
+    Guard(
+        "the folder above a new ledger's own is not synced",
+        "budget/location.py",
+        "        if made:\n            with locked(parent.parent) as folder:\n                os.fsync(folder)\n",
+        "",
+        ("tests/budget/test_location.py", "tests/faults/test_power_loss.py"),
+    ),
+    Guard(
+        "a ledger is made anew beside published manifests",
+        "budget/location.py",
+        '            if not allowed:\n                raise refusals.missing(path, "and published manifests rest on it")\n',
+        "",
+        ("tests/budget/test_location.py", "tests/budget/test_ledger.py"),
+    ),
+    Guard(
+        "a ledger is made anew beside its own log",
+        "budget/location.py",
+        'if any(os.path.lexists(f"{path}{end}") for end in ("-wal", "-journal")):',
+        "if False:",
+        ("tests/budget/test_location.py", "tests/budget/test_ledger.py"),
+    ),
+    _chain(
+        "the hash of the event before is not compared",
+        old="if prev_hash != previous or value != digest((previous + text).encode()):",
+        new="if value != digest((previous + text).encode()):",
+    ),
+    _chain(
+        "an event may be missing",
+        old='        if seq != expected:\n            return [f"event {expected} of the chain is missing"]\n',
+        new="",
+    ),
+    _chain(
+        "tables are not compared with the chain",
+        old="found = fold.problems + _projections(db, fold) + _version(db, fold)",
+        new="found = fold.problems + _version(db, fold)",
+    ),
+    _chain(
+        "stored bytes are not compared with the chain",
+        old="        if deep and not found:\n            found = _bytes(db, fold)\n",
+        new="",
+    ),
+    _chain(
+        "a debit may cost less than its loss",
+        old="            if cost != entry.cost:\n",
+        new="            if False:\n",
+    ),
+    _chain(
+        "debits may exceed the budget",
+        old="    if left.nano_epsilon < 0 or left.atto_delta < 0:\n",
+        new="    if False:\n",
+    ),
+    _chain(
+        "a budget may state more rho than it is worth",
+        old="    if rho < 0 or spent_epsilon(rho, total.delta) > total.epsilon:\n",
+        new="    if False:\n",
+    ),
+    _chain(
+        "debits may exceed the budget in rho",
+        old="    if fold.rho_spent[name] > fold.rho[name]:\n",
+        new="    if False:\n",
+    ),
+    _chain(
+        "triggers may be dropped",
+        old='return [] if written == DDL else ["the tables or their append-only triggers were changed"]',
+        new="return []",
+    ),
+    _rows(
+        "a release that does not fit is debited",
+        old="if not fits(before, cost, budget):",
+        new="if False:",
+    ),
+    _rows(
+        "a release of another unit is debited",
+        old="    if declared(db, key.dataset, path) != (entry.adjacency, protected_unit(entry.unit)):\n",
+        new="    if False:\n",
+    ),
+    _rows(
+        "a key may be used by another plan",
+        old="    if not same:\n        raise refusals.other_plan(path, asked.key, recorded.plan_hash, asked.plan_hash)\n",
+        new="",
+    ),
+    _rows(
+        "a changed payload is handed out",
+        old='    if chain.digest(row[0]) != json.loads(row[1])["sha256"]:\n',
+        new="    if False:\n",
+    ),
+    _rows(
+        "changed files are handed out",
+        old='    if {name: chain.digest(data) for name, data in found.items()} != json.loads(text)["files"]:\n',
+        new="    if False:\n",
+    ),
+    _rows(
+        "a changed salt is used",
+        old='    if chain.digest(salt) != json.loads(text)["salt_sha256"]:\n',
+        new="    if False:\n",
+    ),
+    _rows(
+        "a debit without its bytes accounts for a manifest",
+        old='    if recorded.state not in ("ready", "published"):\n        return False\n',
+        new="",
+    ),
+    _rows(
+        "a manifest of another plan is accounted for",
+        old="    if recorded.entry.plan_hash != citation.entry.plan_hash:\n        return False\n",
+        new="",
+    ),
+    _rows(
+        "a manifest of another head is accounted for",
+        old="    return recorded.anchor == citation.anchor or citation.anchor in origins(db)\n",
+        new="    return True\n",
+    ),
+    _rows(
+        "what was drawn here is taken for what was published elsewhere",
+        old='        if name != "charged" and not (name == "drawn" and chain.head(db, seq) == origin):\n',
+        new="        if False:\n",
+    ),
+    _rows(
+        "rho beyond the budget is debited",
+        old="    if used + rho > concentrated.nano_rho:\n",
+        new="    if False:\n",
+        tests=("tests/budget/test_rho_filter.py",),
+    ),
+    _rows(
+        "a release without a rho is debited where rho adds up",
+        old="    if rho is None:\n        raise refusals.without_rho(path, dataset)\n",
+        new="    if rho is None:\n        rho = 0\n",
+        tests=("tests/budget/test_rho_filter.py",),
+    ),
+    _steps(
+        "a payload of another width is kept",
+        old="if not isinstance(data, bytes) or (width is not None and len(data) != width):",
+        new="if not isinstance(data, bytes):",
+    ),
+    _steps(
+        "a draw that raised may be drawn again",
+        old='        rows.insert_state(db, seq, "failed", "DPR711")\n',
+        new="        pass\n",
+    ),
+    _steps(
+        "a failed release is drawn",
+        old='    if state == "failed":\n        raise refusals.failed_before(place, key, code)\n    return seq\n',
+        new="    return seq\n",
+    ),
+    _steps(
+        "what was published elsewhere is drawn again",
+        old='    if rows.state(db, seq)[0] == "published":\n        raise refusals.published_elsewhere(place, key)\n',
+        new="",
+    ),
+    _steps(
+        "other files replace the committed ones",
+        old="    if known and known != files:\n        raise refusals.other_files(place, key)\n",
+        new="",
+    ),
+    _steps(
+        "a drawn release is paid for once more",
+        old='if again and rows.state(db, seq)[0] == "charged":',
+        new="if again:",
+    ),
+    _storage(
+        "a commit is not synced",
+        old='("synchronous", "FULL", 2),',
+        new='("synchronous", "NORMAL", 1),',
+    ),
+    _storage(
+        "settings are not read back",
+        old="            if row is None or row[0] != wanted:\n",
+        new="            if False:\n",
+    ),
+    _storage(
+        "opening makes a ledger",
+        old="?mode=rw",
+        new="?mode=rwc",
+    ),
+    _accountant(
+        "costs are rounded down",
+        old="return cls(nano_up(epsilon), math.ceil(delta * ATTO))",
+        new="return cls(nano_up(epsilon), math.floor(delta * ATTO))",
+    ),
+    _accountant(
+        "budgets are rounded up",
+        old="return cls(math.floor(epsilon * NANO), math.floor(delta * ATTO))",
+        new="return cls(math.ceil(epsilon * NANO), math.floor(delta * ATTO))",
+    ),
+    _accountant(
+        "delta is not added up",
+        old="        and delta + asked.delta <= budget.delta\n",
+        new="",
+    ),
+    _rho(
+        "an approximate release counts as a pure one",
+        old="return nano_up(zcdp_of_pure(entry.epsilon)) if entry.delta == 0 else None",
+        new="return nano_up(zcdp_of_pure(entry.epsilon))",
+    ),
+    _cap(
+        "a period may pass its cap",
+        old="    if used + entry.cost.nano_epsilon > cap.nano_epsilon:\n",
+        new="    if False:\n",
+    ),
+    _cap(
+        "a second draw counts towards another period",
+        old="    if again is not None:\n        return periods[again]  # type: ignore[index]\n",
+        new="",
+    ),
+    _head(
+        "an earlier head replaces a later one",
+        old="            if later and not replace:\n                return\n",
+        new="",
+    ),
+    _head(
+        "a head without a signature is believed",
+        old="        claimed != public_key or not signature.verifies(anchor, public_key, signed)\n",
+        new="        claimed != public_key\n",
+    ),
+    _head(
+        "a head that the ledger does not hold is believed",
+        old="    if not ledger.anchor_ok(anchor):\n",
+        new="    if False:\n",
+    ),
+    Guard(
+        "a link is read as a manifest",
+        "budget/citation.py",
+        "descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)",
+        "descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)",
+        ("tests/budget/test_citation.py", "tests/security/test_paths.py"),
+    ),
+)

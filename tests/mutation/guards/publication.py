@@ -1,0 +1,91 @@
+"""Guards of `dprelease/publish.py`, `corrections.py` and the stages: what is published, and where."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutation.guard import Guard
+
+_publish = partial(Guard, file="publish.py", tests=("tests/test_publish.py", "tests/security/test_paths.py", "tests/faults/test_power_loss_of_runs.py"))
+_corrections = partial(Guard, file="corrections.py", tests=("tests/test_corrections.py", "tests/series/test_correct.py"))
+
+GUARDS = (
+    _publish(
+        "a link leads the release elsewhere",
+        old="if place.is_symlink() or (place.exists() and not place.is_dir()):",
+        new="if place.exists() and not place.is_dir():",
+    ),
+    _publish(
+        "a file's name may hold a slash",
+        old="if not files or not all(isinstance(n, str) and _FILE.fullmatch(n) for n in files):",
+        new="if not files:",
+    ),
+    _publish(
+        "other bytes count as published",
+        old="        same = _contents(descriptor) == dict(files)\n",
+        new="        same = True\n",
+    ),
+    _publish(
+        "a withdrawn period stays the latest",
+        old="        and name not in gone\n",
+        new="",
+    ),
+    _publish(
+        "a link inside a folder is followed",
+        old="_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC",
+        new="_PLAIN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC",
+    ),
+    _publish(
+        "files are not synced before the folder is renamed",
+        old="            os.utime(file.fileno(), (stamp.timestamp(), stamp.timestamp()))\n        os.fsync(file.fileno())\n",
+        new="            os.utime(file.fileno(), (stamp.timestamp(), stamp.timestamp()))\n",
+    ),
+    _publish(
+        "the renamed folder is not synced",
+        old="    os.rename(aside, period, src_dir_fd=parent, dst_dir_fd=parent)\n    os.fsync(parent)\n",
+        new="    os.rename(aside, period, src_dir_fd=parent, dst_dir_fd=parent)\n",
+    ),
+    _publish(
+        "files keep the moment they were written",
+        old="        if stamp is not None:\n            os.utime(file.fileno(), (stamp.timestamp(), stamp.timestamp()))\n",
+        new="",
+    ),
+    _corrections(
+        "the record of corrections may be reordered",
+        old="        if entry.prev != prev or entry.hash != _digest(entry):\n",
+        new="        if entry.hash != _digest(entry):\n",
+    ),
+    _corrections(
+        "an entry of the record may be edited",
+        old="        if entry.prev != prev or entry.hash != _digest(entry):\n",
+        new="        if entry.prev != prev:\n",
+    ),
+    Guard(
+        "a failed release is handed out",
+        "pipeline/stages.py",
+        '        if ledger.state(key) == "failed":',
+        "        if False:",
+        ("tests/pipeline/test_stages.py", "tests/test_facade.py", "tests/end_to_end/test_crash.py"),
+    ),
+    Guard(
+        "the price is not checked before the charge",
+        "pipeline/stages.py",
+        "    execute.check(plan)\n    ledger, key = request.ledger, request.key\n",
+        "    ledger, key = request.ledger, request.key\n",
+        ("tests/pipeline/test_stages.py", "tests/test_execute.py", "tests/test_facade.py"),
+    ),
+    Guard(
+        "another package's format may write our files",
+        "pipeline/stages.py",
+        "isinstance(name, str) and name not in taken and isinstance(data, bytes)",
+        "isinstance(name, str) and isinstance(data, bytes)",
+        ("tests/pipeline/test_stages.py", "tests/end_to_end/test_third_party.py"),
+    ),
+    Guard(
+        "a withheld release is not recorded as failed",
+        "pipeline/stages.py",
+        '        request.ledger.fail(request.key, "DPR701")\n',
+        "        pass\n",
+        ("tests/pipeline/test_stages.py", "tests/test_facade.py", "tests/end_to_end/test_crash.py"),
+    ),
+)

@@ -1,0 +1,145 @@
+"""Guards of `dprelease/recompute.py`: the same numbers, made again from what the engine sums."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutation.guard import Guard
+
+_here = partial(
+    Guard,
+    file="recompute.py",
+    tests=("tests/test_sensitivity.py", "tests/test_recompute.py", "tests/test_execute.py", "tests/contracts/test_sensitivities.py"),
+)
+
+GUARDS = (
+    _here(
+        "a null's default is ignored",
+        old="return min(0, default), max(code.grid.hull_steps, default)",
+        new="return 0, code.grid.hull_steps",
+    ),
+    _here(
+        "bins that overlap count as disjoint",
+        old="disjoint = all(a[1] < b[0] for a, b in pairwise(spans))",
+        new="disjoint = True",
+    ),
+    _here(
+        "a replaced row moves one bin",
+        old="swap = 2 * move\n",
+        new="swap = move\n",
+    ),
+    _here(
+        "a replaced row cannot bring a null",
+        old="swap = max(high, zero) - min(low, zero) if absent else high - low",
+        new="swap = high - low",
+    ),
+    _here(
+        "a replaced row moves several components once",
+        old="return most, 2 * most",
+        new="return most, most",
+    ),
+    _here(
+        "a polynomial is greatest at an end",
+        old="        if low < vertex < high:\n            points.append(vertex)\n",
+        new="",
+    ),
+    _here(
+        "distinct values do not move",
+        old="move = swap = sum(abs(w) for row in weights for w in row)",
+        new="move = swap = 0",
+    ),
+    _here(
+        "rows per unit and group are believed",
+        old="all(cap <= bounds.rows for cap in caps)",
+        new="True",
+    ),
+    _here(
+        "groups per unit are believed",
+        old="and query.max_groups <= bounds.groups",
+        new="and True",
+    ),
+    _here(
+        "the total cap is believed",
+        old="and (bounds.total is None or (total is not None and total <= bounds.total))",
+        new="and True",
+    ),
+    _here(
+        "the unit's column is believed",
+        old="and query.user == (unit.column if isinstance(unit, UserUnit) else None)",
+        new="and True",
+    ),
+    _here(
+        "the number of groups is believed",
+        old="and len(query.groups.keys) == groups",
+        new="and True",
+    ),
+    _here(
+        "a public number of rows under add or remove",
+        old="adjacency is Adjacency.substitution\n        and isinstance(unit, RowUnit)",
+        new="isinstance(unit, RowUnit)",
+    ),
+    _here(
+        "a public number of rows of users",
+        old="and isinstance(unit, RowUnit)\n        and groups == 1",
+        new="and groups == 1",
+    ),
+    _here(
+        "a public number of rows beside a filter",
+        old="        and whole\n        and query.where is None\n        and query.window is None\n",
+        new="",
+    ),
+    _here(
+        "a public number of rows of a view that drops some",
+        old="and (query.view is None or query.view.keeps_rows)",
+        new="and True",
+    ),
+    _here(
+        "a public number of rows of a column with nulls",
+        old="and all(isinstance(c, Fixed) and c.default is not None for c in codes)",
+        new="and all(isinstance(c, Fixed) for c in codes)",
+    ),
+    _here(
+        "a public number of rows in groups",
+        old="        and groups == 1\n        and not query.groups.columns\n",
+        new="",
+    ),
+    _here(
+        "a signed sum counts as nowhere negative",
+        old='positive = encoding.form == "linear" and _nowhere_negative(query, encoding, primitives)',
+        new="positive = True",
+        tests=("tests/test_recompute.py", "tests/contracts/test_squares.py"),
+    ),
+    _here(
+        "the code range of a truncated mean is believed",
+        old="        or _code_range(query.codes[code]) != (0, encoding.scale)\n",
+        new="",
+    ),
+    _here(
+        "the labels of a graph's ends are believed",
+        old="if codes != [Label(unit.source, labels), Label(unit.target, labels)]:",
+        new="if False:",
+        tests=("tests/test_recompute.py", "tests/test_execute.py", "tests/contracts/test_graph_sensitivities.py"),
+    ),
+    _here(
+        "any tally is the one a choice by rank needs",
+        old="if not fits or len(target) != 3",
+        new="if len(target) != 3",
+        tests=("tests/test_recompute.py", "tests/test_execute.py", "tests/contracts/test_rank_sensitivities.py"),
+    ),
+    _here(
+        "a scatter moves as if one row were gone",
+        old='return ((high - low) ** 2 * max(0, (encoding.public_rows or 0) - 1),) * 2\n    if encoding.form == "cross":',
+        new='return ((high - low) ** 2 * max(0, (encoding.public_rows or 0) - 2),) * 2\n    if encoding.form == "cross":',
+    ),
+    _here(
+        "a product of columns moves as if one row were gone",
+        old="return (_cross(query, used) * max(0, (encoding.public_rows or 0) - 1),) * 2",
+        new="return (_cross(query, used) * max(0, (encoding.public_rows or 0) - 2),) * 2",
+        tests=("tests/test_recompute.py", "tests/contracts/test_pair_sensitivities.py"),
+    ),
+    _here(
+        "a scatter is made of anything",
+        old='if code is None or shape != [("power", code, 1), ("power", code, 2), ("power", code, 0)]:',
+        new="if code is None:",
+    ),
+)

@@ -1,0 +1,86 @@
+"""Guards of `dprelease/sensitivity.py`: what one unit can move, and what the engine is asked."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutation.guard import Guard
+
+_here = partial(
+    Guard,
+    file="sensitivity.py",
+    tests=("tests/test_sensitivity.py", "tests/test_recompute.py", "tests/contracts/test_sensitivities.py"),
+)
+
+GUARDS = (
+    _here(
+        "a unit has one row per group",
+        old="m = 1 if encoding.per_unit else bounds.rows",
+        new="m = 1",
+    ),
+    _here(
+        "a unit has rows in one group only",
+        old="everywhere = bounds.groups * m\n",
+        new="everywhere = m\n",
+    ),
+    _here(
+        "a replaced unit only leaves, it does not come back",
+        old="2 * everywhere * encoding.per_row)",
+        new="everywhere * encoding.per_row)",
+    ),
+    _here(
+        "a replaced unit touches the groups of one table only",
+        old="touched=min(groups, 2 * bounds.groups),",
+        new="touched=min(groups, bounds.groups),",
+    ),
+    _here(
+        "a replaced unit moves once per group",
+        old="moves=2 * bounds.groups,",
+        new="moves=bounds.groups,",
+    ),
+    _here(
+        "the squared move forgets groups that change inside",
+        old="changed = {0, max(0, 2 * most - groups), min(most, groups)}",
+        new="changed = {0}",
+        tests=("tests/test_sensitivity.py", "tests/contracts/test_squares.py"),
+    ),
+    _here(
+        "the squared move forgets groups that appear or vanish",
+        old="changed = {0, max(0, 2 * most - groups), min(most, groups)}",
+        new="changed = {min(most, groups)}",
+        tests=("tests/test_sensitivity.py", "tests/contracts/test_squares.py"),
+    ),
+    _here(
+        "a signed form counts as nowhere negative",
+        old="if positive and len(encoding.cells) > 1:",
+        new="if len(encoding.cells) > 1:",
+        tests=("tests/test_sensitivity.py", "tests/contracts/test_squares.py"),
+    ),
+    _here(
+        "a total cap counts one row less",
+        old="everywhere = min(everywhere, bounds.total)",
+        new="everywhere = min(everywhere, bounds.total - 1)",
+    ),
+    _here(
+        "the last rows under a total cap have no square",
+        old="m * m + (everywhere % m) ** 2)",
+        new="m * m)",
+        tests=("tests/test_sensitivity.py", "tests/contracts/test_squares.py"),
+    ),
+    _here(
+        "the engine is not told how many groups a unit keeps",
+        old="max_groups=min(unit.max_groups, len(query.groups.keys)) if isinstance(unit, UserUnit) else 1,",
+        new="max_groups=len(query.groups.keys),",
+    ),
+    _here(
+        "the engine is not told the total cap",
+        old="max_rows_total=unit.max_rows if isinstance(unit, UserUnit) else None,",
+        new="max_rows_total=None,",
+    ),
+    _here(
+        "a block's own cap on rows is dropped",
+        old="Bounds(max_rows or unit.max_rows_per_group,",
+        new="Bounds(unit.max_rows_per_group,",
+        tests=("tests/test_sensitivity.py", "tests/test_recompute.py", "tests/test_execute.py"),
+    ),
+)

@@ -1,0 +1,88 @@
+"""Guards of `dprelease/validate`: values outside their domain are withheld."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutation.guard import Guard
+
+_rules = partial(Guard, file="validate/rules.py", tests=("tests/validate/test_rules.py",))
+_joint = partial(Guard, file="validate/joint.py", tests=("tests/validate/test_rules.py", "tests/validate/test_surely.py"))
+_gx = partial(
+    Guard,
+    file="validate/gx_expectations.py",
+    tests=("tests/validate/test_gx.py", "tests/validate/test_gx_expectations.py"),
+)
+
+GUARDS = (
+    _rules(
+        "a group may be there twice",
+        old='result("groups", times == 1),',
+        new='result("groups", times >= 1),',
+    ),
+    _rules(
+        "a value may be infinite",
+        old='result("finite", np.isfinite(value)),',
+        new='result("finite", ~np.isnan(value)),',
+    ),
+    _rules(
+        "a value may lie outside its domain",
+        old='result("domain", statistic.domain.contains(value)),',
+        new='result("domain", np.ones(value.size, dtype=bool)),',
+    ),
+    _rules(
+        "a value may lie between steps",
+        old="    return np.asarray(near & np.isfinite(values))\n",
+        new="    return np.asarray(np.isfinite(values))\n",
+    ),
+    _rules(
+        "a large value may lie between steps",
+        old="        near[i] = float(multiple) == values[i]\n",
+        new="        near[i] = True\n",
+    ),
+    _rules(
+        "a fitted value may lie outside its domain",
+        old="statistic.domain.contains(fitted) & on_step(fitted, statistic.step)",
+        new="on_step(fitted, statistic.step)",
+    ),
+    _rules(
+        "an interval may be upside down",
+        old="ordered = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)",
+        new="ordered = np.isfinite(lower) & np.isfinite(upper)",
+    ),
+    _rules(
+        "a status may be any word",
+        old='result("status", table.legal_status[mine]),',
+        new='result("status", np.ones(value.size, dtype=bool)),',
+    ),
+    _rules(
+        "rows of no declared group may be there",
+        old="stray = int((table.slot < 0).sum())",
+        new="stray = 0",
+    ),
+    _rules(
+        "what is not certain counts as holding",
+        old="unsettled = both[~surely_holds(rule, first[both], second[both])]",
+        new="unsettled = both[:0]",
+    ),
+    _joint(
+        "a variance may exceed what its mean allows",
+        old="return 0 <= second <= ceiling + s_second",
+        new="return 0 <= second",
+    ),
+    _joint(
+        "a standard deviation may exceed what its mean allows",
+        old="    return max(Fraction(0), second - s_second) ** 2 <= ceiling\n",
+        new="    return True\n",
+    ),
+    _joint(
+        "a standard deviation need not be the root of its variance",
+        old="            and (root + s_root) ** 2 >= first - s_first\n",
+        new="",
+    ),
+    _joint(
+        "what is nearly too large counts as certain",
+        old="return np.asarray(spare > size * 2.0**-40)",
+        new="return np.asarray(spare > -size * 2.0**-8)",
+    ),
+)

@@ -1,0 +1,168 @@
+"""Guards of the wall: what a plan may claim, and who may draw."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutation.guard import Guard
+
+_execute = partial(
+    Guard,
+    file="execute.py",
+    tests=("tests/test_execute.py", "tests/test_recompute.py", "tests/planning/test_choice_draw.py"),
+)
+_cells = partial(
+    Guard,
+    file="planning/cell_draws.py",
+    tests=("tests/planning/test_draws.py", "tests/test_execute.py"),
+)
+_total = partial(
+    Guard,
+    file="planning/guarantee.py",
+    tests=("tests/test_execute.py", "tests/planning/test_delta.py"),
+)
+
+GUARDS = (
+    _execute(
+        "repeatable bits are drawn from",
+        old="if type(source) is not SystemBits:",
+        new="if False:",
+    ),
+    _execute(
+        "a choice has other candidates than its column has codes",
+        old="return [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] == [(law.allowed, law.step)]",
+        new="return True",
+    ),
+    _execute(
+        "an unproved eigenvalue is not said to be one",
+        old='if encoding.form == "sparse_connectivity" and not any(SPARSE in note for note in plan.notes):',
+        new="if False:",
+    ),
+    _execute(
+        "a mean's law is at another scale than its column",
+        old="if isinstance(law, MeanDraw) != mean or (isinstance(law, MeanDraw) and law.scale != encoding.scale):",
+        new="if isinstance(law, MeanDraw) != mean:",
+    ),
+    _execute(
+        "a public number of rows is not counted",
+        old="    if not declared:\n        return\n",
+        new="    return\n",
+        tests=("tests/test_execute.py", "tests/pipeline/test_stages.py", "tests/test_facade.py"),
+    ),
+    _cells(
+        "cells are certified for the sensitivity in one group",
+        old="if self.noise.l1_shift < sensitivity.total:",
+        new="if self.noise.l1_shift < sensitivity.in_group:",
+    ),
+    _cells(
+        "a number's law covers any move",
+        old="if self.law.shift < needed or (not self.linear and self.touched < sensitivity.touched):",
+        new="if not self.linear and self.touched < sensitivity.touched:",
+    ),
+    _cells(
+        "a number is charged for fewer groups than are touched",
+        old="if self.law.shift < needed or (not self.linear and self.touched < sensitivity.touched):",
+        new="if self.law.shift < needed:",
+    ),
+    _cells(
+        "a truncated law covers moves that are split over groups",
+        old="if self.linear and sensitivity.touched > 1 and not spread:",
+        new="if False:",
+    ),
+    _cells(
+        "rounding is counted once over all groups",
+        old="return min(moving * each, (q * s.total + moving * (p - 1)) // p)",
+        new="return -(-s.total * q // p)",
+    ),
+    _cells(
+        "a public constant may move",
+        old='        if sensitivity.total != 0:\n            raise underclaimed("sensitivity")\n        return Fraction(0)\n',
+        new="        return Fraction(0)\n",
+    ),
+    _cells(
+        "a step may be negative",
+        old="if self.pitch <= 0 or self.step <= 0:",
+        new="if False:",
+    ),
+    Guard(
+        "normal noise covers any move",
+        "planning/gaussian_draw.py",
+        "if sensitivity.square is None or self.noise.l2_square < sensitivity.square:",
+        "if sensitivity.square is None:",
+        ("tests/test_execute.py", "tests/planning/test_delta.py"),
+    ),
+    Guard(
+        "normal noise covers a move without a proved square",
+        "planning/gaussian_draw.py",
+        "if sensitivity.square is None or self.noise.l2_square < sensitivity.square:",
+        "if sensitivity.square is not None and self.noise.l2_square < sensitivity.square:",
+        ("tests/test_execute.py", "tests/planning/test_delta.py", "tests/planning/test_draws.py"),
+    ),
+    Guard(
+        "a choice covers any spread",
+        "planning/choice_draw.py",
+        '        if self.law.spread < sensitivity.total:\n            raise underclaimed("sensitivity")\n',
+        "",
+        ("tests/planning/test_choice_draw.py", "tests/test_execute.py"),
+    ),
+    Guard(
+        "a choice covers the spread of one group",
+        "planning/choice_draw.py",
+        "if self.law.spread < sensitivity.total:",
+        "if self.law.spread < sensitivity.in_group:",
+        ("tests/planning/test_choice_draw.py", "tests/test_execute.py"),
+    ),
+    Guard(
+        "a truncated mean makes fewer moves than a unit",
+        "planning/mean_draw.py",
+        "if self.moves < sensitivity.moves:",
+        "if False:",
+        ("tests/planning/test_draws.py", "tests/test_execute.py"),
+    ),
+    Guard(
+        "a truncated mean reaches less far than its rows",
+        "planning/mean_draw.py",
+        "if self.reach < mean_reach(sensitivity, self.scale * self.pitch):",
+        "if False:",
+        ("tests/planning/test_draws.py", "tests/test_execute.py"),
+    ),
+    Guard(
+        "a box covers any move of a component",
+        "planning/box_draw.py",
+        "if moved < min(needed, part.allowed.hull_steps):",
+        "if False:",
+        ("tests/planning/test_box_draw.py", "tests/test_execute.py"),
+    ),
+    Guard(
+        "losses of touched groups are one loss",
+        "planning/draws.py",
+        "return Proof(pure=(total / draw.touched,) * draw.touched)",
+        "return Proof(pure=(total / draw.touched,))",
+        ("tests/planning/test_draws.py", "tests/test_execute.py", "tests/planning/test_delta.py"),
+    ),
+    _total(
+        "a block costs more than it claims",
+        old="if short or claimed > block.epsilon:",
+        new="if short:",
+    ),
+    _total(
+        "blocks cost more than the plan",
+        old="if total > plan.epsilon:",
+        new="if False:",
+    ),
+    _total(
+        "the plan's rho is believed",
+        old="        or stated.rho < total_rho(proofs)\n",
+        new="",
+    ),
+    _total(
+        "the plan's composed epsilon is believed",
+        old="stated.epsilon_upper < compose(method, proofs, plan.delta)\n        or ",
+        new="",
+    ),
+    _total(
+        "a block's rho is believed",
+        old="short = block.rho is None or found.rho > block.rho or not plan.delta",
+        new="short = block.rho is None or not plan.delta",
+    ),
+)

@@ -1,0 +1,119 @@
+"""Break one guard at a time and look whether a test notices: `python -m tests.mutation [WORD …]`.
+
+The library and its tests are copied aside; in the copy one guard's text is replaced, and the tests
+that must notice are run. A guard that can be broken unnoticed is a hole in the tests: its name is
+printed, and the exit status is 1. Words choose guards by area, file or name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutation.guard import Guard
+from tests.mutation.guards import AREAS
+
+__all__ = ["ROOT", "Outcome", "broken_text", "chosen", "copy_of_the_tree", "outcome", "passes"]
+
+ROOT = Path(__file__).resolve().parents[2]
+_LONGEST = 900
+"""Seconds after which tests of a broken build count as failed: it does not end."""
+
+_PARTS = (
+    "dprelease", "tests", "schemas", "pipelines", "examples", "docs", "benchmarks",
+    "pyproject.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md", "Makefile", "mkdocs.yml", "LICENSE",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one broken guard: the test that failed, or None."""
+
+    guard: Guard
+    noticed_by: str | None
+    seconds: float
+
+
+def broken_text(text: str, guard: Guard) -> str:
+    """Return the file's text with the guard broken.
+
+    Raises:
+        LookupError: its text does not stand there exactly once.
+    """
+    if text.count(guard.old) != 1:
+        raise LookupError(f"{guard.file}: {text.count(guard.old)} times: {guard.old}")
+    return text.replace(guard.old, guard.new)
+
+
+def chosen(words: Sequence[str]) -> list[tuple[str, Guard]]:
+    """Return (area, guard) of all guards, or of those that a word names."""
+    every = [(area, guard) for area, guards in AREAS.items() for guard in guards]
+    return [
+        (area, g)
+        for area, g in every
+        if not words or any(w == area or w in g.file or w in g.broken for w in words)
+    ]
+
+
+@contextmanager
+def copy_of_the_tree() -> Iterator[Path]:
+    """Give a folder with a copy of everything that tests read."""
+    with tempfile.TemporaryDirectory(prefix="dprelease-broken-") as folder:
+        for part in _PARTS:
+            source, target = ROOT / part, Path(folder) / part
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, target)
+        yield Path(folder)
+
+
+def passes(tree: Path, tests: Sequence[str]) -> str | None:
+    """Return None if the tests pass in `tree`, else the first test that fails."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]
+    # No byte code: two broken texts of one second and one length would share it.
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("DPRELEASE_EVIDENCE", None)
+    try:
+        done = subprocess.run(
+            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=_LONGEST, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "no end"
+    if done.returncode == 0:
+        return None
+    named = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return named[0].split(" ")[1] if named else f"pytest ended with status {done.returncode}"
+
+
+def outcome(tree: Path, guard: Guard) -> Outcome:
+    """Break the guard in `tree`, run its tests, and mend it again."""
+    place = tree / "dprelease" / guard.file
+    whole = place.read_text(encoding="utf-8")
+    started = time.perf_counter()
+    place.write_text(broken_text(whole, guard), encoding="utf-8")
+    try:
+        failed = passes(tree, guard.tests)
+    finally:
+        place.write_text(whole, encoding="utf-8")
+    return Outcome(guard, failed, time.perf_counter() - started)
+
+
+def main(words: Sequence[str]) -> int:
+    survivors = []
+    with copy_of_the_tree() as tree:
+        for area, guard in chosen(words):
+            found = outcome(tree, guard)
+            print(f"{area}: {guard.broken}: {found.noticed_by or 'NOT NOTICED'} ({found.seconds:.0f} s)", flush=True)
+            if found.noticed_by is None:
+                survivors.append(f"{guard.file}: {guard.broken}")
+    print(f"{len(survivors)} unnoticed", *survivors, sep="\n  ")
+    return 1 if survivors else 0

@@ -1,0 +1,114 @@
+"""A row's period: by the calendar where the column holds dates, by the zone's midnights where instants."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.reference import ReferenceEngine
+from dprelease.engines.source import Source, as_source, duckdb_table, file_source
+from dprelease.pipeline.config import load_pipeline
+from dprelease.pipeline.due import due_at, next_due
+from dprelease.pipeline.planned import plan_pipeline
+from tests.pipeline.tiny import project
+
+ZONES = ["America/New_York", "Pacific/Auckland"]
+DAYS = [date(2024, 10, 30) + timedelta(days=i // 3) for i in range(180)]
+MAKES = ["arrow", "pandas", "pandas datetimes", "polars", "parquet", "csv", "hive", "duckdb", "text"]
+
+
+def _plan(folder: Path, kind: str, zone: str, every: str, period: str) -> Any:
+    path = project(folder)
+    schema = folder / "schemas" / "visits.yaml"
+    schema.write_text(schema.read_text().replace("kind: timestamp", f"kind: {kind}"))
+    text = path.read_text().replace("every: week", f"every: {every}")
+    path.write_text(text.replace("timezone: Europe/Dublin}", f"timezone: {zone}}}", 1))
+    return plan_pipeline(load_pipeline(path), period)
+
+
+def _source(make: str, cells: list[Any], folder: Path) -> Source:
+    rows = {"at": cells, "region": ["north"] * len(cells), "age": [30] * len(cells)}
+    table = pa.table(rows)
+    match make:
+        case "arrow":
+            return as_source(table)
+        case "pandas":
+            return as_source(pd.DataFrame(rows))
+        case "pandas datetimes":
+            return as_source(pd.DataFrame({**rows, "at": pd.to_datetime(pd.Series(cells))}))
+        case "polars":
+            return as_source(pl.from_arrow(table))
+        case "parquet":
+            pq.write_table(table, folder / "t.parquet")
+            return as_source(str(folder / "t.parquet"))
+        case "hive":
+            pq.write_to_dataset(table, folder / "t", partition_cols=["at"])
+            return file_source("parquet", folder / "t" / "**" / "*.parquet")
+        case "csv":
+            pd.DataFrame(rows).to_csv(folder / "t.csv", index=False)
+            return as_source(folder / "t.csv")
+        case "text":
+            return as_source(pa.table({**rows, "at": [str(cell) for cell in cells]}))
+        case _:
+            with duckdb.connect(str(folder / "t.duckdb")) as connection:
+                connection.register("found", table)
+                connection.execute("CREATE TABLE t AS SELECT * FROM found")
+            return duckdb_table(folder / "t.duckdb", "t")
+
+
+def _counted(plan: Any, source: Source) -> set[int]:
+    """Return how many rows the two engines find; the plan sums rows first."""
+    place = next(i for i, p in enumerate(plan.query.primitives) if p.kind == "rows")
+    answers = [e().compute(source, plan.query, b"") for e in (DuckDBEngine, ReferenceEngine)]
+    return {int(a.reveal_to_mechanism().sums[:, place].sum()) for a in answers}
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("make", MAKES)
+def test_a_date_is_in_its_own_month_wherever_the_pipeline_is(make: str, zone: str, tmp_path: Path) -> None:
+    source = _source(make, DAYS, tmp_path)
+    for every, period in (("month", "2024-11"), ("day", "2024-11-03"), ("week", "2024-W44")):
+        plan = _plan(tmp_path, "date", zone, every, period)
+        start, end = plan.window
+        inside = sum(start.date() <= day < end.date() for day in DAYS)
+        names = {"month": "%Y-%m", "day": "%Y-%m-%d", "week": "%G-W%V"}
+        assert inside == sum(day.strftime(names[every]) == period for day in DAYS) > 0
+        assert _counted(plan, source) == {inside}
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("day", ["2024-11-03", "2024-03-10", "2024-04-07", "2024-09-29"])
+@pytest.mark.parametrize("make", ["arrow", "pandas", "csv", "duckdb"])
+def test_an_instant_is_in_the_day_of_its_zone_clock_changes_included(
+    make: str, zone: str, day: str, tmp_path: Path
+) -> None:
+    first = datetime.fromisoformat(day).replace(tzinfo=UTC) - timedelta(days=1)
+    moments = [first + timedelta(minutes=30 * i) for i in range(48 * 3)]
+    inside = sum(m.astimezone(ZoneInfo(zone)).date().isoformat() == day for m in moments)
+    plan = _plan(tmp_path, "timestamp", zone, "day", day)
+    assert _counted(plan, _source(make, moments, tmp_path)) == {inside}
+    naive = [m.replace(tzinfo=None) for m in moments]  # read as UTC
+    assert _counted(plan, _source("arrow", naive, tmp_path)) == {inside}
+
+
+def test_a_date_column_is_due_by_the_zone_and_a_day_without_instants_never(tmp_path: Path) -> None:
+    _plan(tmp_path, "date", "Pacific/Apia", "day", "2011-12-29")
+    path = tmp_path / "pipelines" / "weekly.yaml"
+    path.write_text(path.read_text().replace("* * TUE", "* * *"))
+    config = load_pipeline(path)
+    at = due_at(config, "2011-12-29")
+    assert at is not None
+    assert at >= datetime(2011, 12, 30, 10, tzinfo=UTC)
+    upcoming = next_due(config, at)
+    assert upcoming is not None
+    assert upcoming.period == "2011-12-31"

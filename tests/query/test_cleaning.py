@@ -1,0 +1,182 @@
+"""Clean first, then everything: two ways to ask one thing are one answer, in every engine."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import dprelease as dp
+from dprelease.engines.clean_rows import cleaned
+from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.reference import ReferenceEngine
+from dprelease.engines.source import as_source
+from dprelease.errors import ConfigError
+from dprelease.inspection import inspect_rows
+from dprelease.planning.model import ReleasePlan
+from dprelease.query.cleaning import is_cleaned, snapping
+from dprelease.schema.load import schema_from_dict
+from dprelease.schema.table import TableSchema
+from tests.sizes import sized
+
+NUMBERS = [None, float("nan"), -7.0, 0.0, 3.3, 9.96, 18.0, 64.9, 65.0, 66.0, 67.5, 69.0, 70.0, 99.0, 1e308, float("inf")]
+LABELS = [None, "a", "b", "rest", "none", "z", ""]
+FLAGS = [None, True, False]
+
+
+def schema(x: dict[str, Any], b: dict[str, Any], k: dict[str, Any], **release: Any) -> TableSchema:
+    columns = {
+        "x": {"kind": "number", "range": [0, 90], "step": 0.5, **x},
+        "b": {"kind": "boolean", **b},
+        "k": {"kind": "category", "values": ["a", "b"], **k},
+        "twin": {"kind": "number", "from": "x", "range": [0, 90], "step": 0.5},
+        "old": {"kind": "boolean", "from": "x > 65"},
+        "tens": {"kind": "integer", "from": "floor(x / 10) * 10", "range": [10, 60], "step": 10},
+    }
+    block = {"epsilon": 1, "statistics": ["count"], **release}
+    return schema_from_dict(
+        {
+            "dprelease": "schema/1", "name": "t", "unit": "row", "adjacency": "add_remove", "rows": {"max": 1000},
+            "columns": columns, "release": block,
+        }
+    )  # fmt: skip
+
+
+XS = [{}, {"nulls": {"default": 20}}, {"forbidden": [[65, 70]]}, {"forbidden": [[65, 70]], "nulls": {"default": 70}}]
+BS = [{}, {"nulls": {"default": True}}, {"nulls": {"default": False}}, {"nulls": {"as": "unsaid"}}]
+KS: list[dict[str, Any]] = [
+    {}, {"other": {"as": "rest"}}, {"nulls": {"as": "none"}}, {"other": {"as": "rest"}, "nulls": {"as": "rest"}},
+    {"other": {"as": "a"}}, {"other": {"as": "rest"}, "nulls": {"as": "b"}},
+]  # fmt: skip
+ENGINES = [DuckDBEngine, ReferenceEngine]
+
+
+def counted(engine: Any, frame: pd.DataFrame, declared: TableSchema) -> dict[tuple[str, ...], int]:
+    """Return the rows of every group."""
+    plan = dp.plan(declared)
+    place = next(i for i, p in enumerate(plan.query.primitives) if p.kind == "rows")
+    sums = engine().compute(as_source(frame), plan.query, b"").reveal_to_mechanism().sums
+    return {key: int(row[place]) for key, row in zip(plan.query.groups.keys, sums, strict=True)}
+
+
+def known(engine: Any, frame: pd.DataFrame, declared: TableSchema) -> tuple[int, int, int]:
+    """Return rows known, their codes' sum and squares, of the one statistic: a mean or a proportion."""
+    plan = dp.plan(declared)
+    query = plan.query
+    moments = [replace(query.primitives[0], kind="power", code=0, power=p, low=0, high=0) for p in (0, 1, 2)]
+    task = replace(query, codes=query.codes[:1], primitives=tuple(moments))
+    found = engine().compute(as_source(frame), task, b"").reveal_to_mechanism().sums[0]
+    return int(found[0]), int(found[1]), int(found[2])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("seed", range(sized(6, 96)))
+def test_two_ways_to_ask_one_thing_agree(seed: int, engine: Any) -> None:
+    rng = random.Random(f"agree {seed}")
+    x, b, k = XS[seed % 4], BS[seed // 2 % 4], KS[seed % 6]
+    rows = [(rng.choice(NUMBERS), rng.choice(FLAGS), rng.choice(LABELS)) for _ in range(40)]
+    cells = list(zip(*rows, strict=True))
+    frame = pd.DataFrame(
+        {
+            "x": pd.Series(cells[0], dtype="float64"),
+            "b": pd.Series(cells[1], dtype="boolean"),
+            "k": pd.Series(cells[2], dtype="object"),
+        }
+    )
+
+    def of(**release: Any) -> TableSchema:
+        return schema(x, b, k, **release)
+
+    def where(text: str) -> int:
+        return counted(engine, frame, of(where=text))[()]
+
+    # a proportion is the mean of its column, and the sum of a boolean the rows where it is true
+    mean = known(engine, frame, of(statistics=["mean(b)"]))
+    assert known(engine, frame, of(statistics=["proportion(b)"])) == mean
+    assert known(engine, frame, of(statistics=["proportion(b = true)"])) == mean
+    assert where("b") == mean[1]
+    assert where("not b") == mean[0] - mean[1]
+    # … and the rows of its groups
+    groups = counted(engine, frame, of(by=["b"]))
+    assert (groups[("true",)], groups[("false",)]) == (mean[1], mean[0] - mean[1])
+    assert groups.get(("unsaid",), where("b is null")) == where("b is null") == len(rows) - mean[0]
+    # a filter keeps the rows of a group, and all groups together the rows that have one
+    for name in ("k", "b"):
+        for (key,), size in counted(engine, frame, of(by=[name])).items():
+            text = {"unsaid": "b is null"}.get(key, f"{name} = {key if name == 'b' else repr(key)}")
+            assert where(text) == size
+    # a proportion of a range is the share of its bins, and of a derived column that says the same
+    n, _, _ = known(engine, frame, of(statistics=["mean(x)"]))
+    above = [where(f"x > {end}") for end in (65, 74.5, 17)]
+    plan = dp.plan(of(statistics=["histogram(x, [0, 17.5, 65.5, 75, 90])"]))
+    bins = engine().compute(as_source(frame), plan.query, b"").reveal_to_mechanism().sums[0]
+    assert sum(bins) == n
+    assert above == [bins[2] + bins[3], bins[3], bins[1] + bins[2] + bins[3]]
+    assert known(engine, frame, of(statistics=["proportion(x > 65)"]))[:2] == (n, above[0])
+    assert known(engine, frame, of(statistics=["mean(old)"]))[:2] == (n, above[0])
+    # a copy is what it copies
+    assert known(engine, frame, of(statistics=["mean(twin)"])) == known(engine, frame, of(statistics=["mean(x)"]))
+    assert where("twin > 65 and x <= 65") == 0
+    assert where("x is null") == len(rows) - n
+    # no cleaned value is outside what is declared, stored or derived
+    assert where("x < 0 or x > 90 or tens < 10 or tens > 60") == 0
+    assert where("tens >= 60") == where("x >= 60")  # clamped from below 70, 80 and 90
+    if "forbidden" in x:
+        assert where("x > 65 and x < 70") == 0
+
+
+def test_the_cases_of_the_report() -> None:
+    frame = pd.DataFrame({"x": [66.0, 69.0, 10.0, 65.0], "b": pd.Series([True, None, None, False], dtype="boolean"), "k": "a"})
+    declared = {"forbidden": [[65, 70]]}, {"nulls": {"default": True}}, {}
+    for engine in ENGINES:
+        assert counted(engine, frame, schema(*declared, by=["b"])) == {("false",): 1, ("true",): 3}
+        assert known(engine, frame, schema(*declared, statistics=["proportion(b)"])) == (4, 3, 3)
+        assert counted(engine, frame, schema(*declared, where="x > 65"))[()] == 1  # 66 is 65, 69 is 70
+
+
+@pytest.mark.parametrize("nulls", [{}, {"nulls": {"default": 20}}])
+def test_inspection_counts_what_a_release_would_filter(nulls: dict[str, Any]) -> None:
+    frame = pd.DataFrame({"x": [None, 66.0, 69.0, 1e9], "b": [True, None, False, True], "k": ["a", "z", None, "b"]})
+    declared = schema({"forbidden": [[65, 70]], **nulls}, {"nulls": {"default": True}}, {"other": {"as": "rest"}},
+                      where="x >= 20 and b and k in ('rest', 'b', 'a')")  # fmt: skip
+    plan: ReleasePlan = dp.plan(declared)
+    found = {f.what: f.rows for f in inspect_rows(plan, as_source(frame))}
+    passing = next(rows for what, rows in found.items() if what.startswith("pass the filter"))
+    assert passing == counted(DuckDBEngine, frame, declared)[()] == (3 if nulls else 2)
+
+
+def test_a_text_that_no_cleaned_value_is_is_refused_where_it_stands() -> None:
+    for text in ("k = 'A'", "'A' != k", "k in ('a', 'A')", "case when k = 'A' then true else b end"):
+        with pytest.raises(ConfigError, match="no value of `k`") as caught:
+            schema({}, {}, {"other": {"as": "rest"}}, where=text)
+        assert caught.value.code == "DPR126"
+        assert "did you mean 'a'" in str(caught.value.fix)
+    assert schema({}, {}, {"other": {"as": "rest"}}, where="k = 'rest'")
+
+
+def test_the_plan_s_hash_covers_how_a_condition_s_cells_are_cleaned() -> None:
+    kinds = itertools.product(({}, {"forbidden": [[65, 70]]}, {"nulls": {"default": 3}}), ({}, {"other": {"as": "rest"}}))
+    plans = [dp.plan(schema(x, {}, k, where="x > 3 or k = 'a'")) for x, k in kinds]
+    assert len({plan.hash for plan in plans}) == len(plans)
+    told = plans[-1].to_json()["query"]["cleaned"]
+    assert [c["column"] for c in told] == ["x", "k"]
+    plain = dp.plan(schema({}, {}, {}, where="tens is null")).to_json()["query"]
+    assert [c["column"] for c in plain["cleaned"]] == ["x", "tens"]
+    assert "cleaned" not in dp.plan(schema({}, {}, {})).to_json()["query"]
+
+
+@pytest.mark.parametrize("ends", [[0, 10**9], [-(10**9), 10**9], [0, ".inf"]])
+def test_without_a_grid_of_doubles_a_cell_is_clamped_and_kept(ends: list[Any]) -> None:
+    """A billion in steps of 1e-9 is finer than doubles: a filter on it still works, in both engines."""
+    high = float("inf") if ends[1] == ".inf" else ends[1]
+    declared = schema({"range": [ends[0], high], "step": 1e-9 if high != float("inf") else 1, "forbidden": [[5, 6]]}, {}, {}, where="x >= 6 or x = 5")
+    column = declared.columns["x"]
+    assert snapping(column) is None
+    assert is_cleaned(column)
+    assert [cleaned(column, v) for v in (5.4, 5.5, 5.6, 0.25)] == [5, 5, 6, 0.25]
+    frame = pd.DataFrame({"x": [5.4, 5.5, 5.6, 4.9, -1e12, 1e12, None, float("nan")], "b": True, "k": "a"})
+    assert {counted(engine, frame, declared)[()] for engine in ENGINES} == {4}
