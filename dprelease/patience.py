@@ -34,11 +34,20 @@ def within(seconds: float) -> Iterator[None]:
     """
     token = _DEADLINE.set((time.monotonic() + seconds, seconds))
     alarmed = _free_alarm()
-    if alarmed:
-        signal.signal(signal.SIGALRM, lambda *_: _late(seconds))
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+    waiting = True
+
+    def ring(*_: object) -> None:
+        if waiting:
+            _late(seconds)
+
     try:
-        yield
+        try:
+            if alarmed:
+                signal.signal(signal.SIGALRM, ring)
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+            yield
+        finally:
+            waiting = False  # the alarm rings once: here at the latest, or never
     finally:
         if alarmed:
             signal.setitimer(signal.ITIMER_REAL, 0)

@@ -42,7 +42,7 @@ COLUMNS = {
     "age": {"kind": "integer", "measure": "years", "range": [0, 110], "forbidden": [[100, 105]]},
     "bmi": {"kind": "number", "measure": "kg/m2", "range": [10, 60], "step": 0.5, "nulls": {"default": 25}},
     "decade": {"kind": "integer", "from": "floor(age / 10) * 10", "range": [0, 110], "step": 10},
-    "day": {"kind": "date"},
+    "day": {"kind": "timestamp"},
 }
 
 
