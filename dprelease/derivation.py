@@ -41,6 +41,7 @@ from dprelease.validate.verdict import Verdict
 __all__ = ["Derivation", "missing_packages"]
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{64}")
 _LEDGER = re.compile(r"[A-Za-z0-9-]{8,64}")
 _MOST_HISTORY = 1000
@@ -159,7 +160,11 @@ class Derivation:
     def stated(self) -> dict[str, Any]:
         """What only the receipt says: the budget as of the entry, and instants."""
         paid = self.manifest["receipt"]
-        return {"scheduled": _instant(paid["scheduled"]), "budget": self._budget(paid["budget"])}
+        published = paid["published"]
+        if published is not None and not _DAY.fullmatch(published):
+            raise _refused("the day of publication is not written as one")
+        scheduled = _instant(paid["scheduled"])
+        return {"scheduled": scheduled, "published": published, "budget": self._budget(paid["budget"])}
 
     def _budget(self, value: Any) -> dict[str, Any] | None:
         """Return the budget as of the entry, if its figures can be: spending only adds up."""

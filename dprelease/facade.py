@@ -9,6 +9,7 @@ import html as escaping
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,12 +112,20 @@ class Release:
             self._noised, verdict, {}, software=stages.software(), formats=stages.FORMATS
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the wide table: one row per group, keys first, one column per statistic."""
+    def to_pandas(self, *, intervals: bool = True, status: bool = True) -> pd.DataFrame:
+        """Return the wide table: one row per group, keys first, then each published column.
+
+        Args:
+            intervals: with `<name>_lower` and `<name>_upper`, the ends of the 95 % interval.
+            status: with `<name>_status`. Without it, uninformative values are missing (NA): a
+                number that says nothing never stands there as if it said something.
+        """
         from dprelease.formats.wide import wide_table
 
-        frame: pd.DataFrame = wide_table(self._noised).to_pandas()
-        return frame
+        table = wide_table(self._noised, intervals=intervals, status=status)
+        frame: pd.DataFrame = table.to_pandas()
+        gaps = [c for c in table.column_names if str(table[c].type) == "int64" and table[c].null_count]
+        return frame.astype(dict.fromkeys(gaps, "Int64"))
 
     def plot(
         self, statistic: str | None = None, *, group: str | Sequence[str] | None = None
@@ -164,7 +173,8 @@ class Release:
             if not verdict.ok:
                 raise stages.withhold(request, verdict)
             budget = stages.spent_at(ledger, key, self.receipt.seq or 0)
-            ledger.commit_files(key, stages.bundle(self._noised, budget=budget))
+            made = stages.bundle(self._noised, budget=budget, published=stages.day_of(datetime.now(UTC)))
+            stages.commit(request, made)
             files = ledger.files(key) or {}
         out = publish_files(Path(folder), key.pipeline, key.period, files)
         with published():
@@ -179,12 +189,14 @@ class Release:
         return f"<Release of {len(self.plan.statistics)} statistics over {groups}; {self.receipt}>"
 
     def _repr_html_(self) -> str:
-        frame: Any = self.to_pandas()
+        frame: Any = self.to_pandas(intervals=False, status=False)
         names = ", ".join(s.name for s in self.plan.statistics)
         lines = [
             f"{self.plan.guarantee}. {self.receipt}",
-            f"Noise is in every number: see `release.table` for intervals, `release.plot(name)` for {names}.",
+            f"Noise is in every number: see `release.to_pandas()` for intervals, `release.plot(name)` for {names}.",
         ]
+        if frame.isna().any(axis=None):
+            lines.append("Where a value is missing, it would say nothing: the noise is as large as its whole range.")
         note = "<br>".join(escaping.escape(line) for line in lines)
         shown = frame.to_html(index=False, max_rows=40, escape=True, border=0)
         return f"{shown}<p>{note}</p>"

@@ -8,8 +8,10 @@ The tidy table has one row per (group, published column):
     <key columns>   utf8      labels of the group
     statistic       utf8      published column, `mean_age` or `histogram_hour[5,9)`
     value           float64   always finite and inside the statistic's domain
-    lower, upper    float64   95 % interval for the statistic of the bounded, clamped data; both
-                              null for a choice by rank, whose error is known in rows only
+    lower, upper    float64   95 % interval for the statistic of the bounded, clamped data, rounded
+                              outward to multiples of the value's step (so an end may pass an end of
+                              the domain that is none, by less than a step); both null for a choice
+                              by rank, whose error is known in rows only
     estimate        float64   median-unbiased estimate of the same statistic, clipped to the
                               domain's hull, not rounded, gaps not left out; null for variances,
                               covariances and choices by rank, for which none is known, and where
@@ -19,7 +21,6 @@ The tidy table has one row per (group, published column):
                               (truncated laws) or none is offered (ratios, tables, ranks)
     consistent      float64   the value made to fit the other released ones (`consistency`), inside
                               its domain; the same as `value` where nothing has to move
-    expected_error  float64   null where the plan cannot know it
     mechanism       utf8
     block           utf8
     epsilon         float64   of the block
@@ -30,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -38,17 +40,17 @@ import pyarrow as pa
 
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
 from dprelease.aggregates.encoding import Encoding
-from dprelease.aggregates.graph import one_cell
-from dprelease.aggregates.pair_cells import one_column
 from dprelease.consistency import consistent, to_domain
 from dprelease.planning.companions import companion_cells
-from dprelease.planning.draws import RAW_LIMIT, Draw, GaussianDraw, Objects, draw_from_json
+from dprelease.planning.draws import RAW_LIMIT, Draw, Objects, draw_from_json
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.planning.reading import reading_of, seen_by
 
 __all__ = [
     "CELL_BYTES",
     "LEVEL",
     "TIDY",
+    "WEAK",
     "Cells",
     "Noised",
     "Receipt",
@@ -56,6 +58,7 @@ __all__ = [
     "cells_from_json",
     "decode",
     "encode",
+    "outward",
     "width",
 ]
 
@@ -68,9 +71,13 @@ CELL_BYTES = 16
 assert 1 << (8 * CELL_BYTES - 1) > RAW_LIMIT
 
 _WORD = 1 << 63
+_EXACT = 2**53
 
 LEVEL = 0.95
 """Confidence level of the published intervals."""
+
+WEAK = ("uninformative", "empty_signal")
+"""Statuses of values that say nothing."""
 
 TIDY = pa.schema(
     [
@@ -81,7 +88,6 @@ TIDY = pa.schema(
         ("estimate", pa.float64()),
         ("unbiased", pa.float64()),
         ("consistent", pa.float64()),
-        ("expected_error", pa.float64()),
         ("mechanism", pa.utf8()),
         ("block", pa.utf8()),
         ("epsilon", pa.float64()),
@@ -90,7 +96,7 @@ TIDY = pa.schema(
 )
 """The tidy table's columns after the key columns."""
 
-_MAYBE_UNKNOWN = ("lower", "upper", "estimate", "unbiased", "expected_error")
+_MAYBE_UNKNOWN = ("lower", "upper", "estimate", "unbiased")
 
 _DIRECT = ("scalar", "bins", "constant", "truncated_mean")
 """Families whose statistic is a rising function of one cell, so that a median stays one."""
@@ -194,12 +200,6 @@ def assemble(
         parts["estimate"].append(estimate)
         parts["unbiased"].append(unbiased)
         parts["status"].append(status)
-        errors = np.full((count, width), np.nan)
-        if statistic.group_errors is not None:
-            errors[:] = np.asarray(statistic.group_errors)[:, None]
-        elif statistic.expected_error is not None:
-            errors[:] = statistic.expected_error
-        parts["expected_error"].append(errors)
         parts["epsilon"].append(np.full((count, width), float(block.block.epsilon)))
     parts["consistent"] = list(consistent(statistics, blocks, parts["value"]))
     made = [(c, s) for s in statistics for c in s.columns]
@@ -234,18 +234,12 @@ class _Drawn:
         self._encoding = Encoding.from_json(dict(block.encoding))
         raw = np.array(cells, dtype=object).reshape(len(cells), -1 if cells else 0)
         self._cells = self._draw.cells(raw)
-        low, high = self._draw.box(raw, LEVEL)
-        plain = raw.astype(np.float64)
-        gaussian = isinstance(self._draw, GaussianDraw)
-        self._reading = Reading(low, high, plain, self._draw.noise_scale, LEVEL, gaussian=gaussian)
+        self._reading = reading_of(self._draw, raw, LEVEL)
         self._empty = self._draw.empty(raw)
         self._median, self._unbiased = companion_cells(self._draw, raw)
 
     def _seen(self, statistic: PlannedStatistic) -> tuple[Encoding, Floats, Reading]:
-        seen = self._encoding, self._cells, self._reading
-        if statistic.view is None:
-            return seen
-        return (one_cell if self._encoding.family == "graph_box" else one_column)(*seen, statistic.view)
+        return seen_by(statistic.view, self._encoding, self._cells, self._reading)
 
     def companions(self, statistic: PlannedStatistic) -> tuple[Floats, Floats]:
         """Return (median-unbiased, unbiased) estimates, `(groups, columns)`, NaN where none."""
@@ -264,6 +258,7 @@ class _Drawn:
             middle, unbiased = aggregate.estimate(encoding, reading), none
         else:
             middle, unbiased = none, none
+        middle = np.where(self._empty[:, None], np.nan, middle)
         return np.clip(middle, *statistic.domain.hull), unbiased
 
     def values(
@@ -276,10 +271,11 @@ class _Drawn:
         encoding, cells, reading = self._seen(statistic)
         value = to_domain(aggregate.finish(encoding, cells), domain, statistic.step)
         lower, upper = aggregate.interval(encoding, reading)
+        nothing = self._empty[:, None]
+        lower, upper = np.where(nothing, low_end, lower), np.where(nothing, high_end, upper)
         # Outward to the published step, so that rounding never makes an interval too short.
-        step = float(statistic.step)
-        lower = np.clip(np.floor(lower / step) * step, low_end, high_end)
-        upper = np.clip(np.ceil(upper / step) * step, low_end, high_end)
+        lower = outward(np.clip(lower, low_end, high_end), statistic.step, np.floor)
+        upper = outward(np.clip(upper, low_end, high_end), statistic.step, np.ceil)
         lower, upper = np.minimum(lower, value), np.maximum(upper, value)
         status = np.full(value.shape, "ok", dtype=object)
         status[(value <= low_end) | (value >= high_end)] = "at_bound"
@@ -289,6 +285,24 @@ class _Drawn:
         if self.block.family == "constant":
             status[:] = "ok"
         return value, lower, upper, status
+
+
+def outward(ends: Floats, step: Fraction, rounded: np.ufunc) -> Floats:
+    """Return multiples of `step`, each the double nearest to it: `ends` moved by `rounded`.
+
+    Args:
+        rounded: `np.floor` for lower ends, `np.ceil` for upper ones; an end that is the double
+            nearest to a multiple stays there, and NaN stays NaN.
+    """
+    p, q = step.numerator, step.denominator
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.rint(ends * (q / p))
+        k = np.where(near * p / q == ends, near, rounded(ends * (q / p)))
+        out: Floats = np.asarray(k * p / q) + 0.0  # no -0.0
+    # One correctly rounded division while k * p and q are below 2**53; the others one by one.
+    for at in zip(*np.nonzero((np.abs(k) * p >= _EXACT) | (np.isfinite(ends) & (q >= _EXACT))), strict=True):
+        out[at] = float(int(k[at]) * step)
+    return out
 
 
 def width(plan: ReleasePlan) -> int:

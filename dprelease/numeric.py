@@ -23,6 +23,7 @@ __all__ = [
     "exact",
     "exp_lower",
     "exp_upper",
+    "figure",
     "floor_half_up",
     "fraction_from_json",
     "fraction_to_json",
@@ -151,6 +152,18 @@ def whole_from_json(value: object, name: str = "a stored number", *, least: int 
         kind = "a whole number" if least is None else f"a whole number of at least {least}"
         raise ArgumentError(f"{name} is not {kind}", fix="write one", code="DPR605")
     return number.numerator
+
+
+def figure(value: float) -> str:
+    """Return three significant digits, thousands separated, no exponent where one can do without.
+
+    >>> figure(4123.4), figure(0.012345), figure(3e-9)
+    ('4,120', '0.0123', '3e-09')
+    """
+    if not 1e-6 <= value < 1e12:
+        return f"{value:.3g}"
+    decimals = max(0, 2 - math.floor(math.log10(value)))
+    return f"{float(f'{value:.3g}'):,.{decimals}f}"
 
 
 def floor_half_up(value: Fraction) -> int:

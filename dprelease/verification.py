@@ -53,7 +53,7 @@ from dprelease.strict_json import read_json
 
 __all__ = ["PATIENCE", "UNKNOWN", "Check", "Verification", "made_again", "read_manifest", "verify"]
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds that making a foreign plan again may take."""
 
 UNKNOWN = (

@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
     # 6,366 answers and epsilon 2 in all: two releases of epsilon 1, then no more.
     ledger = dp.create_ledger(folder / ".dprelease" / "fair.db", SCHEMA, epsilon=2)
     release = survey.dp.release(SCHEMA, ledger=ledger, period="final")
-    print(release.to_pandas().T.to_string(header=False))
+    print(release.to_pandas(intervals=False, status=False).T.to_string(header=False))
     tidy = release.table.to_pandas()
     print(tidy[["statistic", "value", "lower", "upper", "status"]].to_string(index=False))
     print(release.receipt)

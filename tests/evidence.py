@@ -26,6 +26,7 @@ HARNESSES = (
     "tests/reference/test_plain_answers.py",
     *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/end_to_end/test_non_interference*.py")),
     *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/end_to_end/test_black_box*.py")),
+    "tests/end_to_end/test_totality.py",
 )
 _PASSED, _FAILED = 0, 1  # what pytest says
 _TITLE = "| harness | size | seconds | result |"

@@ -186,7 +186,7 @@ def made(function: str, name: str, columns: int, domain: Domain, step: str = "1/
     statistic = PlannedStatistic(
         name=name, text=function, function=function.partition("(")[0], block=name,
         columns=tuple(f"{name}{i}" for i in range(columns)), domain=domain, step=Fraction(step),
-        measure="", mechanism="", chosen=(), expected_error=None, error_text="", sensitivity="",
+        measure="", mechanism="", chosen=(), planned_error=None, error_text="", sensitivity="",
     )  # fmt: skip
     block = PlannedBlock(
         name=name, family="scalar", cells=("cell",), epsilon=Fraction(1), mechanism="",

@@ -15,9 +15,10 @@ import pytest
 from dprelease import noised
 from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import ReplayBits
-from dprelease.noised import CELL_BYTES, TIDY, assemble, decode, encode
+from dprelease.noised import CELL_BYTES, TIDY, assemble, decode, encode, outward
 from dprelease.planning.draws import draw_from_json
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.validate.rules import on_step
 from tests.planning.requests import USER, planned, public
 
 GROUPS = [f"k{i}" for i in range(4_000)]
@@ -249,3 +250,60 @@ def test_integers_come_back_from_their_bytes_whatever_their_width(wide):
         blocks=(SimpleNamespace(name="a", cells=("x", "y")), SimpleNamespace(name="b", cells=())),
     )
     assert decode(plan, data) == {"a": tuple(map(tuple, raw.tolist())), "b": ((), (), ())}
+
+
+class TestIntervalEnds:
+    @pytest.mark.parametrize("step", ["1", "0.1", "0.05", "2.5", "1/3", "0.000001", "700"])
+    def test_they_are_multiples_of_the_step_and_never_inward(self, step: str) -> None:
+        exact = Fraction(step)
+        ends = np.random.default_rng(5).normal(0, 1000, 4000)
+        for rounded, sign in ((np.floor, -1), (np.ceil, 1)):
+            out = outward(ends, exact, rounded)
+            assert on_step(out, exact).all()
+            assert (sign * (out - ends) >= 0).all()
+            assert (np.abs(out - ends) <= float(exact) * (1 + 1e-9)).all()
+            assert (outward(out, exact, rounded) == out).all()  # what is on the step stays
+
+    def test_the_twin_by_float_arithmetic_leaves_junk_and_moves_what_is_right(self) -> None:
+        ends = np.arange(-300, 300) / 10  # every one the double nearest to a multiple of 0.1
+        assert (outward(ends, Fraction(1, 10), np.floor) == ends).all()
+        twin = np.floor(ends / 0.1) * 0.1
+        assert not on_step(twin, Fraction(1, 10)).all()
+        assert (twin < ends - 0.05).any()
+
+    def test_beyond_exact_doubles_the_nearest_one_is_taken(self) -> None:
+        step = Fraction(10**15 + 7, 3)
+        out = outward(np.array([1e18, -1e18, np.nan]), step, np.ceil)
+        assert np.isnan(out[2])
+        for found in out[:2]:
+            assert float(round(Fraction(found) / step) * step) == found
+
+    def test_a_whole_release_shows_none(self) -> None:
+        plan = planned(["mean(x)", "std(x)", "sum(x)"], by=["g"], rows={"max": 400, "expected": 50})
+        cells = {b.name: [[31 + 7 * i] * len(b.cells) for i in range(3)] for b in plan.blocks}
+        table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
+        steps = {s.name: s.step for s in plan.statistics}
+        for row in table.to_pylist():
+            for part in ("value", "lower", "upper"):
+                assert on_step(np.array([row[part]]), steps[row["statistic"]]).all(), row
+
+
+@pytest.mark.parametrize("rows", [0, 6])
+def test_a_mean_of_no_rows_is_a_convention_and_says_so(rows: int) -> None:
+    """At a large epsilon the noise is small, and the centre of the range would look exact."""
+    x = {"kind": "integer", "range": [0, 100]}
+    plan = planned(
+        [{"statistic": "mean(x)", "spikes": "forbid"}], epsilon=50, rows={"max": 1000, "expected": 50}, x=x
+    )
+    (block,) = plan.blocks
+    assert block.family == "truncated_mean"
+    draw = draw_from_json(block.law)
+    exact = np.array([[rows, 20 * rows]] * 200, dtype=object)
+    raw = draw.draw(exact, ReplayBits(f"nobody {rows}"))
+    cells = {block.name: tuple(map(tuple, raw.tolist()))}
+    table = assemble(("g",), tuple((k,) for k in GROUPS[:200]), plan.statistics, plan.blocks, cells)
+    silent = np.array(table["status"].to_pylist()) == "empty_signal"
+    assert silent.mean() > 0.95 if rows == 0 else not silent.any()
+    for part, end in (("lower", 0.0), ("upper", 100.0)):
+        assert (table[part].to_numpy()[silent] == end).all()
+    assert (np.asarray(table["estimate"].is_null()) == silent).all()

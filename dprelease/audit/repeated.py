@@ -21,7 +21,7 @@ from dprelease.audit.answers import cells_of
 from dprelease.entropy import SystemBits
 from dprelease.noised import Cells, Noised, assemble
 from dprelease.planning.draws import draw_from_json
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.planning.model import ReleasePlan
 from dprelease.query.answer import Answer
 from dprelease.secret import Secret
 
@@ -54,7 +54,6 @@ def _drawn(
         plan,
         by=(RELEASE, *plan.by),
         keys=tuple((str(i), *plan.keys[g]) for i in range(draws) for g in here),
-        statistics=tuple(_with_errors(s, here, draws) for s in plan.statistics),
     )
     if all(t.shape[0] == len(plan.keys) for t in answer.tables.values()):
         # the wall itself, once for all draws
@@ -66,13 +65,6 @@ def _drawn(
         drawn = draw_from_json(block.law).draw(np.tile(exact, (draws, 1)), SystemBits())
         cells[block.name] = tuple(tuple(line) for line in drawn.tolist())
     return wide, cells
-
-
-def _with_errors(statistic: PlannedStatistic, groups: Sequence[int], draws: int) -> PlannedStatistic:
-    errors = statistic.group_errors
-    if errors is None:
-        return statistic
-    return replace(statistic, group_errors=tuple(errors[g] for g in groups) * draws)
 
 
 def features_of(

@@ -243,7 +243,7 @@ def exists(place: PostgresPlace) -> bool:
         LedgerError: the server does not answer (DPR425) or refuses (DPR402, DPR409).
     """
     with transaction(place, write=False) as db:
-        return db.execute("SELECT to_regclass(?)", (f"{_SCHEMA}.chain",)).fetchone() != (None,)
+        return bool(db.execute("SELECT to_regclass(?)", (f"{_SCHEMA}.chain",)).fetchone() != (None,))
 
 
 def identity(place: PostgresPlace) -> tuple[object, ...]:

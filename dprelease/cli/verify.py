@@ -18,7 +18,7 @@ def verify(
     ] = None,
     patience: Annotated[
         float, typer.Option(help="Seconds that making a foreign plan again may take.", min=0.1)
-    ] = 10.0,
+    ] = 30.0,
     as_json: AsJson = False,
 ) -> None:
     """Make a published folder again from its request, draw and receipt, and compare every byte.

@@ -1,10 +1,6 @@
 """A bounded query as one SELECT that returns every primitive of every group.
 
-    viewed    the curator's view, where the query has one (`view_sql`)
-    typed     declared types, NaN and unparsable cells null; the unit's canonical text
-    stepped0  of columns that expressions read: their steps, where they lie on a grid
-    cleaned0  and their cleaned values (`clean_sql`), the only ones that expressions read
-    derived1  columns made from those; then stepped1, cleaned1, derived2 where more stand on them
+    (rows)    viewed, typed, cleaned and derived columns (`row_sql`)
     filtered  window, filter, unit not null
     labelled  key labels by joins with public tables
     stepped   group index; codes as steps on the grid's hull, or 1/0 of a condition
@@ -28,21 +24,13 @@ Identifiers are ours or quoted; salt, filter constants and window ends are bound
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 from sqlglot import exp
 
-from dprelease.engines.bounding_sql import Bounding, Stage, narrow
-from dprelease.engines.clean_sql import (
-    boolean_cleaned,
-    label_cleaned,
-    number_cleaned,
-    snapped_cleaned,
-)
+from dprelease.engines.bounding_sql import Bounding, narrow
 from dprelease.engines.code_sql import (
     aggregated,
     aliased,
@@ -51,18 +39,14 @@ from dprelease.engines.code_sql import (
     is_null,
     named_table,
     not_null,
-    stepped_by_one,
-    steps,
-    whole_steps,
 )
 from dprelease.engines.physical import Physical
-from dprelease.engines.request import declared_labels, used_columns
-from dprelease.engines.typed_sql import canonical, case, number, try_cast, typed
+from dprelease.engines.request import declared_labels
+from dprelease.engines.row_sql import UNIT, RowStages
+from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.engines.view_sql import ViewStatement
-from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label, Primitive, largest_code
-from dprelease.query.cleaning import is_cleaned, read_by_expressions, snapping
-from dprelease.query.expression import Expression, to_sql
-from dprelease.schema.column import Column, Kind
+from dprelease.query.bounded import BoundedQuery, Fixed, Label, Primitive, largest_code
+from dprelease.schema.column import Kind
 
 __all__ = ["Statement", "build", "build_counting", "build_kept", "build_seen"]
 
@@ -124,19 +108,6 @@ def build_counting(
     return _Builder(query, stored, b"", rows_table, view).build_counting()
 
 
-def build_kept(
-    query: BoundedQuery, stored: Mapping[str, tuple[str, Physical]], rows_table: str, carried: str
-) -> Statement:
-    """Return the statement of the column `carried` of the rows in the window that pass the filter.
-
-    Args:
-        query: of the row unit.
-        stored, rows_table: as `build`.
-        carried: a column of `rows_table`.
-    """
-    return _Builder(query, stored, b"", rows_table, None, carried=carried).build_kept()
-
-
 def build_seen(
     query: BoundedQuery,
     stored: Mapping[str, tuple[str, Physical]],
@@ -157,6 +128,19 @@ def build_seen(
     return _Builder(query, stored, b"", rows_table, view).build_seen()
 
 
+def build_kept(
+    query: BoundedQuery, stored: Mapping[str, tuple[str, Physical]], rows_table: str, carried: str
+) -> Statement:
+    """Return the statement of the column `carried` of the rows in the window that pass the filter.
+
+    Args:
+        query: of the row unit.
+        stored, rows_table: as `build`.
+        carried: a column of `rows_table`.
+    """
+    return _Builder(query, stored, b"", rows_table, None, carried=carried).build_kept()
+
+
 def _adds_up(query: BoundedQuery) -> bool:
     """Return whether sums by the text of the one key can be added up to the sums by its label."""
     added = ("rows", "power", "product", "between")
@@ -164,17 +148,8 @@ def _adds_up(query: BoundedQuery) -> bool:
     return alone and all(p.kind in added for p in query.primitives)
 
 
-_WHOLE = (Physical.whole, Physical.unsigned)
-_UNIT = "unit"
-"""The column of the unit's id: what is stored, never what its declared kind makes of it."""
-
-
-class _Builder:
-    """Adds one stage after the other; `self.last` is the newest stage's name.
-
-    Trees are put together in place (`copy=False`): sqlglot's copies would make the time grow
-    with the square of the number of codes.
-    """
+class _Builder(RowStages):
+    """Adds the stages from the filter to the sums behind those of `RowStages`."""
 
     def __init__(
         self,
@@ -187,30 +162,11 @@ class _Builder:
         quick: bool = False,
         carried: str | None = None,
     ) -> None:
-        self.query = query
-        self.carried = carried
-        self.stored = stored
+        super().__init__(query, stored, rows_table, view, carried=carried)
         self.salt = salt.hex()
-        self.columns = used_columns(query)
-        self.kinds = {c.name: c.kind for c in (*query.groups.columns, *query.columns, *self.columns)}
-        self.place = {c.name: f"x{i}" for i, c in enumerate(self.columns)}
-        self.clean: dict[str, str] = {}
-        self.snapped: dict[Code, str] = {}
-        self.whole = {
-            c.name: f"i{i}"
-            for i, c in enumerate(self.columns)
-            if c.name in stored and stored[c.name][1] in _WHOLE and c.kind is not Kind.boolean
-        }
         self.quick = quick
         self.texts_first = quick and _adds_up(query)
         self.bounding = Bounding(query, self._unit_text, self._salt, light_apart=quick)
-        self.parameters: dict[str, object] = {}
-        self.tables: dict[str, pa.Table] = {}
-        self.stages: list[Stage] = []
-        self.last = rows_table
-        if view is not None:
-            self.parameters.update(view.parameters)
-            self._stage("viewed", view.tree)
 
     def build(self) -> Statement:
         self._rows()
@@ -226,20 +182,20 @@ class _Builder:
         self._rows()
         return self._finished(self._select(column("g"), column("u")))
 
-    def build_kept(self) -> Statement:
-        assert self.carried is not None
-        self._typed()
-        self._cleaned_and_derived()
-        self._filtered()
-        return self._finished(self._select(column(self.carried)))
-
     def build_seen(self) -> Statement:
         self._typed(nulls=True)
         self._cleaned_and_derived()
         where = self.query.where
         passes = exp.true() if where is None else self._expression(where, "w")
         select = self._select(self._every(), aliased(passes, "passes"))
-        return self._finished(select.where(*self._in_window(), copy=False))
+        return self._finished(select.where(*self._inside(), copy=False))
+
+    def build_kept(self) -> Statement:
+        assert self.carried is not None
+        self._typed()
+        self._cleaned_and_derived()
+        self._filtered()
+        return self._finished(self._select(column(self.carried)))
 
     def _rows(self) -> None:
         self._typed()
@@ -254,138 +210,14 @@ class _Builder:
             tree = tree.with_(name, as_=stage.tree, materialized=kept, copy=False)
         return Statement(tree, self.parameters, self.tables)
 
-    # -- pieces ------------------------------------------------------------------------------
-
-    def _select(self, *columns: exp.Expression) -> exp.Select:
-        """Return a SELECT over the newest stage, which is called `t`."""
-        return exp.Select(expressions=list(columns)).from_(named_table(self.last, "t"), copy=False)
-
-    def _stage(self, name: str, select: exp.Query, *, kept: bool = False) -> None:
-        self.stages.append(Stage(name, select, kept))
-        self.last = name
-
-    def _bind(self, value: object, kind: str) -> exp.Expression:
-        name = f"c{len(self.parameters)}"
-        self.parameters[name] = value
-        parameter = exp.Parameter(this=exp.Var(this=name))
-        return exp.Cast(this=parameter, to=exp.DataType.build(kind, dialect="duckdb"))
-
-    def _value(self, name: str) -> exp.Expression:
-        return column(self.place[name], "t")
-
-    def _clean(self, name: str) -> exp.Expression:
-        """Return a column's cleaned value, for which a stage has been made if it has any."""
-        return column(self.clean.get(name, self.place[name]), "t")
-
-    def _expression(self, expression: Expression, prefix: str) -> exp.Expression:
-        tree, parameters = to_sql(expression, self._clean, prefix=prefix)
-        self.parameters.update(parameters)
-        return tree
-
     # -- stages ------------------------------------------------------------------------------
-
-    def _typed(self, *, nulls: bool = False) -> None:
-        """Add the declared types; `nulls` adds whether each stored cell is null."""
-        parts = [] if self.carried is None else [column(self.carried, "t")]
-        for declared in self.columns:
-            identifier, physical = self.stored[declared.name]
-
-            def make(identifier: str = identifier) -> exp.Expression:
-                return column(identifier)
-
-            parts.append(aliased(typed(declared.kind, physical, make), self.place[declared.name]))
-            if declared.name == self.query.user:
-                unit = make() if self._whole_unit else canonical(physical, make)
-                parts.append(aliased(unit, _UNIT))
-            if nulls:
-                parts.append(aliased(is_null(make()), f"r{self.place[declared.name][1:]}"))
-            if declared.name in self.whole:
-                parts.append(aliased(self._whole(declared.name, make), self.whole[declared.name]))
-        # with no column at all the rows still have to come through
-        self._stage("typed", self._select(*(parts or [aliased(number(1), "row")])))
-
-    def _whole(self, name: str, make: Callable[[], exp.Expression]) -> exp.Expression:
-        """Return a stored whole number, as BIGINT if codes are made of it and it always fits.
-
-        Cast first and clipped then, a code takes less time than the other way round.
-        """
-        return try_cast(make(), "BIGINT") if self.stored[name][1] is Physical.whole else make()
-
-    def _cleaned_and_derived(self) -> None:
-        """Clean what is stored; make what is derived from it, clean that, and so on upwards."""
-        self._cleaned([c.name for c in self.columns], 0)
-        waiting = dict(enumerate(self.query.derived))
-        level = 0
-        while waiting:
-            level += 1
-            made = {
-                i: d for i, d in waiting.items() if not any(w.column in d.expression.columns for w in waiting.values())
-            }
-            parts = [aliased(self._expression(d.expression, f"d{i}_"), f"y{i}") for i, d in made.items()]
-            self._stage(f"derived{level}", self._select(self._every(), *parts))
-            self.place |= {d.column: f"y{i}" for i, d in made.items()}
-            waiting = {i: d for i, d in waiting.items() if i not in made}
-            self._cleaned([d.column for d in made.values()], level)
-
-    @staticmethod
-    def _every() -> exp.Expression:
-        return exp.Column(this=exp.Star(), table=exp.to_identifier("t"))
-
-    def _cleaned(self, names: list[str], level: int) -> None:
-        """Add the cleaned values of those columns whose cleaning changes what reads them."""
-        read = set(read_by_expressions(self.query))
-        read |= {c.column for c in self.query.codes if isinstance(c, Label) and self._renamed(c)}
-        declared = {c.name: c for c in self.query.columns}
-        wanted = [declared[n] for n in names if n in read and n in declared and is_cleaned(declared[n])]
-        if not wanted:
-            return
-        grids = {c.name: code for c in wanted if (code := snapping(c)) is not None}
-        if grids:
-            steps_of = [aliased(self._steps(code), f"s_{self.place[n]}") for n, code in grids.items()]
-            self._stage(f"stepped{level}", self._select(self._every(), *steps_of))
-            self.snapped |= {replace(c, default=None): f"s_{self.place[n]}" for n, c in grids.items()}
-        select = self._select(self._every())
-        for one in wanted:
-            place = self.place[one.name]
-            make = partial(column, place, "t")
-            if one.name in grids:
-                value = snapped_cleaned(grids[one.name], f"s_{place}", self._bind)
-            elif one.kind is Kind.boolean:
-                value = boolean_cleaned(one, make)
-            elif one.kind is Kind.category:
-                select, known = self._join_declared(select, one)
-                value = label_cleaned(one, make, known, self._bind)
-            else:
-                value = number_cleaned(one, make, self._bind)
-            select = select.select(aliased(value, f"z_{place}"), copy=False)
-            self.clean[one.name] = f"z_{place}"
-        self._stage(f"cleaned{level}", select)
-
-    def _renamed(self, code: Label) -> bool:
-        """Return whether another cell than a declared value may count as one."""
-        found = next((c for c in self.query.columns if c.name == code.column), None)
-        return found is not None and bool({found.other, found.null_label} & set(code.values))
-
-    def _join_declared(
-        self, select: exp.Select, declared: Column
-    ) -> tuple[exp.Select, Callable[[], exp.Expression]]:
-        """Join a category's declared values; a column without them has any value."""
-        make = partial(column, self.place[declared.name], "t")
-        if not declared.values:
-            return select, make
-        name = alias = f"known_{self.place[declared.name]}"
-        values = pa.array(dict.fromkeys(declared.values), pa.string())
-        self.tables[name] = pa.table({"value": values})
-        same = exp.EQ(this=column("value", alias), expression=make())
-        joined = select.join(named_table(name, alias), on=same, join_type="left", copy=False)
-        return joined, partial(column, "value", alias)
 
     def _filtered(self) -> None:
         """Keep the rows that count: before the labels are joined, as DuckDB moves no filter here."""
         query = self.query
-        conditions = self._in_window()
+        conditions = self._inside()
         if query.user is not None:
-            conditions.append(not_null(column(_UNIT, "t")))
+            conditions.append(not_null(column(UNIT, "t")))
         if query.where is not None:
             conditions.append(self._expression(query.where, "w"))
         ends = self._ends()
@@ -403,18 +235,6 @@ class _Builder:
         for i in range(len(columns)):
             select = self._with_label(select, i)
         self._stage("labelled", select)
-
-    def _in_window(self) -> list[exp.Expression]:
-        """Return the conditions of the query's window, none where it has none."""
-        window = self.query.window
-        if window is None:
-            return []
-        found: list[exp.Expression] = []
-        for compare, end in ((exp.GTE, window.start), (exp.LT, window.end)):
-            moment = try_cast(self._value(window.column), "TIMESTAMP")
-            naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)
-            found.append(compare(this=moment, expression=self._bind(naive, "TIMESTAMP")))
-        return found
 
     def _ends(self) -> list[str]:
         """Return the two columns of a graph's nodes; equal labels are equal texts, as none repeats."""
@@ -461,7 +281,7 @@ class _Builder:
         if self.texts_first:
             parts = [self._key()]
         if query.user is not None:
-            parts.append(aliased(column(_UNIT, "t"), "u"))
+            parts.append(aliased(column(UNIT, "t"), "u"))
         for j, code in enumerate(query.codes):
             if isinstance(code, Fixed):
                 value = self._steps(code)
@@ -495,27 +315,8 @@ class _Builder:
         name = self.place[self.query.groups.columns[0].name]
         return aliased(column(name, "t"), name)
 
-    @property
-    def _whole_unit(self) -> bool:
-        """Return whether units are stored as whole numbers: equal where their texts are, and sorted faster."""
-        user = self.query.user
-        return user is not None and user in self.stored and self.stored[user][1] in _WHOLE
-
     def _unit_text(self) -> exp.Expression:
         return try_cast(column("u"), "VARCHAR") if self._whole_unit else column("u")
-
-    def _steps(self, code: Fixed) -> exp.Expression:
-        made = self.snapped.get(replace(code, default=None))
-        if made is not None:
-            return column(made, "t")
-        whole = self.whole.get(code.column)
-        if whole is not None and stepped_by_one(code):
-            return whole_steps(code, partial(column, whole, "t"))
-        return steps(code, partial(self._double, code.column), self._bind)
-
-    def _double(self, name: str) -> exp.Expression:
-        boolean = self.kinds[name] is Kind.boolean
-        return try_cast(self._value(name), "DOUBLE") if boolean else self._value(name)
 
     def _join_keys(self, select: exp.Select, width: int) -> exp.Select:
         keys = self.query.groups.keys

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,6 @@ _HARMFUL = (
     "join_filter_pushdown",
     "row_group_pruner",
 )
-_NO_TEXT = "a text that is no UTF-8"
 _LOCK = (
     "SET enable_external_access = false",
     "SET python_enable_replacements = false",
@@ -148,12 +148,15 @@ class DuckDBEngine:
             KeyboardInterrupt: Ctrl-C.
         """
         with cancellable() as cancelled:
-            answer = self._answer(source, query, salt, exact=False)
-            if answer is _NO_TEXT:  # the same integers, and slower
-                answer = self._answer(source, query, salt, exact=True)
+            start = monotonic()
+            answer = self._answer(source, query, salt, self.timeout, exact=False)
+            left = None if self.timeout is None else self.timeout - (monotonic() - start)
+            again = answer is None and not cancelled.is_set() and (left is None or left > 0)
+            if again and _reads_parquet(source):  # the slower way (`parquet_rows`)
+                answer = self._answer(source, query, salt, left, exact=True)
         if cancelled.is_set():
             raise KeyboardInterrupt
-        if not isinstance(answer, Answer):
+        if answer is None:
             raise InternalError(
                 "the rows could not be aggregated",
                 why="the engine failed while reading the source; details could quote its rows",
@@ -164,11 +167,9 @@ class DuckDBEngine:
         return Secret(answer)
 
     def _answer(
-        self, source: Source, query: BoundedQuery, salt: bytes, *, exact: bool
-    ) -> Answer | str | None:
-        """Return the integers, `_NO_TEXT` where DuckDB met a text that is no UTF-8, None where it failed."""
-        import duckdb
-
+        self, source: Source, query: BoundedQuery, salt: bytes, seconds: float | None, *, exact: bool
+    ) -> Answer | None:
+        """Return the integers, or None where anything failed."""
         check_query(query)
         out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
         tables = empty_tallies(query)
@@ -176,7 +177,7 @@ class DuckDBEngine:
         try:
             with (
                 self._connection() as connection,
-                _stopped_after(self.timeout, connection),
+                _stopped_after(seconds, connection),
                 metered(connection, self.meter),
             ):
                 run = self._statement(connection, source, query, salt, exact=exact)
@@ -194,8 +195,6 @@ class DuckDBEngine:
                         found[place] = 0
                     out[group] = found
             done = True
-        except duckdb.InvalidInputException:  # of a Parquet file: a text that is no UTF-8 (`parquet_rows`)
-            return None if exact else _NO_TEXT
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             done = False
         return Answer(out, tables) if done else None
@@ -251,13 +250,18 @@ class DuckDBEngine:
             shutil.rmtree(spill, ignore_errors=True)
 
 
+def _reads_parquet(source: Source) -> bool:
+    named: Any = source.payload
+    return source.kind == "parquet" or (source.kind == "tables" and any(map(_reads_parquet, named.values())))
+
+
 def _copy(connection: Any, name: str, table: Any) -> None:
     """Copy a public table: DuckDB knows no progress of a statement that scans an Arrow one."""
     connection.from_arrow(table).create(name)
 
 
 @contextmanager
-def _stopped_after(seconds: int | None, connection: Any) -> Iterator[None]:
+def _stopped_after(seconds: float | None, connection: Any) -> Iterator[None]:
     """Interrupt what runs on `connection` once `seconds` have passed."""
     if seconds is None:
         yield

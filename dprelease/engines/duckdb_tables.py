@@ -38,8 +38,8 @@ class Tables:
     """Opens sources on `connection`; `statements` gets the SQL that does it.
 
     Args:
-        exact: read Parquet in the slower way that takes texts that are no UTF-8 (`parquet_rows`);
-            else they stop the statement with DuckDB's InvalidInputException.
+        exact: read Parquet in the slower way that takes everything (`parquet_rows`); else a text that
+            is no UTF-8 stops the statement.
     """
 
     def __init__(self, connection: Any, statements: list[str], *, exact: bool = False) -> None:
@@ -166,7 +166,8 @@ class Tables:
         stored = {n: found for n, found in stored_columns(self._run, _path_list(paths)).items() if n not in hive}
         check_alike(source.name, columns, stored)
         wanted = tuple(c.name for c in columns if c.name in opened.stored)
-        if not self.exact and all(one.exact for n in wanted for one in stored.get(n, ())):
+        stops = any(one.stops for found in stored.values() for one in found)
+        if not (self.exact or stops) and all(one.exact for n in wanted for one in stored.get(n, ())):
             return opened
         other = ParquetRows(paths, wanted, hive=partitioned(paths))
         if rows:

@@ -48,12 +48,15 @@ def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
         stored[key] = (f"c{place}", Physical.text)
     kinds = [pa.int64(), *([pa.string()] * len(stored))]
     arrays = [pa.array(cells, kind) for cells, kind in zip(values.values(), kinds, strict=True)]
-    connection.register(_TABLE, pa.table(arrays, names=list(values)))
     statement = build_kept(asked, stored, _TABLE, "file")
+    tables = {_TABLE: pa.table(arrays, names=list(values)), **statement.tables}
+    for name, table in tables.items():
+        connection.register(name, table)
     sql = statement.tree.sql(dialect="duckdb")
     used = {k: v for k, v in statement.parameters.items() if f"${k}" in sql}
     found = sorted(row[0] for row in connection.execute(sql, used).fetchall())
-    connection.unregister(_TABLE)
+    for name in tables:
+        connection.unregister(name)
     return Source(source.kind, tuple(paths[i] for i in found) or paths[:1], source.name)
 
 

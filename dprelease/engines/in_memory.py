@@ -145,6 +145,8 @@ def pandas_array(series: Any) -> Any:
     The categories of a Categorical are values of rows. So they are text, as objects are: by their
     common type, one odd row would change how all others are read.
     """
+    if hasattr(series.dtype, "pyarrow_dtype"):  # Arrow's own array: a way round would decode its texts
+        return plain_array(series.array.__arrow_array__())
     kind = getattr(series.dtype, "kind", "O")
     if series.dtype.name == "category":
         codes = series.cat.codes.to_numpy()

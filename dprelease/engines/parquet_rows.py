@@ -2,12 +2,13 @@
 
 DuckDB reads most columns itself. Not these, by what their files say of them:
 
-    timestamps in milliseconds   one that microseconds do not hold stops the whole scan
+    timestamps in milliseconds   one that microseconds do not hold stops the scan, used or not, as
+                                 DuckDB reads the least and greatest value of every column
     decimals of over 38 digits   become doubles, in which 10**50 and 10**50 + 1 are one id
     times of 96 bits             are cut to microseconds: good as times, refused as ids and labels
 
-and not a text that is no UTF-8, which only reading tells: DuckDB stops there, and the files are read
-again in the way that is used for the first two (`ParquetRows`): by Arrow, as plain arrays.
+The first two are read by Arrow, as plain arrays (`ParquetRows`). What only reading tells (a text that
+is no UTF-8) stops DuckDB, and the files are then read again in that way: the same integers, slower.
 
 Files that are read together store a column alike. DuckDB would otherwise cast to a common type, by
 which whole numbers become doubles, or stop at a cell.
@@ -39,11 +40,19 @@ _BATCH = 16_384
 
 
 class Stored(NamedTuple):
-    """A top-level column of one file: DuckDB's type of it, and whether that holds every value."""
+    """A top-level column of one file.
+
+    Attributes:
+        type: what DuckDB reads it as.
+        exact: whether that holds every value.
+        cut: whether it holds them to the microsecond only.
+        stops: whether one value, of the column or nested in it, can stop DuckDB's scan.
+    """
 
     type: str
     exact: bool = True
     cut: bool = False
+    stops: bool = False
 
     @property
     def family(self) -> str:
@@ -61,25 +70,27 @@ def stored_columns(run: Callable[[str], Any], paths: str) -> dict[str, list[Stor
         paths: the files as a list in SQL.
     """
     rows = run(
-        "SELECT name, num_children, type, converted_type, precision, logical_type, duckdb_type "
-        f"FROM parquet_schema({paths}) ORDER BY file_name, column_id"  # noqa: S608 - quoted
+        "SELECT name, num_children, type, converted_type, precision, logical_type, duckdb_type "  # noqa: S608 - quoted
+        f"FROM parquet_schema({paths}) ORDER BY file_name, column_id"
     ).fetchall()
     out: dict[str, list[Stored]] = {}
     places = iter(rows)
     for root in places:
         for _ in range(root[1] or 0):
             name, children, *facts = next(places)
-            out.setdefault(name, []).append(_stored(*facts))
-            left = children or 0
+            found, left = _stored(*facts), children or 0
             while left:  # what is nested in it
-                left += (next(places)[1] or 0) - 1
+                _, children, *facts = next(places)
+                left += (children or 0) - 1
+                found = found._replace(stops=found.stops or _stored(*facts).stops)
+            out.setdefault(name, []).append(found)
     return out
 
 
 def _stored(kind: str, converted: str | None, precision: int | None, logical: str | None, found: str) -> Stored:
-    millis = converted == "TIMESTAMP_MILLIS" or "TimestampType" in (logical or "") and "MILLIS=M" in (logical or "")
+    millis = converted == "TIMESTAMP_MILLIS" or ("TimestampType" in (logical or "") and "MILLIS=M" in (logical or ""))
     wide = converted == "DECIMAL" and (precision or 0) > 38
-    return Stored(found, exact=not (millis or wide), cut=kind == "INT96")
+    return Stored(found, exact=not (millis or wide), cut=kind == "INT96", stops=millis)
 
 
 def check_alike(source: str, columns: tuple[Column, ...], stored: Mapping[str, list[Stored]]) -> None:

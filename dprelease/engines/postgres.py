@@ -46,10 +46,15 @@ _CODECS = {"UTF8": "utf-8", "SQL_ASCII": "utf-8", "LATIN1": "latin-1", "LATIN9":
 
 @dataclass(frozen=True, slots=True)
 class PostgresType:
-    """A column's type: what it stores, and what it is read as."""
+    """A column's type: what it stores, and what it is read as.
+
+    Attributes:
+        scaled: numbers have a scale of their own each: 1.1 and 1.10 are stored apart, and are equal.
+    """
 
     name: str
     physical: Physical
+    scaled: bool = False
 
     @property
     def read_as(self) -> str:
@@ -78,8 +83,8 @@ def read(source: Source, columns: Mapping[str, PostgresType]) -> pa.RecordBatchR
     import pyarrow as pa
 
     kinds = {"int8": pa.int64(), "float8": pa.float64(), "bool": pa.bool_(), "text": pa.large_string()}
-    wanted = [(name, kind.read_as) for name, kind in columns.items()] or [("", "bool")]
-    schema = pa.schema([(f"c{i}", kinds[kind]) for i, (_, kind) in enumerate(wanted)])
+    wanted = [(name, kind.read_as, kind.scaled) for name, kind in columns.items()] or [("", "bool", False)]
+    schema = pa.schema([(f"c{i}", kinds[kind]) for i, (_, kind, _) in enumerate(wanted)])
 
     def batches() -> Iterator[pa.RecordBatch]:
         with _Session(source) as session:
@@ -147,7 +152,7 @@ class _Session:
         found = None
         try:
             found = self.connection.execute(
-                "SELECT a.attname, coalesce(b.typname, t.typname), t.typtype "
+                "SELECT a.attname, coalesce(b.typname, t.typname), t.typtype, a.atttypmod < 0 AND t.typtypmod < 0 "
                 "FROM pg_catalog.pg_attribute a "
                 "JOIN pg_catalog.pg_type t ON t.oid = a.atttypid "
                 "LEFT JOIN pg_catalog.pg_type b ON b.oid = nullif(t.typbasetype, 0) "
@@ -160,8 +165,10 @@ class _Session:
         if found is None:
             raise self._closed("there is no such table, or it may not be read", "check its name and rights")
         return {
-            name: PostgresType(kind, Physical.text if form == "e" else _PHYSICAL.get(kind, Physical.other))
-            for name, kind, form in found
+            name: PostgresType(
+                kind, Physical.text if form == "e" else _PHYSICAL.get(kind, Physical.other), kind == "numeric" and free
+            )
+            for name, kind, form, free in found
         }
 
     def _codec(self) -> str:
@@ -173,8 +180,8 @@ class _Session:
             )
         return codec
 
-    def rows(self, columns: list[tuple[str, str]]) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield batches of rows; texts decoded without failing."""
+    def rows(self, columns: list[tuple[str, str, bool]]) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield batches of rows of (name, type to read, whether `scaled`); texts decoded without failing."""
         from psycopg.adapt import Loader
 
         codec = self._codec()
@@ -183,7 +190,10 @@ class _Session:
             def load(self, data: Any) -> str:
                 return text_of_bytes(bytes(data), codec)
 
-        parts = [f"{_quoted(name)}::{kind}" if name else "true" for name, kind in columns]
+        parts = [
+            (f"trim_scale({_quoted(name)})::{kind}" if scaled else f"{_quoted(name)}::{kind}") if name else "true"
+            for name, kind, scaled in columns
+        ]
         query = f"SELECT {', '.join(parts)} FROM {self.table}"  # noqa: S608 - quoted identifiers
         # the server converts nothing, so that no text can be inconvertible
         self.connection.execute("SET LOCAL client_encoding TO 'SQL_ASCII'")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
@@ -54,26 +54,16 @@ def load_rows(source: Source, query: BoundedQuery) -> Iterator[tuple[Row, Row]]:
     kinds = {c.name: c.kind for c in columns}
     declared = {c.name: c for c in (*query.groups.columns, *columns, *query.columns)}
 
+    def read(row: Row) -> tuple[Row, Row]:
+        typed = {c.name: _typed(kinds[c.name], row[c.name]) for c in columns}
+        clean = {name: cleaned(declared[name], cell) for name, cell in typed.items()}
+        for made in query.derived:
+            typed[made.column] = evaluate(made.expression, clean)
+            clean[made.column] = cleaned(declared[made.column], typed[made.column])
+        unit = {} if query.user is None else {UNIT: text_of_plain(row[query.user])}
+        return {**unit, **typed}, clean
 
-    def read(stored: Row) -> tuple[Row, Row]:
-        typed = {c.name: _typed(kinds[c.name], stored[c.name]) for c in columns}
-        row, clean = _with_derived(typed, query, declared)
-        if query.user is not None:
-            row[UNIT] = text_of_plain(stored[query.user])
-        return row, clean
-
-    return map(read, rows)
-
-
-def _with_derived(
-    row: Row, query: BoundedQuery, declared: Mapping[str, Column]
-) -> tuple[Row, Row]:
-    """Return the row and its cleaned form, derived columns included."""
-    clean = {name: cleaned(declared[name], cell) for name, cell in row.items()}
-    for made in query.derived:
-        row[made.column] = evaluate(made.expression, clean)
-        clean[made.column] = cleaned(declared[made.column], row[made.column])
-    return row, clean
+    return (read(row) for row in rows)
 
 
 def _whole(source: Source) -> tuple[dict[str, Physical], Iterator[Row]]:

@@ -2,7 +2,7 @@
 
 A `Source` says where rows are and of which make, nothing else: building one opens no file and
 touches no row. Its payload has no repr, so a source may appear in a log line or a traceback.
-A unit's rows are found by equality of the text form of its id, whatever the make.
+A unit's rows are found by equality of the canonical text of its id (`identity`), whatever the make.
 """
 
 from __future__ import annotations

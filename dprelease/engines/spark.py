@@ -50,6 +50,14 @@ _SETTINGS = {
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.parquet.binaryAsString": "true",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # no cell of a calendar of old stops a scan
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    # what a file claims of its values decides nothing
+    "spark.sql.parquet.filterPushdown": "false",
+    "spark.sql.parquet.aggregatePushdown": "false",
+    "spark.sql.orc.filterPushdown": "false",
+    "spark.sql.orc.aggregatePushdown": "false",
 }
 _LEAST_HEAP = 512 << 20
 _TYPES = {"string": "STRING", "int32": "INT", "int64": "BIGINT"}

@@ -11,6 +11,8 @@ What differs between the dialects, and what stands for it here:
     histogram(code)               GROUPING SETS ((g), (g, code), …): still one statement, one scan
     md5_number                    one character per byte, the last first: the same order
     isfinite, epoch_us, isodow    IS NOT NULL, unix_micros, weekday + 1
+    make_timestamp                timestamp_micros
+    COLLATE "BINARY"              nothing: the columns come without a collation
     TIMESTAMP                     Spark's own, an instant; the engine sets the session to UTC
 
 Exactness. BIGINT sums wrap silently and DECIMAL sums become null past 10**38, so each statement
@@ -206,6 +208,10 @@ def _rewrite(node: exp.Expression, names: Mapping[str, str]) -> None:
             node.replace(exp.Paren(this=exp.Add(this=monday, expression=number(1))))
         case exp.Year() | exp.Quarter() | exp.Month() | exp.Day() | exp.Hour() | exp.Minute():
             node.replace(_call(node.key.upper(), node.this))
+        case exp.Collate():  # Spark's columns are projected without one (`spark_tables`)
+            node.replace(node.this)
+        case exp.Anonymous() if node.name == "make_timestamp":
+            node.replace(_call("TIMESTAMP_MICROS", node.expressions[0]))
         case exp.Anonymous() if node.name == "isfinite":
             node.replace(not_null(node.expressions[0]))
         case exp.Anonymous() if node.name == "md5_number":

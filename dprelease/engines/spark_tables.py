@@ -5,7 +5,7 @@ because Spark does not tell `Age` from `age`. CSV cells stay text, and the heade
 delimiter decides, never a row. Everything a column needs to mean the same as in DuckDB is done in
 one projection: collations off, decimals and instants of a text column spelt like DuckDB's.
 
-Limits. Files must lie on a path that driver and executors share. A CSV file is one task: quoted
+Limits. Dates more than 290,000 years away are null. Files must lie on a path that driver and executors share. A CSV file is one task: quoted
 line ends leave no safe place to split it. Parquet files with nanosecond timestamps do not open
 (Spark has microseconds), nor do paths with a file or folder whose name starts with `_` or `.`,
 which Spark would leave out in silence, or that holds a pattern's sign.
@@ -20,13 +20,16 @@ from typing import Any
 
 from dprelease.engines.csv_header import read_header
 from dprelease.engines.duckdb_tables import Opened
+from dprelease.engines.parquet_rows import check_alike, stored_columns
 from dprelease.engines.physical import Physical
 from dprelease.engines.source import Source, partitioned
 from dprelease.errors import SourceError
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["frame_of", "of_spark", "projected", "respelt"]
+__all__ = ["check_files", "frame_of", "of_spark", "projected", "respelt"]
 
+_DAYS = 106_751_990
+"""Days from 1970 on either side of which every timestamp in microseconds has a date."""
 _TEXTS = (Kind.category, Kind.identifier, Kind.node)
 _PHYSICAL = {
     "boolean": Physical.boolean,
@@ -72,6 +75,33 @@ def frame_of(session: Any, source: Source) -> Any:
             )
 
 
+def check_files(source: Source, columns: tuple[Column, ...]) -> None:
+    """Refuse Parquet columns that Spark does not read exactly, or at one of whose cells it stops.
+
+    Raises:
+        SourceError: so it is (DPR504), or the files store a column differently (DPR506).
+    """
+    if source.kind != "parquet":
+        return
+    import duckdb
+
+    paths: Any = source.payload
+    listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
+    with duckdb.connect() as connection:
+        stored = stored_columns(connection.execute, f"[{listed}]")
+    check_alike(source.name, columns, stored)
+    for column in columns:
+        if any(not one.exact for one in stored.get(column.name, ())):
+            raise SourceError(
+                f"Spark does not read column {column.name!r} exactly",
+                where=source.name,
+                why="it is stored as timestamps in milliseconds, one of which may not fit Spark's microseconds, "
+                "or as a decimal of more than 38 digits",
+                fix="use `engine: duckdb`, or rewrite the file with microseconds",
+                code="DPR504",
+            )
+
+
 def projected(frame: Any, columns: tuple[Column, ...], *, texts: bool) -> tuple[Any, Opened]:
     """Return the DataFrame of the asked columns, and what it stores.
 
@@ -104,6 +134,10 @@ def respelt(stored: str) -> bool:
 def _cell(name: str, stored: str, kind: Kind, *, empty_is_null: bool) -> tuple[str, Physical]:
     """Return Spark SQL for one column, and how its value counts as stored."""
     physical = of_spark(stored)
+    if stored == "binary":
+        return _bytes(name), physical
+    if physical is Physical.date:  # a cast of one beyond timestamps stops the task
+        return f"IF({name} BETWEEN DATE_FROM_UNIX_DATE(-{_DAYS}) AND DATE_FROM_UNIX_DATE({_DAYS}), {name}, NULL)", physical
     if physical is Physical.text:
         # also drops a collation, by which two different unit ids could be equal
         text = f"CAST({name} AS STRING)"
@@ -116,6 +150,13 @@ def _cell(name: str, stored: str, kind: Kind, *, empty_is_null: bool) -> tuple[s
         if physical is Physical.instant:
             return f"CAST({name} AS STRING) || '+00'", Physical.text
     return name, physical
+
+
+def _bytes(name: str) -> str:
+    """Return Spark SQL for a column of bytes: its canonical text (`identity`)."""
+    text = f"CAST({name} AS STRING)"
+    plain = f"IS_VALID_UTF8({text}) AND NOT STARTSWITH({text}, CHR(0))"
+    return f"IF({plain}, {text}, CHR(0) || LOWER(HEX({name})))"
 
 
 def _local(paths: tuple[Path, ...]) -> list[str]:

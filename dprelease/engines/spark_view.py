@@ -31,7 +31,7 @@ from dprelease.engines.physical import Physical
 from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source
 from dprelease.engines.spark_sql import translated
-from dprelease.engines.spark_tables import frame_of, of_spark, projected, respelt
+from dprelease.engines.spark_tables import check_files, frame_of, of_spark, projected, respelt
 from dprelease.engines.view_sql import (
     Rows,
     ViewStatement,
@@ -96,6 +96,7 @@ def open_frames(session: Any, source: Source, query: BoundedQuery) -> SparkRows:
     view = query.view
     require_one_table(source, view)
     if view is None:
+        check_files(source, used_columns(query))
         frame = frame_of(session, source)
         rows, opened = projected(frame, used_columns(query), texts=source.kind == "csv")
         return SparkRows({"source_rows": rows}, opened)
@@ -141,6 +142,7 @@ def _joined(
                     code="DPR516",
                 )
             columns.append(Column(name, Kind.identifier if spelt else Kind.number))
+        check_files(source, tuple(Column(n, Kind.identifier if n in texts else Kind.number) for n in needed[alias]))
         rows[f"view_table_{i}"], opened[alias] = projected(
             frames[alias], tuple(columns), texts=source.kind == "csv"
         )

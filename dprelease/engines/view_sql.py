@@ -2,7 +2,7 @@
 
 A column of a table is typed like the schema's column of that name, else by how it is stored; then
 conditions and expressions compile like every other (`query.sql`): bound parameters, nothing that
-can raise. Joins compare the text forms of their keys, as units are compared, and null joins
+can raise. Joins compare the canonical texts of their keys, as units are compared, and null joins
 nothing. The key's uniqueness is the caller's to check, by `repeated_key`.
 """
 

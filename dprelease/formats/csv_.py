@@ -1,12 +1,14 @@
 r"""`data.csv` (tidy) and `wide.csv` (one row per group): UTF-8, commas, `\n`, a header line.
 
+In `wide.csv` every value stands beside its interval and its status.
+
 A spreadsheet runs a text cell that starts with = + - @ (or hides one behind a tab or a line
 break) as a formula, so such text cells, headers included, get a leading apostrophe. So does text that
 starts with an apostrophe itself: what is guarded is what starts with one, no two labels meet in a
 cell, and `unguarded` gives the label back. Numbers are never touched: a negative value stays one.
 
-Values are written with the decimals of their step; intervals, estimates and errors in their shortest exact
-form; an unknown error is an empty cell. Same release, same bytes.
+Values and interval ends are written with the decimals of their step, estimates in their shortest
+exact form; what is unknown is an empty cell. Same release, same bytes.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def _tidy(noised: Noised) -> bytes:
     which = places_of(table.column(keys), list(decimals))
     texts = []
     for i, name in enumerate(table.column_names):
-        if i > keys and name in ("value", "consistent"):
+        if i > keys and name in ("value", "lower", "upper", "consistent"):
             texts.append(fixed_apart(table.column(i), list(decimals.values()), which))
         elif i > keys and pa.types.is_floating(TIDY.field(name).type):
             texts.append(shortest(table.column(i)))
@@ -71,7 +73,10 @@ def _wide(noised: Noised) -> bytes:
     table, keys = wide_table(noised), len(noised.plan.by)
     texts = [_labels(table.column(i)) for i in range(keys)]
     places = [decimals_of(s.step) for s in noised.plan.statistics for _ in s.columns]
-    texts += [fixed(table.column(i), number) for i, number in enumerate(places, start=keys)]
+    for i, decimals in enumerate(places):
+        value, lower, upper, status = (table.column(keys + 4 * i + j) for j in range(4))
+        texts += [fixed(column, decimals) for column in (value, lower, upper)]
+        texts.append(_labels(status))
     return _encode(table.column_names, texts)
 
 

@@ -32,20 +32,26 @@ SCHEMA = "https://datapackage.org/profiles/2.0/datapackage.json"
 DESCRIPTIONS = {
     "statistic": "published column",
     "value": "released value",
-    "lower": "lower end of the 95 % interval for the statistic of these bounded, clamped data; "
-    "sampling error and the bias of bounding and clamping are not in it",
-    "upper": "upper end of the 95 % interval; both are empty for a choice by rank",
-    "estimate": "median-unbiased estimate, as likely too high as too low, clipped to the ends of "
-    "the domain; empty where none is known",
-    "unbiased": "unbiased estimate for averaging many releases; may lie outside the domain; empty "
-    "where none exists or is offered",
-    "consistent": "the value made to fit the other released values, by a fixed rule that reads no "
-    "data; inside the domain",
-    "expected_error": "expected error, empty where the plan cannot know it",
+    "lower": "lower end of the 95 % interval for the statistic of these bounded, clamped data, "
+    "rounded outward to the value's step; sampling error and the bias of bounding and clamping are "
+    "not in it",
+    "upper": "upper end of the 95 % interval; both are empty for a choice by rank (median, quantile, "
+    "min, max), whose error is known in rows only",
+    "estimate": "median-unbiased estimate of the same statistic: as likely too high as too low, "
+    "clipped to the ends of the domain, not rounded, gaps not left out. Empty where none is known "
+    "(variances, covariances, choices by rank) and where no signal is left; where that can happen (a "
+    "mean of very few rows) what remains may lean to one side",
+    "unbiased": "unbiased estimate, for averaging many releases: its expectation is the statistic of "
+    "the bounded, clamped data. May lie outside the domain; no single one is better than the value. "
+    "Empty where none exists or is offered",
+    "consistent": "the value made to fit the other released values of this release, by a fixed rule "
+    "that reads no data; inside the domain; the interval is the value's",
     "mechanism": "family of the noise",
     "block": "statistics of one block share one draw and its epsilon",
-    "epsilon": "epsilon of the block",
-    "status": "ok, at_bound, uninformative (the interval is the whole domain) or empty_signal",
+    "epsilon": "epsilon of the block, paid once for all its statistics",
+    "status": "ok; at_bound: the value is an end of its domain; uninformative: the interval is the "
+    "whole domain, so the value says nothing; empty_signal: the noise left no signal, the value is a "
+    "convention and says nothing. For a choice by rank ok says only that the value is allowed",
 }
 STATUSES = ["ok", "at_bound", "uninformative", "empty_signal"]
 
@@ -151,8 +157,24 @@ def _tidy_fields(plan: ReleasePlan, *, guard: bool) -> list[Field]:
 def _wide_fields(plan: ReleasePlan) -> list[Field]:
     return [
         *_key_fields(plan, guard=True),
-        *(_value_field(s, name) for s in plan.statistics for name in s.columns),
+        *(field for s in plan.statistics for name in s.columns for field in _value_fields(s, name)),
     ]
+
+
+def _value_fields(statistic: PlannedStatistic, name: str) -> list[Field]:
+    """Return the fields of a published column: the value, its interval, its status."""
+    kind = "integer" if is_whole(statistic) else "number"
+    ends: list[Field] = [
+        {"name": guarded(f"{name}_{end}"), "type": kind, "description": DESCRIPTIONS[end]}
+        for end in ("lower", "upper")
+    ]
+    status: Field = {
+        "name": guarded(f"{name}_status"),
+        "type": "string",
+        "description": f"of {name}: {DESCRIPTIONS['status']}",
+        "constraints": {"required": True, "enum": STATUSES},
+    }
+    return [_value_field(statistic, name), *ends, status]
 
 
 def _value_field(statistic: PlannedStatistic, name: str) -> Field:
@@ -163,7 +185,7 @@ def _value_field(statistic: PlannedStatistic, name: str) -> Field:
         "name": guarded(name),
         "type": "integer" if is_whole(statistic) else "number",
         "title": statistic.text,
-        "description": f"{statistic.text}{unit}, {statistic.error_text}"
+        "description": f"{statistic.text}{unit}, planned error {statistic.error_text}"
         + (f"; never inside {gaps}" if gaps else ""),
         "constraints": {
             "required": True,

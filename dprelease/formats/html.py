@@ -167,6 +167,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
         "when": when,
         "name": name,
         "period": manifest["period"],
+        "published": manifest.get("published"),
         "window": plan["window"],
         "early": manifest.get("early"),
         "where": plan["where"],
@@ -192,6 +193,8 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
         "several": [s for s in sections if len(s["columns"]) > 1],
         "blocks": [_accounting(b, statistics) for b in blocks.values()],
         "loss": loss_text(plan["loss"]),
+        "public": [s.text for s in statistics if blocks[s.block].family == "constant"],
+        "ranked": any(not blocks[s.block].has_interval for s in statistics),
         "notes": plan["notes"],
         "budget": budget_figure(manifest.get("budget"), epsilon),
         "prices": price_list(manifest, statistics),
@@ -218,8 +221,8 @@ def _section(
     spread = [(r.ends[1] - r.ends[0]) / 4 for r in flat if not r.weak and block.has_interval]
     # The plan's error is at a public guess of the group size; small groups are often worse.
     errors = [median(spread)] if spread else []
-    if statistic.expected_error is not None and loss == "absolute":
-        errors.append(statistic.expected_error)
+    if statistic.planned_error is not None and loss == "absolute":
+        errors.append(statistic.planned_error)
     error = max(errors, default=None)
     decimals = reading_decimals(statistic.step, error)
     domain = statistic.domain
@@ -249,8 +252,9 @@ def _section(
         "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak),
         "bars": _histograms(grid, rows) if many else (),
         "error_text": statistic.error_text,
-        "error_words": loss_text(loss) if block.has_interval else "error",
+        "error_words": "error, as root mean square," if loss == "squared" and block.has_interval else "error",
         "interval": block.has_interval,
+        "mute": "" if block.has_interval else str(statistic.uninformative or ""),
         "mechanism": mechanism_words(statistic.mechanism),
         "sensitivity": statistic.sensitivity,
         "step": _end(statistic.step, statistic.step),

@@ -12,7 +12,8 @@ Noisy integers and rationals are strings: JSON readers lose integers above 2**53
 
 What a retry could change is left out: whether this run was the first one, the time, and the spent
 total at the moment of writing. `budget` may be given, but only as of this release's own ledger
-entry, so that the same release always gives the same bytes.
+entry. The one thing of the clock is the day of publication: the first files that are committed to
+the ledger fix it, and every repeat publishes those.
 
 Order of building: `build_manifest(..., files={})` is what the other formats see; then their bytes
 are hashed into the final one. So no file depends on its own hash.
@@ -54,6 +55,7 @@ def build_manifest(
     formats: Sequence[str] = (),
     budget: Mapping[str, Any] | None = None,
     scheduled: str | None = None,
+    published: str | None = None,
     what_if: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the manifest as JSON data.
@@ -66,6 +68,8 @@ def build_manifest(
             release's ledger entry; history: spent after each debit, the newest last.
         scheduled: the instant the period is due, `2013-02-06T11:00:00Z`: of the calendar, never of
             the clock, so that a late run gives the same bytes.
+        published: the day of publication, `2013-02-07` (UTC): noted before any row was read, and
+            committed with the other bytes, so that a repeat gives the same ones.
         what_if: expected errors at other budgets (`planning.what_if`).
     """
     plan, receipt = noised.plan, noised.receipt
@@ -94,6 +98,7 @@ def build_manifest(
             "protects": receipt.protects,
             **key,
             "scheduled": scheduled,
+            "published": published,
             "early": receipt.early,
             "ledger": anchor,
             "budget": budget,
@@ -101,6 +106,7 @@ def build_manifest(
         "software": dict(software),
         **key,
         "scheduled": scheduled,
+        "published": published,
         "early": receipt.early,
         "guarantee": {
             "statement": plan.guarantee,

@@ -105,6 +105,7 @@ class ReceiptModel(Open):
     period: str | None
     dataset: str | None
     scheduled: str | None = Field(None, pattern=INSTANT)
+    published: str | None = Field(None, pattern=r"^\d{4}-\d\d-\d\d$")
     early: str | None = Field(None, pattern=INSTANT)
     ledger: AnchorModel | None
     budget: BudgetModel | None
@@ -153,6 +154,11 @@ class ManifestModel(Open):
         None,
         pattern=INSTANT,
         description="When the period was due, by its calendar.",
+    )
+    published: str | None = Field(
+        None,
+        pattern=r"^\d{4}-\d\d-\d\d$",
+        description="The day of publication (UTC), as committed to the ledger.",
     )
     early: str | None = Field(
         None,

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from dprelease.errors import ArgumentError
 from dprelease.formats.plots import BAR_TOP, DotPlot, Point, bars, dot_plot
 from dprelease.formats.words import heading
-from dprelease.noised import TIDY, Noised
+from dprelease.noised import TIDY, WEAK, Noised
 from dprelease.planning.model import PlannedStatistic
 from dprelease.schema.naming import nearest
 
@@ -38,7 +38,6 @@ SCALE = 70
 BETWEEN = 60
 PANEL = 152
 
-_WEAK = ("uninformative", "empty_signal")
 
 _STYLE = (
     "text{font:12px system-ui,'Segoe UI',Roboto,'Liberation Sans',Arial,sans-serif;fill:#16202b}"
@@ -234,10 +233,10 @@ def release_picture(
     title = heading(chosen.text, chosen.function)
     title = title if chosen.name in title else f"{title} ({chosen.name})"
     unit = f" {chosen.measure}" if chosen.measure and chosen.measure not in chosen.error_text else ""
-    expected = " expected" if chosen.error_text.startswith("±") else ""
     sure = plan.block(chosen.block).has_interval
     bars_say = "bars are 95 % intervals for the noise" if sure else "there is no interval for it"
-    note = f"{chosen.error_text}{unit}{expected}; {bars_say}"
+    planned = "planned error " if chosen.error_text.startswith("±") else ""
+    note = f"{planned}{chosen.error_text}{unit}; {bars_say}"
     if len(keys) > LIMIT:
         note += f"; the first {LIMIT} of {len(keys):,} groups"
         keys = keys[:LIMIT]
@@ -295,5 +294,5 @@ def _points(
     out = {}
     for group, name, value, lower, upper, status in parts:
         ends = (value, value) if lower is None or upper is None else (lower, upper)
-        out[tuple(group), name] = Point(value, *ends, weak=status in _WEAK)
+        out[tuple(group), name] = Point(value, *ends, weak=status in WEAK)
     return out

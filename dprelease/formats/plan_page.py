@@ -133,6 +133,7 @@ def _page(
             for p in curve.points
         ],
         "sections": [_section(i, s, curve) for i, s in enumerate(plan.statistics)],
+        "mute": any(s.uninformative for p in curve.points for s in p.statistics),
         "headers": HEADERS,
         "rows": rows(plan),
     }
@@ -146,10 +147,12 @@ def _section(place: int, statistic: PlannedStatistic, curve: Curve) -> dict[str,
         "name": statistic.name,
         "text": statistic.text,
         "measure": statistic.measure,
-        "at_size": " at n=" in statistic.error_text and statistic.error_text.partition(" at ")[2],
+        "planned": statistic.error_text,
+        "mute": str(statistic.uninformative or ""),
         "cells": [
             {
                 "error": "–" if p.refused else p.words[place],
+                "mute": not p.refused and p.statistics[place].uninformative is not None,
                 "mechanism": "" if p.refused else mechanism_words(p.mechanisms[place]),
             }
             for p in curve.points

@@ -1,15 +1,15 @@
-"""`registry.yaml`: a draft record for the OpenDP registry of differential privacy deployments.
+"""`registry.yaml`: a draft record for the public registry of differential privacy deployments.
 
-The record says in the registry's own fields what this release is: flavour of privacy, unit, loss,
-trust model, composition, mechanisms. It is a function of the plan and the manifest, so `verify`
-makes it again. What only the publisher knows (curators, intended use, region, sector, sources) is
-left out and named in the first comment: a made-up answer would be worse than none.
+The record says in the registry's own fields (`registry_schema`) what this release is: variant of
+privacy, unit, loss, trust model, composition, mechanisms. It is a function of the plan and the
+manifest, so `verify` makes it again. What only the publisher knows (curators, intended use, region,
+authors) says so in its place, because the registry requires an answer and a made-up one would be
+worse than none; the first comment names these fields.
 
-Losses are printed as numbers rounded up to 9 digits, and exactly in words beside them.
+Losses are printed as numbers rounded up to 9 digits, and exactly in words beside them. The date of
+publication is the manifest's `published`.
 
-Source  github.com/opendp/deployments-registry-data, the layout with `product`, `dp_flavor`,
-        `privacy_loss`, `model`, `accounting` and `implementation` (its commit 017edf7). The registry
-        has renamed fields before; a record is reviewed by hand there, so a draft is what it takes.
+Source  see `registry_schema`. A record is reviewed by hand there, so a draft is what it takes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ __all__ = ["FILE", "record", "write"]
 FILE = "registry.yaml"
 _NOTE = (
     "# Draft record for github.com/opendp/deployments-registry-data. Only the publisher knows, and\n"
-    "# adds under `product`: data_curators, intended_use, data_product_region, data_product_sector;\n"
-    "# under `resources`: sources, registry_authors.\n"
+    "# fills in under `basic`: data_curators, intended_use, data_product_region, data_product_sector;\n"
+    "# under `administrative`: sources, registry_authors. `url_slug` then follows from name, curators\n"
+    "# and year.\n"
 )
+OPEN = "To be filled in by the publisher"
+"""Stands where the registry wants what only the publisher knows."""
 
 
 def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
@@ -46,48 +49,56 @@ def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def record(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record as YAML data; `manifest` gives names and the publication date."""
+    """Return the record as YAML data; `manifest` gives names and the day of publication."""
     name, period = manifest.get("pipeline") or plan.schema, manifest.get("period") or ""
-    scheduled = manifest.get("scheduled")
+    day = manifest.get("published")
+    title = " · ".join(t for t in (name_words(name), period_words(period)) if t)
     return {
-        "url_slug": re.sub(r"[^a-z0-9]+", "-", f"{name} {period}".lower()).strip("-"),
+        "url_slug": _slug(title, OPEN, (day or "").partition("-")[0]),
         "status": "Draft",
         "tier": 3,
         "deployment": {
-            "product": {
-                "name": " · ".join(t for t in (name_words(name), period_words(period)) if t),
+            "basic": {
+                "name": title,
+                "data_curators": [OPEN],
+                "intended_use": OPEN,
                 "data_product_type": "Summary statistics",
+                "data_product_region": OPEN,
                 "description": _description(plan),
-                **({"publication_date": scheduled[:10]} if scheduled else {}),
+                **({"publication_date": day} if day else {}),
             },
-            "dp_flavor": _flavor(plan),
+            "dp_variant": _variant(plan),
             "privacy_loss": _loss(plan, manifest["guarantee"]),
-            "model": _model(plan),
+            "deployment_model": _model(plan),
             "accounting": _accounting(plan),
             "implementation": _implementation(plan, manifest["software"]),
+            "administrative": {
+                "notes": f"Drafted from release.json, plan {manifest['plan_hash']}.",
+                "registry_authors": [OPEN],
+            },
         },
     }
+
+
+def _slug(*parts: str) -> str:
+    """Return the registry's address for a record: its words in lower case, joined by hyphens."""
+    return "-".join(re.sub(r"[\W_]+", "-", part.lower()) for part in parts if part)
 
 
 def _description(plan: ReleasePlan) -> str:
     listed = ", ".join(s.text for s in plan.statistics)
     groups = f" for {len(plan.keys):,} groups by {', '.join(plan.by)}" if plan.by else ""
     where = f", of rows with {plan.where}" if plan.where else ""
-    return f"{listed}{groups}{where}. Every value carries noise and a 95 % interval."
+    return f"{listed}{groups}{where}. Values carry noise, and a 95 % interval where one is known."
 
 
-def _flavor(plan: ReleasePlan) -> dict[str, Any]:
+def _variant(plan: ReleasePlan) -> dict[str, Any]:
     added = plan.adjacency.value == "add_remove"
     unprotected = "The declared ranges, group keys, limits and row caps; all are public inputs."
     if not added:
         unprotected += " The number of protected units is public: neighbours have the same number."
     return {
-        "name": "Approximate DP" if plan.delta else "Pure DP",
-        "input_metric": "units added or removed" if added else "units replaced",
-        "bound_on_input_distance": "1",
-        "output_measure": "hockey-stick divergence" if plan.delta else "max divergence",
-        "bound_on_output_distance": _text(plan.epsilon)
-        + (f", delta {_text(plan.delta)}" if plan.delta else ""),
+        "variant_name": "Approximate DP" if plan.delta else "Pure DP",
         "data_domain": f"Tables of the schema `{plan.schema}`: any rows with its declared columns.",
         "unprotected_quantities": unprotected,
     }
@@ -100,10 +111,10 @@ def _loss(plan: ReleasePlan, guarantee: Mapping[str, Any]) -> dict[str, Any]:
         parameters["delta"] = _up(plan.delta)
     return {
         "privacy_unit": guarantee["protects"],
-        "privacy_unit_description": f"Two tables are adjacent if they differ by "
+        "privacy_unit_details": f"Two tables are adjacent if they differ by "
         f"{guarantee['protects']}. {guarantee['statement'][:1].upper()}{guarantee['statement'][1:]}.",
         "privacy_parameters": parameters,
-        "privacy_parameters_description": f"Exactly epsilon = {_text(plan.epsilon)}"
+        "privacy_parameters_details": f"Exactly epsilon = {_text(plan.epsilon)}"
         + (f" and delta = {_text(plan.delta)}" if plan.delta else "")
         + f", for this one release. A ledger adds up all releases of the data set.{observed}",
     }
@@ -116,12 +127,13 @@ def _model(plan: ReleasePlan) -> dict[str, Any]:
         "actors": "The curator holds the rows and runs the release; readers see released values only "
         "and need no trust.",
         "release_type": "Many releases" if many else "One release",
-        "release_type_description": "One release per period; each is charged to one ledger, and "
+        "release_type_details": "One release per period; each is charged to one ledger, and "
         "losses of periods add up for a unit that is in several."
         if many
         else "Published once, charged to a ledger.",
         "data_source_type": "Dynamic" if many else "Static",
         "access_type": "Non-interactive",
+        "access_type_details": "Readers get the published files; nobody queries the data.",
     }
 
 
@@ -141,7 +153,7 @@ def _accounting(plan: ReleasePlan) -> dict[str, Any]:
 def _implementation(plan: ReleasePlan, software: Mapping[str, str]) -> dict[str, Any]:
     used = dict.fromkeys(mechanism_words(b.mechanism) for b in plan.blocks)
     return {
-        "pre_processing_eda_hyperparameter_tuning": "Rows per unit are limited by a secret hash, "
+        "preprocessing_and_hyperparameter_tuning": "Rows per unit are limited by a secret hash, "
         "values are clamped to declared ranges. Nothing was tuned on the data: the plan is made "
         "before any row is read.",
         "mechanisms": f"{', '.join(used)}; drawn in exact integer arithmetic with the operating "

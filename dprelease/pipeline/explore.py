@@ -145,7 +145,7 @@ def needed(config: PipelineConfig, name: str, max_error: Fraction, plan: Release
         statistic=spec.name,
         max_error=max_error,
         measure=statistic.measure,
-        now=error_words(statistic),
+        now=error_words(plan, statistic),
         alone=alone,
         in_all=in_all,
         releases=None if in_all is None else releases_left(config, in_all),
@@ -209,7 +209,7 @@ def plan_of(path: str | Path) -> ReleasePlan:
 def _guessed(config: PipelineConfig) -> PipelineConfig:
     """Return the pipeline with a guess of the group size, the one that the planner reckons with."""
     rows = config.schema.rows
-    if rows.expected is not None:
+    if rows.expected is not None or rows.expected_by_key:
         return config
     schema = replace(config.schema, rows=replace(rows, expected=rows.exact or REFERENCE_SIZE))
     return replace(config, schema=schema)

@@ -118,9 +118,10 @@ def run(
     plan = plan_pipeline(config, name if config.period else None)
     tell("plan", plan.guarantee)
     request = Request(_open_ledger(config), Key(config.budget.dataset, config.name, name))
+    moment = now or datetime.now(UTC)
     known = request.ledger.has(request.key)
     ready = known and request.ledger.files(request.key) is not None
-    ahead = None if closes is None or closes <= (now or datetime.now(UTC)) else closes
+    ahead = None if closes is None or closes <= moment else closes
     # What is drawn is drawn: its bytes are published again whenever they are asked for.
     undrawn = not known or request.ledger.state(request.key) == "charged"
     if ahead is not None and undrawn and not early:
@@ -141,7 +142,7 @@ def run(
         if receipt.early is not None:
             tell("early", f"paid for before the period closes, {receipt.early}: `latest` passes over it")
         if not ready:
-            _draw(plan, source, engine, request, receipt, config, tell, due)
+            _draw(plan, source, engine, request, receipt, config, tell, due, moment)
         files = request.ledger.files(request.key) or {}
         folder = publish_files(config.publish.to, config.name, name, files, stamp=due)
     with published():
@@ -164,8 +165,9 @@ def _draw(
     config: PipelineConfig,
     tell: Progress,
     due: datetime | None,
+    moment: datetime,
 ) -> None:
-    """Draw once, validate, and commit the files of the release."""
+    """Draw once, validate, and commit the files of the release, published on the day of `moment`."""
     tell("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
     noised = stages.draw(plan, source, engine, request=request, receipt=receipt)
     tell("validate", "every value against its domain")
@@ -179,17 +181,9 @@ def _draw(
         config.publish.formats,
         budget=budget,
         scheduled=None if due is None else instant_text(due),
+        published=stages.day_of(moment),
     )
-    _commit(request, made)
-
-
-def _commit(request: Request, files: Mapping[str, bytes]) -> None:
-    """Commit the files; if another process was first, its bytes stand."""
-    try:
-        request.ledger.commit_files(request.key, files)
-    except LedgerError:
-        if request.ledger.files(request.key) is None:
-            raise
+    stages.commit(request, made)
 
 
 def _period_name(config: PipelineConfig, period: str | None) -> str:

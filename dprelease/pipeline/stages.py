@@ -19,6 +19,7 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
@@ -29,7 +30,7 @@ from dprelease.budget import refusals
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.engines.limits import NO_LIMITS, Limits
 from dprelease.engines.source import Source
-from dprelease.errors import ConfigError, InternalError, SourceError, WithheldError
+from dprelease.errors import ConfigError, InternalError, LedgerError, SourceError, WithheldError
 from dprelease.noised import Noised, Receipt, assemble, decode, width
 from dprelease.numeric import plain
 from dprelease.pipeline.planned import plan_release
@@ -46,6 +47,8 @@ __all__ = [
     "Request",
     "bundle",
     "charge",
+    "commit",
+    "day_of",
     "draw",
     "engine_for",
     "engine_named",
@@ -272,8 +275,12 @@ def bundle(
     *,
     budget: Mapping[str, Any] | None = None,
     scheduled: str | None = None,
+    published: str | None = None,
 ) -> dict[str, bytes]:
     """Return every file of the publication folder, by name; deterministic.
+
+    Args:
+        budget, scheduled, published: see `formats.json_.build_manifest`.
 
     Raises:
         ConfigError: an unknown format (DPR140).
@@ -281,7 +288,13 @@ def bundle(
     asked = tuple(formats)
     others = what_if(noised.plan) if "html" in asked else []
     return write_files(
-        noised, asked, software=software(), what_if=others, budget=budget, scheduled=scheduled
+        noised,
+        asked,
+        software=software(),
+        what_if=others,
+        budget=budget,
+        scheduled=scheduled,
+        published=published,
     )
 
 
@@ -373,6 +386,20 @@ def _plain_files(made: Mapping[str, object], files: Mapping[str, bytes]) -> bool
         and PLAIN_NAME.fullmatch(name)
         for name, data in made.items()
     )  # fmt: skip
+
+
+def commit(request: Request, files: Mapping[str, bytes]) -> None:
+    """Commit the files; if another process was first, its bytes stand."""
+    try:
+        request.ledger.commit_files(request.key, files)
+    except LedgerError:
+        if request.ledger.files(request.key) is None:
+            raise
+
+
+def day_of(moment: datetime) -> str:
+    """Return the day of publication, UTC: of a moment before rows are read, which they cannot move."""
+    return moment.astimezone(UTC).date().isoformat()
 
 
 def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def _held(file: DeclarationFile, name: str, period: PeriodModel, key: str) -> No
     try:
         parse_period(name, period.every, period.timezone)
     except ArgumentError as error:
-        file.fail(error.what, "period", key, fix=error.fix, code="DPR141")
+        file.fail(error.what, "period", key, fix=error.fix or "", code="DPR141")
 
 
 def _zone(file: DeclarationFile, name: str, code: str, *place: str) -> None:

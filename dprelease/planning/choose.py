@@ -47,15 +47,14 @@ from dprelease.planning.draws import (
 from dprelease.planning.law_grid import MOST_POINTS, additive_grid, scalar_domain, truncated_grid
 from dprelease.planning.layout import WITHOUT_ATOMS, BlockLayout, Member
 from dprelease.planning.model import Option
-from dprelease.planning.pair_price import pair_error
-from dprelease.planning.price import cell_error
 from dprelease.planning.several import WAYS
+from dprelease.planning.spread import cells_errors, rooted
 from dprelease.planning.steps import best_step
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Candidate", "Loss", "candidates", "rooted"]
+__all__ = ["Candidate", "Loss", "candidates", "rooted_worst"]
 
 Loss = Literal["absolute", "squared"]
 _SIZE_SHARE = Fraction(1, 5)
@@ -64,12 +63,17 @@ _SIZE_SHARE = Fraction(1, 5)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One way to draw a block, with the error of each member (statistic's unit, or its square)."""
+    """One way to draw a block, with the error of each member (statistic's unit, or its square).
+
+    `stated` holds, per member, the error at each spread of its rows (`planning.spread`), and `errors`
+    the largest of them; empty where no error depends on the spread.
+    """
 
     encoding: Encoding
     draw: Draw
     errors: tuple[float, ...]
     worst: tuple[float | None, ...]
+    stated: tuple[tuple[float, ...], ...] = ()
 
     def price(self, judge: Criterion) -> float:
         """Return what the candidates of a block are ranked by, over all members.
@@ -246,19 +250,14 @@ def _scalars(
                 origin=origin,
             )
             unit = float(step) if loss == "absolute" else float(step) ** 2
-            found.append(
-                Candidate(
-                    encoding,
-                    draw,
-                    tuple(rooted(m, error.average * unit) for m in block.members),
-                    tuple(rooted(m, error.worst * unit) for m in block.members),
-                )
-            )
+            stated = tuple(rooted(m, error.average * unit, loss) for m in block.members)
+            worst = tuple(rooted_worst(m, error.worst * unit) for m in block.members)
+            found.append(Candidate(encoding, draw, tuple(map(max, stated)), worst, stated))
     return [c for c in found if pin is None or c.draw.mechanism == pin]
 
 
-def rooted(member: Member, error: float) -> float:
-    """A standard deviation from a noisy variance: |sqrt(a) - sqrt(b)| <= sqrt(|a - b|).
+def rooted_worst(member: Member, error: float) -> float:
+    """A standard deviation from a noisy variance, at worst: |sqrt(a) - sqrt(b)| <= sqrt(|a - b|).
 
     Squared, that is |a - b|, whose mean is at most the root of its mean square: a root both ways.
     """
@@ -303,18 +302,15 @@ def _cells(
 ) -> Candidate:
     noise = CellNoise.calibrate(s.total, epsilon)
     bins = encoding.family in ("bins", "laplacian")
-    priced = pair_error if encoding.axes else _single_error
     name = _pinned(block) or "discrete_laplace"
     draw = CellDraw(noise, len(encoding.cells), encoding.upper if bins else None, name)
     if bins:
         error = noise.mean_abs() if loss == "absolute" else noise.variance()
         error *= float(encoding.pitch if loss == "absolute" else encoding.pitch**2)
-        errors: tuple[float, ...] = (error,) * len(block.members)
+        stated: tuple[tuple[float, ...], ...] = ((error,),) * len(block.members)
     else:
-        errors = tuple(
-            priced(m, encoding, float(noise.scale), size, loss) for m in block.members
-        )
-    return Candidate(encoding, draw, errors, (None,) * len(errors))
+        stated = tuple(cells_errors(m, encoding, draw, size, loss) for m in block.members)
+    return Candidate(encoding, draw, tuple(map(max, stated)), (None,) * len(stated), stated)
 
 
 def _box(
@@ -325,10 +321,6 @@ def _box(
     draw = BoxDraw.calibrate([m.domain for m in block.members], pitches, s.each, epsilon)
     errors = box_errors(draw, loss)
     return Candidate(encoding, draw, tuple(e[0] for e in errors), tuple(e[1] for e in errors))
-
-
-def _single_error(member: Member, encoding: Encoding, scale: float, size: int, loss: Loss) -> float:
-    return cell_error(member.aggregate, encoding, scale, size, loss)
 
 
 def _means(

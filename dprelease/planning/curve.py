@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.errors import ArgumentError, PlanError
+from dprelease.numeric import figure
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 
 __all__ = ["FACTORS", "Curve", "Point", "error_of", "error_words", "trace", "unit_error"]
@@ -47,7 +48,7 @@ class Point:
 
     @property
     def words(self) -> tuple[str, ...]:
-        return tuple(error_words(s) for s in self.statistics)
+        return tuple(error_words(self.plan, s) for s in self.plan.statistics) if self.plan else ()
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -84,7 +85,7 @@ def trace(
 
 def error_of(plan: ReleasePlan, statistic: PlannedStatistic) -> float | None:
     """Return the statistic's expected error in its unit, or None."""
-    return unit_error(statistic.expected_error, plan.loss)
+    return unit_error(statistic.planned_error, plan.loss)
 
 
 def unit_error(error: float | None, loss: str) -> float | None:
@@ -94,7 +95,10 @@ def unit_error(error: float | None, loss: str) -> float | None:
     return error if loss == "absolute" else math.sqrt(error)
 
 
-def error_words(statistic: PlannedStatistic) -> str:
-    """Return the error as the plan prints it, without unit and group size."""
-    text = statistic.error_text.partition(" at n=")[0]
-    return text.removesuffix(f" {statistic.measure}") if statistic.measure else text
+def error_words(plan: ReleasePlan, statistic: PlannedStatistic) -> str:
+    """Return the error that is planned with, without unit, group size and the rows' spread."""
+    error = statistic.chosen[0].expected_error if statistic.chosen else None
+    found = unit_error(error, plan.loss)
+    if found is None:  # a choice by rank: its words are all there is
+        return statistic.error_text
+    return f"±{figure(found)}" if found else "exact (public)"

@@ -44,8 +44,16 @@ def _row(plan: ReleasePlan, statistic: PlannedStatistic) -> tuple[str, ...]:
         statistic.mechanism,
         "; ".join(_option(o) for o in _runners_up(statistic)) or "–",
         epsilon,
-        statistic.error_text,
+        statistic.error_text + _warning(statistic),
     )
+
+
+def _warning(statistic: PlannedStatistic) -> str:
+    found = statistic.uninformative
+    if found is None:
+        return ""
+    may = found.narrow or found.groups < found.of
+    return f"; {'MAY SAY' if may else 'SAYS'} NOTHING, see below"
 
 
 def _runners_up(statistic: PlannedStatistic) -> list[Option]:
@@ -69,6 +77,9 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     groups = f"{len(plan.keys):,} public groups by {', '.join(plan.by)}" if plan.by else "one group"
     where = f", where {plan.where} (makes the number of rows private)" if plan.where else ""
     yield f"{groups}{where}; no row was read; plan {plan.hash[:12]}"
+    for statistic in plan.statistics:
+        if statistic.uninformative:
+            yield f"{statistic.name} is {statistic.uninformative}"
     yield INTERVALS
     yield from plan.notes
 

@@ -15,10 +15,11 @@ from fractions import Fraction
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.gaussian_cells import GaussianCells
-from dprelease.planning.choose import Candidate, Loss, rooted
+from dprelease.planning.choose import Candidate, Loss, rooted_worst
 from dprelease.planning.draws import GaussianDraw
 from dprelease.planning.layout import BlockLayout, Member
-from dprelease.planning.price import cell_error, rectified_error
+from dprelease.planning.price import rectified_error
+from dprelease.planning.spread import cells_errors, rooted
 from dprelease.schema.domain import Domain
 from dprelease.sensitivity import Sensitivity
 
@@ -66,8 +67,10 @@ def gaussian_candidates(
             offset=encoding.offset if scalar else Fraction(0),
             joint=joint,
         )
-        both = [_errors(m, encoding, noise, size, loss) for m in block.members]
-        found.append(Candidate(encoding, draw, tuple(b[0] for b in both), tuple(b[1] for b in both)))
+        both = [_errors(m, encoding, draw, size, loss) for m in block.members]
+        stated = tuple(b[0] for b in both)
+        worst = tuple(b[1] for b in both)
+        found.append(Candidate(encoding, draw, tuple(map(max, stated)), worst, stated))
     return found
 
 
@@ -89,16 +92,15 @@ def narrow(candidate: Candidate, block: BlockLayout) -> bool:
 
 
 def _errors(
-    member: Member, encoding: Encoding, noise: GaussianCells, size: int, loss: Loss
-) -> tuple[float, float | None]:
-    """Return the (average, worst) expected error; the worst is unknown for ratios of cells."""
+    member: Member, encoding: Encoding, draw: GaussianDraw, size: int, loss: Loss
+) -> tuple[tuple[float, ...], float | None]:
+    """Return (average per spread, worst) expected errors; the worst is unknown for ratios of cells."""
     if encoding.family in _JOINT:
-        error = cell_error(member.aggregate, encoding, noise.scale, size, loss, gaussian=True)
-        return error, None
-    domain, scale = member.domain, noise.scale * float(encoding.pitch)
+        return cells_errors(member, encoding, draw, size, loss), None
+    domain, scale = member.domain, draw.noise.scale * float(encoding.pitch)
     if member.statistic.function == "std":  # drawn as a variance, on the cell's own hull
         low, high = encoding.lower, encoding.upper
         assert high is not None
         domain = Domain(encoding.offset + encoding.pitch * low, encoding.offset + encoding.pitch * high)
     average, worst = rectified_error(scale, domain, loss)
-    return rooted(member, average), rooted(member, worst)
+    return rooted(member, average, loss), rooted_worst(member, worst)

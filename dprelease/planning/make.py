@@ -11,8 +11,9 @@ The passes run in this order, each a function of public metadata only:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from dprelease.aggregates.encoding import Encoding
@@ -32,13 +33,16 @@ from dprelease.planning.draws import (
 )
 from dprelease.planning.graph_apart import apart
 from dprelease.planning.graph_words import graph_notes, plan_notes
+from dprelease.planning.informative import least_factor, least_size, says_nothing, two_digits
 from dprelease.planning.layout import BlockLayout, Member, layout
 from dprelease.planning.model import (
     TIDY_NAMES,
+    WIDE_PARTS,
     Option,
     PlannedBlock,
     PlannedStatistic,
     ReleasePlan,
+    Uninformative,
 )
 from dprelease.planning.price import REFERENCE_SIZE
 from dprelease.planning.share import Priced, Share, cost, ways
@@ -81,7 +85,9 @@ def laid_out(query: Query) -> tuple[BlockLayout, ...]:
             code="DPR201",
         )
     _check_names(query)
-    return layout(query)
+    blocks = layout(query)
+    _check_wide(query, blocks)
+    return blocks
 
 
 def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
@@ -91,7 +97,7 @@ def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
     places = Places(task)
     order = {s.spec.name: i for i, s in enumerate(query.statistics)}
     statistics = sorted(
-        (s for p in priced for s in maker.statistics(p)), key=lambda s: order[s.name]
+        (s for p in priced for s in maker.statistics(p, spending.epsilon)), key=lambda s: order[s.name]
     )
     schema, window = query.schema, query.window
     return ReleasePlan(
@@ -147,6 +153,21 @@ def _check_names(query: Query) -> None:
             )
 
 
+def _check_wide(query: Query, blocks: Sequence[BlockLayout]) -> None:
+    """No two columns of the wide table, intervals and statuses included, have one name."""
+    published = [c for b in blocks for m in b.members for c in m.aggregate.columns(m.context)]
+    beside = {f"{c}_{part}": c for c in published for part in WIDE_PARTS}
+    for name in (*query.spec.by, *published):
+        if name in beside:
+            raise PlanError(
+                f"`{name}` is also what the table of all groups calls a column of `{beside[name]}`",
+                where=query.spec.origin,
+                why=f"beside every published column stand {', '.join(f'<name>_{p}' for p in WIDE_PARTS)}",
+                fix="rename one of the two with `as`",
+                code="DPR207",
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The floating point figures of one statistic's plan, as they were priced.
@@ -169,8 +190,11 @@ class Maker:
         self.query = query
         self.recorded = recorded
         rows = query.schema.rows
-        self.guess = rows.expected
-        self.size = rows.expected or rows.exact or REFERENCE_SIZE
+        whole = not (query.spec.by or query.where or query.window)
+        by_key = sorted(rows.expected_by_key.values())
+        typical = by_key[len(by_key) // 2] if by_key else None
+        self.guess = rows.expected or typical or (rows.exact if whole else None)
+        self.size = self.guess or rows.exact or REFERENCE_SIZE
 
     def sensitivity(self, encoding: Encoding, max_rows: int | None) -> Sensitivity:
         schema, groups = self.query.schema, len(self.query.groups.keys)
@@ -187,9 +211,15 @@ class Maker:
         return ways(block, share, self.query.loss, size, known, self.query.judge, like)
 
     def relative(self, priced: Priced) -> float:
-        """Return the best candidate's error as a share of its first member's domain."""
+        """Return the best candidate's error as a share of its first member's domain.
+
+        Where it is stated at several spreads of the rows, by their geometric mean: divided by the
+        largest, the budget would go to a statistic whose rows may not lie that close together.
+        """
         block, best = priced.block, priced.best
-        error = best.errors[0] if self.query.loss == "absolute" else math.sqrt(best.errors[0])
+        stated = best.stated[0] if best.stated else best.errors[:1]
+        error = math.prod(stated) ** (1 / len(stated))
+        error = error if self.query.loss == "absolute" else math.sqrt(error)
         domain = block.members[0].domain
         scale = float(domain.width)
         if best.encoding.family in ("scalar", "bins") and best.encoding.axes == () and block.members[0].statistic.column is None:
@@ -241,19 +271,23 @@ class Maker:
             certificate={"epsilon_upper": str(spent.epsilon_upper), **_evidence(best.draw)},
         )
 
-    def statistics(self, priced: Priced) -> list[PlannedStatistic]:
-        return [self._statistic(priced, i, m) for i, m in enumerate(priced.block.members)]
+    def statistics(self, priced: Priced, total: Fraction) -> list[PlannedStatistic]:
+        """Return the block's statistics; `total` is the epsilon of the whole release."""
+        return [self._statistic(priced, i, total) for i in range(len(priced.block.members))]
 
-    def _statistic(self, priced: Priced, index: int, member: Member) -> PlannedStatistic:
+    def _statistic(self, priced: Priced, index: int, total: Fraction) -> PlannedStatistic:
+        member = priced.block.members[index]
         spec, best = member.statistic.spec, priced.best
         figures = self.recorded[spec.name] if self.recorded is not None else self.figures(priced, index)
         error = best.errors[index]
         depends = best.encoding.family in _RATIOS
-        root = error if self.query.loss == "absolute" else math.sqrt(error)
+        stated = best.stated[index] if best.stated else (error,)
+        roots = stated if self.query.loss == "absolute" else tuple(map(math.sqrt, stated))
+        root = max(roots)
         step = spec.step or publish_step(best.draw, member, root)
         check_step(member, step)
         known: float | None = error
-        text = error_text(root, member.measure, self.size if depends else None)
+        text = error_text(roots, member, self.size if depends else None)
         notes = statistic_notes(self.query, member)
         notes = (*notes, *graph_notes(best.encoding, member))
         if isinstance(best.draw, ChoiceDraw):  # its price ranks the ways to draw it, no more
@@ -270,13 +304,14 @@ class Maker:
             measure=member.measure,
             mechanism=best.draw.mechanism,
             chosen=figures.options,
-            expected_error=known if self.guess or not depends else None,
+            planned_error=known if self.guess or not depends else None,
             error_text=text,
             sensitivity=sensitivity_text(priced, member),
             spikes=spec.spikes,
             notes=notes,
             remark=spec.note,
             view=member.view,
+            uninformative=self._uninformative(priced, index, total),
             group_errors=figures.group_errors if depends else None,
         )
 
@@ -292,16 +327,42 @@ class Maker:
             options += apart(priced.block.members[index], priced, self.query.loss)
         return options
 
+    def _uninformative(self, priced: Priced, index: int, total: Fraction) -> Uninformative | None:
+        """Return what a statistic that is expected to say nothing would need, else None."""
+        member, best = priced.block.members[index], priced.best
+        sizes = self._sizes()
+        mute = [n for n in set(sizes) if says_nothing(best, member, n)]
+        if not mute:
+            return None
+        size = max(mute)
+
+        def says(factor: Fraction) -> bool:
+            ranked = self._candidates(priced.block, priced.share.times(factor), size)
+            return not says_nothing(ranked[0], member, size)
+
+        factor = least_factor(says, total)
+        return Uninformative(
+            groups=sum(n in mute for n in sizes),
+            of=len(sizes),
+            size=size,
+            narrow=not says_nothing(best, member, size, narrow=False),
+            epsilon=None if factor is None else two_digits(total * factor),
+            rows=least_size(best, member, size),
+        )
+
+    def _sizes(self) -> list[int]:
+        """Return the public guess of every group's size, in key order."""
+        guesses = self.query.schema.rows.expected_by_key
+        return [guesses.get("/".join(key), self.size) for key in self.query.groups.keys]
+
     def _group_errors(self, priced: Priced, index: int) -> tuple[float, ...] | None:
         """Errors at the public per-key guesses, in key order, where there are any."""
         guesses = self.query.schema.rows.expected_by_key
         if not guesses:
             return None
-        fallback = self.size
         cache: dict[int, float] = {}
         out = []
-        for key in self.query.groups.keys:
-            size = guesses.get("/".join(key), fallback)
+        for size in self._sizes():
             if size not in cache:
                 ranked = self._candidates(priced.block, priced.share, size)
                 same = [c for c in ranked if type(c.draw) is type(priced.best.draw)]

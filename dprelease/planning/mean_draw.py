@@ -166,7 +166,8 @@ class MeanDraw:
         return lower, upper
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        return np.zeros(raw.shape[0], dtype=bool)
+        """Return where the released size is 0: the mean then is drawn around its centre."""
+        return np.asarray(self.size.cells(raw[:, :1])[:, 0] <= 0)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -25,7 +25,7 @@ from dprelease.query.task import task_from_json, task_to_json
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, unit_to_json
 
-__all__ = ["TIDY_NAMES", "Composition", "Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "canonical_json", "plan_hash"]
+__all__ = ["TIDY_NAMES", "WIDE_PARTS", "Composition", "Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "Uninformative", "canonical_json", "plan_hash"]
 
 PLAN_VERSION = "plan/2"
 
@@ -37,13 +37,15 @@ TIDY_NAMES = (
     "estimate",
     "unbiased",
     "consistent",
-    "expected_error",
     "mechanism",
     "block",
     "epsilon",
     "status",
 )
 """The tidy table's columns after the key columns, in order."""
+
+WIDE_PARTS = ("lower", "upper", "status")
+"""What stands beside each published column of the wide table, as `<name>_<part>`."""
 
 
 def canonical_json(value: object) -> str:
@@ -70,6 +72,61 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Uninformative:
+    """A statistic whose interval is expected to be the whole domain.
+
+    Attributes:
+        groups: in how many groups, of how many; size: the largest declared size among these.
+        narrow: only where rows lie close together (sd 5 % of the range), which nobody has guessed.
+        epsilon: what the whole release would need, its parts kept; None: no useful amount.
+        rows: rows per group that would do at the plan's epsilon; None: no number would.
+    """
+
+    groups: int
+    of: int
+    size: int
+    narrow: bool
+    epsilon: Fraction | None
+    rows: int | None
+
+    def __str__(self) -> str:
+        where = f" in {self.groups:,} of {self.of:,} groups" if self.groups < self.of else ""
+        rows = " where values lie close together (sd 5 % of the range)" if self.narrow else ""
+        said = (
+            f"expected to say nothing{where} at n={self.size:,}{rows}: its 95 % range leaves nothing out"
+        )
+        ways = []
+        if self.epsilon is not None:
+            there = " (for the largest of these groups)" if self.groups > 1 else ""
+            ways.append(f"epsilon {plain(self.epsilon)} in all{there}")
+        if self.rows is not None:
+            ways.append(f"groups so coarse that each has about {self.rows:,} rows")
+        return f"{said}; {', or '.join(ways)} would change that" if ways else said
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "groups": self.groups,
+            "of": self.of,
+            "size": self.size,
+            "narrow": self.narrow,
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "rows": self.rows,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Uninformative:
+        epsilon = value["epsilon"]
+        return cls(
+            groups=value["groups"],
+            of=value["of"],
+            size=value["size"],
+            narrow=value["narrow"],
+            epsilon=None if epsilon is None else Fraction(epsilon),
+            rows=value["rows"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedStatistic:
     """One published statistic.
 
@@ -81,11 +138,14 @@ class PlannedStatistic:
         step: published values are multiples of it.
         measure: unit of the value, for labels.
         mechanism: family drawn from; chosen: priced options, best first (the chosen one is first).
-        expected_error: at the public guess of rows per group; None if there is none.
+        planned_error: expected |error| (or squared error), in the statistic's unit, at the public
+            guess of rows per group; None if there is none. Said beforehand, of the plan: the
+            released interval says how exact a drawn value is.
         group_errors: the same per group, at the public guesses per key, if there are any.
         error_text: what to print for the error ("±0.9" or "±12.3 at n=1,000").
         spikes: whether atoms at borders and gap edges are allowed.
         remark: the publisher's own public sentence, shown with the numbers.
+        uninformative: set where it is expected to say nothing at the declared size.
         view: which column of a block of several this statistic of one looks at.
         notes: sentences for the report: what is bounded, which bias is not in the interval.
     """
@@ -100,7 +160,7 @@ class PlannedStatistic:
     measure: str
     mechanism: str
     chosen: tuple[Option, ...]
-    expected_error: float | None
+    planned_error: float | None
     error_text: str
     sensitivity: str
     spikes: bool = True
@@ -108,6 +168,7 @@ class PlannedStatistic:
     group_errors: tuple[float, ...] | None = None
     remark: str | None = None
     view: int | None = None
+    uninformative: Uninformative | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -121,7 +182,7 @@ class PlannedStatistic:
             "measure": self.measure,
             "mechanism": self.mechanism,
             "sensitivity": self.sensitivity,
-            "expected_error": self.expected_error,
+            "planned_error": self.planned_error,
             "error_text": self.error_text,
             "group_errors": None if self.group_errors is None else list(self.group_errors),
             "options": [
@@ -137,6 +198,7 @@ class PlannedStatistic:
             "notes": list(self.notes),
             "remark": self.remark,
             **({} if self.view is None else {"view": self.view}),
+            "uninformative": None if self.uninformative is None else self.uninformative.to_json(),
         }
 
     @classmethod
@@ -152,13 +214,16 @@ class PlannedStatistic:
             measure=value["measure"],
             mechanism=value["mechanism"],
             chosen=tuple(Option(**o) for o in value["options"]),
-            expected_error=value["expected_error"],
+            planned_error=value["planned_error"],
             error_text=value["error_text"],
             sensitivity=value["sensitivity"],
             spikes=value["spikes"] == "allow",
             notes=tuple(value["notes"]),
             remark=value["remark"],
             view=value.get("view"),
+            uninformative=None
+            if value["uninformative"] is None
+            else Uninformative.from_json(value["uninformative"]),
             group_errors=None if value["group_errors"] is None else tuple(value["group_errors"]),
         )
 

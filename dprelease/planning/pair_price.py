@@ -1,8 +1,8 @@
 """Expected errors of statistics of several columns, from a public simulation.
 
 As in `price`, nothing private is known, so the error is computed at a public guess of the group's
-size. The simulated columns are s_j = clip(m + z_j / 5, 0, 1) as shares of their ranges, with normal
-z of equal correlation between any two columns, m in {0.3, 0.5} and correlation in {0, 0.6, 0.9}.
+size, at given spreads and correlations. The simulated columns are s_j = clip(m + spread_j z_j, 0, 1)
+as shares of their ranges, with normal z of equal correlation between any two columns, m in {0.2, 0.5}.
 Their cells are means over a fixed low-discrepancy sequence; noise is drawn from another one. It is
 repeatable, informs only, and is never what a release draws from.
 
@@ -12,8 +12,8 @@ Units: the statistic's own unit (or its square, for squared loss).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -25,14 +25,14 @@ from dprelease.aggregates.simulated import simulated_cells
 from dprelease.planning.layout import Member
 from dprelease.planning.price import uniform_points
 
-__all__ = ["pair_error"]
+__all__ = ["pair_error", "simulated_columns"]
 
 _ROWS = 512
-_DRAWS = 64
+_DRAWS = 256
 _WIDE = 6
 """Beyond so many columns fewer scenarios and draws tell as much: there are many eigenvalues."""
 _FEW = 8
-_SCENARIOS = tuple(product((0.3, 0.5), (0.0, 0.6, 0.9)))
+_MEANS = (0.2, 0.5)
 
 
 def pair_error(
@@ -41,12 +41,19 @@ def pair_error(
     scale: float,
     size: int,
     loss: Literal["absolute", "squared"],
+    spread: tuple[float, ...],
+    correlations: Sequence[float],
 ) -> float:
-    """Return the expected error of `member` from cells with Laplace noise of `scale` steps."""
+    """Return the expected error of `member` from cells with Laplace noise of `scale` steps.
+
+    Args:
+        spread: standard deviation of each column, as a share of its range.
+        correlations: averaged over; of many columns the last one alone.
+    """
     total, wide = 0.0, len(encoding.axes) > _WIDE
-    scenarios = _SCENARIOS[1::3] if wide else _SCENARIOS
+    scenarios = [(m, c) for m in _MEANS for c in (correlations[-1:] if wide else correlations)]
     for mean, correlation in scenarios:
-        s = _columns(len(encoding.axes), mean, correlation)
+        s = simulated_columns(spread, mean, correlation)
         exact = simulated_cells(encoding, s, size)
         noisy = exact + scale * _noise(exact.size)[: _FEW if wide else _DRAWS]
         found = _finish(member, encoding, np.vstack([exact[None, :], noisy]))
@@ -65,24 +72,27 @@ def _finish(member: Member, encoding: Encoding, cells: Floats) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def _columns(count: int, mean: float, correlation: float) -> Floats:
-    """Return shares of the ranges, `(rows, columns)`."""
+def simulated_columns(spread: tuple[float, ...], mean: float, correlation: float) -> Floats:
+    """Return shares of the ranges, `(rows, columns)`; of a negative correlation, every other falls."""
     from scipy.special import ndtri  # half a second, where it is needed
 
-    z = ndtri(uniform_points(_ROWS, count + 1))
-    together = math.sqrt(correlation) * z[:, :1] + math.sqrt(1 - correlation) * z[:, 1:]
-    return np.asarray(np.clip(mean + together / 5, 0.0, 1.0))
+    z = ndtri(uniform_points(_ROWS, len(spread) + 1))
+    size = abs(correlation)
+    together = math.sqrt(size) * z[:, :1] + math.sqrt(1 - size) * z[:, 1:]
+    sign = np.where(np.arange(len(spread)) % 2, math.copysign(1.0, correlation), 1.0)
+    return np.asarray(np.clip(mean + sign * np.array(spread) * together, 0.0, 1.0))
 
 
 @lru_cache(maxsize=16)
 def _noise(cells: int) -> Floats:
     """Return unit Laplace noise, `(draws, cells)`.
 
-    A lattice in many dimensions needs more points than that to look independent, so the cells'
-    columns of one 1-D sequence are shuffled by multiplications modulo a prime: public constants.
+    A lattice in many dimensions needs more points than that to look independent, so every cell gets
+    the same evenly spaced quantiles, in an order of its own that multiplications modulo a prime
+    make: public constants.
     """
     prime = 1_000_003
     place = (np.arange(1, _DRAWS + 1)[:, None] * 7919 + np.arange(1, cells + 1)[None, :] * 104_729) % prime
     mixed = (place * place % prime * place + 12_345) % prime
-    u = (mixed + 0.5) / prime
+    u = (mixed.argsort(axis=0).argsort(axis=0) + 0.5) / _DRAWS
     return np.asarray(np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u))))

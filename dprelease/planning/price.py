@@ -2,7 +2,8 @@
 
 The price of a mean or a variance depends on the group's size, which nobody may know; it is
 computed at a public guess. The simulated table has n rows whose mean t (as a share of the range)
-takes 17 evenly spaced values and whose variance is half of the largest one possible at that mean.
+takes 17 evenly spaced values and whose standard deviation is a given share of the range (`spread`),
+or less where the mean is so near an end that uniform values would have less.
 Noise is drawn by inverse transform from a fixed low-discrepancy sequence: pricing is repeatable,
 informs only, and is never what a release draws from.
 
@@ -21,10 +22,16 @@ from dprelease.aggregates.base import Aggregate, Floats
 from dprelease.aggregates.encoding import Encoding
 from dprelease.schema.domain import Domain
 
-__all__ = ["REFERENCE_SIZE", "cell_error", "rectified_error", "uniform_points"]
+__all__ = ["FILLS", "NARROW", "REFERENCE_SIZE", "cell_error", "rectified_error", "uniform_points"]
 
 REFERENCE_SIZE = 1_000
 """The group size at which errors are stated when the schema gives no public guess."""
+
+FILLS = 1 / math.sqrt(12)
+"""The standard deviation of values that fill their range evenly, as a share of it."""
+
+NARROW = 0.05
+"""The standard deviation, as a share of the range, down to which ordinary columns lie."""
 
 _DRAWS = 128
 _MEANS = 17
@@ -50,14 +57,17 @@ def cell_error(
     size: int,
     loss: Literal["absolute", "squared"],
     *,
+    spread: float = FILLS,
     gaussian: bool = False,
 ) -> float:
     """Return the expected error of `aggregate` from cells with Laplace noise of `scale` steps.
 
-    `gaussian`: normal noise of that standard deviation instead.
+    Args:
+        spread: the rows' standard deviation as a share of their range.
+        gaussian: normal noise of that standard deviation instead.
     """
     t = np.repeat(np.linspace(0.02, 0.98, _MEANS), _DRAWS)
-    variance = t * (1 - t) / 2
+    variance = np.minimum(spread * spread, t * (1 - t) / (3 if spread <= FILLS else 1))
     k = float(encoding.scale)
     if encoding.family == "two_sums":
         cells = np.stack([size * t * k, size * (1 - t) * k], axis=1)

@@ -68,6 +68,13 @@ class Share:
         return cls(Fraction(nano, NANO), rho)
 
 
+    def times(self, factor: Fraction) -> Share:
+        """Return the share of a release with `factor` times the epsilon, its parts kept."""
+        if self.rho is not None:
+            return Share.concentrated(self.rho * factor * factor)
+        return Share(self.epsilon * factor, split=self.split)
+
+
 @dataclass(frozen=True, slots=True)
 class Priced:
     """A block with its candidates at one share, best first."""

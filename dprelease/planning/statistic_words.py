@@ -6,25 +6,49 @@ Sentences for readers, made of public numbers; nothing is computed from them aga
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
-from dprelease.numeric import shown
+from dprelease.numeric import figure, plain, shown
 from dprelease.planning.draws import CellDraw, ChoiceDraw, GaussianDraw, MeanDraw, ScalarDraw
 from dprelease.planning.graph_words import graph_text
 from dprelease.planning.layout import Member
+from dprelease.planning.price import NARROW
 from dprelease.planning.several import several_notes, several_text
 from dprelease.planning.share import Priced
+from dprelease.planning.spread import SAME, guessed
 from dprelease.query.spec import Query
 from dprelease.schema.unit import UserUnit
 
 __all__ = ["error_text", "sensitivity_text", "statistic_notes"]
 
 
-def error_text(error: float, measure: str, size: int | None) -> str:
-    """Return "±2.5 years at n=1,000"; `size` None: the error does not depend on it."""
-    unit = f" {measure}" if measure else ""
+def error_text(errors: Sequence[float], member: Member, size: int | None) -> str:
+    """Return "±2.5 years at n=1,000", as a function of the rows' spread where that matters.
+
+    Args:
+        errors: in the statistic's unit, one per spread (`planning.spread.spreads`).
+        size: rows per group; None: the error does not depend on it.
+    """
+    if not max(errors):
+        return "exact (public)"
+    unit = f" {member.measure}" if member.measure else ""
     at = "" if size is None else f" at n={size:,}"
-    return f"±{_figure(error)}{unit}{at}" if error else "exact (public)"
+    known, several = guessed(member), len(member.context.columns) > 1
+    if max(errors) > SAME * min(errors):
+        fills, narrow = (f"±{figure(e)}{unit}" for e in errors)
+        part = f"{100 * NARROW:g} %"
+        placed = (
+            f"{fills} if values fill their ranges, {narrow} if each sd is {part} of its range"
+            if several
+            else f"{fills} if values fill the range, {narrow} if sd is {part} of it"
+        )
+    else:
+        placed = f"±{figure(max(errors))}{unit}"
+        if known and member.statistic.function != "mean":
+            guess = shown(known[0].expected_sd or Fraction(0))
+            placed += " if the sds are as guessed" if several else f" if sd is {guess}"
+    return f"{placed},{at}" if at and " if " in placed else f"{placed}{at}"
 
 
 def sensitivity_text(priced: Priced, member: Member) -> str:
@@ -73,13 +97,12 @@ def statistic_notes(query: Query, member: Member) -> tuple[str, ...]:
         notes.append(f"rows are clamped to {member.statistic.column.domain or '[0, 1]'} before use")
     if member.statistic.function in ("variance", "std"):
         notes.append("population form (divided by n)")
+    if member.statistic.function == "correlation":
+        guess = member.statistic.spec.expected
+        notes.append(
+            "its error is stated for a correlation of 0; `expected` states another guess"
+            if guess is None
+            else f"its error is stated for a correlation of {plain(guess)}, a public guess"
+        )
     notes += several_notes(member)
     return tuple(notes)
-
-
-def _figure(value: float) -> str:
-    """Return three significant digits, thousands separated, no exponent where one can do without."""
-    if not 1e-6 <= value < 1e12:
-        return f"{value:.3g}"
-    decimals = max(0, 2 - math.floor(math.log10(value)))
-    return f"{float(f'{value:.3g}'):,.{decimals}f}"

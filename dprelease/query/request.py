@@ -94,6 +94,7 @@ def _statistic(spec: StatisticSpec) -> dict[str, Any]:
         "domain": domain or None,
         "share": None if spec.share is None else plain(spec.share),
         "weight": None if spec.weight == 1 else plain(spec.weight),
+        "expected": None if spec.expected is None else plain(spec.expected),
         "max_error": None if spec.max_error is None else plain(spec.max_error),
         "spikes": None if spec.spikes else "forbid",
         "mechanism": spec.mechanism,

@@ -123,7 +123,7 @@ def parse_statistic(
 
     Args:
         item: `mean(age)`, or `{statistic: mean(age), as: …, domain: …, share: …, weight: …,
-            max_error: …, spikes: allow|forbid, mechanism: …, max_rows_per_group: …}`.
+            max_error: …, expected: …, spikes: allow|forbid, mechanism: …, max_rows_per_group: …}`.
         origin: `file:line`.
         lines: option name to `file:line`.
 
@@ -188,6 +188,7 @@ def _from_mapping(
         mechanism=options.mechanism(),
         max_rows=options.max_rows(),
         note=options.note(),
+        expected=options.expected(function),
         origin=origin,
     )
 

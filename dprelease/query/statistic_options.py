@@ -25,6 +25,7 @@ OPTIONS = (
     "share",
     "weight",
     "max_error",
+    "expected",
     "spikes",
     "mechanism",
     "max_rows_per_group",
@@ -84,6 +85,24 @@ class Options:
 
     def max_error(self) -> Fraction | None:
         return self._positive("max_error")
+
+    def expected(self, function: str) -> Fraction | None:
+        value = self.item.get("expected")
+        if value is None:
+            return None
+        if function != "correlation":
+            self._fail(
+                "expected",
+                f"`expected` is a guess of a correlation, not of `{function}`",
+                "remove it; for `std` and others guess the column's: `expected: {sd: 12}`",
+            )
+        try:
+            number = exact(value, "expected")
+        except ArgumentError:
+            number = Fraction(2)
+        if not isinstance(number, Fraction) or not -1 <= number <= 1:
+            self._fail("expected", "a correlation lies in [-1, 1]", "e.g. `expected: 0.6`")
+        return number
 
     def choice(self, key: str, allowed: tuple[str, ...], default: str) -> str:
         value = self.item.get(key)

@@ -45,6 +45,8 @@ class Column:
         other: the key that undeclared values go to; None drops their rows from grouped results.
         nulls: "drop" leaves the row out of statistics of this column; "default" replaces a null
             by `null_default`; "as" makes a null the key `null_label`.
+        expected_sd: a public guess of the values' standard deviation, in the column's unit; for
+            pricing only.
         derived: the expression over this row's other columns that makes the value; None: stored.
         origin: `file:line` of the declaration.
     """
@@ -59,6 +61,7 @@ class Column:
     nulls: Literal["drop", "default", "as"] = "drop"
     null_default: Fraction | None = None
     null_label: str | None = None
+    expected_sd: Fraction | None = None
     derived: str | None = None
     origin: str = ""
 

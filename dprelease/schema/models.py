@@ -91,6 +91,12 @@ Other = Annotated[
 ]
 
 
+class ExpectedModel(Strict):
+    """Public guesses of a column's values."""
+
+    sd: Number = Field(description="Their standard deviation, in the column's unit.")
+
+
 class ColumnModel(Strict):
     """One declared column."""
 
@@ -106,6 +112,9 @@ class ColumnModel(Strict):
         [], description="Open intervals that hold no valid value."
     )
     step: Number | None = Field(None, description="Fixed-point step that divides every end.")
+    expected: ExpectedModel | None = Field(
+        None, description="Public guesses of the values, for pricing only."
+    )
     nulls: Nulls = Field("drop", description="What a null becomes.")
     values: Labels | None = Field(None, description="The public values of a category.")
     values_from: Text | None = Field(
@@ -237,6 +246,10 @@ _STATISTIC_JSON: dict[str, Any] = {
                 "max_error": {
                     **NUMBER_JSON,
                     "description": "Expected error to stay within, in the statistic's unit.",
+                },
+                "expected": {
+                    **NUMBER_JSON,
+                    "description": "Public guess of a correlation, for pricing only.",
                 },
                 "spikes": {"enum": ["allow", "forbid"]},
                 "mechanism": {"type": "string", "description": "Pins a mechanism family."},

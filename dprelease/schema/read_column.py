@@ -32,6 +32,7 @@ _FITS: Mapping[str, tuple[Kind, ...]] = {
     "range": NUMERIC,
     "forbidden": NUMERIC,
     "step": NUMERIC,
+    "expected": NUMERIC,
     "values": (Kind.category,),
     "values_from": (Kind.category,),
     "other": (Kind.category,),
@@ -61,6 +62,7 @@ def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
         measure=model.measure,
         values=_values(file, name, model) if kind is Kind.category else (),
         other=model.other.label if isinstance(model.other, As) else None,
+        expected_sd=_expected_sd(file, name, model, domain),
         derived=model.derived,
         origin=file.marks.at("columns", name),
     )
@@ -117,6 +119,33 @@ def _step(
             code="DPR114",
         )
     return step
+
+
+def _expected_sd(
+    file: DeclarationFile, name: str, model: ColumnModel, domain: Domain | None
+) -> Fraction | None:
+    """Return the public guess of the standard deviation: above 0, at most half the range."""
+    if model.expected is None:
+        return None
+    sd = model.expected.sd
+    place = ("columns", name, "expected", "sd")
+    if domain is None or not domain.is_finite:
+        file.fail(
+            "a guess of the standard deviation needs a `range`",
+            *place,
+            fix="add e.g. `range: [0, 120]`",
+            code="DPR114",
+        )
+    most = Fraction(domain.width) / 2
+    if not isinstance(sd, Fraction) or not 0 < sd <= most:
+        file.fail(
+            f"no values in {domain} have that standard deviation",
+            *place,
+            why=f"it lies above 0 and is at most half the range, {plain(most)}",
+            fix="give a guess in the column's unit, or leave it out",
+            code="DPR114",
+        )
+    return sd
 
 
 def _declared_step(

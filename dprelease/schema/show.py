@@ -67,7 +67,8 @@ def _allowed(column: Column) -> str:
     if column.domain is not None:
         step = f" step {plain(column.step)}" if column.step not in (None, 1) else ""
         made = f", made as {column.derived}" if column.derived else ""
-        return f"{column.domain}{step}{made}"
+        guess = f", sd about {plain(column.expected_sd)}" if column.expected_sd else ""
+        return f"{column.domain}{step}{guess}{made}"
     values = [*column.values[:_SHOWN]]
     more = f", … ({len(column.values):,} in all)" if len(column.values) > _SHOWN else ""
     other = f"; others as {column.other}" if column.other is not None else ""

@@ -48,6 +48,7 @@ class StatisticSpec:
         mechanism: a pinned family, or None.
         max_rows: per-statistic override of the unit's max_rows_per_group.
         note: a public sentence for the report; never computed from the data.
+        expected: a public guess of a correlation, for pricing only.
     """
 
     text: str
@@ -63,6 +64,7 @@ class StatisticSpec:
     mechanism: str | None = None
     max_rows: int | None = None
     note: str | None = None
+    expected: Fraction | None = None
     origin: str = ""
 
 

@@ -53,6 +53,8 @@ def _column(column: Column) -> dict[str, Any]:
         out |= domain_to_json(column.domain)
     if column.step is not None:
         out["step"] = plain(column.step)
+    if column.expected_sd is not None:
+        out["expected"] = {"sd": plain(column.expected_sd)}
     if column.kind is Kind.category:
         out["values"] = list(column.values)
     if column.other is not None:

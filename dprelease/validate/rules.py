@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.formats.tidy_rows import group_places, places_of
-from dprelease.noised import TIDY, Noised
+from dprelease.noised import TIDY, WEAK, Noised
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.validate.joint import holds, joint_rules, surely_holds
 from dprelease.validate.joint_pairs import pair_holds, pair_rules, pair_surely_holds
@@ -38,7 +38,7 @@ from dprelease.validate.verdict import RuleResult, Verdict
 __all__ = ["ENGINE", "STATUSES", "check", "has_tidy_columns", "on_step"]
 
 ENGINE = "built-in"
-STATUSES = ("ok", "at_bound", "uninformative", "empty_signal")
+STATUSES = ("ok", "at_bound", *WEAK)
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -109,7 +109,7 @@ def _statistic_rules(
     times = np.bincount(place, minlength=expected)
     value, lower, upper = table.value[mine], table.lower[mine], table.upper[mine]
     fitted = table.consistent[mine]
-    ordered = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)
+    ordered = on_step(lower, statistic.step) & on_step(upper, statistic.step) & (lower <= upper)
     if not plan.block(statistic.block).has_interval:
         ordered = np.isnan(lower) & np.isnan(upper)
 

@@ -21,7 +21,7 @@ COMMANDS = [
     ["expectations"], ["inspect"], ["schedule"], ["index"], ["withdraw"], ["supersede"],
     ["schema", "check"], ["schema", "json-schema"], ["schema", "import"],
     ["ledger", "init"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "add"],
-    ["ledger", "reconcile"],
+    ["ledger", "reconcile"], ["ledger", "move"],
 ]  # fmt: skip
 
 

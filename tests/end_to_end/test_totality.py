@@ -14,6 +14,7 @@ import json
 import random
 import secrets
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -32,7 +33,7 @@ from typer.testing import CliRunner
 from dprelease import execute, facade
 from dprelease.cli import app
 from dprelease.engines.physical import fits, of_arrow, of_duckdb
-from dprelease.engines.source import as_source, duckdb_table
+from dprelease.engines.source import duckdb_table
 from dprelease.errors import DpreleaseError
 from dprelease.pipeline import run as run_module
 from dprelease.pipeline import stages
@@ -97,7 +98,7 @@ def document(world: str) -> dict[str, Any]:
     given = WORLDS[world]
     release = {"epsilon": 5, **given["release"]}
     columns = {"x": KINDS["x"]} if world == "unused" else KINDS
-    return {"dprelease": "schema/1", "name": "total", "columns": columns, **{**given, "release": release}}
+    return {"dprelease": "schema/1", "name": "total", "columns": columns, **given, "release": release}
 
 
 @cache
@@ -132,9 +133,10 @@ class Case:
 
     def sql(self, hostile: int) -> str:
         """Return a SELECT of the table, of types of DuckDB."""
-        names = placed(self.world, self.stored.kind)
-        cells = self.stored.cells(hostile)
-        rows = ", ".join(f"({i}, CAST({cell} AS {self.stored.kind}))" for i, cell in enumerate(cells))
+        kind, _, collation = self.stored.kind.partition(" COLLATE ")
+        names, cells = placed(self.world, kind), self.stored.cells(hostile)
+        ending = f" COLLATE {collation}" if collation else ""
+        rows = ", ".join(f"({i}, CAST({cell} AS {kind}){ending})" for i, cell in enumerate(cells))
         plain = {
             "who": "'u' || i", "cat": "CASE i % 2 WHEN 0 THEN 'a' ELSE 'b' END", "x": "i::DOUBLE", "k": "i::BIGINT",
             "flag": "i % 2 = 0", "day": "DATE '2020-01-01'",
@@ -150,23 +152,25 @@ def _arrow_of(stored: Stored) -> Any:
     return plain_array(pa.array([], stored.kind)).type
 
 
-def _text_of(table: pa.Table, place: int) -> list[bytes]:
-    """Return the cells of a column as CSV text, quoted."""
-    texts = []
-    for cell in table.column(place).to_pylist():
-        raw = b"" if cell is None else cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "surrogatepass")
-        texts.append(b'"' + raw.replace(b'"', b'""') + b'"')
-    return texts
+def _quoted_cells(column: pa.Array) -> list[bytes]:
+    """Return the cells of a column as CSV text; text that is not UTF-8 stays as it is."""
+    raw_types = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if column.type in raw_types:
+        column = column.view(raw_types[column.type])
+    elif not pa.types.is_binary(column.type) and not pa.types.is_nested(column.type):
+        column = column.cast(pa.string())
+    texts = (c if isinstance(c, bytes) else "" if c is None else str(c) for c in column.to_pylist())
+    raw = (c if isinstance(c, bytes) else c.encode() for c in texts)
+    return [b'"' + c.replace(b'"', b'""') + b'"' for c in raw]
 
 
 def csv_bytes(case: Case, hostile: int) -> bytes:
-    """Return a CSV file of any cells; texts that are not UTF-8 stay as they are."""
+    """Return the table as a CSV file."""
     table = case.table(hostile)
-    texts = [
-        _text_of(pa.table([c.view(pa.binary()) if c.type == pa.string() else c]), 0)
-        for c in (chunked.combine_chunks() for chunked in table.columns)
-    ]
-    lines = [",".join(table.column_names).encode(), *(b",".join(row) for row in zip(*texts, strict=True))]
+    cells = [_quoted_cells(column.combine_chunks()) for column in table.columns]
+    lines = [",".join(table.column_names).encode(), *(b",".join(row) for row in zip(*cells, strict=True))]
     return b"\n".join(lines) + b"\n"
 
 
@@ -243,13 +247,13 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def outcome(data: object, world: str, capfd: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> Any:
     """Return all that can be seen of `dp.release` of a table."""
-    with blind(patch), pytest.warns() as warned:
+    with blind(patch), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        seen: Any
         try:
-            released = facade._drawn(data, plan(world), None)
-            seen: object = released.table.to_pydict()
+            seen = facade._drawn(data, plan(world), None).table.to_pydict()
         except DpreleaseError as error:
             seen = (error.code, str(error), error.spent)
-        facade.warnings.warn("nothing", UserWarning, stacklevel=2)
     said = [str(w.message) for w in warned]
     assert not isinstance(seen, tuple) or seen[2] == "nothing"
     streams = capfd.readouterr()
@@ -257,8 +261,10 @@ def outcome(data: object, world: str, capfd: pytest.CaptureFixture[str], patch: 
     return seen, said, streams
 
 
-def made(make: Door, case: Case, hostile: int, folder: Path) -> object:
+def made(door: str, make: Door, case: Case, hostile: int, folder: Path) -> object:
     """Return the table; None where the library has no such type or cannot hold the cells."""
+    if door.startswith("polars") and case.name == "decimal256":
+        return None  # it panics
     try:
         return make(case, hostile, folder)
     except KeyboardInterrupt:
@@ -271,12 +277,12 @@ def compared(
     case: Case, door: str, make: Door, folder: Path, capfd: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch
 ) -> int:
     """Assert that tables with and without hostile cells end alike; return how many were compared."""
-    data = made(make, case, 0, folder)
+    data = made(door, make, case, 0, folder)
     if data is None:
         return 0
     base, counts = outcome(data, case.world, capfd, patch), RAN.setdefault(door, [0, 0])
     for hostile in (1, ROWS - 1):
-        data = made(make, case, hostile, folder)
+        data = made(door, make, case, hostile, folder)
         if data is not None:
             assert outcome(data, case.world, capfd, patch) == base, (case.name, case.world, door, hostile)
             counts[0] += 1
@@ -342,6 +348,16 @@ def test_no_object_in_a_pandas_column_changes_how_a_release_ends(
     RAN["pandas, any objects"] = [len(OBJECTS), 0]
 
 
+def test_every_door_holds_nearly_every_type_and_its_hostile_cells(tmp_path: Path) -> None:
+    """Not vacuous: a library that cannot make a table is passed over in silence above."""
+    for stored, doors in ((ARROW, ARROW_DOORS), (SQL, SQL_DOORS)):
+        for door, make in doors.items():
+            for hostile in (0, ROWS - 1):
+                cases = [Case(name, stored[name], "users") for name in stored]
+                missing = [c.name for c in cases if made(door, make, c, hostile, tmp_path) is None]
+                assert len(missing) <= len(cases) / 4, (door, hostile, missing)
+
+
 # -- the command line --------------------------------------------------------------------------
 
 SOURCES = {
@@ -392,7 +408,7 @@ class Project:
             said = CliRunner().invoke(app, ["run", str(self.folder / "p.yaml"), *self.period])
         seen = said.exit_code, said.stdout, said.stderr, tree(self.folder / "public")
         assert CANARY not in repr(seen)
-        assert said.exit_code in (0, 1)
+        assert said.exit_code in (0, 1), said.output
         return seen
 
     def write(self, case: Case, hostile: int) -> object:
@@ -403,7 +419,7 @@ class Project:
                 return True
             return {"parquet": _parquet, "csv": _csv, "duckdb": _database}[self.source](case, hostile, folder)
 
-        return made(make, case, hostile, self.folder)
+        return made(self.source, make, case, hostile, self.folder)
 
 
 def _projects() -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -84,7 +85,11 @@ def test_the_budget_ends_with_the_year(year):
     before = tree(folder / "public")
     told = []
     late = FixedClock(datetime(2014, 1, 8, 12, tzinfo=UTC))
-    assert tick(job([config], clock=late, tell=told.append, catch_up=1)) == 1
+    assert tick(job([config], clock=late, tell=told.append, catch_up=1)) == 0
+    assert [e["event"] for e in told] == ["idle"]  # the table ends with 2013, and the file says so
+    grown = replace(config, period=replace(config.period, last=None))
+    told.clear()
+    assert tick(job([grown], clock=late, tell=told.append, catch_up=1)) == 1
     assert [(e["event"], e["code"]) for e in told] == [("refused", "DPR301")]
     assert tree(folder / "public") == before
 

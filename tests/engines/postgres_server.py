@@ -62,7 +62,7 @@ def start(dsn: str) -> None:
 
 
 def _home(dsn: str) -> Path:
-    return Path(dsn.split()[0].removeprefix("host="))
+    return Path(dsn.split(maxsplit=1)[0].removeprefix("host="))
 
 
 def _call(home: Path, program: str, *words: str) -> None:

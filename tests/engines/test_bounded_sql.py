@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.engines import bounded_sql, code_sql
+from dprelease.engines import bounded_sql, code_sql, row_sql
 from dprelease.engines import duckdb as duckdb_engine
 from dprelease.engines.bounded_sql import build
 from dprelease.engines.duckdb import DuckDBEngine
@@ -139,7 +139,7 @@ def test_what_does_not_add_up_is_labelled_first(changes: dict[str, Any], monkeyp
 def test_a_clip_without_its_upper_end_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = as_source(pa.table({"region": ["a"], "x": [500], "person": [1]}))
     assert agree(rows, query(KEYS["drop"]))[0][2] == 120
-    monkeypatch.setattr(bounded_sql, "whole_steps", lambda _code, make: make())
+    monkeypatch.setattr(row_sql, "whole_steps", lambda _code, make: make())
     with pytest.raises(AssertionError):
         agree(rows, query(KEYS["drop"]))
 

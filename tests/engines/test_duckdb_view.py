@@ -246,3 +246,21 @@ def test_an_accepted_view_runs_behind_the_lock(tmp_path: Path) -> None:
     with pytest.raises(DpreleaseError) as caught_missing:
         DuckDBEngine().preflight(source, missing)
     assert caught_missing.value.code == "DPR503"
+
+
+@pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT", "NOCASE.NOACCENT"])
+def test_keys_are_joined_by_their_bytes(collation: str, tmp_path: Path) -> None:
+    import duckdb
+
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        kind = f"VARCHAR COLLATE {collation}"
+        connection.execute(f"CREATE TABLE visits (pid VARCHAR, code {kind}); CREATE TABLE postcodes (code {kind}, region {kind})")
+        connection.execute("INSERT INTO visits VALUES ('1', 'a'), ('2', 'A'), ('3', 'á'), ('4', 'b')")
+        connection.execute("INSERT INTO postcodes VALUES ('a', 'n'), ('A', 's'), ('á', 'N')")
+    found = view("SELECT v.pid AS pid, p.region AS region FROM visits v LEFT JOIN postcodes p ON p.code = v.code")
+    asked = replace(query(found), codes=(), primitives=(Primitive("rows"),))
+    source = tables_source({name: duckdb_table(path, name) for name in ("visits", "postcodes")})
+    for engine in (DuckDBEngine(), ReferenceEngine()):
+        engine.preflight(source, asked)  # no key is there twice
+        assert engine.compute(source, asked, b"").reveal_to_mechanism().sums.tolist() == [[1], [1], [1], [1]]

@@ -102,6 +102,11 @@ SERIES: dict[str, tuple[Any, list[object]]] = {
         pd.Series(["a", None], dtype=pd.ArrowDtype(pa.string())),
         ["a", None],
     ),
+    "invalid arrow string": (
+        pd.Series(pd.arrays.ArrowExtensionArray(pa.array([b"\xff", b"a", None]).view(pa.string()))),
+        ["\0ff", "a", None],
+    ),
+    "arrow bytes": (pd.Series([b"\xff", b"a"], dtype=pd.ArrowDtype(pa.binary())), ["\0ff", "a"]),
     "categorical": (pd.Series(["a", None, "b"], dtype="category"), ["a", None, "b"]),
     "categorical numbers": (pd.Series([1, 2], dtype="category"), ["1", "2"]),
     "datetime": (

@@ -235,3 +235,29 @@ def test_a_pipeline_reads_by_reference(dsn: str, tmp_path: Path, monkeypatch: An
     assert done.receipt.fresh
     assert verify(done.folder).ok
     assert not any(dsn.encode() in path.read_bytes() for path in done.folder.rglob("*"))
+
+
+IDS = {
+    "numeric": ("'1.1'", "'1.10'", "'1.11'", "'1000000000000000000000000000000000000000000000000001'", "'1000000000000000000000000000000000000000000000000000'"),
+    "numeric(10,2)": ("1.10", "1.1", "1.11", "1.12", "1.13"),
+    "int8": ("9007199254740992", "9007199254740992", "9007199254740993", "1", "2"),
+    "text": ("'a'", "'a'", "'A'", "'á'", "'01'"),
+    "uuid": (f"'{'0' * 32}'", f"'{'0' * 32}'", f"'{'0' * 31}1'", f"'{'0' * 31}2'", f"'{'0' * 31}3'"),
+    "timestamptz": ("'2020-01-01 00:00:00+00'", "'2020-01-01 01:00:00+01'", "'infinity'", "'-infinity'", "'2020-01-01 00:00:00.000001+00'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stored", IDS)
+def test_ids_meet_where_they_are_equal_and_only_there(dsn: str, stored: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS ids")
+        connection.execute(f"CREATE TABLE ids (id {stored})")
+        for value in IDS[stored]:
+            connection.execute(f"INSERT INTO ids VALUES ({value})")
+    numbers = (Kind.integer, Kind.number) if stored.startswith(("numeric", "int")) else ()
+    for kind in (Kind.identifier, Kind.category, *numbers):
+        task = BoundedQuery(
+            (Column("id", kind),), GroupKeys((), ((),)), (), (Primitive("rows"), Primitive("persons")), user="id", max_rows=9
+        )
+        for engine in (DuckDBEngine(), ReferenceEngine()):
+            assert sums(engine, source(dsn, "ids"), task) == [[5, 4]], kind

@@ -46,17 +46,39 @@ def test_the_tidy_file_reads_back_as_the_table():
 def test_values_have_the_decimals_of_their_step_and_wide_counts_are_whole():
     header, *lines = rows(write(GOOD, {})["wide.csv"])
     first = dict(zip(header, lines[0], strict=True))
-    assert first == {
-        "region": "north",
-        "count": "1204",
-        "mean_bmi": "26.40",
-        "bmi_variance": "30.5",
-        "std_bmi": "5.52",
-        "histogram_age[0,40)": "400",
-        "histogram_age[40,80)": "700",
-        "histogram_age[80,120]": "104",
+    values = {
+        "count": ("1204", "1180", "1228"),
+        "mean_bmi": ("26.40", "25.90", "26.90"),
+        "bmi_variance": ("30.5", "20.0", "45.0"),
+        "std_bmi": ("5.52", "4.40", "6.80"),
+        "histogram_age[0,40)": ("400", "380", "420"),
+        "histogram_age[40,80)": ("700", "680", "720"),
+        "histogram_age[80,120]": ("104", "84", "124"),
     }
+    expected = {"region": "north"}
+    for name, (value, lower, upper) in values.items():
+        expected |= {name: value, f"{name}_lower": lower, f"{name}_upper": upper}
+        expected[f"{name}_status"] = "ok"
+    assert first == expected
+    assert list(first) == list(expected)
     assert len(lines) == 3
+
+
+def test_no_uninformative_value_of_the_wide_file_stands_alone():
+    """A reader who looks at one line sees what its numbers are worth."""
+    header, *lines = rows(write(GOOD, {})["wide.csv"])
+    east = dict(zip(header, lines[2], strict=True))
+    assert (east["mean_bmi"], east["mean_bmi_status"]) == ("45.00", "uninformative")
+    assert (east["std_bmi"], east["std_bmi_status"]) == ("0.00", "empty_signal")
+    assert (east["mean_bmi_lower"], east["mean_bmi_upper"]) == ("10.00", "80.00")
+
+
+def test_interval_ends_of_the_tidy_file_have_the_decimals_of_the_step():
+    header, *lines = rows(write(GOOD, {})["data.csv"])
+    for line in lines:
+        row = dict(zip(header, line, strict=True))
+        decimals = {len(row[c].partition(".")[2]) for c in ("value", "lower", "upper")}
+        assert len(decimals) == 1, row
 
 
 def test_the_wide_table_is_the_plan_s_shape_whatever_the_row_order():
@@ -68,6 +90,19 @@ def test_the_wide_table_is_the_plan_s_shape_whatever_the_row_order():
         GOOD.plan, GOOD.table.take(list(range(GOOD.table.num_rows))[::-1]), GOOD.cells
     )
     assert wide_table(turned).equals(wide)
+
+
+def test_without_its_status_an_uninformative_value_is_missing():
+    assert wide_table(GOOD).column("mean_bmi").to_pylist()[2] == 45.0
+    bare = wide_table(GOOD, intervals=False, status=False)
+    names = [c for s in GOOD.plan.statistics for c in s.columns]
+    assert bare.column_names == ["region", *names]
+    assert bare.column("mean_bmi").to_pylist() == [26.4, 31.05, None]
+    assert bare.column("bmi_variance").to_pylist()[2] is None
+    half = wide_table(GOOD, status=False)
+    assert half.column("mean_bmi").to_pylist()[2] is None
+    assert half.column("mean_bmi_upper").to_pylist()[2] == 80.0
+    assert "mean_bmi_status" in wide_table(GOOD, intervals=False).column_names
 
 
 @pytest.mark.parametrize("text", FORMULAS)

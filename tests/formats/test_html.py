@@ -9,10 +9,12 @@ import re
 from html.parser import HTMLParser
 from importlib import resources
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from jinja2 import Template
 
+import dprelease as dp
 from dprelease.formats import html, parquet
 from dprelease.formats.json_ import build_manifest, manifest_bytes
 from dprelease.planning.model import Option
@@ -261,3 +263,31 @@ def test_a_page_made_after_a_withdrawal_says_so_first():
     assert "<b>" not in gone
     assert "../index.html" not in gone  # it may lie anywhere
     assert "does not stand" not in html.report_from_manifest(manifest, GOOD.table).decode()
+
+
+def test_what_is_public_or_has_no_interval_is_not_said_to_be_noisy_or_barred():
+    rows = {"exact": 40}
+    x = {"kind": "integer", "range": [0, 10], "nulls": {"default": 5}}
+    schema = {
+        "dprelease": "schema/1", "name": "t", "unit": "row", "adjacency": "substitution",
+        "rows": rows, "columns": {"x": x},
+        "release": {"epsilon": "0.2", "statistics": ["count", "median(x)"]},
+    }  # fmt: skip
+    frame = pd.DataFrame({"x": list(range(10)) * 4})
+    with pytest.warns(dp.UnledgeredWarning):
+        noised = dp.release(frame, schema)._noised
+    text = " ".join(Page(page(noised, published="2026-12-01")).text.split())
+    assert "Every number here, except count (public), carries deliberate noise" in text
+    assert "chosen by rank" in text
+    assert "published 2026-12-01" in text
+    assert "Said before the draw: median_x is expected to say nothing at n=40" in text
+    # The control: a release of noisy numbers with intervals says none of that.
+    plain = " ".join(Page(page(GOOD)).text.split())
+    assert "Every number here carries deliberate noise" in plain
+    for part in ("chosen by rank", "; published", "Said before the draw"):
+        assert part not in plain
+
+
+def test_the_planned_error_is_said_to_be_planned():
+    """At the declared size: what a drawn value is worth is its interval."""
+    assert "count</code>, planned error ±4.5" in page(GOOD)

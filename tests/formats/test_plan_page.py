@@ -57,6 +57,23 @@ def test_hostile_names_stay_text(text):
     assert len(re.findall("<script>", shown)) == 1
 
 
+def test_what_is_expected_to_say_nothing_is_marked_and_explained():
+    small = {**SCHEMA, "rows": {"max": 1000, "expected": 3}}
+    release = {**SCHEMA["release"], "statistics": ["count", "mean(age)"]}
+
+    def few(epsilon):
+        return dp.plan({**small, "release": {**release, "epsilon": str(epsilon)}})
+
+    plan, curve = few(1), trace(Fraction(1), few, (Fraction(1, 2), Fraction(64)))
+    shown = page(plan=plan, curve=curve)
+    told = str(plan.statistics[1].uninformative)
+    assert f"mean_age is {told}" in shown
+    cells = re.findall(r"<tr><th scope=.row.><a href=.#s2.*?</tr>", shown, re.DOTALL)[0]
+    marks = ["†" in cell for cell in re.findall(r"<td.*?</td>", cells, re.DOTALL)]
+    assert marks == [True, True, False]
+    assert "†" not in page()  # the control: a plan whose numbers say something
+
+
 def test_every_picture_has_its_words_and_a_refused_point_none():
     refused = (Point(Fraction(1, 2), refused="too little"), *CURVE.points[1:])
     text = page(curve=type(CURVE)(refused, 1))

@@ -2,72 +2,52 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft7Validator
 
 from dprelease.formats import registry_record
 from dprelease.formats.json_ import build_manifest
-from dprelease.formats.registry_record import FILE, record, write
+from dprelease.formats.registry_record import FILE, OPEN, record, write
+from dprelease.formats.registry_schema import SCHEMA
 from dprelease.noised import Noised
 from dprelease.schema.unit import Adjacency
 from dprelease.validate.verdict import Verdict
 from tests.formats.releases import SOFTWARE, clinic
 
 GOOD = clinic()
-FIELDS = {
-    "product": {"name", "data_product_type", "description", "publication_date"},
-    "dp_flavor": {
-        "name", "input_metric", "bound_on_input_distance", "output_measure",
-        "bound_on_output_distance", "data_domain", "unprotected_quantities",
-    },
-    "privacy_loss": {
-        "privacy_unit", "privacy_unit_description", "privacy_parameters",
-        "privacy_parameters_description",
-    },
-    "model": {
-        "model_name", "actors", "release_type", "release_type_description", "data_source_type",
-        "access_type",
-    },
-    "accounting": {"post_processing", "composition"},
-    "implementation": {"pre_processing_eda_hyperparameter_tuning", "mechanisms", "justification"},
-}  # fmt: skip
+VALIDATORS = [Draft7Validator(SCHEMA, format_checker=Draft7Validator.FORMAT_CHECKER)]
+if OWN := os.environ.get("DPRELEASE_REGISTRY_SCHEMA"):  # the registry's own file, where it is at hand
+    VALIDATORS.append(
+        Draft7Validator(
+            yaml.safe_load(Path(OWN).read_text(encoding="utf-8")),
+            format_checker=Draft7Validator.FORMAT_CHECKER,
+        )
+    )
+TO_FILL_IN = ("data_curators", "intended_use", "data_product_region")
 
 
 def manifest(release=GOOD):
     return build_manifest(
-        release, Verdict(True, ()), {}, software=SOFTWARE, scheduled="2026-11-17T06:00:00Z"
+        release,
+        Verdict(True, ()),
+        {},
+        software=SOFTWARE,
+        scheduled="2026-11-17T06:00:00Z",
+        published="2026-12-01",
     )
 
 
-def test_the_fields_are_the_registry_s():
-    said = yaml.safe_load(write(GOOD, manifest())[FILE])
-    assert (said["url_slug"], said["status"]) == ("clinic-weekly-2026-w46", "Draft")
-    deployment = said["deployment"]
-    assert {name: set(part) for name, part in deployment.items()} == FIELDS
-    assert deployment["product"]["name"] == "Clinic weekly · week 46 of 2026"
-    assert deployment["product"]["publication_date"] == "2026-11-17"
-    assert deployment["dp_flavor"]["name"] == "Pure DP"
-    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 0.5}
-    assert "rows: 0.25; bmi: 0.125; ages: 0.125" in deployment["accounting"]["composition"]
-
-
-def test_what_only_the_publisher_knows_is_left_out_and_named():
-    text = write(GOOD, manifest())[FILE].decode()
-    comment = "".join(line for line in text.splitlines() if line.startswith("#"))
-    said = yaml.safe_load(text)["deployment"]
-    for name in ("data_curators", "intended_use", "data_product_region", "data_product_sector"):
-        assert name in comment
-        assert name not in said["product"]
-
-
-def test_it_is_a_function_of_its_arguments():
-    assert write(GOOD, manifest()) == write(clinic(), manifest(clinic()))
-    assert all(isinstance(v, str) for v in record(GOOD.plan, manifest())["deployment"]["model"].values())
+def faults(said):
+    return [e.message for v in VALIDATORS for e in v.iter_errors(said)]
 
 
 def changed(**parts):
@@ -75,17 +55,80 @@ def changed(**parts):
     return record(release.plan, manifest(release))["deployment"]
 
 
+def test_the_record_fits_the_registry_s_schema():
+    said = yaml.safe_load(write(GOOD, manifest())[FILE])
+    assert faults(said) == []
+    assert said["status"] == "Draft"
+    deployment = said["deployment"]
+    assert deployment["basic"]["name"] == "Clinic weekly · week 46 of 2026"
+    assert deployment["dp_variant"]["variant_name"] == "Pure DP"
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 0.5}
+    assert "rows: 0.25; bmi: 0.125; ages: 0.125" in deployment["accounting"]["composition"]
+    many = changed(window=(datetime(2026, 11, 9, tzinfo=UTC), datetime(2026, 11, 16, tzinfo=UTC)))
+    assert many["deployment_model"]["release_type"] == "Many releases"
+    for other in (many, changed(delta=Fraction(1, 10**6))):
+        assert faults({**said, "deployment": other}) == []
+
+
+@pytest.mark.parametrize(
+    "breaking",
+    [
+        lambda d: d.update(product=d.pop("basic")),  # the names of before July 2026
+        lambda d: d.update(dp_flavor=d.pop("dp_variant")),
+        lambda d: d.update(model=d.pop("deployment_model")),
+        lambda d: d["implementation"].update(pre_processing_eda_hyperparameter_tuning="none"),
+        lambda d: d["basic"].pop("publication_date"),
+        lambda d: d["basic"].update(publication_date="17 November"),
+        lambda d: d["basic"].update(data_curators=[]),
+        lambda d: d["dp_variant"].update(variant_name="Purest DP"),
+        lambda d: d["privacy_loss"]["privacy_parameters"].update(epsilon="1/2"),
+        lambda d: d["administrative"].pop("registry_authors"),
+    ],
+)
+def test_the_control_a_record_that_does_not_fit_is_found_out(breaking):
+    said = yaml.safe_load(write(GOOD, manifest())[FILE])
+    breaking(said["deployment"])
+    assert len(faults(said)) >= len(VALIDATORS)
+
+
+def test_the_publication_date_is_the_day_of_publication_and_not_of_the_period():
+    assert changed()["basic"]["publication_date"] == "2026-12-01"
+    without = {**manifest(), "published": None}
+    assert "publication_date" not in record(GOOD.plan, without)["deployment"]["basic"]
+
+
+def test_the_address_follows_the_registry_s_rule():
+    slug = record(GOOD.plan, manifest())["url_slug"]
+    assert slug == "clinic-weekly-week-46-of-2026-to-be-filled-in-by-the-publisher-2026"
+
+
+def test_what_only_the_publisher_knows_is_left_open_and_named():
+    text = write(GOOD, manifest())[FILE].decode()
+    comment = "".join(line for line in text.splitlines() if line.startswith("#"))
+    said = yaml.safe_load(text)["deployment"]
+    for name in TO_FILL_IN:
+        assert name in comment
+        assert said["basic"][name] in (OPEN, [OPEN])
+    assert said["administrative"]["registry_authors"] == [OPEN]
+    assert "data_product_sector" in comment
+    assert "data_product_sector" not in said["basic"]
+
+
+def test_it_is_a_function_of_its_arguments():
+    assert write(GOOD, manifest()) == write(clinic(), manifest(clinic()))
+
+
 def test_delta_and_adjacency_are_said():
     approximate = changed(delta=Fraction(1, 10**6))
-    assert approximate["dp_flavor"]["name"] == "Approximate DP"
+    assert approximate["dp_variant"]["variant_name"] == "Approximate DP"
     assert approximate["privacy_loss"]["privacy_parameters"]["delta"] == pytest.approx(1e-6)
     replaced = changed(adjacency=Adjacency.substitution)
-    assert "number of protected units is public" in replaced["dp_flavor"]["unprotected_quantities"]
+    assert "number of protected units is public" in replaced["dp_variant"]["unprotected_quantities"]
 
 
 def test_what_is_observed_and_not_proved_is_said():
     said = changed(notes=("observed: keys were taken from the data", "another note"))
-    description = said["privacy_loss"]["privacy_parameters_description"]
+    description = said["privacy_loss"]["privacy_parameters_details"]
     assert "observed: keys were taken from the data" in description
     assert "another note" not in description
 

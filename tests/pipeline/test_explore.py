@@ -61,7 +61,7 @@ def test_the_curve_goes_through_the_plan(config, plan):
 def test_without_a_guess_of_the_size_the_planner_s_own_is_used(config):
     schema = replace(config.schema, rows=replace(config.schema.rows, expected=None))
     blind = replace(config, schema=schema)
-    assert any(s.expected_error is None for s in plan_pipeline(blind).statistics)
+    assert any(s.planned_error is None for s in plan_pipeline(blind).statistics)
     curve = explore(blind, factors=())
     assert all(e is not None for p in curve.points for e in p.errors)
 

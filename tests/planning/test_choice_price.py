@@ -67,7 +67,7 @@ def test_the_plan_offers_both_aims_and_names_the_rows() -> None:
 def test_a_quantile_states_its_error_in_rows_and_no_error_in_values() -> None:
     middle = spread_out("median(x)")
     assert middle.error_text == "±10 rows in rank (95 %)"
-    assert middle.expected_error is None
+    assert middle.planned_error is None
     assert middle.sensitivity == "1 row in rank"
     assert middle.chosen[0].expected_error is None
     assert any("no interval" in note for note in middle.notes)

@@ -50,9 +50,11 @@ def test_a_refusal_is_a_point_that_says_so():
 def test_a_squared_loss_is_shown_as_its_root():
     plan = dp.plan({**SCHEMA, "release": {**SCHEMA["release"], "loss": "squared"}})
     for statistic in plan.statistics:
-        assert f"{error_of(plan, statistic):.3g}" in error_words(statistic)
-        assert statistic.expected_error != error_of(plan, statistic)
+        assert f"{error_of(plan, statistic):.3g}" in error_words(plan, statistic)
+        assert statistic.planned_error != error_of(plan, statistic)
 
 
 def test_words_leave_unit_and_size_to_the_table():
-    assert [error_words(s).lstrip("±").replace(".", "").isdigit() for s in make(1).statistics] == [True] * 2
+    plan = make(1)
+    found = [error_words(plan, s).lstrip("±").replace(".", "") for s in plan.statistics]
+    assert [text.isdigit() for text in found] == [True] * 2

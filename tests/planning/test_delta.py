@@ -57,7 +57,7 @@ def test_many_scalars_are_gaussian_and_better() -> None:
     plan, pure = planned(MANY, delta=DELTA), planned(MANY)
     assert method(plan) == "zcdp/1"
     assert {b.mechanism for b in plan.blocks} == {"rectified_gaussian"}
-    one, two = plan.statistics[0].expected_error, pure.statistics[0].expected_error
+    one, two = plan.statistics[0].planned_error, pure.statistics[0].planned_error
     assert one is not None
     assert two is not None
     assert one < 0.65 * two
@@ -80,7 +80,7 @@ def test_spike_free_laws_over_many_groups_use_optimal_composition() -> None:
     plan, pure = planned(wanted, **WIDE), planned(wanted, **{**WIDE, "delta": 0})
     assert method(plan) == "kov/1"
     assert plan.blocks[0].epsilon > 1 == plan.epsilon
-    assert plan.statistics[0].expected_error < 0.8 * pure.statistics[0].expected_error  # type: ignore[operator]
+    assert plan.statistics[0].planned_error < 0.8 * pure.statistics[0].planned_error  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])

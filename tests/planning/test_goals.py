@@ -25,7 +25,7 @@ def count(goal: object, **more: object) -> dict[str, Any]:
 
 
 def error(plan: ReleasePlan, name: str) -> float:
-    found = next(s for s in plan.statistics if s.name == name).expected_error
+    found = next(s for s in plan.statistics if s.name == name).planned_error
     assert found is not None
     return found
 
@@ -99,7 +99,7 @@ def test_with_a_delta_goals_may_compose() -> None:
     assert plan.composition is not None
     assert plan.composition.method == "zcdp/1"
     assert plan.epsilon < pure.epsilon
-    assert all(s.expected_error is not None and 19.5 < s.expected_error <= 20 for s in plan.statistics)
+    assert all(s.planned_error is not None and 19.5 < s.planned_error <= 20 for s in plan.statistics)
     with pytest.raises(PlanError) as refusal:
         make_plan(asked(wanted, rows=ROWS, epsilon="0.2", delta="0.000001"))
     assert str(float(plan.epsilon))[:5] in refusal.value.what  # the cheaper way is named

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dprelease import execute
-from dprelease.errors import ConfigError
+from dprelease.errors import ConfigError, PlanError
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan, plan_hash
@@ -185,10 +185,10 @@ def test_a_spike_free_mean_of_users_that_move_between_groups() -> None:
 
 def test_errors_that_depend_on_a_private_size_say_so() -> None:
     plan = make_plan(asked(["mean(x)"]))
-    assert plan.statistics[0].expected_error is None
+    assert plan.statistics[0].planned_error is None
     assert "at n=" in plan.statistics[0].error_text
     guessed = make_plan(asked(["mean(x)"], rows={"max": 10_000, "expected": 50}))
-    assert guessed.statistics[0].expected_error is not None
+    assert guessed.statistics[0].planned_error is not None
 
 
 def test_judged_by_the_worst_answer() -> None:
@@ -212,3 +212,14 @@ def test_judged_by_the_worst_answer() -> None:
 def test_only_the_two_judges_exist() -> None:
     with pytest.raises(ConfigError):
         planned(["count"], judge="median")
+
+
+@pytest.mark.parametrize("part", ["lower", "upper", "status"])
+def test_no_two_columns_of_the_wide_table_have_one_name(part: str) -> None:
+    taken = f"total_{part}"
+    both: list[Any] = [{"statistic": "sum(x)", "as": "total"}, {"statistic": "count", "as": taken}]
+    with pytest.raises(PlanError) as refused:
+        planned(both, rows={"max": 100})
+    assert refused.value.code == "DPR207"
+    assert taken in refused.value.what
+    planned([both[1], {"statistic": "sum(x)", "as": "totals"}], rows={"max": 100})  # the control

@@ -197,7 +197,12 @@ class TestPrice:
     @pytest.mark.parametrize("size", [200, 20_000])
     def test_the_price_is_the_error_of_a_simulation(self, size: int) -> None:
         """Fresh noise on other rows than the planner's gives about the stated error."""
-        plan = plan_of(["covariance(x, y)", "correlation(x, y)"], rows={"expected": size})
+        plan = planned(
+            ["covariance(x, y)", {"statistic": "correlation(x, y)", "expected": 0.5}],
+            rows={"expected": size},
+            x={**X, **KEPT, "expected": {"sd": 2}},
+            columns={"y": {**Y, **KEPT, "expected": {"sd": 4}}},
+        )
         (block,) = plan.blocks
         encoding = Encoding.from_json(dict(block.encoding))
         random = np.random.default_rng(7)
@@ -207,14 +212,14 @@ class TestPrice:
         for statistic in plan.statistics:
             finish = aggregate_named(statistic.function).finish
             error = np.abs(finish(encoding, noisy) - finish(encoding, exact[None, :])).mean()
-            assert statistic.expected_error is not None
-            assert 0.6 < float(error) / statistic.expected_error < 1.7
+            assert statistic.planned_error is not None
+            assert 0.6 < float(error) / statistic.planned_error < 1.7
 
     def test_less_epsilon_and_fewer_rows_cost_more(self) -> None:
         errors = [
             plan_of(["eigenvalues(x, y, z)"], rows={"expected": n}, epsilon=e)
             .statistics[0]
-            .expected_error
+            .planned_error
             for n, e in ((10_000, 1), (1_000, 1), (1_000, Fraction(1, 4)))
         ]
         assert errors == sorted(errors, key=lambda e: float(e or 0))

@@ -5,16 +5,19 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dprelease as dp
 from dprelease.engines.clean_rows import cleaned
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.engines.source import as_source
+from dprelease.engines.source import as_source, file_source
 from dprelease.errors import ConfigError
 from dprelease.inspection import inspect_rows
 from dprelease.planning.model import ReleasePlan
@@ -55,7 +58,7 @@ KS: list[dict[str, Any]] = [
 ENGINES = [DuckDBEngine, ReferenceEngine]
 
 
-def counted(engine: Any, frame: pd.DataFrame, declared: TableSchema) -> dict[tuple[str, ...], int]:
+def counted(engine: Any, frame: Any, declared: TableSchema) -> dict[tuple[str, ...], int]:
     """Return the rows of every group."""
     plan = dp.plan(declared)
     place = next(i for i, p in enumerate(plan.query.primitives) if p.kind == "rows")
@@ -180,3 +183,14 @@ def test_without_a_grid_of_doubles_a_cell_is_clamped_and_kept(ends: list[Any]) -
     assert [cleaned(column, v) for v in (5.4, 5.5, 5.6, 0.25)] == [5, 5, 6, 0.25]
     frame = pd.DataFrame({"x": [5.4, 5.5, 5.6, 4.9, -1e12, 1e12, None, float("nan")], "b": True, "k": "a"})
     assert {counted(engine, frame, declared)[()] for engine in ENGINES} == {4}
+
+
+def test_a_filter_on_hive_folders_reads_their_values_cleaned(tmp_path: Path) -> None:
+    """Folders are left out by the rule that rows are: `z` is `rest`, and no folder at all is `none`."""
+    rows = pa.table({"k": ["a", "z", "z", "b", None], "x": [1.0, 2, 3, 4, 5], "b": [True] * 5})
+    pq.write_to_dataset(rows, tmp_path / "t", partition_cols=["k"])
+    data = file_source("parquet", tmp_path / "t" / "**" / "*.parquet")
+    other = {"other": {"as": "rest"}, "nulls": {"as": "none"}}
+    for text, count in (("k = 'rest'", 2), ("k in ('a', 'none') and x > 0", 2), ("k != 'rest'", 3)):
+        declared = schema({}, {}, other, where=text)
+        assert {counted(engine, data, declared)[()] for engine in ENGINES} == {count}

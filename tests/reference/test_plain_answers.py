@@ -151,7 +151,7 @@ def says_something(tally: Tally) -> None:
 def test_every_statistic_and_feature_from_every_in_memory_and_file_source(
     tmp_path: Path, evidence: Callable[..., None]
 ) -> None:
-    tally, count = Tally(), sized(21, 630)
+    tally, count = Tally(), sized(14, 630)
     for seed in range(count):
         made = case(seed)
         data = source(MAKES[seed % len(MAKES)], made.frame, tmp_path)

@@ -1,0 +1,31 @@
+"""How one statistic reads its block's noisy integers: cells, bounds, and its own view of them.
+
+The same for a release (`noised`) and for what a plan expects of one (`planning.informative`).
+"""
+
+from __future__ import annotations
+
+from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.graph import one_cell
+from dprelease.aggregates.pair_cells import one_column
+from dprelease.planning.draws import Draw, GaussianDraw, Objects
+
+__all__ = ["reading_of", "seen_by"]
+
+
+def reading_of(draw: Draw, raw: Objects, level: float) -> Reading:
+    """Return a block's noisy integers, `(groups, cells)`, read back for intervals at `level`."""
+    low, high = draw.box(raw, level)
+    gaussian = isinstance(draw, GaussianDraw)
+    return Reading(low, high, raw.astype(float), draw.noise_scale, level, gaussian=gaussian)
+
+
+def seen_by(
+    view: int | None, encoding: Encoding, cells: Floats, reading: Reading
+) -> tuple[Encoding, Floats, Reading]:
+    """Return what a statistic sees: everything, or column `view` of a block of several."""
+    if view is None:
+        return encoding, cells, reading
+    look = one_cell if encoding.family == "graph_box" else one_column
+    return look(encoding, cells, reading, view)
