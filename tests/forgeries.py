@@ -111,12 +111,12 @@ def weaker(m: Manifest) -> None:
     noise["rate"] = scaled(noise["rate"], Fraction(2))
 
 
-@forged("a law with twice the noise", "the stated errors are those of the law", again=True)
+@forged("a law with a little more noise", "the stated errors are those of the law", again=True)
 def noisier(m: Manifest) -> None:
     for block in m["plan"]["blocks"]:
         noise = block["law"].get("law", {}).get("noise", {})
         if "rate" in noise and block["law"]["draw"] == "cells":
-            noise["rate"] = scaled(noise["rate"], Fraction(1, 2))
+            noise["rate"] = scaled(noise["rate"], Fraction(999, 1000))
             proved = draw_from_json(block["law"]).noise.certificate  # type: ignore[union-attr]
             block["certificate"] |= {
                 "law": proved.to_json(),

@@ -136,7 +136,7 @@ def test_an_honest_folder_of_few_formats_verifies(tmp_path, formats):
 TWINS = {
     "figures are not compared": ("a rival's error made worse", again, "_same_figures", lambda *_: True),
     "a law may have any integers": (
-        "a law with twice the noise", again, "_with_law",
+        "a law with a little more noise", again, "_with_law",
         lambda _, fresh, law, __: replace(fresh, draw=draw_from_json(law)),
     ),
     "other budgets are not compared": ("errors at other budgets", derivation, "near", lambda *_: True),
