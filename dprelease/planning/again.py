@@ -29,13 +29,14 @@ from typing import Any, NoReturn
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import VerificationError
 from dprelease.planning.box_draw import box_errors
-from dprelease.planning.choose import Candidate, rooted
+from dprelease.planning.choose import Candidate, Loss
 from dprelease.planning.draws import BoxDraw, Draw, ScalarDraw, draw_from_json
 from dprelease.planning.layout import BlockLayout
 from dprelease.planning.make import Figures, Maker, laid_out, write_plan
 from dprelease.planning.model import Option, ReleasePlan
 from dprelease.planning.share import Priced, Share
 from dprelease.planning.spend import added_up
+from dprelease.planning.spread import rooted
 from dprelease.query.spec import Query
 
 __all__ = ["CLOSE", "near", "plan_again"]
@@ -140,7 +141,7 @@ def _frame(law: object) -> object:
     return out
 
 
-def _with_law(block: BlockLayout, fresh: Candidate, law: Mapping[str, Any], loss: str) -> Candidate:
+def _with_law(block: BlockLayout, fresh: Candidate, law: Mapping[str, Any], loss: Loss) -> Candidate:
     """Return the candidate with other integers, if they serve as well as those found here."""
     draw = draw_from_json(law)
     if _errors(block, draw, loss) is None or not all(
@@ -150,7 +151,7 @@ def _with_law(block: BlockLayout, fresh: Candidate, law: Mapping[str, Any], loss
     return replace(fresh, draw=draw)
 
 
-def _errors(block: BlockLayout, draw: Draw, loss: str) -> tuple[float, ...] | None:
+def _errors(block: BlockLayout, draw: Draw, loss: Loss) -> tuple[float, ...] | None:
     """Return the expected errors of a law that is priced by itself, per member; None of others."""
     if isinstance(draw, BoxDraw):
         return tuple(average for average, _ in box_errors(draw, loss))
@@ -158,7 +159,7 @@ def _errors(block: BlockLayout, draw: Draw, loss: str) -> tuple[float, ...] | No
         return None
     unit = float(draw.step) if loss == "absolute" else float(draw.step) ** 2
     average = draw.law.expected_error().average * unit
-    return tuple(rooted(member, average) for member in block.members)
+    return tuple(max(rooted(member, average, loss)) for member in block.members)
 
 
 # --- shares and figures -----------------------------------------------------------------------
