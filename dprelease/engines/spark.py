@@ -128,7 +128,7 @@ class SparkEngine:
         try:
             with (
                 self._session(source) as session,
-                self._prepared(session, source, query, b"") as (found, _),
+                self._prepared(session, source, query, b"", rows=False) as (found, _),
             ):
                 done = found is not None
         except DpreleaseError:  # ours: public facts only
@@ -174,7 +174,7 @@ class SparkEngine:
         try:
             with (
                 self._session(source) as session,
-                self._prepared(session, source, query, salt) as (found, statement),
+                self._prepared(session, source, query, salt, rows=True) as (found, statement),
             ):
                 return _answer(_collected(session, found), query, statement.tallies)
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
@@ -182,14 +182,14 @@ class SparkEngine:
 
     @contextmanager
     def _prepared(
-        self, session: Any, source: Source, query: BoundedQuery, salt: bytes
+        self, session: Any, source: Source, query: BoundedQuery, salt: bytes, *, rows: bool
     ) -> Iterator[tuple[Any, SparkStatement]]:
         """Give the analysed statement as a DataFrame; its views exist meanwhile."""
         from dprelease.engines.bounded_sql import build
         from dprelease.engines.spark_view import open_frames
 
         self.statements = []
-        found = open_frames(session, source, query)
+        found = open_frames(session, source, query, rows=rows)
         stored = {name: physical for name, (_, physical) in found.opened.stored.items()}
         check_columns(source.name, used_columns(query), stored, found.opened.repeated)
         prefix = f"dprelease_{uuid.uuid4().hex}"
@@ -197,8 +197,8 @@ class SparkEngine:
         names = {name: f"{prefix}_{name}" for name in (*found.frames, *built.tables)}
         statement = spark_statement(built, query, names)
         try:
-            for name, rows in found.frames.items():
-                rows.createOrReplaceTempView(names[name])
+            for name, frame in found.frames.items():
+                frame.createOrReplaceTempView(names[name])
             for name, table in built.tables.items():
                 _public(session, table).createOrReplaceTempView(names[name])
             found.check_keys(session, names)

@@ -1,12 +1,12 @@
 """Sources as Spark DataFrames whose columns are `c0`, `c1`, …: names and types, no row.
 
 A table of the catalogue, a DataFrame, Parquet and CSV files. Columns are renamed by position,
-because Spark does not tell `Age` from `age`. CSV cells stay text, and the header is read here: its
-delimiter decides, never a row. Everything a column needs to mean the same as in DuckDB is done in
+because Spark does not tell `Age` from `age`. CSV files are read by the driver with the reader of the
+other engines (`csv_rows`): Spark's own leaves out empty lines, lets an open quote run on and stops at a
+line of too many cells, so that one row would decide about others. Everything a column needs to mean the same as in DuckDB is done in
 one projection: collations off, decimals and instants of a text column spelt like DuckDB's.
 
-Limits. Dates more than 290,000 years away are null. Files must lie on a path that driver and executors share. A CSV file is one task: quoted
-line ends leave no safe place to split it. Parquet files with nanosecond timestamps do not open
+Limits. Dates more than 290,000 years away are null. Files must lie on a path that driver and executors share, and what is read of a CSV file fits the driver's memory. Parquet files with nanosecond timestamps do not open
 (Spark has microseconds), nor do paths with a file or folder whose name starts with `_` or `.`,
 which Spark would leave out in silence, or that holds a pattern's sign.
 """
@@ -14,11 +14,14 @@ which Spark would leave out in silence, or that holds a pattern's sign.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from dprelease.engines.csv_header import read_header
+from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.duckdb_tables import Opened
 from dprelease.engines.parquet_rows import check_alike, stored_columns
 from dprelease.engines.physical import Physical
@@ -49,8 +52,12 @@ def of_spark(name: str) -> Physical:
     return _PHYSICAL.get(head, Physical.other)
 
 
-def frame_of(session: Any, source: Source) -> Any:
-    """Return the DataFrame that `source` is; reads names and types only.
+def frame_of(session: Any, source: Source, wanted: Collection[str] | None = None, *, rows: bool = True) -> Any:
+    """Return the DataFrame that `source` is; reads names and types only, of CSV files the rows.
+
+    Args:
+        wanted: names of the columns that will be read; all if None.
+        rows: whether a CSV file's rows are read; else it has none.
 
     Raises:
         SourceError: two CSV headers differ (DPR506), a CSV file has none (DPR502), a path cannot
@@ -63,7 +70,7 @@ def frame_of(session: Any, source: Source) -> Any:
         case "spark_table":
             return session.table(payload)
         case "csv":
-            return _csv(session, payload)
+            return _csv(session, payload, wanted, rows=rows)
         case "parquet":
             return _parquet(session, payload)
         case _:
@@ -192,19 +199,11 @@ def _base(paths: tuple[Path, ...]) -> Path:
     return Path(*parts[:first])
 
 
-def _csv(session: Any, paths: tuple[Path, ...]) -> Any:
+def _csv(session: Any, paths: tuple[Path, ...], wanted: Collection[str] | None, *, rows: bool) -> Any:
     header = read_header(paths)
     names = header.names
-    options: Mapping[str, str] = {
-        "sep": header.delimiter,
-        "header": "true",
-        "enforceSchema": "true",
-        "quote": '"',
-        "escape": '"',
-        "multiLine": "true",
-        "mode": "PERMISSIVE",
-        "encoding": "UTF-8",
-    }
-    schema = ", ".join(f"c{i} STRING" for i in range(len(names)))
-    frame = session.read.options(**options).schema(schema).csv(_local(paths))
-    return frame.toDF(*names)
+    places = tuple(i for i, name in enumerate(names) if wanted is None or name in wanted)
+    read = CsvRows(paths, header.delimiter, places)
+    table = pa.Table.from_batches(read.batches() if rows else (), read.schema)
+    short = pa.schema([(f.name, pa.string() if places else f.type) for f in read.schema])
+    return session.createDataFrame(table.cast(short)).toDF(*([names[i] for i in places] or ["row"]))

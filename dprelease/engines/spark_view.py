@@ -85,8 +85,8 @@ def session_frame(source: Source) -> Any:
     return payload if source.kind == "spark_frame" else None
 
 
-def open_frames(session: Any, source: Source, query: BoundedQuery) -> SparkRows:
-    """Return the rows of `query` as DataFrames; reads names and types only.
+def open_frames(session: Any, source: Source, query: BoundedQuery, *, rows: bool) -> SparkRows:
+    """Return the rows of `query` as DataFrames; with `rows=False`, look at public data only.
 
     Raises:
         SourceError: as `duckdb_view.open_rows`; or the view is unproven, or calculates with a column
@@ -96,10 +96,11 @@ def open_frames(session: Any, source: Source, query: BoundedQuery) -> SparkRows:
     view = query.view
     require_one_table(source, view)
     if view is None:
-        check_files(source, used_columns(query))
-        frame = frame_of(session, source)
-        rows, opened = projected(frame, used_columns(query), texts=source.kind == "csv")
-        return SparkRows({"source_rows": rows}, opened)
+        columns = used_columns(query)
+        check_files(source, columns)
+        frame = frame_of(session, source, {c.name for c in columns} if rows else None, rows=rows)
+        found, opened = projected(frame, columns, texts=source.kind == "csv")
+        return SparkRows({"source_rows": found}, opened)
     if not view.proven or view.private is None:
         raise SourceError(
             "the Spark engine reads proven views only",
@@ -110,17 +111,20 @@ def open_frames(session: Any, source: Source, query: BoundedQuery) -> SparkRows:
     named: Any = source.payload
     sources = {view.private[1]: named[view.private[0]]}
     sources |= {join.alias: named[join.table] for join in view.joins}
-    return _joined(session, sources, view, {c.name: c for c in query.columns}, query.user)
+    private = view.private[1]
+    frames = {
+        alias: frame_of(session, source, rows=rows or alias != private) for alias, source in sources.items()
+    }
+    return _joined(frames, sources, view, {c.name: c for c in query.columns}, query.user)
 
 
 def _joined(
-    session: Any,
+    frames: Mapping[str, Any],
     sources: Mapping[str, Source],
     view: View,
     declared: Mapping[str, Column],
     user: str | None,
 ) -> SparkRows:
-    frames = {alias: frame_of(session, source) for alias, source in sources.items()}
     types = {alias: dict(frame.dtypes) for alias, frame in frames.items()}
     physical = {a: {n: of_spark(kind) for n, kind in found.items()} for a, found in types.items()}
     made, where = view_expressions(view, scope(view, physical, declared))

@@ -92,6 +92,21 @@ def test_an_instant_as_a_key_is_spelt_with_its_zone() -> None:
 
 
 @needs_spark
+@pytest.mark.parametrize(
+    "line",
+    [b"", b'a,"open', b'"a,1', b"a,\xff\xfe", b"," * 30_000, b'a,"' + b"x" * (1 << 21) + b'"', b"a,\x00"],
+    ids=["empty", "open quote", "open key", "not UTF-8", "30,000 cells", "2 MiB", "NUL"],
+)
+def test_no_line_of_a_csv_file_decides_about_others(tmp_path: Path, line: bytes) -> None:
+    """Spark's own reader drops the empty line, lets the quote run on, and stops at 30,000 cells."""
+    place = tmp_path / "t.csv"
+    place.write_bytes(b"site,x\na,1\n" + line + b"\na,2\nb,3\n")
+    found = sums(place)
+    assert found == sums(place, engine=DuckDBEngine())
+    assert found[1] == [1, 3]
+
+
+@needs_spark
 def test_files_with_quoted_line_ends_and_partitions(tmp_path: Path) -> None:
     lines = [["note", "site", "x"], ["two\nlines, a", "a", "5"], ['say "hi"', "b", " 7 "], ["", "", "1"], ["short"]]
     with (tmp_path / "t.csv").open("w", newline="") as file:

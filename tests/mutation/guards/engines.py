@@ -65,17 +65,17 @@ GUARDS = (
     ),
     _statement(
         "a period holds its own end",
-        old="(exp.LT, query.window.end),",
-        new="(exp.LTE, query.window.end),",
+        old="(exp.LT, window.end)",
+        new="(exp.LTE, window.end)",
     ),
     _statement(
         "rows of no unit count",
-        old="        if query.user is not None:\n            select = select.where(not_null(self._unit(query.user)), copy=False)\n",
-        new="",
+        old='            conditions.append(not_null(column(_UNIT, "t")))\n',
+        new="            pass\n",
     ),
     _statement(
         "an edge from a node to itself counts",
-        old="            select = select.where(exp.NEQ(this=one, expression=other), copy=False)\n",
+        old="            conditions.append(exp.NEQ(this=one, expression=other))\n",
         new="",
         tests=("tests/engines/test_graph.py", "tests/engines/test_bounded_sql.py"),
     ),
@@ -119,6 +119,19 @@ GUARDS = (
         "the optimizer believes what a file says of its values",
         old='    "statistics_propagation",\n',
         new="",
+    ),
+    _duckdb(
+        "a filter believes what a file says of its values",
+        old='    "filter_pushdown",\n',
+        new="",
+        tests=("tests/engines/test_parquet_rows.py",),
+    ),
+    Guard(
+        "texts keep the collation of their table",
+        file="engines/typed_sql.py",
+        old='    return exp.Collate(this=text, expression=exp.to_identifier("BINARY", quoted=True))\n',
+        new="    return text\n",
+        tests=("tests/contracts/test_identity.py",),
     ),
     _duckdb(
         "the statement may read files",
