@@ -55,6 +55,7 @@ __all__ = [
     "Noised",
     "Receipt",
     "assemble",
+    "cells_from_json",
     "decode",
     "encode",
     "outward",
@@ -149,6 +150,30 @@ class Noised:
     cells: Mapping[str, tuple[tuple[int, ...], ...]] = field(repr=False)
     receipt: Receipt = field(default_factory=lambda: Receipt("0", "0", ""))
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def cells_from_json(value: Mapping[str, Any], plan: ReleasePlan) -> Cells:
+    """Return the noisy integers that a manifest holds as texts, of exactly the plan's shape.
+
+    Raises:
+        ValueError: of another shape, or not an integer as the ledger could have stored it.
+    """
+    if set(value) != {b.name for b in plan.blocks}:
+        raise ValueError("the noisy integers are of other blocks")
+    cells: Cells = {}
+    for block in plan.blocks:
+        rows = value[block.name]
+        if len(rows) != len(plan.keys) or any(len(row) != len(block.cells) for row in rows):
+            raise ValueError("the noisy integers are of another shape")
+        texts = [text for row in rows for text in row]
+        values = list(map(int, texts))
+        # Each as `str` writes it, which also holds them to be texts; `int` bounds their length.
+        if list(map(str, values)) != texts or max(map(abs, values), default=0) > RAW_LIMIT:
+            raise ValueError("not a noisy integer")
+        width = len(block.cells)
+        columns = [values[i::width] for i in range(width)]
+        cells[block.name] = tuple(zip(*columns, strict=True)) if width else ((),) * len(rows)
+    return cells
 
 
 def assemble(

@@ -22,6 +22,7 @@ from dprelease.entropy import RandomBits
 from dprelease.errors import InternalError
 from dprelease.mechanisms.discrete_laplace_noise import CellNoise
 from dprelease.mechanisms.law import GridLaw, law_from_json
+from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.sensitivity import Sensitivity
 
 __all__ = [
@@ -273,11 +274,11 @@ class CellDraw:
 def scalar_from_json(value: Mapping[str, Any]) -> ScalarDraw:
     return ScalarDraw(
         law=law_from_json(value["law"]),
-        linear=value["linear"],
-        touched=value["touched"],
-        shift=value["shift"],
-        pitch=Fraction(value["pitch"]),
-        offset=Fraction(value["offset"]),
-        step=Fraction(value["step"]),
-        origin=Fraction(value["origin"]),
+        linear=value["linear"] is True,
+        touched=whole_from_json(value["touched"], least=1),
+        shift=whole_from_json(value["shift"], least=0),
+        pitch=fraction_from_json(value["pitch"]),
+        offset=fraction_from_json(value["offset"]),
+        step=fraction_from_json(value["step"]),
+        origin=fraction_from_json(value["origin"]),
     )

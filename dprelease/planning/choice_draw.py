@@ -28,6 +28,7 @@ from dprelease.entropy import RandomBits
 from dprelease.errors import ConfigError
 from dprelease.mechanisms.exponential_scores import ScoreLaw
 from dprelease.mechanisms.law import allowed_from_json, law_from_json
+from dprelease.numeric import fraction_from_json
 from dprelease.planning.cell_draws import Objects, underclaimed
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
@@ -125,4 +126,4 @@ def choice_from_json(value: Mapping[str, Any]) -> ChoiceDraw:
             fix="use the file as it was written",
             code="DPR180",
         )
-    return ChoiceDraw(law, allowed_from_json(value["allowed"]), Fraction(value["step"]))
+    return ChoiceDraw(law, allowed_from_json(value["allowed"]), fraction_from_json(value["step"]))
