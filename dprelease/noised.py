@@ -65,13 +65,14 @@ __all__ = [
 Cells = dict[str, tuple[tuple[int, ...], ...]]
 """Noisy integers per block, `(groups, cells)`."""
 
-CELL_BYTES = 16
+CELL_BYTES = 32
 """Every noisy integer is stored in this many bytes, big-endian, two's complement."""
 
 assert 1 << (8 * CELL_BYTES - 1) > RAW_LIMIT
 
 _WORD = 1 << 63
 _EXACT = 2**53
+_WORDS = CELL_BYTES // 8
 
 LEVEL = 0.95
 """Confidence level of the published intervals."""
@@ -313,16 +314,16 @@ def width(plan: ReleasePlan) -> int:
 def encode(raw: Objects) -> bytes:
     """Return the fixed-width bytes of one block's noisy integers, `(groups, cells)`."""
     flat = raw.ravel()
-    if flat.size and max(flat.max(), -flat.min()) < _WORD:  # almost always: the upper word is a sign
+    if flat.size and max(flat.max(), -flat.min()) < _WORD:  # almost always: upper words are a sign
         low = flat.astype(np.int64)
-        return np.stack([low >> 63, low], axis=1).astype(">i8").tobytes()
+        return np.stack([low >> 63] * (_WORDS - 1) + [low], axis=1).astype(">i8").tobytes()
     return b"".join(int(v).to_bytes(CELL_BYTES, "big", signed=True) for v in flat)
 
 
 def decode(plan: ReleasePlan, payload: bytes) -> Cells:
     """Return the noisy integers of a committed payload."""
-    high, low = np.frombuffer(payload, dtype=">i8").reshape(-1, 2).astype(np.int64).T
-    if np.array_equal(high, low >> 63):
+    *high, low = np.frombuffer(payload, dtype=">i8").reshape(-1, _WORDS).astype(np.int64).T
+    if all(np.array_equal(word, low >> 63) for word in high):
         values = low.tolist()
     else:
         values = [

@@ -97,6 +97,9 @@ def _rank_spreads(
     target = encoding.weights[0] if len(encoding.weights) == 1 else ()
     if not fits or len(target) != 3 or not 0 <= target[0] <= target[1] or target[1] < 1:
         raise _unproved("its scores are not the ranks of one column's values around one target")
+    near = used[0].near  # codes left out are those of another rank, unless it is the same
+    if near is not None and (near.a, near.b, near.shift) != target:
+        raise _unproved("its scores are not the ranks of one column's values around one target")
     return spreads(target[0], target[1], target[2])
 
 

@@ -33,7 +33,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dprelease.numeric import fraction_from_json, whole_from_json, whole_or_none
-from dprelease.query.bounded import Code, Fixed
+from dprelease.query.bounded import Code, Fixed, Near
 from dprelease.query.expression import Expression
 from dprelease.query.graph import Graph
 from dprelease.schema.column import Column
@@ -72,6 +72,7 @@ class Measure:
     high: int = 0
     other: Code | None = None
     other_power: int = 0
+    near: Near | None = None
 
 
 @dataclass(frozen=True, slots=True)

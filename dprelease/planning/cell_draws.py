@@ -38,8 +38,9 @@ __all__ = [
 ]
 
 Objects = npt.NDArray[np.object_]
-RAW_LIMIT = 2**126
-"""Noisy integers saturate here, so that every ledger record has the same width."""
+RAW_LIMIT = 2**254
+"""Noisy integers saturate here, so that every ledger record has the same width: products of two squared
+columns of 37 bits, at an epsilon of 10**-9 and 2**48 rows, stay far below."""
 
 
 class Draw(Protocol):
@@ -175,10 +176,10 @@ class ScalarDraw:
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         low, high = self.law.interval(raw[:, 0].astype(np.int64), level)
-        return self._values(low) - self._rounded, self._values(high) + self._rounded
+        return self._values(low) - self.rounded, self._values(high) + self.rounded
 
     @property
-    def _rounded(self) -> float:
+    def rounded(self) -> float:
         """The most by which rounding to the grid moved the answer before the draw."""
         exact = (self.pitch / self.step).denominator == 1
         exact = exact and ((self.offset - self.origin) / self.step).denominator == 1

@@ -326,7 +326,7 @@ def _concentrated(
     }
     asked = sum(needed.values(), Fraction(0))
     total = zcdp_rho(epsilon, delta) if epsilon else asked
-    if asked > total or (asked == total and len(goals) < len(blocks)):
+    if goals and (asked > total or (asked == total and len(goals) < len(blocks))):
         return zcdp_epsilon(asked, delta)
     rhos = allocate(
         blocks,

@@ -9,6 +9,7 @@ cannot be run against rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
@@ -21,6 +22,7 @@ from dprelease.query.bounded import (
     Fixed,
     GroupKeys,
     Label,
+    Near,
     Primitive,
     Window,
 )
@@ -81,6 +83,7 @@ def _primitive(p: Primitive) -> dict[str, Any]:
         "high": str(p.high),
         "max_rows": p.max_rows,
         **pair,
+        **({"near": [str(v) for v in astuple(p.near)]} if p.near is not None else {}),
     }
 
 
@@ -136,6 +139,7 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
                 max_rows=whole_or_none(p["max_rows"], least=1),
                 other=whole_or_none(p.get("other"), least=0),
                 other_power=whole_from_json(p.get("other_power", 0), least=0),
+                near=Near(*map(whole_from_json, p["near"])) if "near" in p else None,
             )
             for p in value["primitives"]
         ),
