@@ -58,7 +58,7 @@ def test_wide_sums_take_few_laws(high: int, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(choose, "grid_laws", lambda request: built.append(request) or original(request))
     choose._cached_laws.cache_clear()
     plan = make_plan(asked(["sum(x)"], x={"kind": "integer", "range": [0, high]}))
-    assert plan.statistics[0].expected_error
+    assert plan.statistics[0].planned_error
     assert len(built) <= 4
 
 
@@ -75,14 +75,14 @@ def test_a_large_epsilon_publishes_the_sum_itself(
     (block,), (statistic,) = plan.blocks, plan.statistics
     draw = draw_from_json(block.law)
     assert isinstance(draw, ScalarDraw)
-    assert statistic.expected_error is not None
-    assert draw.rounded <= max(statistic.expected_error, 0)
+    assert statistic.planned_error is not None
+    assert draw.rounded <= max(statistic.planned_error, 0)
     pitch = Fraction(block.encoding["pitch"])
     cell = math.floor((Fraction("0.37") * Fraction(high)) / pitch) + 7
     truth = float(Fraction(block.encoding["offset"]) + pitch * cell)
     raw = draw.draw(np.array([[cell]] * 400, dtype=object), ReplayBits(f"{epsilon}"))
     off = np.abs(draw.cells(raw) - truth)
-    assert float(off.mean()) <= 2 * statistic.expected_error + 4 * float(off.std()) / 20
+    assert float(off.mean()) <= 2 * statistic.planned_error + 4 * float(off.std()) / 20
     lower, upper = draw.box(raw, 0.95)
     assert ((lower - 1e-6 <= truth) & (truth <= upper + 1e-6)).mean() >= 0.9
 

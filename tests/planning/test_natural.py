@@ -42,7 +42,7 @@ def test_natural_schemas_are_planned_and_their_errors_are_drawn(evidence):
         rows = schema["rows"]
         size = rows.get("exact") or rows["expected"]
         for statistic, drawn, deviation in natural.drawn_errors(plan, DRAWS, size, ReplayBits(f"natural {i}")):
-            stated = statistic.expected_error
+            stated = statistic.planned_error
             if stated is None or statistic.spikes is False:
                 continue
             kinds[statistic.function] += 1
