@@ -101,7 +101,11 @@ def requests(count: int) -> Iterator[dict[str, Any]]:
             "release": {
                 "epsilon": EPSILONS[(i // len(names) + i) % len(EPSILONS)],
                 "by": [] if public or pick.random() < 0.4 else ["g"],
-                "statistics": _statistics(pick, columns, pick.choice((1, 1, 2, 3, 5, 8, 20))),
+                "statistics": [
+                    # what the drawn rows have; without it a correlation is priced as if it were 0
+                    {"statistic": s, "expected": 0.5} if s.startswith("correlation") else s
+                    for s in _statistics(pick, columns, pick.choice((1, 1, 2, 3, 5, 8, 20)))
+                ],
                 **({"loss": "squared"} if pick.random() < 0.2 else {}),
             },
         }
@@ -169,8 +173,8 @@ def _error(
 def _answers(draw: Draw, encoding: Encoding, size: int) -> npt.NDArray[np.object_] | None:
     """Return the answers that a stated error is about, `(answers, cells)`; None where it is about others.
 
-    One integer: uniform over its hull. Moments of one column: `size` rows, half of them at the mean t,
-    the others at the ends. Several columns: `size` rows of normal shares that hardly touch the ends.
+    One integer: uniform over its hull. Moments of one column: `size` rows, two thirds of them at the mean
+    t, the others at the ends: as far apart as values that fill the range (`planning.price.FILLS`). Several columns: `size` rows of normal shares that hardly touch the ends.
     """
     if isinstance(draw, ScalarDraw):
         assert encoding.upper is not None
@@ -186,9 +190,9 @@ def _answers(draw: Draw, encoding: Encoding, size: int) -> npt.NDArray[np.object
     k, out = encoding.scale, []
     for i in range(1, 50, 3):
         at = k * i // 50
-        half = size // 2
-        full = (size - half) * i // 50
-        codes = [(at, half), (k, full), (0, size - half - full)]
+        middle = size - size // 3
+        full = (size - middle) * i // 50
+        codes = [(at, middle), (k, full), (0, size - middle - full)]
         if encoding.family == "two_sums":
             out.append([sum(c * n for c, n in codes), sum((k - c) * n for c, n in codes)])
         elif encoding.family == "bernstein2":
