@@ -28,9 +28,11 @@ from typing import Any
 
 import numpy as np
 
+import dprelease as dp
 from dprelease import mechanisms as dpm
 from dprelease.entropy import SystemBits
 from dprelease.errors import ArgumentError
+from dprelease.mechanisms.discrete_laplace_noise import CellNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws, law_from_json
 from dprelease.schema.domain import Domain, GridSet
 
@@ -106,6 +108,10 @@ def draws(rows: list[str], count: int) -> None:
     scores = np.abs(np.arange(1000) - 300)[None, :].repeat(1000, axis=0)
     seconds = best_of(3, lambda: choice.draw_scores(scores, bits))
     rows.append(f"| draw, exponential (1,000 candidates) | {1 / seconds:.0f} k groups/s |")
+    for reach in (10**6, 10**18, 10**44):
+        noise = CellNoise.calibrate(reach, ONE)
+        seconds = best_of(3, lambda noise=noise: noise.sample(count, bits))
+        rows.append(f"| draw, noise of cells that move by {reach:.0e} steps | {count / seconds / 1e6:.2f} M/s |")
 
 
 def planning(rows: list[str]) -> None:
@@ -119,6 +125,31 @@ def planning(rows: list[str]) -> None:
         rows.append(
             f"| price every family on {runs}, shift {shift} | {best_of(3, price) * 1e3:.0f} ms |"
         )
+
+
+def plans(rows: list[str]) -> None:
+    """Whole plans of columns with very many steps."""
+    for statistics, high, step in (
+        (["sum(x)"], 2**40, 1),
+        (["sum(x)"], 2**53, 1),
+        (["mean(x)", "variance(x)"], 500_000, 0.01),
+        (["variance(x)"], 10**9, 0.01),
+    ):
+
+        def make(statistics: Any = statistics, high: int = high, step: Any = step) -> object:
+            return dp.plan({
+                "dprelease": "schema/1",
+                "name": "wide",
+                "unit": "row",
+                "adjacency": "add_remove",
+                "rows": {"max": 1000},
+                "columns": {"x": {"kind": "number", "range": [0, high], "step": step}},
+                # no cache
+                "release": {"epsilon": 1 + time.perf_counter_ns() % 10**6 / 10**9, "statistics": statistics},
+            })
+
+        said = f"{', '.join(statistics)} over [0, {high:,}] in steps of {step}"
+        rows.append(f"| plan {said} | {best_of(3, make) * 1e3:.0f} ms |")
 
 
 def comparison(rows: list[str], count: int) -> None:
@@ -169,6 +200,7 @@ def main() -> None:
     certification(rows)
     draws(rows, chosen.count)
     planning(rows)
+    plans(rows)
     comparison(rows, max(100, chosen.count // 50))
     text = "\n".join(rows) + "\n"
     print(text)

@@ -24,8 +24,9 @@ from typing import Any, Literal, get_args
 
 from dprelease.budget.record import canonical
 from dprelease.errors import ArgumentError, VerificationError
+from dprelease.strict_json import read_json
 
-__all__ = ["FILE", "VERSION", "Correction", "add", "parse", "standing"]
+__all__ = ["FILE", "VERSION", "Correction", "add", "parse", "standing", "unreadable"]
 
 FILE = "status.json"
 VERSION = "status/1"
@@ -86,11 +87,11 @@ def parse(data: bytes | None) -> tuple[Correction, ...]:
     if data is None:
         return ()
     try:
-        document = json.loads(data)
+        document = read_json(data)
         if document["dprelease"] != VERSION:
             raise ValueError("version")
         entries = tuple(_entry(value) for value in document["entries"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise _broken("it is not a record of corrections") from None
     prev = _START
     for entry in entries:
@@ -143,11 +144,15 @@ def _entry(value: Mapping[str, Any]) -> Correction:
     names = ("period", "release", "reason", "at", "prev", "hash")
     text = {name: value[name] for name in names}
     by = value["by"]
-    if value["action"] not in get_args(Action) or not all(isinstance(t, str) for t in text.values()):
+    if value["action"] not in get_args(Action) or not all(_short(t) for t in text.values()):
         raise TypeError("entry")
-    if by is not None and not all(isinstance(by[n], str) for n in ("pipeline", "period", "release")):
+    if by is not None and (len(by) != 3 or not all(_short(by[n]) for n in ("pipeline", "period", "release"))):
         raise TypeError("by")
     return Correction(action=value["action"], by=by, **text)
+
+
+def _short(text: object) -> bool:
+    return isinstance(text, str) and len(text) <= LONGEST
 
 
 def _same(a: Correction, b: Correction) -> bool:
@@ -156,6 +161,11 @@ def _same(a: Correction, b: Correction) -> bool:
 
 def _digest(entry: Correction) -> str:
     return hashlib.sha256(canonical(entry.body()).encode("ascii")).hexdigest()
+
+
+def unreadable() -> VerificationError:
+    """Return the error for a record that is no readable file, or larger than one can be."""
+    return _broken("it is not a readable file of a record's size")
 
 
 def _broken(why: str) -> VerificationError:

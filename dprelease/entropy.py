@@ -18,6 +18,7 @@ import numpy.typing as npt
 from dprelease.errors import InternalError
 
 __all__ = [
+    "FEW_ROUNDS",
     "ROUND_LIMIT",
     "RandomBits",
     "ReplayBits",
@@ -30,6 +31,9 @@ __all__ = [
 ROUND_LIMIT = 1024
 """Rejection rounds before a source counts as stuck: a sound one gets there with probability
 below 2**-600 per value, whatever the data."""
+
+FEW_ROUNDS = 32
+"""Rejection rounds before a value is drawn in another way, where there is one."""
 
 
 def stuck() -> InternalError:
@@ -93,41 +97,60 @@ class ReplayBits:
 
 def drawn_by_rejection(
     count: int,
-    attempt: Callable[[npt.NDArray[np.int64]], tuple[npt.NDArray[Any], npt.NDArray[np.int64]]],
-) -> npt.NDArray[np.int64]:
+    attempt: Callable[[npt.NDArray[np.int64]], tuple[npt.NDArray[Any], npt.NDArray[Any]]],
+    *,
+    wide: bool = False,
+    otherwise: Callable[[int], int] | None = None,
+    bits: RandomBits | None = None,
+) -> npt.NDArray[Any]:
     """Return one value per place, shape `(count,)`, by attempts at those that have none yet.
+
+    Where an attempt's chance depends on the place, so would the chance of giving up: such callers say
+    what draws a place `otherwise`, by the same law, or show the `bits` and are never given up on.
 
     Args:
         attempt: given the places `todo`, returns which of them got a value (positions in `todo`,
             or a mask of it), and these values.
+        wide: the values are Python integers, which need not fit int64.
+        otherwise: draws one place after `FEW_ROUNDS` attempts. The law stays: attempts that brought
+            nothing say nothing of the next draw.
+        bits: the source of the attempts, asked now and then whether it is stuck, whatever the places.
 
     Raises:
         InternalError: the source is stuck (DPR901).
     """
-    out = np.zeros(count, dtype=np.int64)
+    out: npt.NDArray[Any] = np.zeros(count, dtype=object if wide else np.int64)
     todo = np.arange(count)
-    for _ in range(ROUND_LIMIT):
-        if not todo.size:
-            return out
+    rounds = 0
+    while todo.size:
+        if otherwise is not None and rounds == FEW_ROUNDS:
+            out[todo] = [otherwise(place) for place in todo.tolist()]
+            break
+        if rounds and rounds % ROUND_LIMIT == 0 and (bits is None or bits.read(32) == bits.read(32)):
+            raise stuck()
         at, values = attempt(todo)
         out[todo[at]] = values
         todo = np.delete(todo, at)
-    raise stuck()
+        rounds += 1
+    return out
 
 
-def uniform_below(bound: int, count: int, bits: RandomBits) -> npt.NDArray[np.int64]:
+def uniform_below(bound: int, count: int, bits: RandomBits) -> npt.NDArray[Any]:
     """Return `count` independent exact uniform integers in `[0, bound)`, shape `(count,)`.
 
-    `bound` is at most 2**63. Rejection from the next power of two: exact, no modulo bias.
+    int64 up to a bound of 2**63, Python integers beyond. Rejection from the next power of two:
+    exact, no modulo bias.
 
     Raises:
         InternalError: the source is stuck (DPR901).
     """
-    if not 1 <= bound <= 2**63:
-        raise AssertionError("uniform_below needs 1 <= bound <= 2**63")
+    if bound < 1:
+        raise AssertionError("uniform_below needs a bound of at least 1")
     width = (bound - 1).bit_length()
     if width == 0:
         return np.zeros(count, dtype=np.int64)
+    if width > 63:
+        return _wide_below(bound, count, bits)
     shift = np.uint64(64 - width)
 
     def attempt(
@@ -139,3 +162,20 @@ def uniform_below(bound: int, count: int, bits: RandomBits) -> npt.NDArray[np.in
         return good, value[good]
 
     return drawn_by_rejection(count, attempt)
+
+
+def _wide_below(bound: int, count: int, bits: RandomBits) -> npt.NDArray[Any]:
+    width = (bound - 1).bit_length()
+    size = -(-width // 8)
+    drop = 8 * size - width
+
+    def attempt(todo: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
+        raw = bits.read(size * todo.size)
+        value = np.array(
+            [int.from_bytes(raw[i : i + size], "little") >> drop for i in range(0, len(raw), size)],
+            dtype=object,
+        )
+        good = (value < bound).astype(bool)
+        return good, value[good]
+
+    return drawn_by_rejection(count, attempt, wide=True)

@@ -66,10 +66,10 @@ class DpreleaseError(Exception):
         code: str | None = None,
     ) -> None:
         parts = {
-            "what": _printable(what),
-            "where": where and _printable(where),
-            "why": why and _printable(why, lines=True),
-            "fix": fix and _printable(fix, lines=True),
+            "what": printable(what),
+            "where": where and printable(where),
+            "why": why and printable(why, lines=True),
+            "fix": fix and printable(fix, lines=True),
         }
         if sum(len(text.encode()) for text in parts.values() if text) > sum(_ROOM.values()):
             parts = {name: text and shortened(text, _ROOM[name]) for name, text in parts.items()}
@@ -133,7 +133,7 @@ def shortened(text: str, size: int) -> str:
     return " … ".join(end.decode(errors="ignore") for end in ends)
 
 
-def _printable(text: str, *, lines: bool = False) -> str:
+def printable(text: str, *, lines: bool = False) -> str:
     """Return `text` with characters that a terminal obeys, or that hide others, spelled out.
 
     Messages repeat names from files and arguments, and a name must not be able to clear the

@@ -78,7 +78,7 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
     if isinstance(law, ChoiceDraw) != (encoding.form == "ranks") or not _fits(plan, block, law):
         raise InternalError(
             f"block {block.name} chooses among other values than its query counts",
-            why="scores by rank belong to a choice among exactly the codes of one column",
+            why="scores by rank belong to a choice among exactly the codes of one column, all within its reach",
             fix="make the plan again with this version of dprelease",
             code="DPR902",
         )
@@ -109,12 +109,13 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
 
 
 def _fits(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> bool:
-    """Return whether a choice's candidates are the codes whose rows it counts."""
+    """Return whether a choice's candidates are the codes whose rows it counts, as far as it can see."""
     if not isinstance(law, ChoiceDraw):
         return True
-    numbers = [plan.query.primitives[i].code for i in block.encoding["primitives"]]
-    codes = [plan.query.codes[i] for i in numbers if i is not None]
-    return [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] == [(law.allowed, law.step)]
+    used = [plan.query.primitives[i] for i in block.encoding["primitives"]]
+    codes = [plan.query.codes[p.code] for p in used if p.code is not None]
+    whole = all(p.near is None or p.near.reach >= law.law.last for p in used)
+    return whole and [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] == [(law.allowed, law.step)]
 
 
 def check_size(plan: ReleasePlan, source: object, engine: Engine) -> None:

@@ -108,7 +108,9 @@ class Release:
         from dprelease.formats.json_ import build_manifest
 
         verdict = stages.validated(self._noised, great_expectations=False)
-        return build_manifest(self._noised, verdict, {}, software=stages.software())
+        return build_manifest(
+            self._noised, verdict, {}, software=stages.software(), formats=stages.FORMATS
+        )
 
     def to_pandas(self, *, intervals: bool = True, status: bool = True) -> pd.DataFrame:
         """Return the wide table: one row per group, keys first, then each published column.
@@ -171,7 +173,7 @@ class Release:
             if not verdict.ok:
                 raise stages.withhold(request, verdict)
             budget = stages.spent_at(ledger, key, self.receipt.seq or 0)
-            made = stages.bundle(self._noised, verdict, budget=budget, published=stages.day_of(datetime.now(UTC)))
+            made = stages.bundle(self._noised, budget=budget, published=stages.day_of(datetime.now(UTC)))
             stages.commit(request, made)
             files = ledger.files(key) or {}
         out = publish_files(Path(folder), key.pipeline, key.period, files)

@@ -55,6 +55,7 @@ __all__ = [
     "Noised",
     "Receipt",
     "assemble",
+    "cells_from_json",
     "decode",
     "encode",
     "outward",
@@ -64,13 +65,14 @@ __all__ = [
 Cells = dict[str, tuple[tuple[int, ...], ...]]
 """Noisy integers per block, `(groups, cells)`."""
 
-CELL_BYTES = 16
+CELL_BYTES = 32
 """Every noisy integer is stored in this many bytes, big-endian, two's complement."""
 
 assert 1 << (8 * CELL_BYTES - 1) > RAW_LIMIT
 
 _WORD = 1 << 63
 _EXACT = 2**53
+_WORDS = CELL_BYTES // 8
 
 LEVEL = 0.95
 """Confidence level of the published intervals."""
@@ -148,6 +150,30 @@ class Noised:
     cells: Mapping[str, tuple[tuple[int, ...], ...]] = field(repr=False)
     receipt: Receipt = field(default_factory=lambda: Receipt("0", "0", ""))
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def cells_from_json(value: Mapping[str, Any], plan: ReleasePlan) -> Cells:
+    """Return the noisy integers that a manifest holds as texts, of exactly the plan's shape.
+
+    Raises:
+        ValueError: of another shape, or not an integer as the ledger could have stored it.
+    """
+    if set(value) != {b.name for b in plan.blocks}:
+        raise ValueError("the noisy integers are of other blocks")
+    cells: Cells = {}
+    for block in plan.blocks:
+        rows = value[block.name]
+        if len(rows) != len(plan.keys) or any(len(row) != len(block.cells) for row in rows):
+            raise ValueError("the noisy integers are of another shape")
+        texts = [text for row in rows for text in row]
+        values = list(map(int, texts))
+        # Each as `str` writes it, which also holds them to be texts; `int` bounds their length.
+        if list(map(str, values)) != texts or max(map(abs, values), default=0) > RAW_LIMIT:
+            raise ValueError("not a noisy integer")
+        width = len(block.cells)
+        columns = [values[i::width] for i in range(width)]
+        cells[block.name] = tuple(zip(*columns, strict=True)) if width else ((),) * len(rows)
+    return cells
 
 
 def assemble(
@@ -288,16 +314,16 @@ def width(plan: ReleasePlan) -> int:
 def encode(raw: Objects) -> bytes:
     """Return the fixed-width bytes of one block's noisy integers, `(groups, cells)`."""
     flat = raw.ravel()
-    if flat.size and max(flat.max(), -flat.min()) < _WORD:  # almost always: the upper word is a sign
+    if flat.size and max(flat.max(), -flat.min()) < _WORD:  # almost always: upper words are a sign
         low = flat.astype(np.int64)
-        return np.stack([low >> 63, low], axis=1).astype(">i8").tobytes()
+        return np.stack([low >> 63] * (_WORDS - 1) + [low], axis=1).astype(">i8").tobytes()
     return b"".join(int(v).to_bytes(CELL_BYTES, "big", signed=True) for v in flat)
 
 
 def decode(plan: ReleasePlan, payload: bytes) -> Cells:
     """Return the noisy integers of a committed payload."""
-    high, low = np.frombuffer(payload, dtype=">i8").reshape(-1, 2).astype(np.int64).T
-    if np.array_equal(high, low >> 63):
+    *high, low = np.frombuffer(payload, dtype=">i8").reshape(-1, _WORDS).astype(np.int64).T
+    if all(np.array_equal(word, low >> 63) for word in high):
         values = low.tolist()
     else:
         values = [

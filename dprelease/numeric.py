@@ -10,12 +10,14 @@ Units: epsilon in nats; one nano-unit is 1e-9 of epsilon (or of rho).
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from dprelease.errors import ArgumentError
 
 __all__ = [
+    "MOST_DIGITS",
     "NANO",
     "Exact",
     "exact",
@@ -29,12 +31,19 @@ __all__ = [
     "plain",
     "positive",
     "shown",
+    "whole_from_json",
+    "whole_or_none",
 ]
 
 Exact = Fraction | float
 """A `Fraction`, or one of the two float infinities."""
 
 NANO = 10**9
+
+MOST_DIGITS = 4000
+"""Digits of a number that is read from anywhere: more would only keep its reader busy."""
+
+_RATIONAL = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?", re.ASCII)
 
 
 def exact(value: object, name: str = "value") -> Exact:
@@ -48,23 +57,29 @@ def exact(value: object, name: str = "value") -> Exact:
     if isinstance(value, bool):
         raise ArgumentError(f"{name} is {value}, not a number", code="DPR605")
     if isinstance(value, int):
-        return Fraction(value)
+        return Fraction(_bounded(value, name))
+    text = str(value).strip() if not isinstance(value, str) or len(value) <= 2 * MOST_DIGITS else ""
+    if _RATIONAL.fullmatch(text):
+        top, _, bottom = text.partition("/")
+        if int(bottom or 1):
+            return Fraction(int(top), int(bottom or 1))
     try:
-        decimal = Decimal(str(value).strip())
+        decimal = Decimal(text)
     except InvalidOperation:
-        if isinstance(value, str) and "/" in value:
-            try:
-                return Fraction(value)
-            except (ValueError, ZeroDivisionError):
-                pass
         raise ArgumentError(f"{name} is not a number", fix="write a decimal", code="DPR605") from None
     if decimal.is_nan():
         raise ArgumentError(f"{name} is NaN", fix="write a number", code="DPR605")
     if decimal.is_infinite():
         return math.inf if decimal > 0 else -math.inf
-    if abs(decimal.adjusted()) > 400:
+    if abs(decimal.adjusted()) > 400 or len(decimal.as_tuple().digits) > MOST_DIGITS:
         raise ArgumentError(f"{name} is out of range", why="its exponent exceeds 400", code="DPR605")
     return Fraction(decimal)
+
+
+def _bounded(value: int, name: str) -> int:
+    if value.bit_length() > 4 * MOST_DIGITS:
+        raise ArgumentError(f"{name} is out of range", why="it has too many digits", code="DPR605")
+    return value
 
 
 def positive(value: object, name: str, *, allow_zero: bool = False) -> Fraction:
@@ -109,8 +124,34 @@ def fraction_to_json(value: Fraction) -> str:
     return str(value)
 
 
-def fraction_from_json(text: str) -> Fraction:
-    return Fraction(text)
+def fraction_from_json(text: object, name: str = "a stored number") -> Fraction:
+    """Return an exact number that a file holds: "p", "p/q", a decimal, or a JSON integer.
+
+    Every number that is read from a file goes through here (or `whole_from_json`): a forged one of
+    a billion digits is refused by its length, not computed with.
+
+    Raises:
+        ArgumentError: not a finite number, or of too many digits (DPR605).
+    """
+    if not isinstance(text, str | int) or isinstance(text, bool):
+        raise ArgumentError(f"{name} is not a number", fix="write an exact one", code="DPR605")
+    number = exact(text, name)
+    if not isinstance(number, Fraction):
+        raise ArgumentError(f"{name} is not finite", fix="write a number", code="DPR605")
+    return number
+
+
+def whole_from_json(value: object, name: str = "a stored number", *, least: int | None = None) -> int:
+    """Return a whole number that a file holds, as a JSON integer or its text.
+
+    Raises:
+        ArgumentError: not a whole number, below `least`, or of too many digits (DPR605).
+    """
+    number = fraction_from_json(value, name)
+    if number.denominator != 1 or (least is not None and number < least):
+        kind = "a whole number" if least is None else f"a whole number of at least {least}"
+        raise ArgumentError(f"{name} is not {kind}", fix="write one", code="DPR605")
+    return number.numerator
 
 
 def figure(value: float) -> str:
@@ -128,6 +169,13 @@ def figure(value: float) -> str:
 def floor_half_up(value: Fraction) -> int:
     """Return floor(value + 1/2): the grid rounding R of semantics 2.3, monotone."""
     return (2 * value.numerator + value.denominator) // (2 * value.denominator)
+
+
+def whole_or_none(
+    value: object, name: str = "a stored number", *, least: int | None = None
+) -> int | None:
+    """Return as `whole_from_json`, None as None."""
+    return None if value is None else whole_from_json(value, name, least=least)
 
 
 def exp_lower(x: Fraction, bits: int = 128) -> Fraction:

@@ -97,6 +97,9 @@ def _rank_spreads(
     target = encoding.weights[0] if len(encoding.weights) == 1 else ()
     if not fits or len(target) != 3 or not 0 <= target[0] <= target[1] or target[1] < 1:
         raise _unproved("its scores are not the ranks of one column's values around one target")
+    near = used[0].near  # codes left out are those of another rank, unless it is the same
+    if near is not None and (near.a, near.b, near.shift) != target:
+        raise _unproved("its scores are not the ranks of one column's values around one target")
     return spreads(target[0], target[1], target[2])
 
 
@@ -298,8 +301,11 @@ def _check_bounds(
 ) -> None:
     caps = [query.max_rows if p.max_rows is None else p.max_rows for p in used]
     total = query.max_rows_total
+    stated = [*caps, query.max_rows, query.max_groups, bounds.rows, bounds.groups, groups]
+    stated += [cap for cap in (total, bounds.total) if cap is not None]
     honest = (
-        all(cap <= bounds.rows for cap in caps)
+        all(type(cap) is int and cap >= 1 for cap in stated)  # -1000000 rows would earn budget
+        and all(cap <= bounds.rows for cap in caps)
         and query.max_groups <= bounds.groups
         and (bounds.total is None or (total is not None and total <= bounds.total))
         and query.user == (unit.column if isinstance(unit, UserUnit) else None)

@@ -52,8 +52,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dprelease.aggregates.encoding import Encoding, Measure
-from dprelease.errors import PlanError
-from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Primitive, largest_code
+from dprelease.query.bounded import BoundedQuery, Code, Condition, Primitive
 from dprelease.query.derived import Derived, derived_columns
 from dprelease.query.spec import Query
 from dprelease.schema.unit import Adjacency, Unit, UserUnit
@@ -180,9 +179,6 @@ def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> B
     """Return the engine's task: the primitives of all `encodings` (each with its m override).
 
     Equal primitives are computed once. Units: codes in steps above each column's lower end.
-
-    Raises:
-        PlanError: a sum could overflow 127 bits for 2**63 rows (DPR230).
     """
     schema = query.schema
     codes: dict[Code, int] = {}
@@ -192,16 +188,6 @@ def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> B
         for measure in encoding.measures:
             primitive = _primitive(measure, codes, m)
             primitives.setdefault(primitive)
-        power = max((m.power for m in encoding.measures), default=0)
-        _check_products(query, encoding)
-        if encoding.scale**power >= 2**64:
-            raise PlanError(
-                f"the column behind {encoding.cells[0]} has too many steps",
-                why=f"{encoding.scale:,} steps to the power {power}, summed over 2**63 rows, "
-                "would not fit 127 bits",
-                fix="declare a coarser `step` for the column",
-                code="DPR230",
-            )
     unit = schema.unit
     return BoundedQuery(
         columns=tuple(schema.columns.values()),
@@ -229,24 +215,6 @@ def _derived(query: Query, codes: Sequence[Code]) -> tuple[Derived, ...]:
     return derived_columns(names, query.schema.columns)
 
 
-def _check_products(query: Query, encoding: Encoding) -> None:
-    """Refuse sums of products that 2**63 rows could carry beyond 127 bits (DPR230)."""
-    for m in encoding.measures:
-        if m.code is None or m.other is None:
-            continue
-        one, other = largest_code(m.code), largest_code(m.other)
-        if max(1, one) ** m.power * max(1, other) ** m.other_power >= 2**64:
-            names = ", ".join(c.column for c in (m.code, m.other) if isinstance(c, Fixed))
-            raise PlanError(
-                f"the columns {names} have too many steps together",
-                where=query.spec.origin,
-                why=f"products of {one:,} and {other:,} steps to the powers {m.power} and "
-                f"{m.other_power}, summed over 2**63 rows, would not fit 127 bits",
-                fix="declare coarser steps for these columns",
-                code="DPR230",
-            )
-
-
 def _primitive(measure: Measure, codes: dict[Code, int], max_rows: int) -> Primitive:
     """Return the measure's primitive; codes that are new get the next places in `codes`."""
     return Primitive(
@@ -258,6 +226,7 @@ def _primitive(measure: Measure, codes: dict[Code, int], max_rows: int) -> Primi
         max_rows=max_rows,
         other=_number(measure.other, codes),
         other_power=measure.other_power,
+        near=measure.near,
     )
 
 

@@ -1,135 +1,249 @@
 """Re-check a publication folder: what a stranger does who holds nothing but the folder.
 
-    files         every file is listed in `release.json` with its SHA-256, and nothing else is there
-    plan          the plan's hash; the guarantee repeats the plan's epsilon, delta, unit, adjacency
+A folder is a function of what was asked, what was drawn and what was paid (`derivation`). All of it
+is made again from those three parts and compared: what differs is named, and a file, a key or a
+block that the derivation does not make fails. No field of a manifest can make a check gentler, and
+the format version alone, never a software version, chooses the rules.
+
+    request       the request passes the readers of schemas and releases
+    plan          the plan made again from the request and its recorded choice is the plan here
     certificates  every sensitivity from the query, every law's loss from its own integers, their
                   sum against the guarantee, in exact arithmetic
-    values        every table, and the report, made again from the noisy integers equal those here
-    domains       every value is finite, in its domain and on its step; joint constraints hold
+    values        the table made again from the noisy integers: finite, in its domains, on its steps;
+                  joint constraints hold
+    files         every byte of every file, made again, is here, and nothing else is
     status        the record of corrections beside the folder does not withdraw the release
     ledger        with the ledger at hand: the anchor right after the debit, the bytes committed
-                  under it, and the whole chain
+                  under it, and the whole chain; without it the receipt is stated, not checked
 
 No data is needed, and no trust in the publisher's software: only in the arithmetic done here. What
-cannot be checked from outside: that the engine bounded and summed the rows as the plan says, and
-that the noise was drawn from the operating system's generator.
+cannot be checked from outside is in `UNKNOWN`, and said with every answer.
 """
 
 from __future__ import annotations
 
-import io
-import json
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from dprelease import execute, registry
 from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Anchor, Ledger
-from dprelease.errors import DpreleaseError, VerificationError
+from dprelease.comparison import (
+    Listing,
+    as_published,
+    differences,
+    holds,
+    listing,
+    paths_apart,
+    read_file,
+)
+from dprelease.derivation import Derivation, missing_packages
+from dprelease.errors import DpreleaseError, VerificationError, printable, shortened
 from dprelease.formats.json_ import FILE, VERSION
-from dprelease.noised import Noised
-from dprelease.planning.model import ReleasePlan, plan_hash
-from dprelease.publish import hash_files, read_folder
-from dprelease.schema.unit import describe, unit_to_json
-from dprelease.series.collect import noised_of
+from dprelease.patience import within
+from dprelease.planning.model import plan_hash
+from dprelease.query.calendar import zone_tables
 from dprelease.series.correct import standing_of
-from dprelease.validate.rules import check
+from dprelease.strict_json import read_json
 
-__all__ = ["Check", "Verification", "read_manifest", "table_of", "verify"]
+__all__ = ["PATIENCE", "UNKNOWN", "Check", "Verification", "made_again", "read_manifest", "verify"]
+
+PATIENCE = 30.0
+"""Seconds that making a foreign plan again may take."""
+
+UNKNOWN = (
+    "that the table was the right one, and was bounded and summed as the plan says",
+    "that the noise came from the operating system's generator",
+    "that ranges, groups and guesses were declared without a look at the data",
+    "that no other ledger exists for these people",
+    "that the publisher did not draw several times and keep one draw",
+)
+"""What no folder can show."""
+
+_FAULTS = (
+    LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,
+    RecursionError, MemoryError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at; `detail` says what was found, in public words."""
+    """One thing looked at.
+
+    Attributes:
+        ok: whether it holds; None if it was not looked at.
+        detail: what was found, in public words.
+    """
 
     name: str
-    ok: bool
+    ok: bool | None
     detail: str
+
+    @property
+    def mark(self) -> str:
+        return {True: "ok", False: "FAIL", None: "-"}[self.ok]
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """All checks of one folder; `ok` exactly if each of them is."""
+    """All checks of one folder; `ok` exactly if none of them failed.
+
+    What was not looked at (`not_checked`) is said, and does not fail: a folder alone holds no ledger.
+    """
 
     folder: str
     checks: tuple[Check, ...]
 
     @property
     def ok(self) -> bool:
-        return all(c.ok for c in self.checks)
+        return all(c.ok is not False for c in self.checks)
+
+    @property
+    def not_checked(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.checks if c.ok is None)
+
+    @property
+    def summary(self) -> str:
+        """The result in one line."""
+        if not self.ok:
+            return "NOT verified"
+        left = ", ".join(self.not_checked)
+        return f"verified under the rules of {VERSION}" + (f"; not checked: {left}" if left else "")
 
     def to_json(self) -> dict[str, Any]:
         return {
             "folder": self.folder,
             "ok": self.ok,
+            "rules": VERSION,
             "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in self.checks],
+            "not_checked": list(self.not_checked),
+            "unknown": list(UNKNOWN),
         }
 
     def __str__(self) -> str:
-        lines = [f"{'ok  ' if c.ok else 'FAIL'} {c.name:<13} {c.detail}" for c in self.checks]
-        return "\n".join(lines)
+        lines = [f"{c.mark:<4} {c.name:<13} {c.detail}" for c in self.checks]
+        return "\n".join([*lines, self.summary, "no folder can show:", *(f"  {u}" for u in UNKNOWN)])
 
 
-def read_manifest(files: Mapping[str, bytes], folder: Path) -> dict[str, Any]:
-    """Return the manifest of a folder's files.
+def read_manifest(data: bytes | None, folder: Path) -> dict[str, Any]:
+    """Return the manifest of a folder from the bytes of its `release.json`.
 
     Raises:
-        VerificationError: there is none, or it is not one of ours (DPR801).
+        VerificationError: there is none, or it is not one of ours (DPR801), or of a format that
+            this version does not verify (DPR802).
     """
+    why = f"a publication folder holds a manifest of version {VERSION}"
+    version: object = None
     try:
-        manifest = json.loads(files[FILE])
-        if manifest["dprelease"] == VERSION:
+        manifest = read_json(data or b"")
+        version = manifest["dprelease"]
+        if version == VERSION:
             return dict(manifest)
-    except (KeyError, TypeError, ValueError, RecursionError):
-        pass
+    except (LookupError, TypeError, ValueError) as problem:
+        if isinstance(problem, ValueError) and data:
+            why = f"it is not strict JSON: {problem}"
+    if isinstance(version, str):
+        raise VerificationError(
+            f"a release of format {version[:40]} is not verified by this version",
+            where=str(folder),
+            why=f"it knows the rules of {VERSION}",
+            fix="use the version of dprelease that made it, or a newer one",
+            code="DPR802",
+        )
     raise VerificationError(
         f"there is no readable {FILE}",
         where=str(folder),
-        why=f"a publication folder holds a manifest of version {VERSION}",
+        why=why,
         fix="name the folder of one period, e.g. public/clinic_weekly/2026-W46",
         code="DPR801",
     )
 
 
-def verify(folder: str | Path, *, ledger: Place | str | None = None) -> Verification:
+def verify(
+    folder: str | Path, *, ledger: Place | str | None = None, patience: float = PATIENCE
+) -> Verification:
     """Re-check one publication folder, with the ledger's anchor if `ledger` is given.
 
     Args:
         ledger: its file, or a server by reference: `${env:NAME}`.
+        patience: seconds after which a foreign plan that takes long is given up.
 
     Raises:
-        VerificationError: the folder holds no release at all (DPR801, DPR810).
+        VerificationError: the folder holds no release at all (DPR801, DPR810), or one of another
+            format (DPR802).
     """
     path = Path(folder)
-    files = read_folder(path)
-    manifest = read_manifest(files, path)
-    # Made inside the first check that needs it: a manifest that breaks it fails every such check.
-    plan = cache(lambda: ReleasePlan.from_json(manifest["plan"]))
-    noised = cache(lambda: noised_of(manifest))
-    checks = [
-        _guarded("files", lambda: _files(files, manifest)),
-        _guarded("plan", lambda: _plan(manifest, plan())),
-        _guarded("certificates", lambda: _certificates(plan())),
-        _guarded("values", lambda: _values(files, manifest, noised())),
-        _guarded("domains", lambda: _domains(noised())),
-        _guarded("status", lambda: _status(path, files, manifest)),
-    ]
-    if ledger is not None:
-        checks.append(_guarded("ledger", lambda: _ledger(files, manifest, ledger)))
+    found = listing(path)
+    data = _manifest_bytes(path, found)
+    manifest = read_manifest(data, path)
+    assert data is not None
+    made = Derivation(manifest, lambda name, data: as_published(path / name, data))
+    checks: list[Check] = []
+    with within(patience):  # a few bytes can ask for much; what follows is bounded by what is there
+        _chain(
+            checks,
+            ("request", lambda: _request(manifest, made)),
+            ("plan", lambda: _plan(manifest, made)),
+            ("certificates", lambda: _certificates(made)),
+        )
+    _chain(
+        checks,
+        ("values", lambda: _values(made)),
+        ("files", lambda: _files(path, found, data, made)),
+    )
+    release = hashlib.sha256(data).hexdigest()
+    checks.append(_guarded("status", lambda: standing_of(path, manifest, release)))
+    if ledger is None:
+        checks.append(Check("ledger", None, _not_asked(manifest)))
+    else:
+        checks.append(_guarded("ledger", lambda: _ledger(path, found, made, ledger)))
     return Verification(str(path), tuple(checks))
 
 
-def table_of(manifest: Mapping[str, Any]) -> pa.Table:
-    """Return the tidy table made again from a manifest's noisy integers."""
-    return noised_of(manifest).table
+def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table, str]:
+    """Return the manifest and the tidy table of a folder, made again, and the SHA-256 of the former.
+
+    The other files are not looked at: a page can be made again where they are gone.
+
+    Raises:
+        VerificationError: as `verify`, or the release does not follow from its request (DPR805).
+    """
+    found = listing(folder)
+    data = _manifest_bytes(folder, found)
+    made = Derivation(read_manifest(data, folder), lambda name, b: as_published(folder / name, b))
+    release = hashlib.sha256(data or b"").hexdigest()
+    with within(PATIENCE):
+        try:
+            return read_json(made.files[FILE]), made.noised.table, release
+        except _FAULTS:
+            raise VerificationError(
+                "the release does not follow from its request",
+                where=str(folder),
+                fix="`dprelease verify` says what is wrong with it",
+                code="DPR805",
+            ) from None
+
+
+def _manifest_bytes(path: Path, found: Listing) -> bytes | None:
+    try:
+        return read_file(path / FILE) if FILE in found else None
+    except OSError:
+        return None
+
+
+def _chain(checks: list[Check], *looks: tuple[str, Callable[[], tuple[bool, str]]]) -> None:
+    """Run checks of which each rests on those before: after one that fails none is looked at."""
+    for name, look in looks:
+        failed = next((c.name for c in checks if c.ok is False), None)
+        if failed is not None:
+            checks.append(Check(name, None, f"not looked at: it rests on the {failed}"))
+        else:
+            checks.append(_guarded(name, look))
 
 
 def _guarded(name: str, look: Callable[[], tuple[bool, str]]) -> Check:
@@ -137,95 +251,86 @@ def _guarded(name: str, look: Callable[[], tuple[bool, str]]) -> Check:
     try:
         ok, detail = look()
     except DpreleaseError as problem:
-        ok, detail = False, f"{problem.what} ({problem.code})"
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError):
+        ok, detail = False, _said(problem)
+    except _FAULTS:
         ok, detail = False, "the manifest does not hold what this check needs"
-    return Check(name, ok, detail)
+    return Check(name, ok, shortened(printable(detail), 2000))
 
 
-def _files(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> tuple[bool, str]:
-    listed: Mapping[str, Any] = manifest["files"]
-    found = hash_files({n: b for n, b in files.items() if n != FILE})
-    wrong = sorted(n for n in listed if found.get(n) != listed[n]["sha256"])
-    extra = sorted(set(found) - set(listed))
-    if wrong or extra:
-        parts = [f"changed or missing: {', '.join(wrong)}"] if wrong else []
-        parts += [f"not in the manifest: {', '.join(extra)}"] if extra else []
-        return False, "; ".join(parts)
-    return True, f"{len(listed)} files match their SHA-256"
+def _said(problem: DpreleaseError) -> str:
+    why = "" if problem.why is None else f": {problem.why.splitlines()[0]}"
+    return f"{problem.what}{why} ({problem.code})"
 
 
-def _plan(manifest: Mapping[str, Any], plan: ReleasePlan) -> tuple[bool, str]:
-    guarantee = manifest["guarantee"]
-    if plan_hash(manifest["plan"]) != manifest["plan_hash"]:
+def _request(manifest: Mapping[str, Any], made: Derivation) -> tuple[bool, str]:
+    missing = missing_packages(manifest)
+    if missing:
+        return False, f"not verified here: needs the package that offers {', '.join(missing)}"
+    query = made.query
+    calendar = query.calendar
+    when = "" if calendar is None else f", {calendar.every} {calendar.name}"
+    if calendar is not None and calendar.name != manifest["receipt"]["period"]:
+        return False, f"it asks for {calendar.name}, and the receipt is of another period"
+    return True, f"schema {query.schema.name}, {len(query.statistics)} statistics{when}"
+
+
+def _plan(manifest: Mapping[str, Any], made: Derivation) -> tuple[bool, str]:
+    stated, plan = manifest["plan"], made.plan
+    again = plan.to_json()
+    if again != stated:
+        where = paths_apart(again, stated)
+        calendar = made.query.calendar
+        if calendar is not None and calendar.zones != zone_tables() and "window" in "".join(where):
+            return False, f"not verified here: needs the time zone tables {calendar.zones[:20]}"
+        return False, f"the plan is not the request's: {', '.join(where)}"
+    if plan_hash(stated) != manifest["plan_hash"]:
         return False, "the plan is not the one that was hashed"
-    same = (
-        Fraction(guarantee["epsilon"]) == plan.epsilon
-        and Fraction(guarantee["delta"]) == plan.delta
-        and guarantee["adjacency"] == plan.adjacency.value
-        and guarantee["unit"] == unit_to_json(plan.unit)
-        and guarantee["statement"] == plan.guarantee
-        and guarantee["protects"] == describe(plan.adjacency, plan.unit)
-    )
-    if not same:
-        return False, "the guarantee is not the plan's"
-    receipt = manifest["receipt"]
-    paid = Fraction(receipt["epsilon"]), Fraction(receipt["delta"])
-    if paid != (plan.epsilon, plan.delta) or receipt["protects"] != guarantee["protects"]:
-        return False, "the receipt is not the plan's"
+    made.what_if  # noqa: B018 - planned here, under the clock
     return True, plan.guarantee
 
 
-def _certificates(plan: ReleasePlan) -> tuple[bool, str]:
-    total = execute.check(plan)
+def _certificates(made: Derivation) -> tuple[bool, str]:
+    total, plan = made.loss, made.plan
     said = "".join(f"; {note}" for note in plan.notes if note.startswith("observed"))
     return True, f"{len(plan.blocks)} laws recomputed, proved epsilon {float(total):.9g} in total{said}"
 
 
-def _values(
-    files: Mapping[str, bytes], manifest: Mapping[str, Any], noised: Noised
-) -> tuple[bool, str]:
-    table = noised.table
-    shown = []
-    if "data.parquet" in files:
-        try:
-            published = pq.read_table(io.BytesIO(files["data.parquet"]))
-        except (pa.ArrowException, OSError):
-            return False, "data.parquet does not open"
-        if not published.replace_schema_metadata(None).equals(table):
-            return False, "data.parquet does not hold the values of the noisy integers"
-        shown.append("data.parquet")
-    # Tables are the same in every version; pages and descriptions are worded by the version that
-    # made them, so another version cannot make them again and says so.
-    made = dict(registry.load("formats", "csv")(noised, manifest))  # type: ignore[operator]
-    own = manifest["software"]["dprelease"] == metadata.version("dprelease")
-    if own:
-        for name in ("datapackage", "html", "registry"):
-            made |= registry.load("formats", name)(noised, manifest)  # type: ignore[operator]
-    for name in sorted(set(made) & set(files)):
-        if made[name] != files[name]:
-            return False, f"{name} does not hold the values of the noisy integers"
-        shown.append(name)
-    where = ", ".join(shown) or "no table is published"
-    note = "" if own else "; the report is of another version and was not compared"
-    return True, f"{table.num_rows:,} values made again from the noisy integers: {where}{note}"
+def _values(made: Derivation) -> tuple[bool, str]:
+    verdict = made.verdict
+    return verdict.ok, f"{made.noised.table.num_rows:,} made again from the noisy integers, {verdict}"
 
 
-def _domains(noised: Noised) -> tuple[bool, str]:
-    verdict = check(noised)
-    return verdict.ok, str(verdict)
+def _files(path: Path, found: Listing, data: bytes, made: Derivation) -> tuple[bool, str]:
+    files = made.files
+    wrong = differences(path, found, files)
+    if not wrong:
+        return True, f"{len(files)} files made again, every byte"
+    if FILE in wrong:
+        where = paths_apart(read_json(files[FILE]), read_json(data))
+        wrong[FILE] += f" ({', '.join(where)})" if where else ""
+    said = [f"{name[:60]} {problem}" for name, problem in wrong.items()]
+    more = [f"and {len(said) - 5} more"] if len(said) > 5 else []
+    return False, "; ".join([*said[:5], *more])
 
 
-def _status(
-    path: Path, files: Mapping[str, bytes], manifest: Mapping[str, Any]
-) -> tuple[bool, str]:
-    return standing_of(path, manifest, hash_files({FILE: files[FILE]})[FILE])
+def _not_asked(manifest: Mapping[str, Any]) -> str:
+    try:
+        cited = manifest["ledger"]
+        if cited is None:
+            return "not checked: the release cites none"
+        return (
+            f"not checked: entry {int(cited['seq'])} of ledger {str(cited['ledger_id'])[:8]} is"
+            " stated; `--ledger FILE` checks it"
+        )
+    except _FAULTS:
+        return "not checked: none was given"
 
 
 def _ledger(
-    files: Mapping[str, bytes], manifest: Mapping[str, Any], place: Place | str
+    path: Path, found: Listing, made: Derivation, place: Place | str
 ) -> tuple[bool, str]:
     book = Ledger.open(place)
+    manifest = made.manifest
     cited = manifest["ledger"]
     if cited is None:
         return False, "the release cites no ledger"
@@ -243,8 +348,16 @@ def _ledger(
         return False, f"entry {anchor.seq} is of {key}"
     # A restored ledger may know the debit without the bytes (`reconcile`).
     committed = book.files(key)
-    if committed is not None and committed != files:
+    if committed is not None and (
+        set(committed) != set(found)
+        or not all(holds(path / name, found[name], data) for name, data in committed.items())
+    ):
         return False, f"the folder does not hold the bytes committed under entry {anchor.seq}"
+    stated = manifest["budget"]
+    if stated is not None and entry.anchor == anchor:
+        spent = book.spent_at(key.dataset, anchor.seq)
+        if Fraction(stated["spent"]) != spent or Fraction(stated["total"]) > book.budget(key.dataset).epsilon:
+            return False, f"the budget as of entry {anchor.seq} is another one"
     report = book.verify()
     if not report.ok:
         return False, "; ".join(report.problems[:3])

@@ -26,6 +26,8 @@ HARNESSES = (
     "tests/reference/test_plain_answers.py",
     *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/end_to_end/test_non_interference*.py")),
     *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/end_to_end/test_black_box*.py")),
+    "tests/planning/test_natural.py",
+    "tests/end_to_end/test_any_epsilon.py",
     "tests/end_to_end/test_totality.py",
 )
 _PASSED, _FAILED = 0, 1  # what pytest says
@@ -50,8 +52,9 @@ def table(rows: dict[str, tuple[str, str, str]]) -> str:
         "Written by `make evidence` (sizes of every change) and `make nightly` (full sizes): faults,",
         "crashes and races on the ledger (`tests/faults/`), malformed input (`tests/security/`),",
         "audits of the noise (`tests/audit/`, `tests/end_to_end/test_black_box*.py`), the leak",
-        "test (`tests/end_to_end/test_non_interference*.py`) and right answers beside plain pandas",
-        "(`tests/reference/test_plain_answers.py`). Seconds are wall time:",
+        "test (`tests/end_to_end/test_non_interference*.py`), right answers beside plain pandas",
+        "(`tests/reference/test_plain_answers.py`), natural schemas (`tests/planning/test_natural.py`) and",
+        "every epsilon (`tests/end_to_end/test_any_epsilon.py`). Seconds are wall time:",
         f"{os.cpu_count()} cores, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}.",
         "A row stands only if its harness passed.",
         "",

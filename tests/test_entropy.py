@@ -16,6 +16,7 @@ from dprelease.entropy import (
     uniform_below,
 )
 from dprelease.errors import InternalError
+from tests.mechanisms.plans import StuckBits
 
 
 def test_sources_say_what_they_are() -> None:
@@ -96,3 +97,27 @@ def test_attempts_that_bring_nothing_end_as_an_error():
         drawn_by_rejection(2, attempt)
     assert found.value.code == "DPR901"
     assert rounds == [2] * ROUND_LIMIT
+
+
+def test_places_drawn_otherwise_after_a_few_rounds_keep_their_order_and_never_fail():
+    def attempt(todo):
+        good = todo % 3 == 0
+        return good, 100 + todo[good]
+
+    out = drawn_by_rejection(7, attempt, otherwise=lambda place: -place)
+    assert out.tolist() == [100, -1, -2, 103, -4, -5, 106]
+
+
+def test_a_sound_source_is_not_given_up_and_one_that_repeats_itself_is():
+    rounds = []
+
+    def attempt(todo):
+        rounds.append(todo.size)
+        done = len(rounds) > 3 * ROUND_LIMIT
+        return np.full(todo.size, done), np.zeros(todo.size * done, dtype=np.int64)
+
+    assert drawn_by_rejection(2, attempt, bits=ReplayBits("late")).tolist() == [0, 0]
+    rounds.clear()
+    with pytest.raises(InternalError):
+        drawn_by_rejection(2, attempt, bits=StuckBits(7))
+    assert len(rounds) == ROUND_LIMIT

@@ -319,18 +319,18 @@ class TestDraw:
                 return seen[0]
 
             got = execute.draw(plan, exact(plan, rows), once=keep)
-            assert len(seen[0]) == noised.width(plan) == 16 * 3 * 5
+            assert len(seen[0]) == noised.width(plan) == 32 * 3 * 5
             assert noised.decode(plan, seen[0]) == got
 
     def test_committed_bytes_win_over_a_fresh_draw(self) -> None:
         plan = planned(["count"])
-        payload = (7).to_bytes(16, "big", signed=True)
+        payload = (7).to_bytes(noised.CELL_BYTES, "big", signed=True)
         assert execute.draw(plan, exact(plan), once=lambda _: payload) == {"count": ((7,),)}
 
     def test_negative_integers_survive_the_payload(self) -> None:
         plan = planned(["count"])
-        payload = (-(2**126)).to_bytes(16, "big", signed=True)
-        assert noised.decode(plan, payload) == {"count": ((-(2**126),),)}
+        payload = (-(2**254)).to_bytes(noised.CELL_BYTES, "big", signed=True)
+        assert noised.decode(plan, payload) == {"count": ((-(2**254),),)}
 
     def test_a_scatter_over_another_number_of_rows_is_withheld(self) -> None:
         plan = public(["variance(x)"], n=9)

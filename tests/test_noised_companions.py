@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import ReplayBits
 from dprelease.noised import assemble
 from dprelease.planning.draws import draw_from_json
@@ -88,10 +90,34 @@ def test_what_has_no_estimate_is_null_and_a_constant_is_itself() -> None:
 
 def test_a_mean_without_signal_has_no_estimate() -> None:
     plan = planned(["mean(x)"], by=["g"])
-    cells = {"mean_x": [[-5, -5], [300, 700], [-900, 400]]}
-    got = columns(plan, cells, "mean_x")
+    low, high = plan.statistics[0].domain.hull
+    got = columns(plan, {"mean_x": [[-5, -5], [300, 700], [0, 0]]}, "mean_x")
     assert np.isnan(got["estimate"]).tolist() == [True, False, True]
     assert got["estimate"][1] == pytest.approx(3.0)
+    # one sum is surely there, though both together are negative
+    got = columns(plan, {"mean_x": [[-900, 400], [400, -900], [400, -400]]}, "mean_x")
+    assert got["estimate"].tolist() == [low, high, high]
+
+
+@pytest.mark.parametrize("family", ["two_sums", "bernstein2"])
+def test_an_estimate_is_too_low_exactly_where_the_pivot_is_negative(family: str) -> None:
+    """What makes it median-unbiased: the pivot at the true mean is symmetric, whatever the total is."""
+    from dprelease.aggregates.base import Reading
+    from dprelease.aggregates.mean import _SCORES, Mean
+
+    scores = np.array(_SCORES[family])
+    raw = np.array(list(itertools.product((-90, -7, -1, 0, 2, 11, 80), repeat=scores.size)), dtype=float)
+    cells = tuple(f"c{i}" for i in range(scores.size))
+    encoding = Encoding(family, ("m",), cells, (), (), 1, 2)  # type: ignore[arg-type]
+    found = Mean("mean").estimate(encoding, Reading(raw, raw, raw, 1.0, 0.95))[:, 0]
+    for theta in (0.03, 0.2, 0.51, 0.77, 0.98):
+        pivot = raw @ (scores - theta)
+        known = ~np.isnan(found) & (np.abs(pivot) > 1e-9)
+        assert ((found < theta) == (pivot < 0))[known].all()
+    none = np.isnan(found)
+    top, total = raw @ scores, raw.sum(axis=1)
+    assert (none == (total <= 0) & (top <= 0) & (top >= total)).all()
+    assert none.mean() < 0.35
 
 
 def test_consistent_values_come_from_the_published_ones() -> None:

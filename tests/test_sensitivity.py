@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.aggregates.encoding import Encoding, Family
-from dprelease.errors import InternalError, PlanError
+from dprelease.errors import InternalError
 from dprelease.planning.layout import layout
 from dprelease.planning.make import make_plan
 from dprelease.query.bounded import BoundedQuery, Code, Fixed, GroupKeys, Primitive
@@ -329,13 +329,9 @@ class TestBound:
         kinds = [(p.kind, p.power) for p in plan.query.primitives]
         assert len(kinds) == len(set(kinds)) == 4
 
-    def test_a_column_whose_squares_could_overflow_is_refused(self) -> None:
+    def test_a_column_of_many_steps_may_be_squared(self) -> None:
         wide = {"kind": "number", "range": [0, 2**33], "step": 1}
-        make_plan(asked(["sum(x)"], x=wide))  # its codes are not squared
         query_ = asked(["variance(x)"], x=wide)
         (encoding,) = layout(query_)[0].options
-        with pytest.raises(PlanError, match="too many steps") as caught:
-            bound(query_, ((encoding, None),))
-        assert caught.value.code == "DPR230"
-        assert "2**63 rows" in (caught.value.why or "")
-        assert "coarser `step`" in (caught.value.fix or "")
+        bound(query_, ((encoding, None),))
+        make_plan(query_)

@@ -32,7 +32,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from dprelease.query.bounded import Code, Fixed
+from dprelease.numeric import fraction_from_json, whole_from_json, whole_or_none
+from dprelease.query.bounded import Code, Fixed, Near
 from dprelease.query.expression import Expression
 from dprelease.query.graph import Graph
 from dprelease.schema.column import Column
@@ -71,6 +72,7 @@ class Measure:
     high: int = 0
     other: Code | None = None
     other_power: int = 0
+    near: Near | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,23 +140,23 @@ class Encoding:
             key=tuple(value["key"]),
             cells=tuple(value["cells"]),
             measures=(),
-            weights=tuple(tuple(int(w) for w in row) for row in value["weights"]),
-            per_row=int(value["per_row"]),
-            per_swap=int(value["per_swap"]),
-            lower=int(value["lower"]),
-            upper=None if value["upper"] is None else int(value["upper"]),
-            scale=int(value["scale"]),
-            offset=Fraction(value["offset"]),
-            pitch=Fraction(value["pitch"]),
-            per_unit=value["per_unit"],
+            weights=tuple(tuple(map(whole_from_json, row)) for row in value["weights"]),
+            per_row=whole_from_json(value["per_row"], least=0),
+            per_swap=whole_from_json(value["per_swap"], least=0),
+            lower=whole_from_json(value["lower"]),
+            upper=None if value["upper"] is None else whole_from_json(value["upper"]),
+            scale=whole_from_json(value["scale"]),
+            offset=fraction_from_json(value["offset"]),
+            pitch=fraction_from_json(value["pitch"]),
+            per_unit=value["per_unit"] is True,
             form=value["form"],
-            public_rows=value["public_rows"],
-            value=Fraction(value["value"]),
+            public_rows=whole_or_none(value["public_rows"], least=1),
+            value=fraction_from_json(value["value"]),
             axes=tuple(
-                Axis(int(a["scale"]), Fraction(a["offset"]), Fraction(a["pitch"]))
+                Axis(whole_from_json(a["scale"], least=0), fraction_from_json(a["offset"]), fraction_from_json(a["pitch"]))
                 for a in value.get("axes", ())
             ),
-            each=tuple(int(v) for v in value.get("each", ())),
+            each=tuple(map(whole_from_json, value.get("each", ()))),
         )
 
 

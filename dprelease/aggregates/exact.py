@@ -8,7 +8,7 @@ of the encodings (`aggregates.scalar` and the aggregates themselves) are those o
     scatter   cell = n S(k^2) - S(k)^2, public n
     cross     cell = n S(ab) - S(a) S(b), public n
     spectrum, matrix, pairs    see `aggregates.spectrum_cells`
-    ranks     a score per candidate value from rows per value, see `aggregates.ranks`
+    ranks     scores of stretches of candidate values from rows per value, see `aggregates.ranks`
     degree, connectivity, laplacian, ...    of a graph, see `aggregates.graph_cells`
 
 Units: grid steps. Shapes: cells `(groups, cells)`, Python integers.
@@ -17,14 +17,13 @@ Units: grid steps. Shapes: cells `(groups, cells)`, Python integers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.graph_cells import graph_cells
 from dprelease.aggregates.graph_moves import GRAPH_FORMS
-from dprelease.aggregates.ranks import rank_scores
+from dprelease.aggregates.ranks import stretches
 from dprelease.aggregates.spectrum_cells import matrix_cells, pair_cells, spectrum_cells
 from dprelease.errors import WithheldError
 from dprelease.query.answer import Answer, Objects
@@ -46,8 +45,7 @@ def exact_cells(encoding: Encoding, primitives: Sequence[int], answer: Answer, g
     match encoding.form:
         case "ranks":
             ((a, b, shift),) = encoding.weights
-            scores = rank_scores(answer.tables[primitives[0]], a, b, shift)
-            return cast("Objects", scores)  # so many Python integers would not fit in memory
+            return stretches(answer.tallies[primitives[0]], groups, a, b, shift)
         case "scatter":
             return _scatter(encoding, chosen)
         case "cross":

@@ -68,15 +68,19 @@ class Mean:
         """Return the mean that the noise leaves in the middle, NaN where no signal is left.
 
         The pivot of `pivot.ratio_interval`, Z(theta) = S((u_i - theta) raw_i), is symmetric around
-        0 at the true theta and falls in theta where the raw total is positive: its root is
-        median-unbiased up to the chance that the total is not. It is clipped to [0, 1].
+        0 at the true theta, so an estimate below theta exactly where Z(theta) < 0 is median-unbiased.
+        Where Z falls from Z(0) >= 0 to Z(1) <= 0 that is its root; where Z has one sign on all of
+        [0, 1] it is the end, 1 for a positive Z, whatever the raw total. Only where Z rises from
+        Z(0) <= 0 to Z(1) >= 0 there is none: every negative noise outweighs the rows. P(too low) and
+        P(too high), of what is left, differ from 1/2 by no more than that chance.
         """
         scores = _SCORES.get(encoding.family)
         if scores is None:
             return np.full((reading.raw.shape[0], 1), np.nan)
         total = reading.raw.sum(axis=1)
-        top = reading.raw @ np.asarray(scores)
+        top = reading.raw @ np.asarray(scores)  # Z(0); Z(1) is top - total
         root = np.divide(top, total, out=np.full_like(top, np.nan), where=total > 0)
+        root = np.where((top > 0) & (top > total), 1.0, np.where((top < 0) & (top < total), 0.0, root))
         return _value(encoding, np.clip(root, 0.0, 1.0))
 
 

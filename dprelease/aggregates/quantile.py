@@ -6,9 +6,9 @@ quantile itself can move across the whole domain when one row changes. Definitio
 distribution function; where two neighbouring rows are equally good (the two middle ones), so is
 every allowed value between them.
 
-`min` and `max` aim at the last row, or some rows inside the end; the planner prices both by public
-numbers (`planning.choice_price`), because aiming at the last row all values beyond the data score
-alike, and there may be many.
+`min` and `max` aim at the k-th row from the end, so that its value alone is the best candidate (at
+k = 1, the least or greatest value itself), or one-sidedly at the end and everything beyond; the planner
+prices both, and every k, by public numbers (`planning.choice_price`).
 
 There is no interval in the column's unit: how far a rank error of some rows reaches depends on how
 dense the rows lie there, which nobody may know from one choice. The plan states the rank error,
@@ -45,8 +45,7 @@ class Quantile:
             share = read_probability(context.spec.arguments[1], context.spec.origin)
         if share not in (0, 1):
             return (ranks(context, share),)
-        inside = 1 if share == 0 else -1  # how many rows, the planner decides
-        return ranks(context, share, inside), ranks(context, share)
+        return ranks(context, share, 1), ranks(context, share)  # which row, the planner decides
 
     columns = staticmethod(own_name)
     finish = staticmethod(cells_themselves)

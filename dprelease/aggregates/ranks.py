@@ -1,7 +1,8 @@
 """Scores by rank: how far a candidate value is from the rank that is asked for.
 
-Rows are snapped to a public grid of candidate values. For target rank t = (a n + shift) / b among
-n rows, a candidate y with `below` rows under it and `upto` rows at or under it scores, times b,
+Candidates are all points of the column's own grid (of every tenth of it, hundredth, ... where its ends
+are more than 2**53 steps from 0) that its domain and the published one allow; rows are snapped to the nearest of them. For target rank t = (a n + shift) / b among n rows, a candidate y
+with `below` rows under it and `upto` rows at or under it scores, times b,
 
     s(y) = max(0, f, g),   f = b below(y) - (a n + shift),   g = (a n + shift) - b upto(y):
 
@@ -22,8 +23,16 @@ on the two sides of the target move opposite ways. `shift` is a public constant 
 
 One side only. With a = b and shift 0 (the last row), f <= 0 and s = b #{x > y}: all moves of one
 row have one sign, whether it is added or replaced, and the spread is b; likewise for the first row
-(a = 0, s = b #{x < y}). But beyond the data all candidates score 0 then; with the target |shift|
-rows inside they do not, and the score has two sides. The planner prices both.
+(a = 0, s = b #{x < y}). But beyond the data all candidates score 0 then. With the target k - 1/2
+rows inside the end (b = 2, shift odd) they score at least 1, and so does every candidate but the k-th
+value from the end, which alone scores 0: the score has two sides. The planner prices both.
+
+Stretches. Scores are alike on all candidates between two neighbouring values of rows, so a group is
+known by its different values and the rows at or below each. Scores beyond `last` weigh alike in the
+law, so values that no rank within reach has are not needed either (`query.bounded.Near`): they and the
+candidates around them score more than `last`, and are given the score of the stretch next to them,
+which is more than `last` too. The law sees scores relative to the least, and t may be kept to [0, n]:
+that moves all scores of a group alike, and then the least score is 0.
 
 Snapping costs nothing: x -> nearest candidate never decreases, and the quantile of snapped rows
 is the snapped quantile. Any total map of rows keeps neighbours neighbours, gaps included.
@@ -31,13 +40,13 @@ is the snapped quantile. Any total map of rows keeps neighbours neighbours, gaps
 Without rows all scores are alike and every candidate is equally likely.
 
 Units: codes and candidates in steps above the lowest candidate; ranks in rows; scores in rows / b.
-Shapes: tally `(groups, K + 1)`, scores the same.
-Sources: semantics 2.5, 3.1 (rank utility), 5.3; McSherry & Talwar for the law.
+Sources: semantics 2.5, 3.1 (rank utility), 5.3; McSherry & Talwar for the law; stretches: Smith,
+"Privacy-preserving statistical estimation with optimal convergence rates".
 """
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -45,22 +54,42 @@ import numpy.typing as npt
 
 from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.errors import ArgumentError, PlanError
-from dprelease.numeric import Exact, floor_half_up, plain
-from dprelease.query.answer import TABLE_LIMIT
-from dprelease.query.bounded import Fixed
+from dprelease.numeric import floor_half_up, plain
+from dprelease.query.answer import Objects
+from dprelease.query.bounded import Fixed, Near
 from dprelease.schema.domain import Domain, GridSet
 
-__all__ = ["allowed_values", "rank_scores", "ranks", "spreads"]
+__all__ = ["Stretches", "aimed", "allowed_values", "near", "ranks", "spreads", "stretches"]
 
-_MOST = 4096
-"""Candidates when no step is declared."""
-
-_MOST_DECLARED = 2**20
 _LARGEST_DENOMINATOR = 1000
-_CHUNK = 2**20
+_MOST_CANDIDATES = 2**60
+_EXACT_STEPS = 2**53
 
 Ints = npt.NDArray[np.int64]
-Piece = tuple[Exact, Exact]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretches:
+    """The scores of one group.
+
+    Attributes:
+        codes: of the values near the rank, rising, `(m,)`; at: the score of each.
+        between: scores before, between and after them, `(m + 1,)`.
+    """
+
+    codes: Ints
+    at: Ints
+    between: Ints
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stretches) and all(
+            np.array_equal(a, b)
+            for a, b in (
+                (self.codes, other.codes), (self.at, other.at), (self.between, other.between)
+            )
+        )  # fmt: skip
 
 
 def spreads(a: int, b: int, shift: int) -> tuple[int, int]:
@@ -70,24 +99,39 @@ def spreads(a: int, b: int, shift: int) -> tuple[int, int]:
     return 2 * max(a, b - a), 2 * b
 
 
-def rank_scores(tally: Ints, a: int, b: int, shift: int) -> Ints:
-    """Return s(y) for every code, from the rows per code.
+def stretches(tally: Ints, groups: int, a: int, b: int, shift: int) -> Objects:
+    """Return the `Stretches` of each group, `(groups, 1)`, from a tally's codes.
 
-    Exact for fewer than 2**53 rows, which no source reaches, as b is at most 1,000.
+    Exact for fewer than 2**53 rows, which no source reaches, as b is at most 2,000.
     """
-    scores = np.empty_like(tally)
-    rows = max(1, _CHUNK // max(1, tally.shape[1]))
-    for start in range(0, tally.shape[0], rows):
-        part = tally[start : start + rows]
-        upto = np.cumsum(part, axis=1)
-        target = a * upto[:, -1:] + shift
-        apart = np.maximum(b * (upto - part) - target, target - b * upto)
-        scores[start : start + rows] = np.maximum(apart, 0)
-    return scores
+    out = np.empty((groups, 1), dtype=object)
+    ends = np.searchsorted(tally[:, 0], np.arange(groups + 1))
+    for group in range(groups):
+        part = tally[ends[group] : ends[group + 1]]
+        below, upto = part[:, 2], part[:, 3]
+        total = int(part[0, 4]) if len(part) else 0
+        target = min(max(a * total + shift, 0), b * total)
+        at = np.maximum(np.maximum(b * below - target, target - b * upto), 0)
+        first = below[:1] if len(part) else np.zeros(1, dtype=np.int64)
+        between = np.abs(b * np.concatenate([first, upto]) - target)
+        out[group, 0] = Stretches(part[:, 1], at, between)
+    return out
 
 
-def ranks(context: Context, probability: Fraction, shift: int = 0) -> Encoding:
-    """Return the encoding of the value at rank `probability` n + shift, on its grid of candidates.
+def near(encoding: Encoding, reach: int) -> Encoding:
+    """Return `encoding` measured by the codes within `reach` (a score) of its rank only."""
+    ((a, b, shift),) = encoding.weights
+    (measure,) = encoding.measures
+    narrowed = replace(measure, near=Near(a, b, shift, reach))
+    return replace(encoding, measures=(narrowed,))
+
+
+def ranks(context: Context, probability: Fraction, inside: int = 0) -> Encoding:
+    """Return the encoding of the value at rank `probability` n, on the column's grid.
+
+    Args:
+        inside: of the least and greatest value: aim at the row so far from the end, counted from 1;
+            0 aims at the very end, one-sidedly.
 
     Raises:
         PlanError: no grid of candidates (DPR214), or a probability of too many decimals (DPR215).
@@ -102,13 +146,14 @@ def ranks(context: Context, probability: Fraction, shift: int = 0) -> Encoding:
             code="DPR215",
         )
     code = _candidates(context)
-    per_row, per_swap = spreads(a, b, shift)
+    target = aimed(a, b, inside)
+    per_row, per_swap = spreads(*target)
     return Encoding(
         family="ranks",
         key=("ranks", context.subject, context.spec.name),
         cells=(f"candidate chosen for {context.spec.text}",),
         measures=(Measure("tally", code),),
-        weights=((a, b, shift),),
+        weights=(target,),
         per_row=per_row,
         per_swap=per_swap,
         scale=code.grid.hull_steps,
@@ -116,6 +161,13 @@ def ranks(context: Context, probability: Fraction, shift: int = 0) -> Encoding:
         pitch=code.step,
         form="ranks",
     )
+
+
+def aimed(a: int, b: int, inside: int) -> tuple[int, int, int]:
+    """Return (a, b, shift) of a target `inside` - 1/2 rows inside the end that a / b is."""
+    if not inside:
+        return a, b, 0
+    return 2 * a, 2 * b, (2 * inside - 1) * (1 if a == 0 else -1)
 
 
 def allowed_values(context: Context) -> Domain:
@@ -131,17 +183,16 @@ def _candidates(context: Context) -> Fixed:
     domain = allowed_values(context)
     common = None if spec.domain is None else domain.intersect(spec.domain)
     domain = common or domain  # nothing in common was refused before (DPR206)
-    finest = column.step or Fraction(1)
-    most = min(_MOST_DECLARED if spec.step else _MOST, TABLE_LIMIT // context.groups)
-    step = spec.step or _step(domain, finest, most)
-    grid = None if step is None else _grid(domain, step)
-    if step is None or grid is None or not 0 < grid.hull_steps < most:
+    step = spec.step or column.step or Fraction(1)
+    grid = _grid(domain, step)
+    while spec.step is None and grid is not None and _ends(grid) > _EXACT_STEPS:
+        step *= 10  # engines tell points further from 0 apart no more
+        grid = _grid(domain, step)
+    if grid is None or not 0 < grid.hull_steps <= _MOST_CANDIDATES:
         raise PlanError(
-            f"no grid of 2 to {most:,} candidates for {spec.text}",
+            f"no grid of 2 to 2**60 candidates for {spec.text}",
             where=spec.origin,
-            why=f"its domain is {domain}"
-            + (f", in steps of {plain(step)}" if step is not None else "")
-            + (f", for each of {context.groups:,} groups" if context.groups > 1 else ""),
+            why=f"its domain is {domain}, in steps of {plain(step)}",
             fix="declare a `step` and a `domain` for the statistic that leave so many values",
             code="DPR214",
         )
@@ -152,31 +203,12 @@ def _candidates(context: Context) -> Fixed:
     return Fixed(column.name, grid, step, default)
 
 
+def _ends(grid: GridSet) -> int:
+    return max(abs(grid.lower), abs(grid.upper))
+
+
 def _grid(domain: Domain, step: Fraction) -> GridSet | None:
     try:
         return domain.on_grid(step)
     except ArgumentError:
         return None
-
-
-def _step(domain: Domain, finest: Fraction, most: int) -> Fraction | None:
-    """Return the column's step, or a coarser decimal one that keeps every allowed interval.
-
-    One of which all edges are multiples is preferred, up to ten times coarser than needed. None
-    when an allowed interval is too narrow to hold a multiple.
-    """
-    width = Fraction(domain.width)
-    if width < finest * most and all(_meets(p, finest) for p in domain.exact_pieces):
-        return finest
-    least = width / (most - 1)
-    power = math.floor(math.log10(least)) if least else 0
-    steps = [m * Fraction(10) ** (power + i) for i in range(3) for m in (1, 2, 5)]
-    steps = [s for s in steps if s >= least and all(_meets(p, s) for p in domain.exact_pieces)]
-    edges = [Fraction(edge) for piece in domain.exact_pieces for edge in piece]
-    exact = [s for s in steps if s < 10 * least and not any(edge % s for edge in edges)]
-    return next(iter(exact or steps), None)
-
-
-def _meets(piece: Piece, step: Fraction) -> bool:
-    low, high = Fraction(piece[0]), Fraction(piece[1])
-    return math.ceil(low / step) * step <= high

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.aggregates.ranks import Stretches
 from dprelease.audit.laws import Worst, law_rows, log_of, staircase_worst, worst_between
 from dprelease.audit.powers import exp_below
 from dprelease.mechanisms.law import GridLaw
@@ -125,7 +126,7 @@ def pair_loss(
 _Made = list[tuple[Worst | None, Any]]
 
 
-def _block(draw: Any, here: list[int], there: list[int], *, curves: bool) -> _Made:
+def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Made:
     """Return the parts of one group of one block."""
     match draw:
         case ConstantDraw():
@@ -145,11 +146,9 @@ def _block(draw: Any, here: list[int], there: list[int], *, curves: bool) -> _Ma
                 (None, _gaussian(square, b - a)) for a, b in zip(here, there, strict=True) if a != b
             ]
         case ChoiceDraw():
-            at = draw.allowed.points() - draw.allowed.lower
-            rows = [np.array(v, dtype=np.int64)[at] for v in (here, there)]
-            p, r = (draw.law.pmf(scores) for scores in rows)
+            counts, p, r = _choices(draw, here[0], there[0])
             ratio = max(max(a / b, b / a) for a, b in zip(p, r, strict=True))
-            return [(Worst(ratio, None, 1), _both(_floats(p), _floats(r)) if curves else None)]
+            return [(Worst(ratio, None, 1), _both(_floats(p), _floats(r), counts) if curves else None)]
         case BoxDraw():
             made: _Made = []
             for law, a, b in zip(draw.law.laws, here, there, strict=True):
@@ -208,9 +207,25 @@ def _floats(p: Sequence[Fraction]) -> FloatArray:
     return np.array([math.exp(log_of(v)) for v in p])
 
 
-def _both(p: FloatArray, r: FloatArray) -> Any:
-    """Return (losses, chances) of a pair of laws, in both directions."""
-    return (np.log(p / r), p), (np.log(r / p), r)
+def _both(p: FloatArray, r: FloatArray, counts: FloatArray | float = 1.0) -> Any:
+    """Return (losses, chances) of a pair of laws, in both directions; `counts` outcomes of each chance."""
+    return (np.log(p / r), counts * p), (np.log(r / p), counts * r)
+
+
+def _choices(
+    draw: ChoiceDraw, here: Stretches, there: Stretches
+) -> tuple[FloatArray, list[Fraction], list[Fraction]]:
+    """Return the candidates of each stretch that both tables score alike, and the chance of one of them."""
+    runs = [draw.runs(scores) for scores in (here, there)]
+    starts = np.unique(np.concatenate([first[counts > 0] for first, counts, _ in runs]))
+    chances = []
+    for first, counts, scores in runs:
+        weights = draw.law.weights(scores - scores[counts > 0].min())
+        total = int((counts.astype(object) * weights).sum())
+        at = np.searchsorted(first[counts > 0], starts, side="right") - 1
+        chances.append([Fraction(int(w), total) for w in weights[counts > 0][at]])
+    sizes = np.diff(np.append(starts, draw.law.candidates)).astype(np.float64)
+    return sizes, chances[0], chances[1]
 
 
 def _response(loss: float) -> Any:

@@ -53,6 +53,7 @@ __all__ = ["Evidence", "Finding", "audit_plan"]
 Progress = Callable[[str], None]
 _UNLIKELY = 1e-6
 _BLACK_BOXES = 3
+_RUNS = 64
 _SHOWN = 2_000
 _CONFIRMED = 4
 _ODD = ("None", "nan", "1e+308", "no declared", "back and forth", "self-loops")
@@ -179,9 +180,11 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
         if isinstance(draw, CellDraw | GaussianDraw):
             tests.append((block.name, draw.mechanism, [noise_fit(draw.noise, count)]))
         elif isinstance(draw, ChoiceDraw):
-            rising = np.arange(draw.law.candidates, dtype=np.int64)
-            few = min(count, 2**24 // draw.law.candidates)
-            found = [choice_fit(draw.law, s, few) for s in (rising, rising[::-1].copy())]
+            runs = min(draw.law.candidates, _RUNS)
+            counts = np.full(runs, draw.law.candidates // runs, dtype=np.int64)
+            counts[-1] += draw.law.candidates - int(counts.sum())
+            rising, few = np.arange(runs, dtype=np.int64), min(count, 2**22 // runs)
+            found = [choice_fit(draw.law, counts, s, few) for s in (rising, rising[::-1].copy())]
             tests.append((block.name, draw.mechanism, found))
     total = sum(len(p) for _, _, p in tests)
     for name, family, p in tests:
@@ -266,7 +269,9 @@ def _searched(plan: ReleasePlan, most: int) -> list[_Found]:
 
 
 def _same(one: Answer, other: Answer) -> bool:
-    tables = (np.array_equal(t, other.tables[i]) for i, t in one.tables.items())
+    both = [(t, other.tables[i]) for i, t in one.tables.items()]
+    both += [(t, other.tallies[i]) for i, t in one.tallies.items()]
+    tables = (np.array_equal(t, o) for t, o in both)
     return np.array_equal(one.sums, other.sums) and all(tables)
 
 

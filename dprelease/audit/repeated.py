@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dprelease import execute
 from dprelease.audit.answers import cells_of
@@ -55,11 +56,9 @@ def _drawn(
         by=(RELEASE, *plan.by),
         keys=tuple((str(i), *plan.keys[g]) for i in range(draws) for g in here),
     )
-    if all(t.shape[0] == len(plan.keys) for t in answer.tables.values()):
+    if not answer.tables:
         # the wall itself, once for all draws
-        tables = {i: np.tile(t[here], (draws, 1)) for i, t in answer.tables.items()}
-        many = Secret(Answer(np.tile(answer.sums[here], (draws, 1)), tables))
-        return wide, execute.draw(wide, many)
+        return wide, execute.draw(wide, Secret(answer.repeated(here, draws)))
     cells: Cells = {}
     for block, exact in zip(plan.blocks, cells_of(plan, answer), strict=True):
         drawn = draw_from_json(block.law).draw(np.tile(exact, (draws, 1)), SystemBits())
@@ -101,9 +100,10 @@ def shown_of(
 
 def differing(first: Answer, second: Answer) -> list[int]:
     """Return the first groups, at most two, whose exact sums differ; [0] if none does."""
-    differ = np.asarray(first.sums != second.sums).any(axis=1)
-    for i, table in first.tables.items():
-        other = second.tables[i]
-        if table.shape == other.shape and table.shape[0] == differ.size:
-            differ |= (table != other).any(axis=1)
+    moved: npt.NDArray[np.bool_] = np.asarray(first.sums != second.sums, dtype=bool)
+    differ = np.logical_or.reduce(moved, axis=1)
+    for i, tally in first.tallies.items():
+        for group in range(differ.size):
+            one, other = (t[t[:, 0] == group] for t in (tally, second.tallies[i]))
+            differ[group] |= not np.array_equal(one, other)
     return np.flatnonzero(differ)[:_GROUPS].tolist() or [0]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -101,10 +102,10 @@ def noise_fit(
     """Return the p-value of `count` draws of a cell's noise."""
     drawn = noise.sample(count, bits or SystemBits())
     if isinstance(noise, CellNoise):
-        return fit(drawn, *_laplace(noise.noise.rate))
+        return _laplace_fit(noise.noise.rate, drawn)
     reach = 12 * (math.isqrt(noise.square) + 1)
     if reach > _MOST:
-        drawn, reach, scale = drawn // (reach // _MOST), _MOST, reach // _MOST
+        drawn, reach, scale = (drawn // (reach // _MOST)).astype(np.int64), _MOST, reach // _MOST
     else:
         scale = 1
     d = np.arange(-reach, reach + 1)
@@ -114,12 +115,30 @@ def noise_fit(
 
 
 def choice_fit(
-    law: ScoreLaw, scores: npt.NDArray[np.int64], count: int, bits: RandomBits | None = None
+    law: ScoreLaw,
+    counts: npt.NDArray[np.int64],
+    scores: npt.NDArray[np.int64],
+    count: int,
+    bits: RandomBits | None = None,
 ) -> float:
-    """Return the p-value of `count` choices at one row of scores, shape `(candidates,)`."""
-    drawn = law.draw_scores(np.tile(scores, (count, 1)), bits or SystemBits())
-    chance = np.array([float(p) for p in law.pmf(scores)])
+    """Return the p-value of `count` choices among runs of `counts` candidates of `scores`, `(runs,)`."""
+    source = bits or SystemBits()
+    drawn = np.array([law.draw_runs(counts, scores, source)[0] for _ in range(count)])
+    masses = counts.astype(object) * law.weights(scores - scores.min())
+    chance = np.array([float(Fraction(int(m), int(masses.sum()))) for m in masses])
     return fit(drawn, np.arange(chance.size), chance)
+
+
+def _laplace_fit(rate: Fraction, drawn: npt.NDArray[Any]) -> float:
+    """Return the p-value of discrete Laplace draws, of any size: of blocks where they are wide."""
+    width = max(1, math.ceil(60 / rate) // _MOST)
+    if width == 1:
+        return fit(drawn, *_laplace(rate))
+    k = np.arange(-_MOST, _MOST + 1)
+    # Block k >= 0 holds |d| = width k .. width k + width - 1, block k < 0 |d| = -width (k + 1) + 1 .. -width k.
+    first = np.where(k >= 0, k * float(width), -(k + 1) * float(width) + 1)
+    chance = np.exp(-float(rate) * first) * -math.expm1(-float(rate) * width) / (1 + math.exp(-rate))
+    return fit((drawn // width).astype(np.int64), k, chance)
 
 
 def _laplace(rate: Fraction) -> tuple[npt.NDArray[np.int64], FloatArray]:

@@ -15,7 +15,6 @@ evidence, not as absence.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Iterable
@@ -27,13 +26,13 @@ from typing import Any
 from dprelease.budget.record import Anchor, Entry, Key, canonical
 from dprelease.errors import DpreleaseError, LedgerError
 from dprelease.numeric import fraction_from_json
+from dprelease.strict_json import MOST_BYTES, read_json
 
 __all__ = ["MANIFEST", "Citation", "read_citations"]
 
 MANIFEST = "release.json"
 
-_LARGEST = 64 * 2**20
-_UNPARSABLE = (LookupError, TypeError, ValueError, ArithmeticError, RecursionError)
+_UNPARSABLE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Citation:
             LedgerError: it does not parse, or cites no debit (DPR406).
         """
         try:
-            manifest = json.loads(data)
+            manifest = read_json(data)
             anchor, guarantee = manifest["ledger"], manifest["guarantee"]
             if not isinstance(anchor["seq"], int) or isinstance(anchor["seq"], bool):
                 raise TypeError("seq")
@@ -124,9 +123,7 @@ def _read(path: Path) -> Citation:
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError("not a regular file")
-            data = file.read(_LARGEST + 1)
-        if len(data) > _LARGEST:
-            raise OSError("too large")
+            data = file.read(MOST_BYTES + 1)
         return Citation.from_manifest(data)
     except (OSError, LedgerError):
         raise _unreadable(path) from None

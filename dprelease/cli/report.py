@@ -22,15 +22,12 @@ def report(
     Example: dprelease report public/flights_weekly/2013-W05 --to report.html
     """
     from dprelease.formats.html import report_from_manifest
-    from dprelease.formats.json_ import FILE
-    from dprelease.publish import hash_files, read_folder
     from dprelease.series.correct import standing_of
-    from dprelease.verification import read_manifest, table_of
+    from dprelease.verification import made_again
 
-    files = read_folder(folder)
-    manifest = read_manifest(files, folder)
-    stands, said = standing_of(folder, manifest, hash_files({FILE: files[FILE]})[FILE])
-    to.write_bytes(report_from_manifest(manifest, table_of(manifest), gone="" if stands else said))
+    manifest, table, release = made_again(folder)
+    stands, said = standing_of(folder, manifest, release)
+    to.write_bytes(report_from_manifest(manifest, table, gone="" if stands else said))
     out = console()
     out.print(f"wrote {to}", markup=False)
     if not stands:

@@ -16,26 +16,32 @@ def verify(
         Path | None,
         typer.Option(help="Also check its anchor in this ledger: a file, or '${env:NAME}'."),
     ] = None,
+    patience: Annotated[
+        float, typer.Option(help="Seconds that making a foreign plan again may take.", min=0.1)
+    ] = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute hashes, certificates, values and domains from the published folder alone.
+    """Make a published folder again from its request, draw and receipt, and compare every byte.
 
     Example: dprelease verify public/flights_weekly/2013-W05
     """
     from rich.text import Text
 
+    from dprelease.verification import UNKNOWN
     from dprelease.verification import verify as verify_folder
 
-    result = verify_folder(folder, ledger=ledger)
+    result = verify_folder(folder, ledger=ledger, patience=patience)
     if as_json:
         print_json(result.to_json())
     else:
         out = console()
+        marks = {True: ("ok  ", "green"), False: ("FAIL", "bold red"), None: ("-   ", "yellow")}
         for check in result.checks:
-            mark = ("ok  ", "green") if check.ok else ("FAIL", "bold red")
-            out.print(Text.assemble(mark, f"  {check.name:<13} {check.detail}"), soft_wrap=True)
-        out.print(
-            "verified" if result.ok else "NOT verified", style="bold" if result.ok else "bold red"
-        )
+            line = Text.assemble(marks[check.ok], f"  {check.name:<13} {check.detail}")
+            out.print(line, soft_wrap=True)
+        out.print(result.summary, style="bold" if result.ok else "bold red", soft_wrap=True)
+        out.print("no folder can show:", style="dim")
+        for unknown in UNKNOWN:
+            out.print(f"  {unknown}", style="dim", soft_wrap=True)
     if not result.ok:
         raise typer.Exit(1)

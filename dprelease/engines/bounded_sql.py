@@ -6,7 +6,7 @@
     stepped   group index; codes as steps on the grid's hull, or 1/0 of a condition
     coded     nearest allowed step, ties to the lower; nulls to their default
     (bounded) user units: the rows that count, and their numbers (`bounding_sql`)
-    (last)    GROUP BY group; of a graph, its different edges
+    (last)    GROUP BY group; of a graph, its different edges; codes near a rank (`tally`)
 
 Two forms are quicker in DuckDB and give the same sums (`quick`). Light units are spared the windows
 (`bounding_sql`). With one key column and the row as unit, rows are summed by the key's text first
@@ -43,6 +43,7 @@ from dprelease.engines.code_sql import (
 from dprelease.engines.physical import Physical
 from dprelease.engines.request import declared_labels
 from dprelease.engines.row_sql import UNIT, RowStages
+from dprelease.engines.tally import SETS, Tallies
 from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.engines.view_sql import ViewStatement
 from dprelease.query.bounded import BoundedQuery, Fixed, Label, Primitive, largest_code
@@ -56,8 +57,8 @@ class Statement:
     """One SELECT over the rows and public tables.
 
     Attributes:
-        tree: sqlglot tree; its rows are (group index, primitive 0, primitive 1, …), a tally as a
-            map from code to rows; of a graph, (smaller node, greater node).
+        tree: sqlglot tree; its rows are (group index, primitive 0, primitive 1, …), with tallies
+            what `tally.Counted` reads; of a graph, (smaller node, greater node).
         parameters: bound by name.
         tables: public key tables to register under their names.
     """
@@ -143,7 +144,7 @@ def build_kept(
 
 def _adds_up(query: BoundedQuery) -> bool:
     """Return whether sums by the text of the one key can be added up to the sums by its label."""
-    added = ("rows", "power", "product", "between")
+    added = ("rows", "power", "product", "between")  # digit products have the kind they are made of
     alone = query.user is None and len(query.groups.columns) == 1
     return alone and all(p.kind in added for p in query.primitives)
 
@@ -382,8 +383,22 @@ class _Builder(RowStages):
             aliased(aggregated(query, p, self.bounding.most_rows), f"p{j}")
             for j, p in enumerate(query.primitives)
         ]
-        select = self._select(column("g"), *sums).group_by(column("g"), copy=False)
+        few = None
         if query.user is not None and query.max_rows_total is not None:
             few = exp.LTE(this=column("c"), expression=number(query.max_rows_total))
-            select = select.where(few, copy=False)
-        return select
+        tallies = Tallies.of(query)
+        if tallies.places:
+            return self._tallied(tallies, sums, few)
+        select = self._select(column("g"), *sums).group_by(column("g"), copy=False)
+        return select if few is None else select.where(few, copy=False)
+
+    def _tallied(
+        self, tallies: Tallies, sums: list[exp.Expression], few: exp.Expression | None
+    ) -> exp.Select:
+        """Return the sums of each group and the codes that tallies are asked for."""
+        every = exp.Column(this=exp.Star(), table=exp.to_identifier("t"))
+        select = self._select(every, *tallies.values(self.bounding.most_rows))
+        self._stage("tallied", select if few is None else select.where(few, copy=False))
+        self._stage(SETS, tallies.grouped(self._select(column("g"), *sums)))
+        self._stage("standing", tallies.standing(self._select(every.copy())))
+        return tallies.chosen(self._select())

@@ -21,6 +21,7 @@ from itertools import pairwise
 
 from sqlglot import exp
 
+from dprelease.engines.digits import Digit, DigitProduct, factors, widest
 from dprelease.engines.request import rounding, row_cap
 from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive, largest_code
@@ -145,10 +146,11 @@ def code_of_steps(code: Fixed, name: str) -> exp.Expression:
 def aggregated(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Expression:
     """Return `primitive` over the kept rows of one group.
 
-    A tally is a map from code to number of rows, null where no code is; both it and `distinct`
-    leave null codes out by themselves.
+    `distinct` leaves null codes out by itself; a tally is counted apart (`tally`).
     """
-    if primitive.kind not in ("tally", "distinct"):
+    if primitive.kind == "tally":
+        return number(0)
+    if primitive.kind != "distinct":
         added = summand(query, primitive, most_rows)
         if _adds_one(primitive):  # counted, not summed: a HUGEINT sum of ones takes twice as long
             return exp.Count(this=exp.Star() if added == number(1) else added)
@@ -158,9 +160,7 @@ def aggregated(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp
     if query.user is not None and cap < most_rows:
         few = exp.LTE(this=column("n"), expression=number(cap))
         value = case((few, value), default=exp.Null())
-    if primitive.kind == "distinct":
-        return exp.Count(this=exp.Distinct(expressions=[value]))
-    return exp.Anonymous(this="histogram", expressions=[value])
+    return exp.Count(this=exp.Distinct(expressions=[value]))
 
 
 def _adds_one(primitive: Primitive) -> bool:
@@ -180,7 +180,11 @@ def summand(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Ex
     cap = row_cap(query, primitive)
     if query.user is not None and cap < most_rows:
         conditions.append(exp.LTE(this=column("n"), expression=number(cap)))
-    if primitive.kind == "between":
+    if isinstance(primitive, DigitProduct):
+        # no digit of a code of power 0 is there to be null
+        conditions += [not_null(column(f"v{code}")) for code, power in factors(primitive) if not power]
+        value = _digits(query, primitive)
+    elif primitive.kind == "between":
         assert primitive.code is not None
         low, high = number(primitive.low), number(primitive.high)
         conditions.append(exp.Between(this=column(f"v{primitive.code}"), low=low, high=high))
@@ -206,11 +210,32 @@ def _product(query: BoundedQuery, factors: tuple[tuple[int, int], ...]) -> exp.E
 
     Null where a code is; of no powers at all it is the first code itself, which only counts.
     """
-    widest = math.prod(max(1, largest_code(query.codes[code])) ** power for code, power in factors)
+    most = math.prod(max(1, largest_code(query.codes[code])) ** power for code, power in factors)
     names = [f"v{code}" for code, power in factors for _ in range(power)]
     if not names:
         return column(f"v{factors[0][0]}") if len(factors) == 1 else number(1)
-    value = try_cast(column(names[0]), "HUGEINT") if widest >= 2**63 else column(names[0])
+    value = try_cast(column(names[0]), "HUGEINT") if most >= 2**63 else column(names[0])
     for name in names[1:]:
         value = exp.Mul(this=value, expression=column(name))
     return value
+
+
+def _digits(query: BoundedQuery, primitive: DigitProduct) -> exp.Expression:
+    """Return the product of digits of codes; HUGEINT where a BIGINT would raise, null where a code is."""
+    digits = [_digit(digit) for digit in primitive.digits]
+    value = try_cast(digits[0], "HUGEINT") if widest(query, primitive) >= 2**63 else digits[0]
+    for digit in digits[1:]:
+        value = exp.Mul(this=value, expression=digit)
+    return value
+
+
+def _digit(digit: Digit) -> exp.Expression:
+    """Return binary places of a code, which is never negative."""
+    value: exp.Expression = column(f"v{digit.code}")
+    if digit.low:
+        value = exp.BitwiseRightShift(this=value, expression=number(digit.low))
+    if digit.bits is not None:
+        if digit.low:
+            value = exp.Paren(this=value)
+        value = exp.BitwiseAnd(this=value, expression=number((1 << digit.bits) - 1))
+    return exp.Paren(this=value)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -24,18 +24,23 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from dprelease.engines.digits import apart
 from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
 from dprelease.engines.physical import check_columns
-from dprelease.engines.request import check_query, empty_tallies, used_columns
+from dprelease.engines.request import check_query, used_columns
 from dprelease.engines.scan import Meter, cancellable, metered
 from dprelease.engines.source import Source
+from dprelease.engines.tally import Counted, Tallies
 from dprelease.errors import DpreleaseError, InternalError, SourceError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.secret import Secret
 
 __all__ = ["DuckDBEngine"]
+
+_AT_ONCE = 2**16
 
 _HARMFUL = (
     # moves casts into the readers of files, where a cell that fails may drop its row
@@ -171,8 +176,10 @@ class DuckDBEngine:
     ) -> Answer | None:
         """Return the integers, or None where anything failed."""
         check_query(query)
+        query, together = apart(query)
         out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
-        tables = empty_tallies(query)
+        tables: dict[int, npt.NDArray[np.int64]] = {}
+        counted = Counted(Tallies.of(query))
         done = False
         try:
             with (
@@ -185,19 +192,21 @@ class DuckDBEngine:
                     found = run.fetchnumpy()
                     ends = [np.asarray(found[end], dtype=np.int64) for end in ("low", "high")]
                     tables[0] = np.stack(ends, axis=1)
-                    run = []
                 else:
-                    run = run.fetchall()
-                for group, *found in run:
-                    for place, tally in tables.items():
-                        for code, count in (found[place] or {}).items():
-                            tally[group, code] = count
-                        found[place] = 0
-                    out[group] = found
+                    while some := run.fetchmany(_AT_ONCE):
+                        for group, found in self._sums(some, counted):
+                            out[group] = found
             done = True
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             done = False
-        return Answer(out, tables) if done else None
+        return Answer(together(out), tables, counted.tables()) if done else None
+
+    @staticmethod
+    def _sums(rows: list[Any], counted: Counted) -> Iterator[tuple[int, Sequence[int]]]:
+        """Yield (group, sums) among some rows; codes of tallies are kept by `counted`."""
+        if not counted.any:
+            return ((row[0], row[1:]) for row in rows)
+        return ((group, sums) for group, sums, _ in counted.take(rows))
 
     def _statement(
         self, connection: Any, source: Source, query: BoundedQuery, salt: bytes, *, exact: bool

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
+from fractions import Fraction
 
 import numpy as np
 
@@ -22,13 +23,12 @@ from dprelease.engines.reference_rows import UNIT, Row, load_rows, naive
 from dprelease.engines.request import (
     check_query,
     declared_labels,
-    empty_tallies,
     row_cap,
 )
 from dprelease.engines.source import Source
 from dprelease.errors import InternalError
-from dprelease.query.answer import Answer
-from dprelease.query.bounded import BoundedQuery, Code, Condition, Label, Primitive
+from dprelease.query.answer import TALLY_COLUMNS, Answer
+from dprelease.query.bounded import BoundedQuery, Code, Condition, Label, Near, Primitive
 from dprelease.query.expression import evaluate
 from dprelease.secret import Secret
 
@@ -176,7 +176,8 @@ def _cells(row: Coded) -> list[str]:
 
 def _sum(rows: list[tuple[Coded, int]], query: BoundedQuery) -> Answer:
     out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
-    tables = empty_tallies(query)
+    tables: dict[int, np.ndarray[tuple[int, int], np.dtype[np.int64]]] = {}
+    tallies: dict[int, np.ndarray[tuple[int, int], np.dtype[np.int64]]] = {}
     for place, primitive in enumerate(query.primitives):
         kept = [r for r, n in rows if query.user is None or n <= row_cap(query, primitive)]
         known = [(r.group, c) for r in kept if (c := _code_of(primitive, r)) is not None]
@@ -184,15 +185,32 @@ def _sum(rows: list[tuple[Coded, int]], query: BoundedQuery) -> Answer:
             case "edges":
                 tables[place] = _edges(primitive, kept)
             case "tally":
-                for group, code in known:
-                    tables[place][group, code] += 1
+                tallies[place] = _tally(known, primitive.near)
             case "distinct":
                 for group, _ in set(known):
                     out[group, place] += 1
             case _:
                 for row in kept:
                     out[row.group, place] += _summand(primitive, row.codes)
-    return Answer(out, tables)
+    return Answer(out, tables, tallies)
+
+
+def _tally(
+    known: list[tuple[int, int]], near: Near | None
+) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Return the codes of each group that come near a rank, `(codes, 5)`."""
+    out = []
+    for group in sorted({g for g, _ in known}):
+        codes = sorted(c for g, c in known if g == group)
+        total = len(codes)
+        for code in sorted(set(codes)):
+            below, upto = sum(c < code for c in codes), sum(c <= code for c in codes)
+            if near is not None:
+                rank = min(max(Fraction(near.a * total + near.shift, near.b), Fraction(0)), Fraction(total))
+                if max(below - rank, rank - upto) > Fraction(near.reach, near.b):
+                    continue
+            out.append((group, code, below, upto, total))
+    return np.array(out, dtype=np.int64).reshape(-1, TALLY_COLUMNS)
 
 
 def _edges(primitive: Primitive, rows: list[Coded]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

@@ -4,22 +4,19 @@ Both engines use the same double operations for a code, so their constants are m
 
     floor(min(max(x, l), u) * den / num + 1/2),   step = num / den,   l, u = hull of the grid.
 
-Overflow raises in SQL and would be a failure that depends on data, so it is excluded here for
-every table: with codes in 0..K, a sum of K**p over fewer than 2**63 rows stays below 2**127 when
-2**63 * K**p < 2**127 (semantics 2.2). Grid points beyond 2**53 are refused because doubles no
-longer tell neighbouring steps apart.
+Overflow raises in SQL and would be a failure that depends on data, so it is excluded for every
+table: what one row adds to a sum stays below 2**64 (`digits` takes wider products apart), so a sum
+over fewer than 2**63 rows stays below 2**127 (semantics 2.2). Grid points beyond 2**53 are refused
+because doubles no longer tell neighbouring steps apart.
 
 Units: codes in steps of their column; `max_rows` in rows per (unit, group).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
+from dprelease.engines.digits import MOST_FACTORS, WIDEST, factors, widest
 from dprelease.errors import PlanError
 from dprelease.numeric import plain
 from dprelease.query.answer import TABLE_LIMIT
@@ -37,7 +34,6 @@ __all__ = [
     "Rounding",
     "check_query",
     "declared_labels",
-    "empty_tallies",
     "rounding",
     "row_cap",
     "used_columns",
@@ -136,21 +132,11 @@ def declared_labels(query: BoundedQuery, place: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(k[place] for k in query.groups.keys if k[place] not in special))
 
 
-def empty_tallies(query: BoundedQuery) -> dict[int, npt.NDArray[np.int64]]:
-    """Return a table of zeros per tally, `(groups, K + 1)`, under the primitive's index."""
-    groups = len(query.groups.keys)
-    return {
-        place: np.zeros((groups, largest_code(query.codes[p.code]) + 1), dtype=np.int64)
-        for place, p in enumerate(query.primitives)
-        if p.kind == "tally" and p.code is not None
-    }
-
-
 def check_query(query: BoundedQuery) -> None:
     """Refuse a query that some table could make fail or that would count a row twice.
 
     Raises:
-        PlanError: sums may overflow (DPR230), a step or a grid is unusable (DPR231), a column is
+        PlanError: a sum may overflow (DPR230), a step or a grid is unusable (DPR231), a column is
             undeclared or of a kind without codes (DPR232), keys repeat or a cap is below 1 (DPR233),
             a tally is too large for memory (DPR219), edges are asked for beside other things (DPR272).
     """
@@ -236,31 +222,28 @@ def _check_label(code: Label, kind: Kind, *, ends: bool = False) -> None:
 def _check_tally(query: BoundedQuery, primitive: Primitive) -> None:
     if primitive.kind != "tally" or primitive.code is None:
         return
-    cells = len(query.groups.keys) * (largest_code(query.codes[primitive.code]) + 1)
-    if cells > TABLE_LIMIT:
+    each = largest_code(query.codes[primitive.code]) + 1
+    if primitive.near is not None:
+        near = primitive.near
+        if not (0 <= near.a <= near.b and 1 <= near.b <= 2**10 and 0 <= near.reach < 2**48):
+            raise PlanError("a rank is asked for that no table has", code="DPR219")
+        each = min(each, near.most)
+    codes = len(query.groups.keys) * each
+    if codes > TABLE_LIMIT:
         raise PlanError(
             "a tally of rows per value and group does not fit in memory",
-            why=f"{cells:,} cells; at most {TABLE_LIMIT:,} are supported",
-            fix="choose a larger step, or fewer groups",
+            why=f"up to {codes:,} values over all groups; at most {TABLE_LIMIT:,} are supported",
+            fix="ask for fewer groups, or give the statistic more epsilon",
             code="DPR219",
         )
 
 
 def _check_overflow(query: BoundedQuery, primitive: Primitive) -> None:
-    if primitive.kind not in ("power", "product") or primitive.code is None:
-        return
-    factors = [(primitive.code, primitive.power)]
-    if primitive.other is not None:
-        factors.append((primitive.other, primitive.other_power))
-    widest = math.prod(max(1, largest_code(query.codes[place])) ** power for place, power in factors)
-    if 2**63 * widest >= 2**127:
-        codes = [(query.codes[place], power) for place, power in factors]
-        names = " times ".join(
-            f"{c.column} to the power {p}" if isinstance(c, Fixed) else "a condition" for c, p in codes
-        )
+    count = sum(power for _, power in factors(primitive))
+    if count > MOST_FACTORS and widest(query, primitive) >= WIDEST:
         raise PlanError(
-            f"sums of {names} may overflow",
-            why=f"one row of it reaches {widest:,} steps, and 2**63 rows of it pass 2**127",
+            f"a sum of products of {count} codes may overflow",
+            why=f"wide products of up to {MOST_FACTORS} codes are summed digit by digit, no longer ones",
             fix="choose a larger step",
             code="DPR230",
         )

@@ -2,7 +2,7 @@
 
 One statement, one scan of the rows. Public key tables are broadcast, so rows are shuffled only to
 meet the other rows of their unit (user units) and, as partial sums, their group. What comes back
-is one row of integers per group, one per code that occurs in a tally, one per edge of a graph.
+is one row of integers per group, one per code near a rank, one per edge of a graph.
 
 While a statement is made and run, its session has ANSI mode off (no cell can raise), time zone UTC
 and a quiet log; afterwards it is as before. Temporary views have random names and are dropped.
@@ -14,7 +14,7 @@ Limits. Groups of 2**48 rows or more are refused (`spark_sql`). A DataFrame is a
 own expressions raise, or change from run to run, does so here. Plans and event logs of the cluster
 hold the statement's constants, the salt among them: keep them as private as the rows. Executors of
 a cluster log by their own settings. Tallies pass through the driver's memory, about 200 bytes per
-code that occurs.
+code near a rank: a public number of them at most, whatever the rows.
 """
 
 from __future__ import annotations
@@ -25,17 +25,20 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 import numpy as np
 
+from dprelease.engines.digits import apart
 from dprelease.engines.physical import check_columns
-from dprelease.engines.request import check_query, empty_tallies, used_columns
+from dprelease.engines.request import check_query, used_columns
 from dprelease.engines.scan import cancellable
 from dprelease.engines.source import Source
 from dprelease.engines.spark_sql import MOST_ROWS, SparkStatement, spark_statement
+from dprelease.engines.tally import Counted, Tallies
 from dprelease.errors import ConfigError, DpreleaseError, InternalError, SourceError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
@@ -128,7 +131,7 @@ class SparkEngine:
         try:
             with (
                 self._session(source) as session,
-                self._prepared(session, source, query, b"", rows=False) as (found, _),
+                self._prepared(session, source, apart(query)[0], b"", rows=False) as (found, _),
             ):
                 done = found is not None
         except DpreleaseError:  # ours: public facts only
@@ -171,12 +174,14 @@ class SparkEngine:
 
     def _answered(self, source: Source, query: BoundedQuery, salt: bytes) -> Answer | None:
         """Return the integers, or None where anything failed."""
+        narrow, together = apart(query)
         try:
             with (
                 self._session(source) as session,
-                self._prepared(session, source, query, salt, rows=True) as (found, statement),
+                self._prepared(session, source, narrow, salt, rows=True) as (found, _),
             ):
-                return _answer(_collected(session, found), query, statement.tallies)
+                answer = _answer(_collected(session, found), narrow)
+                return replace(answer, sums=together(answer.sums))
         except Exception:  # noqa: BLE001 - not chained: see the module's docstring
             return None
 
@@ -344,32 +349,26 @@ def _collected(session: Any, frame: Any) -> list[Any]:
             raise
 
 
-def _answer(rows: list[Any], query: BoundedQuery, tallies: tuple[int, ...]) -> Answer:
+def _answer(rows: list[Any], query: BoundedQuery) -> Answer:
     """Return the statement's rows as arrays.
 
     Raises:
         OverflowError: a group has `MOST_ROWS` rows or more, so that its sums are not proven.
     """
     out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
-    tables = empty_tallies(query)
+    counted = Counted(Tallies.of(query))
     if any(p.kind == "edges" for p in query.primitives):
         pairs = [(row[0], row[1]) for row in rows]
-        tables[0] = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        return Answer(out, tables)
+        return Answer(out, {0: np.array(pairs, dtype=np.int64).reshape(-1, 2)})
     width = len(query.primitives)
-    for row in rows:
-        group, count = row[0], row[width + 1]
+    sums = (
+        counted.take(rows) if counted.any else ((r[0], r[1 : width + 1], r[width + 1]) for r in rows)
+    )
+    for group, found, count in sums:
         if count >= MOST_ROWS:
             raise OverflowError
-        ends = range(width + 2, len(row), 2)
-        of_tally = next((j for j, i in zip(tallies, ends, strict=True) if row[i + 1] == 0), None)
-        if of_tally is None:
-            out[group] = [int(cell) for cell in row[1 : width + 1]]
-        else:
-            code = row[width + 2 + 2 * tallies.index(of_tally)]
-            if code is not None:
-                tables[of_tally][group, code] = count
-    return Answer(out, tables)
+        out[group] = [int(cell) for cell in found]
+    return Answer(out, {}, counted.tables())
 
 
 @contextmanager

@@ -8,7 +8,6 @@ What differs between the dialects, and what stands for it here:
     floor, ceil                   BIGINT in Spark, and the greatest one for 1e300: through a CASE
     HUGEINT                       DECIMAL(38, 0)
     SUM                           of BIGINT or DECIMAL(38, 0), by what one row can add
-    histogram(code)               GROUPING SETS ((g), (g, code), …): still one statement, one scan
     md5_number                    one character per byte, the last first: the same order
     isfinite, epoch_us, isodow    IS NOT NULL, unix_micros, weekday + 1
     make_timestamp                timestamp_micros
@@ -17,8 +16,8 @@ What differs between the dialects, and what stands for it here:
 
 Exactness. BIGINT sums wrap silently and DECIMAL sums become null past 10**38, so each statement
 also counts its rows per group and the engine refuses groups of `MOST_ROWS` = 2**48 or more. Below
-that, a summand of at most 2**15 - 1 keeps a BIGINT sum below 2**63, and one below 2**64 (larger
-ones `request.check_query` refuses) keeps a DECIMAL sum below 2**112 < 10**38. Summands are never
+that, a summand of at most 2**15 - 1 keeps a BIGINT sum below 2**63, and one below 2**64 (wider
+ones `digits` takes apart) keeps a DECIMAL sum below 2**112 < 10**38. Summands are never
 negative, so what holds for a whole holds for every partial sum.
 
 Nothing here raises for any cell with ANSI mode off, which the engine sets. The patterns repeat
@@ -28,17 +27,18 @@ overflow its stack.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import cast
 
 from sqlglot import exp
 
 from dprelease.engines.bounded_sql import Statement
-from dprelease.engines.code_sql import aliased, column, not_null
+from dprelease.engines.code_sql import aliased, not_null
+from dprelease.engines.digits import widest
+from dprelease.engines.tally import SETS, Tallies
 from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.errors import SourceError
-from dprelease.query.bounded import BoundedQuery, Primitive, largest_code
+from dprelease.query.bounded import BoundedQuery
 
 __all__ = ["MOST_ROWS", "PATTERNS", "SparkStatement", "spark_statement", "translated"]
 
@@ -67,18 +67,16 @@ class SparkStatement:
     """Spark SQL text, its parameters, and how to read its rows.
 
     Attributes:
-        sql: rows are (group, primitive 0, …, rows of the group, then per tally its code and
-            whether the row is of another set); of a graph (smaller node, greater node).
+        sql: rows are (group, primitive 0, …, rows of the group), with tallies what `tally.Counted`
+            reads; of a graph (smaller node, greater node).
         parameters: by name; dates and times as ISO texts, which the statement casts.
-        tallies: indices of the tally primitives, in the order of the last columns.
     """
 
-    __slots__ = ("parameters", "sql", "tallies")
+    __slots__ = ("parameters", "sql")
 
-    def __init__(self, sql: str, parameters: dict[str, object], tallies: tuple[int, ...]) -> None:
+    def __init__(self, sql: str, parameters: dict[str, object]) -> None:
         self.sql = sql
         self.parameters = parameters
-        self.tallies = tallies
 
 
 def spark_statement(
@@ -95,12 +93,11 @@ def spark_statement(
     """
     _check_depth(statement.tree)
     tree = statement.tree
-    tallies: tuple[int, ...] = ()
     if not any(p.kind == "edges" for p in query.primitives):
         assert isinstance(tree, exp.Select)
-        tree, tallies = _grouped(tree, query)
+        tree = _grouped(tree, query)
     sql, parameters = translated(tree, statement.parameters, names)
-    return SparkStatement(sql, parameters, tallies)
+    return SparkStatement(sql, parameters)
 
 
 def translated(
@@ -147,44 +144,17 @@ def _check_depth(tree: exp.Expression) -> None:
 # -- the last SELECT ---------------------------------------------------------------------------
 
 
-def _grouped(select: exp.Select, query: BoundedQuery) -> tuple[exp.Select, tuple[int, ...]]:
-    """Return the last SELECT with exact sums, the number of rows, and tallies as grouping sets."""
-    tallies = tuple(i for i, p in enumerate(query.primitives) if p.kind == "tally")
-    values: dict[int, exp.Expression] = {}
+def _grouped(tree: exp.Select, query: BoundedQuery) -> exp.Select:
+    """Return the statement with exact sums and the number of rows per group."""
+    tallied = bool(Tallies.of(query).places)
+    summing = next((c.this for c in tree.find_all(exp.CTE) if c.alias == SETS), tree) if tallied else tree
     for j, primitive in enumerate(query.primitives):
-        alias = select.expressions[j + 1]
         if primitive.kind == "tally":
-            values[j] = alias.this.expressions[0]
-            alias.set("this", number(0))
-        elif (added := alias.find(exp.Sum)) is not None:
-            kind = "BIGINT" if _widest(query, primitive) <= _NARROW else "DECIMAL(38, 0)"
+            continue
+        if (added := summing.expressions[j + 1].find(exp.Sum)) is not None:
+            kind = "BIGINT" if widest(query, primitive) <= _NARROW else "DECIMAL(38, 0)"
             added.set("this", try_cast(added.this, kind))
-    select = select.select(aliased(exp.Count(this=number(1)), "rows"), copy=False)
-    if not tallies:
-        return select, tallies
-    inner = exp.Select(expressions=[exp.Star(), *(aliased(v, f"t{j}") for j, v in values.items())])
-    for clause in ("from_", "from", "where"):  # sqlglot renamed the first
-        if select.args.get(clause) is not None:
-            inner.set(clause, select.args[clause].pop())
-    select = select.from_(exp.to_table("tallied"), copy=False)
-    select = select.with_(exp.to_identifier("tallied"), as_=inner, copy=False)
-    sets = [exp.Tuple(expressions=[column("g")])]
-    for j in tallies:
-        sets.append(exp.Tuple(expressions=[column("g"), column(f"t{j}")]))
-        other = exp.Anonymous(this="GROUPING", expressions=[column(f"t{j}")])
-        select = select.select(column(f"t{j}"), aliased(other, f"h{j}"), copy=False)
-    select.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)]))
-    return select, tallies
-
-
-def _widest(query: BoundedQuery, primitive: Primitive) -> int:
-    """Return the most that one row can add."""
-    if primitive.kind not in ("power", "product") or primitive.code is None:
-        return 1
-    factors = [(primitive.code, primitive.power)]
-    if primitive.other is not None:
-        factors.append((primitive.other, primitive.other_power))
-    return math.prod(max(1, largest_code(query.codes[place])) ** power for place, power in factors)
+    return tree if tallied else tree.select(aliased(exp.Count(this=number(1)), "rows"), copy=False)
 
 
 # -- leaves ------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from typing import Any
 
 from dprelease.formats.numbers import figure_text
 from dprelease.formats.words import heading, short
+from dprelease.numeric import fraction_from_json
 from dprelease.planning.model import PlannedStatistic
 from dprelease.planning.what_if import expected
 
@@ -84,7 +85,7 @@ def budget_figure(budget: Mapping[str, Any] | None, epsilon: Fraction) -> dict[s
     """Return the budget's bar and its burn-down; None without a budget."""
     if budget is None:
         return None
-    spent, total = Fraction(budget["spent"]), Fraction(budget["total"])
+    spent, total = fraction_from_json(budget["spent"]), fraction_from_json(budget["total"])
     if total <= 0:
         return None
     history = [Fraction(h) for h in budget.get("history", ())]
@@ -133,9 +134,9 @@ def price_list(
     manifest: Mapping[str, Any], statistics: Sequence[PlannedStatistic]
 ) -> dict[str, Any] | None:
     """Return a curve per statistic and the epsilons, this release's included; None without any."""
-    own = Fraction(manifest["guarantee"]["epsilon"])
+    own = fraction_from_json(manifest["guarantee"]["epsilon"])
     others: list[tuple[Fraction, Mapping[str, float]]] = [
-        (Fraction(point["epsilon"]), point["errors"]) for point in manifest.get("what_if", ())
+        (fraction_from_json(point["epsilon"]), point["errors"]) for point in manifest.get("what_if", ())
     ]
     if not others:
         return None

@@ -38,7 +38,7 @@ from dprelease.formats.words import (
     short,
 )
 from dprelease.noised import TIDY, Noised
-from dprelease.numeric import Exact
+from dprelease.numeric import Exact, fraction_from_json
 from dprelease.planning.model import PlannedBlock, PlannedStatistic
 
 __all__ = ["FILE", "report_from_manifest", "write"]
@@ -157,7 +157,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
         _section(i, s, blocks[s.block], statistics, listed, released, plan["loss"])
         for i, s in enumerate(statistics, start=1)
     ]
-    epsilon, delta = (Fraction(manifest["guarantee"][name]) for name in ("epsilon", "delta"))
+    epsilon, delta = (fraction_from_json(manifest["guarantee"][name]) for name in ("epsilon", "delta"))
     factor, certainty = odds(epsilon)
     name = manifest["pipeline"] or plan["schema"]
     when = period_words(manifest["period"] or "")
@@ -370,7 +370,7 @@ def _why(statistic: PlannedStatistic) -> str:
 
 def _proved(block: PlannedBlock) -> str:
     upper = block.certificate.get("epsilon_upper")
-    return "" if upper is None else short(Fraction(str(upper)))
+    return "" if upper is None else short(fraction_from_json(str(upper)))
 
 
 def _accounting(block: PlannedBlock, statistics: Sequence[PlannedStatistic]) -> dict[str, str]:

@@ -1,8 +1,14 @@
 """`release.json`: the manifest, everything a stranger needs to check a release.
 
-It holds the guarantee, the plan with its exact certificates, the noisy integers as drawn, the
-verdict, the ledger anchor, the software and the SHA-256 of every other file. Noisy integers and
-rationals are strings: JSON readers lose integers above 2**53.
+Four parts are given, and all others, and every other file, follow from them (`verification`):
+
+    request    the schema and the release, as the readers of declaration files read them
+    draw       the noisy integers; the laws they were drawn from are chosen in the plan, `plan.blocks`
+    receipt    who paid what: key, ledger entry, the budget as of it, the scheduled instant
+    software   what made it; stated, and used for nothing
+
+The derived parts are written for readers: guarantee, plan, verdict, the SHA-256 of every other file.
+Noisy integers and rationals are strings: JSON readers lose integers above 2**53.
 
 What a retry could change is left out: whether this run was the first one, the time, and the spent
 total at the moment of writing. `budget` may be given, but only as of this release's own ledger
@@ -20,13 +26,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dprelease.noised import Noised
-from dprelease.planning.model import canonical_json
+from dprelease.planning.model import canonical_json, plan_hash
+from dprelease.query.request import request_to_json
 from dprelease.schema.unit import describe, unit_to_json
 
-__all__ = ["FILE", "VERSION", "JsonVerdict", "build_manifest", "described", "manifest_bytes", "write"]
+__all__ = ["FILE", "SOFTWARE", "VERSION", "JsonVerdict", "build_manifest", "described", "manifest_bytes", "write"]
 
 FILE = "release.json"
-VERSION = "release/1"
+VERSION = "release/2"
+
+SOFTWARE = 20, 100
+"""At most so many programs, in texts of at most so many characters."""
 
 
 class JsonVerdict(Protocol):
@@ -42,6 +52,7 @@ def build_manifest(
     files: Mapping[str, bytes],
     *,
     software: Mapping[str, str],
+    formats: Sequence[str] = (),
     budget: Mapping[str, Any] | None = None,
     scheduled: str | None = None,
     published: str | None = None,
@@ -52,6 +63,7 @@ def build_manifest(
     Args:
         files: name -> bytes of every other file of the release; `{}` while they are being made.
         software: name -> version.
+        formats: the formats that were asked for, by name.
         budget: `{"spent": "p/q", "total": "p/q", "history": [...]}` in epsilon, as of this
             release's ledger entry; history: spent after each debit, the newest last.
         scheduled: the instant the period is due, `2013-02-06T11:00:00Z`: of the calendar, never of
@@ -61,15 +73,41 @@ def build_manifest(
         what_if: expected errors at other budgets (`planning.what_if`).
     """
     plan, receipt = noised.plan, noised.receipt
-    anchored = receipt.ledger is not None
+    planned = plan.to_json()
+    asked = None if plan.asked is None else request_to_json(plan.asked)
+    anchored = receipt.seq is not None
+    anchor = (
+        {"ledger_id": receipt.ledger_id, "seq": receipt.seq, "head_hash": receipt.head_hash}
+        if anchored
+        else None
+    )
+    budget = None if budget is None else dict(budget)
+    key = {"pipeline": receipt.pipeline, "period": receipt.period, "dataset": receipt.dataset}
     return {
         "dprelease": VERSION,
-        "pipeline": receipt.pipeline,
-        "period": receipt.period,
+        "request": None if asked is None else {**asked, "formats": list(formats)},
+        "draw": {
+            "cells": {
+                block: [list(map(str, row)) for row in rows]
+                for block, rows in noised.cells.items()
+            },
+        },
+        "receipt": {
+            "epsilon": receipt.epsilon,
+            "delta": receipt.delta,
+            "protects": receipt.protects,
+            **key,
+            "scheduled": scheduled,
+            "published": published,
+            "early": receipt.early,
+            "ledger": anchor,
+            "budget": budget,
+        },
+        "software": dict(software),
+        **key,
         "scheduled": scheduled,
         "published": published,
         "early": receipt.early,
-        "dataset": receipt.dataset,
         "guarantee": {
             "statement": plan.guarantee,
             "epsilon": str(plan.epsilon),
@@ -78,28 +116,12 @@ def build_manifest(
             "unit": unit_to_json(plan.unit),
             "protects": describe(plan.adjacency, plan.unit),
         },
-        "plan": plan.to_json(),
-        "plan_hash": plan.hash,
-        "cells": {
-            block: [list(map(str, row)) for row in rows]
-            for block, rows in noised.cells.items()
-        },
+        "plan": planned,
+        "plan_hash": plan_hash(planned),
         "validation": verdict.to_json(),
-        "receipt": {
-            "epsilon": receipt.epsilon,
-            "delta": receipt.delta,
-            "protects": receipt.protects,
-        },
-        "ledger": {
-            "ledger_id": receipt.ledger_id,
-            "seq": receipt.seq,
-            "head_hash": receipt.head_hash,
-        }
-        if anchored
-        else None,
-        "budget": dict(budget) if budget is not None else None,
+        "ledger": anchor,
+        "budget": budget,
         "what_if": [dict(point) for point in what_if],
-        "software": dict(software),
         "files": described(files),
     }
 

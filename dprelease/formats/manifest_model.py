@@ -1,4 +1,4 @@
-"""The shape of `release.json` (release/1), for readers in other languages and for tests.
+"""The shape of `release.json` (release/2), for readers in other languages and for tests.
 
 It is the source of `dprelease schema json-schema --of manifest`. Keys may be added within a
 version, so readers pass over what they do not know; none is removed or changes its meaning.
@@ -16,6 +16,7 @@ __all__ = ["ManifestModel"]
 Rational = Annotated[str, Field(pattern=r"^-?\d+(/[1-9]\d*)?$", description="Exact: p or p/q.")]
 Decimal = Annotated[str, Field(pattern=r"^\d+(\.\d+)?(e-?\d+)?(/[1-9]\d*)?$")]
 Whole = Annotated[str, Field(pattern=r"^-?\d+$")]
+INSTANT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -77,14 +78,6 @@ class PlanModel(Open):
     notes: list[str]
 
 
-class ReceiptModel(Open):
-    """What was paid."""
-
-    epsilon: Decimal
-    delta: Decimal
-    protects: str
-
-
 class AnchorModel(Open):
     """The ledger's head right after the debit."""
 
@@ -99,6 +92,39 @@ class BudgetModel(Open):
     spent: Rational
     total: Rational
     history: list[Rational] = Field([], description="Spent after each debit, the newest last.")
+    composition: Literal["basic", "zcdp"] = Field("basic", description="How debits add up.")
+
+
+class ReceiptModel(Open):
+    """What was paid, under which key, and where that is written down. Given, not derived."""
+
+    epsilon: Decimal
+    delta: Decimal
+    protects: str
+    pipeline: str | None
+    period: str | None
+    dataset: str | None
+    scheduled: str | None = Field(None, pattern=INSTANT)
+    published: str | None = Field(None, pattern=r"^\d{4}-\d\d-\d\d$")
+    early: str | None = Field(None, pattern=INSTANT)
+    ledger: AnchorModel | None
+    budget: BudgetModel | None
+
+
+class RequestModel(Open):
+    """What was asked: everything else that is derived follows from it, the draw and the receipt."""
+
+    schema_: dict[str, Any] = Field(alias="schema", description="A schema, as schema/1 files say it.")
+    release: dict[str, Any] = Field(description="A release block; `keys` are a key file's groups.")
+    period: dict[str, str] | None = Field(description="Column, length, zone, name, zone tables.")
+    view: dict[str, Any] | None = Field(description="The curator's view, and its tables.")
+    formats: list[str] = Field(description="What was to be written.")
+
+
+class DrawModel(Open):
+    """What was drawn, from the laws in `plan.blocks`. Given, not derived."""
+
+    cells: dict[str, list[list[Whole]]] = Field(description="Noisy integers: block, group, cell.")
 
 
 class OtherBudgetModel(Open):
@@ -118,12 +144,15 @@ class FileModel(Open):
 class ManifestModel(Open):
     """`release.json`: everything a stranger needs to check a release."""
 
-    dprelease: Literal["release/1"] = Field(description="Format and version of this file.")
+    dprelease: Literal["release/2"] = Field(description="Format and version of this file.")
+    request: RequestModel | None
+    draw: DrawModel
+    receipt: ReceiptModel
     pipeline: str | None
     period: str | None
     scheduled: str | None = Field(
         None,
-        pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$",
+        pattern=INSTANT,
         description="When the period was due, by its calendar.",
     )
     published: str | None = Field(
@@ -140,9 +169,7 @@ class ManifestModel(Open):
     guarantee: GuaranteeModel
     plan: PlanModel
     plan_hash: Sha256
-    cells: dict[str, list[list[Whole]]] = Field(description="Noisy integers: block, group, cell.")
     validation: dict[str, Any]
-    receipt: ReceiptModel
     ledger: AnchorModel | None
     budget: BudgetModel | None
     what_if: list[OtherBudgetModel] = Field([], description="The same plan at other budgets.")

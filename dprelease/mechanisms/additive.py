@@ -116,8 +116,10 @@ class AdditiveLaw:
         The raw integer is inverted, not the remapped one: remapped staircase draws are not
         stochastically increasing in the answer.
         """
-        k = min(self.noise.quantile(level), _SATURATION)
+        k = self.noise.quantile(level)
         low, high = self.allowed.lower, self.allowed.upper
+        if k >= _SATURATION // 2:  # twice the hull: it says nothing, and sums stay inside int64
+            return np.full_like(raw, low), np.full_like(raw, high)
         return np.clip(raw - k, low, high), np.clip(raw + k, low, high)
 
     def expected_error(self) -> ExpectedError:
@@ -169,8 +171,7 @@ class AdditiveLaw:
         stop = np.maximum(b - q, start)
         order = 1 if self.loss == "absolute" else 2
         if middle is None:
-            head, end = self.noise.tails(start), self.noise.tails(stop)
-            return np.where(stop > start, head[order] - end[order], 0.0)
+            return np.where(stop > start, self.noise.between(start, stop)[order - 1], 0.0)
         d = middle - q  # in a gap Y > x exactly when the noise passes the middle
         above = self.noise.tails(np.maximum(d, 0))[0]
         below = 1 - self.noise.tails(np.maximum(-d - 1, 0))[0]

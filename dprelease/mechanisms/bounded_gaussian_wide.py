@@ -29,7 +29,8 @@ Units    grid steps; epsilon and rho in nats.
 Sources  Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy"; worst pair and zCDP:
          `mechanisms.md` section 3 and `semantics.md` section 5.2 of the design, carried over to sums.
 Limits   hulls within +-2**60 steps, scales of at least 5.7 steps. Gaps so wide that an answer in them
-         would be drawn with probability below 1/16 per attempt are refused (DPR627). Intervals and
+         would be drawn with probability below 1/16 per attempt are refused (DPR627); a draw is never
+         given up, and takes at most 16 attempts on average. Intervals and
          expected errors are float views of the continuous law, within about scale^-2.
 """
 
@@ -160,7 +161,7 @@ class BoundedGaussianWideLaw:
             good = self.allowed.contains(drawn)
             return at[good], drawn[good]
 
-        return drawn_by_rejection(q.size, attempt)
+        return drawn_by_rejection(q.size, attempt, bits=bits)
 
     def finish(self, raw: IntArray) -> IntArray:
         """Return `raw`: every draw is allowed already."""

@@ -97,7 +97,7 @@ class BoundedLaplaceLaw:
         scale = loss.smallest_scale(float(request.epsilon))
         widen = 2.0**-44
         while True:  # ends: the uniform table, p = 2**60, certifies at every epsilon admitted
-            p = min(2**_BITS, math.ceil(2**_BITS * math.exp(-1 / scale)))
+            p = max(1, min(2**_BITS, math.ceil(2**_BITS * math.exp(-1 / scale))))
             law = cls(request.allowed, request.shift, request.epsilon, request.loss, p)
             # ratio <= e^epsilon was verified exactly if and only if the claim was accepted
             if law.certificate.epsilon_upper <= request.epsilon:

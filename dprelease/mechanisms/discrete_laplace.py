@@ -33,7 +33,7 @@ from dprelease.mechanisms.arguments import (
     float_scale,
     optional,
 )
-from dprelease.mechanisms.discrete_laplace_noise import CellNoise, DiscreteLaplaceNoise, drawable
+from dprelease.mechanisms.discrete_laplace_noise import CellNoise, DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import floor_half_up, positive
@@ -166,7 +166,7 @@ class DiscreteLaplace:
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
         """Return the noise with the best remap, unless spikes are forbidden."""
-        if not request.spikes or not drawable(request.reach, request.epsilon):
+        if not request.spikes:
             return []
         noise = DiscreteLaplaceNoise.calibrate(request.reach, request.epsilon)
         return [AdditiveLaw.build("discrete_laplace", request, noise)]

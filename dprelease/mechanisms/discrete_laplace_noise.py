@@ -10,9 +10,10 @@ number; no approximation is involved.
 Units    grid steps; rate in nats per step; scale = 1 / rate in steps.
 Sources  [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010: the exact sampler. Geometric noise:
          Ghosh, Roughgarden & Sundararajan, "Universally utility-maximizing privacy mechanisms".
-Limits   t <= 2**52 and rate <= 64 (more noise than asked beyond that). A draw needs fewer than
-         1024 geometric steps, or ends as InternalError: probability below e**-1000, whatever the
-         data. Running time depends on the bits drawn.
+Sampler  s and t are integers of any size; where t > 2**52 the draws are Python integers.
+Limits   rate <= 64 (more noise than asked beyond that). A draw needs fewer than 1024 geometric
+         steps, or ends as InternalError: probability below e**-1000, whatever the data. Running
+         time depends on the bits drawn.
 """
 
 from __future__ import annotations
@@ -29,12 +30,16 @@ from dprelease.entropy import RandomBits, drawn_by_rejection, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.law import Certificate, IntArray
-from dprelease.mechanisms.sampling import bernoulli_exp, geometric_e
+from dprelease.mechanisms.sampling import AnyInts, bernoulli_exp, geometric_e
 from dprelease.numeric import fraction_from_json, fraction_to_json
 
-__all__ = ["CellNoise", "DiscreteLaplaceNoise", "drawable"]
+__all__ = ["CellNoise", "DiscreteLaplaceNoise"]
 
-_DENOMINATOR_LIMIT = 2**52
+_NARROW = 2**52
+"""Draws with t up to this, less than 1024 t, fit int64."""
+
+_SATURATION = 2**62
+_SERIES = 1e-4
 _RATE_LIMIT = 64
 
 
@@ -45,11 +50,11 @@ class DiscreteLaplaceNoise:
     rate: Fraction
 
     def __post_init__(self) -> None:
-        if not 0 < self.rate <= _RATE_LIMIT or self.rate.denominator > _DENOMINATOR_LIMIT:
+        if not 0 < self.rate <= _RATE_LIMIT:
             raise ArgumentError(
-                "this rate of discrete Laplace noise cannot be drawn exactly",
-                why=f"rates are p/q with 0 < p/q <= {_RATE_LIMIT} and q <= 2**52",
-                fix="choose a larger epsilon or a coarser step",
+                "this is not a rate of discrete Laplace noise",
+                why=f"rates are p/q with 0 < p/q <= {_RATE_LIMIT}",
+                fix="use the file as it was written",
                 code="DPR624",
             )
 
@@ -57,12 +62,12 @@ class DiscreteLaplaceNoise:
     def calibrate(cls, reach: int, epsilon: Fraction) -> DiscreteLaplaceNoise:
         """Return the noise whose loss at L1 distance `reach` is at most `epsilon`.
 
-        The rate is epsilon / reach itself if its denominator is small, else the next p/2**52
-        below (relative 2**-52 / rate).
+        The rate is epsilon / reach itself if its denominator is small, else a shorter fraction
+        below it, by less than a relative 2**-50: short numbers are drawn faster.
         """
         wanted = min(epsilon / reach, Fraction(_RATE_LIMIT))
-        if wanted.denominator > _DENOMINATOR_LIMIT:
-            numerator = max(1, math.floor(wanted * _DENOMINATOR_LIMIT))
+        if wanted.denominator > _NARROW:
+            numerator = max(1, math.floor(wanted * _NARROW))
             # Keep the numerator and round the denominator up: precise for tiny rates, too.
             denominator = max(1, math.ceil(numerator / wanted))
             wanted = Fraction(numerator, denominator)
@@ -96,18 +101,25 @@ class DiscreteLaplaceNoise:
         )
 
     def sample(self, count: int, bits: RandomBits) -> IntArray:
-        """Return `count` independent exact draws, shape `(count,)`, |draw| < 2**62."""
-        s, t = self.rate.numerator, self.rate.denominator
+        """Return `count` independent draws, shape `(count,)`, saturated at +-2**62."""
+        found: IntArray = np.clip(self.draws(count, bits), -_SATURATION, _SATURATION).astype(np.int64)
+        return found
 
-        def attempt(todo: IntArray) -> tuple[IntArray, IntArray]:
+    def draws(self, count: int, bits: RandomBits) -> AnyInts:
+        """Return `count` independent exact draws, shape `(count,)`: Python integers if t > 2**52."""
+        s, t = self.rate.numerator, self.rate.denominator
+        wide = t > _NARROW
+
+        def attempt(todo: IntArray) -> tuple[IntArray, AnyInts]:
             u = uniform_below(t, todo.size, bits)
             kept = np.flatnonzero(bernoulli_exp(u, t, bits))
-            size = (u[kept] + t * geometric_e(kept.size, bits)) // s
+            whole = geometric_e(kept.size, bits).astype(object if wide else np.int64, copy=False)
+            size = (u[kept] + t * whole) // s
             minus = uniform_below(2, kept.size, bits) == 1
             good = ~(minus & (size == 0))  # else zero would be drawn twice as often
             return kept[good], np.where(minus, -size, size)[good]
 
-        return drawn_by_rejection(count, attempt)
+        return drawn_by_rejection(count, attempt, wide=wide)
 
     def weights(self, count: int) -> FloatArray:
         """Return P(0), ..., P(count - 1)."""
@@ -122,6 +134,23 @@ class DiscreteLaplaceNoise:
         q, rest = math.exp(-rate), -math.expm1(-rate)
         beyond: FloatArray = np.exp(-rate * (at + 1)) / (1 + q)
         return beyond, beyond / rest, beyond * ((2 * at + 1) / rest + 2 * q / rest**2)
+
+    def between(self, start: npt.ArrayLike, stop: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return, for 0 <= start <= stop: the sums of P(D > x) and (2 x + 1) P(D > x), start <= x < stop.
+
+        The differences of the last two `tails`, without their cancellation at tiny rates.
+        """
+        at = np.asarray(start, dtype=np.float64)
+        n = np.asarray(stop, dtype=np.float64) - at
+        rate = float(self.rate)
+        q, rest = math.exp(-rate), -math.expm1(-rate)
+        count = -np.expm1(-rate * n) / rest  # sum of q^i, i < n
+        near = rate * n < _SERIES
+        far = np.where(near, 1.0, n)
+        ramp = q * (1 - far * q ** (far - 1) + (far - 1) * q**far) / rest**2  # sum of i q^i
+        ramp = np.where(near, n * (n - 1) / 2 * (1 - rate * (2 * n - 1) / 3), ramp)
+        head = np.exp(-rate * (at + 1)) / (1 + q)
+        return head * count, head * ((2 * at + 1) * count + 2 * ramp)
 
     def quantile(self, level: float) -> int:
         """Return the smallest k (rounded up in doubt) with P(|D| <= k) >= level."""
@@ -203,9 +232,9 @@ class CellNoise:
         """Recompute the proof from the rate: loss = l1_shift * rate."""
         return self.noise.certify(self.family, self.l1_shift, self.epsilon, splits=True)
 
-    def sample(self, count: int, bits: RandomBits) -> IntArray:
-        """Return `count` independent exact noise values, in steps."""
-        return self.noise.sample(count, bits)
+    def sample(self, count: int, bits: RandomBits) -> AnyInts:
+        """Return `count` independent exact noise values, in steps; see `DiscreteLaplaceNoise.draws`."""
+        return self.noise.draws(count, bits)
 
     def quantile(self, level: float) -> int:
         """Return the smallest k (rounded up in doubt) with P(|d| <= k) >= level, per cell."""
@@ -240,8 +269,3 @@ class CellNoise:
     def describe(self) -> str:
         """Return one line for a plan."""
         return f"{self.family} ({self.noise.describe()}) on cells"
-
-
-def drawable(reach: int, epsilon: Fraction) -> bool:
-    """Return whether noise of rate epsilon / reach can be drawn exactly."""
-    return epsilon / reach * _DENOMINATOR_LIMIT >= 1

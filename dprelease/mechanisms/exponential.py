@@ -122,7 +122,7 @@ class Exponential:
 
         def build(request: GridRequest) -> list[GridLaw]:
             rate = float(request.epsilon) / (2 * request.reach)
-            p = min(2**60, math.ceil(math.ldexp(math.exp(-rate), 60)))
+            p = max(1, min(2**60, math.ceil(math.ldexp(math.exp(-rate), 60))))
             law = BoundedLaplaceLaw(
                 request.allowed, request.shift, request.epsilon, request.loss, p
             )

@@ -15,7 +15,7 @@ Tails    P(D >= k) <= P(N >= k - 1) for k >= 1 and N normal of the same scale: t
 Units    grid steps, steps squared; rho in nats.
 Sources  [CKS20] Canonne, Kamath & Steinke, "The Discrete Gaussian for Differential Privacy",
          arXiv:2004.00010.
-Limits   scale at most 2**50 steps. Running time depends on the bits drawn.
+Limits   running time depends on the bits drawn.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from dprelease.mechanisms.arguments import check_level
 from dprelease.mechanisms.discrete_gaussian_noise import SQUARE_LIMIT, DiscreteGaussianNoise
 from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import IntArray
-from dprelease.mechanisms.sampling import BoolArray, geometric_e, words
+from dprelease.mechanisms.sampling import AnyInts, BoolArray, geometric_e, words
 
-__all__ = ["WIDEST", "GaussianCells"]
+__all__ = ["GaussianCells"]
 
-WIDEST = 2**100
-"""Largest scale^2, in steps squared: proposals stay inside int64."""
+_NARROW = 2**100
+"""Proposals at scale^2 up to this, in steps squared, fit int64."""
 
 _EXACT_SUMS = 400
 """Scales up to 20 steps are summed term by term; above, the continuous moments are equal to it
@@ -51,7 +51,7 @@ class GaussianCells:
     """Discrete Gaussian noise of scale^2 = `square` for an L2 move of sqrt(`l2_square`).
 
     Raises:
-        ArgumentError: no sensitivity (DPR620), or a scale outside 1 to 2**50 steps (DPR624).
+        ArgumentError: no sensitivity (DPR620), or a scale below one step (DPR624).
     """
 
     l2_square: int
@@ -65,11 +65,11 @@ class GaussianCells:
                 fix="give a sensitivity of at least one step",
                 code="DPR620",
             )
-        if not 1 <= self.square <= WIDEST:
+        if self.square < 1:
             raise ArgumentError(
-                "this discrete Gaussian noise cannot be drawn exactly",
-                why="its scale must lie between 1 and 2**50 grid steps",
-                fix="choose a larger epsilon or a coarser step",
+                "this is not a scale of discrete Gaussian noise",
+                why="its square is a whole number of at least 1 grid step",
+                fix="use the file as it was written",
                 code="DPR624",
             )
 
@@ -94,8 +94,8 @@ class GaussianCells:
         """Standard deviation of the normal law of the same exponent, in steps."""
         return math.sqrt(self.square)
 
-    def sample(self, count: int, bits: RandomBits) -> IntArray:
-        """Return `count` independent exact draws, shape `(count,)`, |draw| < 2**62.
+    def sample(self, count: int, bits: RandomBits) -> AnyInts:
+        """Return `count` independent exact draws, shape `(count,)`: Python integers if they are wide.
 
         Raises:
             InternalError: the source is stuck (DPR901).
@@ -104,14 +104,14 @@ class GaussianCells:
             return DiscreteGaussianNoise(self.square).sample(count, bits)
         return self._wide(count, bits)
 
-    def _wide(self, count: int, bits: RandomBits) -> IntArray:
+    def _wide(self, count: int, bits: RandomBits) -> AnyInts:
         """Draw with unbounded integers, whatever the scale."""
         t = math.isqrt(self.square) + 1
         divisor = 2 * self.square * t * t
         proposals = DiscreteLaplaceNoise(Fraction(1, t))
 
-        def attempt(todo: IntArray) -> tuple[BoolArray, IntArray]:
-            found = proposals.sample(todo.size, bits)
+        def attempt(todo: IntArray) -> tuple[BoolArray, AnyInts]:
+            found = proposals.draws(todo.size, bits)
             parts = [divmod((abs(d) * t - self.square) ** 2, divisor) for d in found.tolist()]
             # `geometric_e` stays below ROUND_LIMIT, so a larger whole part never passes.
             whole = np.array([min(w, ROUND_LIMIT) for w, _ in parts], dtype=np.int64)
@@ -120,7 +120,7 @@ class GaussianCells:
             kept[hits] = _bernoulli_exp([parts[i][1] for i in hits.tolist()], divisor, bits)
             return kept, found[kept]
 
-        return drawn_by_rejection(count, attempt)
+        return drawn_by_rejection(count, attempt, wide=self.square > _NARROW)
 
     def variance(self) -> float:
         """Return E D^2, in steps squared."""

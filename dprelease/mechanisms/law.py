@@ -263,7 +263,7 @@ def law_from_json(value: dict[str, Any]) -> GridLaw:
     family = cast("_Family", registry.load("mechanisms", str(value.get("family"))))
     try:
         return family.grid_law_from_json(value)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, ArgumentError) as problem:
         raise ConfigError(
             "a stored law does not parse",
             why=f"{type(problem).__name__} in law `{value.get('family')}`",

@@ -31,7 +31,7 @@ from dprelease.mechanisms.arguments import (
     float_scale,
     optional,
 )
-from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise, drawable
+from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive
@@ -132,7 +132,7 @@ class RectifiedLaplace:
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
         """Return discrete Laplace noise with the nearest map, unless spikes are forbidden."""
-        if not request.spikes or not drawable(request.reach, request.epsilon):
+        if not request.spikes:
             return []
         noise = DiscreteLaplaceNoise.calibrate(request.reach, request.epsilon)
         return [AdditiveLaw.build("rectified_laplace", request, noise, nearest=True)]

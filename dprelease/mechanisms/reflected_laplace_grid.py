@@ -36,7 +36,6 @@ from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
-from dprelease.mechanisms.discrete_laplace_noise import drawable as noise_drawable
 from dprelease.mechanisms.hull_interval import first_answer
 from dprelease.mechanisms.law import (
     Certificate,
@@ -61,7 +60,7 @@ _FAR = 256
 
 def drawable(request: GridRequest) -> bool:
     """Return whether the folded noise can be drawn exactly for the request."""
-    return request.epsilon >= _EPSILON_FLOOR and noise_drawable(request.reach, request.epsilon)
+    return request.epsilon >= _EPSILON_FLOOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +127,8 @@ class ReflectedLaplaceLaw:
         """Return one exact draw per clamped answer, a hull point; shape `(groups,)`."""
         low, n = self.allowed.lower, self.allowed.hull_steps
         start = np.clip(answers, low, self.allowed.upper) - low
-        # |noise| < 2**62 and start < 2**61: no overflow.
-        turn = (start + self.noise.sample(start.size, bits)) % (2 * (n + 1))
+        # Not saturated: a fold needs every digit. |start + noise| < 2**63 where it is int64.
+        turn = ((start + self.noise.draws(start.size, bits)) % (2 * (n + 1))).astype(np.int64)
         out: IntArray = low + np.where(turn > n, 2 * n + 1 - turn, turn)
         return out
 

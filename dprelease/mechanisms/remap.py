@@ -69,6 +69,9 @@ class Noise(Protocol):
     def tails(self, k: npt.ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return, for k >= 0: P(D > k), E(D - k)+, E(D^2 - k^2; D > k)."""
 
+    def between(self, start: npt.ArrayLike, stop: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return, for 0 <= start <= stop: the sums of P(D > x) and (2 x + 1) P(D > x) in between."""
+
     def quantile(self, level: float) -> int:
         """Return a k with P(|D| <= k) >= level."""
 

@@ -18,6 +18,7 @@ Limits   running time depends on the bits drawn (rejection). A source that never
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from dprelease.entropy import ROUND_LIMIT, RandomBits, drawn_by_rejection, stuck
 from dprelease.mechanisms.law import IntArray
 
 __all__ = [
+    "AnyInts",
     "BoolArray",
     "bernoulli",
     "bernoulli_exp",
@@ -36,6 +38,8 @@ __all__ = [
 ]
 
 BoolArray = npt.NDArray[np.bool_]
+AnyInts = npt.NDArray[Any]
+"""int64, or Python integers where those do not fit."""
 
 
 def words(count: int, bits: RandomBits) -> npt.NDArray[np.uint64]:
@@ -64,13 +68,17 @@ def _settle(rest: int, den: int, bits: RandomBits) -> bool:
     raise stuck()
 
 
-def bernoulli_exp(u: IntArray, t: int, bits: RandomBits) -> BoolArray:
-    """Return one coin per element, True with probability exactly e^(-u/t); 0 <= u <= t.
+def bernoulli_exp(u: AnyInts, t: int, bits: RandomBits) -> BoolArray:
+    """Return one coin per element, True with probability exactly e^(-u/t); 0 <= u <= t of any size.
 
     The k-th trial succeeds with probability u/(t k), drawn as two coins (u/t and 1/k) so that
     no product leaves int64. The number of trials is odd with probability e^(-u/t).
     """
-    return exp_coin(lambda at: uniform_below(t, at.size, bits) < u[at], u.size, bits)
+
+    def flip(at: IntArray) -> BoolArray:
+        return (uniform_below(t, at.size, bits) < u[at]).astype(bool, copy=False)
+
+    return exp_coin(flip, u.size, bits)
 
 
 def exp_coin(flip: Callable[[IntArray], BoolArray], count: int, bits: RandomBits) -> BoolArray:

@@ -153,6 +153,11 @@ class StaircaseNoise:
         second = here * (square_head + rho * square_rest)
         return mass, first, second + 2 * x * first
 
+    def between(self, start: npt.ArrayLike, stop: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return, for 0 <= start <= stop: the sums of P(D > x) and (2 x + 1) P(D > x), start <= x < stop."""
+        head, end = self.tails(start), self.tails(stop)
+        return head[1] - end[1], head[2] - end[2]
+
     def quantile(self, level: float) -> int:
         """Return the smallest k (rounded up in doubt) with P(|D| <= k) >= level."""
         check_level(level)

@@ -6,7 +6,6 @@ one may ask as often as one likes. That is the time to think about epsilon; afte
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from dprelease.planning.model import ReleasePlan
 from dprelease.planning.price import REFERENCE_SIZE
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
+from dprelease.strict_json import MOST_BYTES, read_json
 
 __all__ = ["Need", "explore", "needed", "plan_of", "releases_left", "wish"]
 
@@ -191,10 +191,11 @@ def plan_of(path: str | Path) -> ReleasePlan:
     if file.suffix != ".json":
         return plan_pipeline(load_pipeline(file))
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
+        with file.open("rb") as stream:
+            manifest = read_json(stream.read(MOST_BYTES + 1))
         if isinstance(manifest, Mapping):
             return ReleasePlan.from_json(manifest["plan"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArgumentError):
         pass
     raise ConfigError(
         "there is no plan to compare with",

@@ -13,13 +13,14 @@ from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.period import row_window
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
+from dprelease.query.calendar import Calendar, zone_tables
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.query.view import View
 from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, TableSchema
 
-__all__ = ["EXAMPLES", "plan_pipeline", "plan_release"]
+__all__ = ["EXAMPLES", "plan_pipeline", "plan_release", "window_of"]
 
 EXAMPLES = {"day": "2013-02-01", "week": "2013-W05", "month": "2013-02", "year": "2013"}
 """A period's name of each kind: for messages, and for a plan of any period."""
@@ -33,6 +34,7 @@ def plan_release(
     origin: str = "release(...)",
     table: str | None = None,
     view: View | None = None,
+    calendar: Calendar | None = None,
 ) -> ReleasePlan:
     """Return the plan of the schema's default release with `overrides` merged over it.
 
@@ -43,23 +45,34 @@ def plan_release(
         spec = overrides
     else:
         spec = merge_release(schema, overrides, origin, table=table)
-    return make_plan(resolve(schema, spec, window=window, view=view))
+    return make_plan(resolve(schema, spec, window=window, view=view, calendar=calendar))
 
 
 def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleasePlan:
     """Return the plan of one run; without `period`, of any run (its window left open)."""
-    window = None
+    window = calendar = None
     if config.period is not None:
-        rule = config.period
-        dates = config.schema.columns[rule.column].kind is Kind.date
+        asked = config.period
         # Any period's plan costs the same: the window is public and prices nothing.
-        name = period or EXAMPLES[rule.every]
-        start, end = row_window(name, rule.every, rule.timezone, dates=dates)
-        window = (rule.column, start, end)
+        name = period or EXAMPLES[asked.every]
+        calendar = Calendar(asked.column, asked.every, asked.timezone, name, zone_tables())
+        window = (asked.column, *window_of(config.schema, calendar))
     return plan_release(
         config.schema,
         config.release,
         window=window,
         origin=config.origin,
         view=config.source.view,
+        calendar=calendar,
     )
+
+
+def window_of(schema: TableSchema, calendar: Calendar) -> tuple[datetime, datetime]:
+    """Return the first instant of a period and the first one after it, UTC.
+
+    Raises:
+        ArgumentError: not a period of this calendar (DPR640), unknown time zone (DPR641).
+    """
+    column = schema.columns.get(calendar.column)
+    dates = column is not None and column.kind is Kind.date
+    return row_window(calendar.name, calendar.every, calendar.timezone, dates=dates)  # type: ignore[arg-type]

@@ -178,7 +178,6 @@ def _draw(
     budget = stages.spent_at(request.ledger, request.key, receipt.seq or 0)
     made = stages.bundle(
         noised,
-        verdict,
         config.publish.formats,
         budget=budget,
         scheduled=None if due is None else instant_text(due),

@@ -17,7 +17,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -59,6 +59,7 @@ __all__ = [
     "spent_at",
     "validated",
     "withhold",
+    "write_files",
 ]
 
 Progress = Callable[[str, str], None]
@@ -270,7 +271,6 @@ def withhold(request: Request | None, verdict: Verdict) -> WithheldError:
 
 def bundle(
     noised: Noised,
-    verdict: Verdict,
     formats: Iterable[str] = FORMATS,
     *,
     budget: Mapping[str, Any] | None = None,
@@ -284,6 +284,40 @@ def bundle(
 
     Raises:
         ConfigError: an unknown format (DPR140).
+    """
+    asked = tuple(formats)
+    others = what_if(noised.plan) if "html" in asked else []
+    return write_files(
+        noised,
+        asked,
+        software=software(),
+        what_if=others,
+        budget=budget,
+        scheduled=scheduled,
+        published=published,
+    )
+
+
+def write_files(
+    noised: Noised,
+    formats: Sequence[str],
+    *,
+    software: Mapping[str, str],
+    what_if: Sequence[Mapping[str, Any]],
+    as_published: Callable[[str, bytes], bytes] | None = None,
+    **stated: Any,
+) -> dict[str, bytes]:
+    """Return every file, by name: a function of its arguments alone, so that `verify` calls it too.
+
+    The verdict is that of the built-in rules, whoever else has checked the values.
+
+    Args:
+        as_published: from name and bytes to the bytes that are published, where another writer's
+            hold the same table.
+        stated: `budget`, `scheduled`, … of `formats.json_.build_manifest`.
+
+    Raises:
+        ConfigError: an unknown format (DPR140); WithheldError: as `_written`.
     """
     from dprelease.formats.json_ import build_manifest, described
     from dprelease.formats.json_ import write as write_manifest
@@ -299,17 +333,8 @@ def bundle(
                 code="DPR140",
             )
     files: dict[str, bytes] = {}
-    others = what_if(noised.plan) if "html" in wanted else []
-
     common = build_manifest(
-        noised,
-        verdict,
-        {},
-        software=software(),
-        budget=budget,
-        scheduled=scheduled,
-        published=published,
-        what_if=others,
+        noised, check(noised), {}, software=software, formats=formats, what_if=what_if, **stated
     )
 
     said: dict[str, Any] = {}  # every file is hashed once
@@ -319,6 +344,8 @@ def bundle(
 
     for name in wanted:
         made = _written(name, noised, manifest(), files)
+        if as_published is not None:
+            made = {n: as_published(n, data) for n, data in made.items()}
         files |= made
         said |= described(made)
     return {**files, **write_manifest(noised, manifest())}
@@ -378,13 +405,19 @@ def day_of(moment: datetime) -> str:
 def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
     """Return the dataset's spent and total epsilon as of entry `seq`, for the report.
 
-    `history` holds what was spent after each of the last debits, this one included.
+    `history` holds what was spent after each of the last debits, this one included; `composition`
+    says how they add up.
     """
     debits = [e.anchor.seq for e in ledger.entries(key.dataset) if e.anchor.seq <= seq]
     history = [str(ledger.spent_at(key.dataset, at)) for at in debits[-_HISTORY:]]
     total = ledger.spent_at(key.dataset, seq)
     budget = ledger.budget(key.dataset).epsilon
-    return {"spent": str(total), "total": str(budget), "history": history}
+    return {
+        "spent": str(total),
+        "total": str(budget),
+        "history": history,
+        "composition": ledger.composition(key.dataset),
+    }
 
 
 @cache

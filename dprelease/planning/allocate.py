@@ -24,6 +24,8 @@ from dprelease.planning.refine import refine
 
 __all__ = ["allocate"]
 
+_STARVED = 4
+
 
 def allocate(
     blocks: Sequence[BlockLayout],
@@ -110,12 +112,30 @@ def _divided(
             root = math.sqrt(weight * c) if loss == "absolute" else math.cbrt(weight * c * c)
         parts.append(Fraction(root))
     total = sum(parts, Fraction(0))  # exact, so that the quotients cannot sum to more than 1
-    return refine(
-        [rest * part / total for part in parts],
-        weights,
-        lambda place, amount: relative_error(blocks[place], amount),
-        1 if loss == "absolute" else 2,
-    )
+    closed = [rest * part / total for part in parts]
+    power = 1 if loss == "absolute" else 2
+
+    def price(place: int, amount: Fraction) -> float:
+        return relative_error(blocks[place], amount)
+
+    found = refine(closed, weights, price, power)
+    if min(closed) * _STARVED >= even:
+        return found
+    other = refine([even] * len(blocks), weights, price, power)
+    return min(found, other, key=lambda split: _cost(split, weights, price, power))
+
+
+def _cost(
+    split: Sequence[Fraction],
+    weights: Sequence[float],
+    price: Callable[[int, Fraction], float],
+    power: int,
+) -> float:
+    """Return the weighted total of a split; infinite where an error is not known or a share is nothing."""
+    if min(_whole(amount) for amount in split) <= 0:
+        return math.inf
+    total = sum(w * price(i, e) ** power for i, (w, e) in enumerate(zip(weights, split, strict=True)))
+    return total if math.isfinite(total) else math.inf
 
 
 def _too_little(block: BlockLayout) -> PlanError:

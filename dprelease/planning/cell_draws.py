@@ -22,6 +22,7 @@ from dprelease.entropy import RandomBits
 from dprelease.errors import InternalError
 from dprelease.mechanisms.discrete_laplace_noise import CellNoise
 from dprelease.mechanisms.law import GridLaw, law_from_json
+from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.sensitivity import Sensitivity
 
 __all__ = [
@@ -37,8 +38,9 @@ __all__ = [
 ]
 
 Objects = npt.NDArray[np.object_]
-RAW_LIMIT = 2**126
-"""Noisy integers saturate here, so that every ledger record has the same width."""
+RAW_LIMIT = 2**254
+"""Noisy integers saturate here, so that every ledger record has the same width: products of two squared
+columns of 37 bits, at an epsilon of 10**-9 and 2**48 rows, stay far below."""
 
 
 class Draw(Protocol):
@@ -174,10 +176,10 @@ class ScalarDraw:
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         low, high = self.law.interval(raw[:, 0].astype(np.int64), level)
-        return self._values(low) - self._rounded, self._values(high) + self._rounded
+        return self._values(low) - self.rounded, self._values(high) + self.rounded
 
     @property
-    def _rounded(self) -> float:
+    def rounded(self) -> float:
         """The most by which rounding to the grid moved the answer before the draw."""
         exact = (self.pitch / self.step).denominator == 1
         exact = exact and ((self.offset - self.origin) / self.step).denominator == 1
@@ -272,11 +274,11 @@ class CellDraw:
 def scalar_from_json(value: Mapping[str, Any]) -> ScalarDraw:
     return ScalarDraw(
         law=law_from_json(value["law"]),
-        linear=value["linear"],
-        touched=value["touched"],
-        shift=value["shift"],
-        pitch=Fraction(value["pitch"]),
-        offset=Fraction(value["offset"]),
-        step=Fraction(value["step"]),
-        origin=Fraction(value["origin"]),
+        linear=value["linear"] is True,
+        touched=whole_from_json(value["touched"], least=1),
+        shift=whole_from_json(value["shift"], least=0),
+        pitch=fraction_from_json(value["pitch"]),
+        offset=fraction_from_json(value["offset"]),
+        step=fraction_from_json(value["step"]),
+        origin=fraction_from_json(value["origin"]),
     )

@@ -8,7 +8,7 @@ A choice has no interval in its own unit (see `aggregates.quantile`): `box` is n
 holds for all data is `rank_error`.
 
 Units: candidates in steps of `step`; scores in rows times the target's denominator.
-Shapes: scores `(groups, K + 1)` over the hull of the candidates; raw `(groups, 1)`, the candidate's
+Shapes: exact `(groups, 1)`, the `ranks.Stretches` of each group; raw `(groups, 1)`, the candidate's
 place among the allowed ones.
 """
 
@@ -23,15 +23,19 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
+from dprelease.aggregates.ranks import Stretches
 from dprelease.entropy import RandomBits
 from dprelease.errors import ConfigError
 from dprelease.mechanisms.exponential_scores import ScoreLaw
 from dprelease.mechanisms.law import allowed_from_json, law_from_json
+from dprelease.numeric import fraction_from_json
 from dprelease.planning.cell_draws import Objects, underclaimed
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["ChoiceDraw", "choice_from_json"]
+
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +62,30 @@ class ChoiceDraw:
         return self.law.certify().epsilon_upper
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
-        # Codes inside a gap have a score too, and no row: they are simply no candidates.
-        scores = exact[:, self.allowed.points() - self.allowed.lower].astype(np.int64)
-        return self.law.draw_scores(scores, bits).astype(object)[:, None]
+        out = np.empty((exact.shape[0], 1), dtype=object)
+        for group, (scores,) in enumerate(exact):
+            first, counts, apart = self.runs(scores)
+            run, place = self.law.draw_runs(counts, apart, bits)
+            out[group, 0] = int(first[run]) + place
+        return out
+
+    def runs(self, scores: Stretches) -> tuple[Ints, Ints, Ints]:
+        """Return (place of the first, number, score) of the runs of candidates of one group.
+
+        Points inside a gap have a score too, and no row: they are simply no candidates.
+        """
+        at = self.allowed.places(scores.codes + self.allowed.lower)
+        edges = np.concatenate([[-1], at, [self.law.candidates]])
+        first, counts, apart = (np.zeros(2 * at.size + 1, dtype=np.int64) for _ in range(3))
+        first[0::2], first[1::2] = edges[:-1] + 1, at
+        counts[0::2], counts[1::2] = np.diff(edges) - 1, 1
+        apart[0::2], apart[1::2] = scores.between, scores.at
+        return first, counts, apart
 
     def cells(self, raw: Objects) -> Floats:
         num, den = self.step.as_integer_ratio()
-        points = self.allowed.points()
-        place = np.clip(raw[:, 0].astype(np.int64), 0, points.size - 1)
-        return np.asarray(points[place].astype(np.float64) * num / den)[:, None]
+        points = self.allowed.at(raw[:, 0].astype(np.int64))
+        return np.asarray(points.astype(np.float64) * num / den)[:, None]
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         del level
@@ -76,12 +95,14 @@ class ChoiceDraw:
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.zeros(raw.shape[0], dtype=bool)
 
-    def rank_error(self, denominator: int, level: float) -> int:
+    def rank_error(self, denominator: int, level: float) -> int | None:
         """Return r: the chosen value is at most r rows from the target rank, at `level`.
 
-        For all data that reach the target rank (n rows and more, for one n rows inside an end).
+        For all data that reach the target rank (n rows and more, for one n rows inside an end). None
+        where the law does not tell candidates so far away apart.
         """
-        return (self.law.reach(level) + denominator - 1) // denominator
+        reach = self.law.reach(level)
+        return None if reach is None else (reach + denominator - 1) // denominator
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -105,4 +126,4 @@ def choice_from_json(value: Mapping[str, Any]) -> ChoiceDraw:
             fix="use the file as it was written",
             code="DPR180",
         )
-    return ChoiceDraw(law, allowed_from_json(value["allowed"]), Fraction(value["step"]))
+    return ChoiceDraw(law, allowed_from_json(value["allowed"]), fraction_from_json(value["step"]))

@@ -1,15 +1,16 @@
 """What a choice by rank costs and is worth, from a public simulation; where min and max aim.
 
-Aiming at the last row itself, everything beyond the data scores as well as the data's end, and if
-the declared range is wider than the data the choice lands there, uniformly. Aiming k rows inside
-the end, a candidate beyond the data scores k worse, at half the rate (the scores have two sides
-then, `aggregates.ranks`). Which is better, and for which k, depends on the data; so eighteen public
-tables speak for them: rows spread evenly, skewed to one end, or heaped on eleven values, over all
-of the range, half or a tenth of it at either end, at the public guess of rows per group. The choice
-of least mean error is taken. Where the data fill the range, aiming at the last row would have been
-better; where they end far inside it and there are more rows than guessed, a larger k. Pricing reads no row and is
-never what a release draws from. The mean rank error as a share of the rows is added to each error,
-so that no choice seems free where values are few.
+Aiming at the last row itself on one side, everything beyond the data scores as well as the data's end, and
+if the declared range is wider than the data the choice lands there, uniformly. Aiming at the k-th row from
+the end, its value alone scores best, and a candidate beyond the data scores k - 1/2 worse, at half the rate
+(the scores have two sides then, `aggregates.ranks`). Which is better, and for which k, depends on the
+data; so eighteen public tables speak for them: rows spread evenly, skewed to one end, or heaped on eleven
+values, over all of the range, half or a tenth of it at either end, at the public guess of rows per group.
+The choice of least mean error is taken. Where the data fill the range, aiming at the last row would have
+been better; where they end far inside it and there are more rows than guessed, a larger k. Pricing reads
+no row and is never what a release draws from. The mean rank error as a share of the rows is added to each
+error, so that no choice seems free where values are few. Of wide ranges 1,024 candidates stand for the
+others: each has rows of its own, the rest of its share lies between it and the next one.
 
 Units: errors as a share of the candidates' hull (or its square); rates in nats per score step.
 """
@@ -22,7 +23,7 @@ from typing import Literal
 import numpy as np
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.ranks import rank_scores
+from dprelease.aggregates.ranks import aimed
 
 __all__ = ["choice_error", "rows_inside"]
 
@@ -32,18 +33,16 @@ _ROWS_INSIDE = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 57, 80, 113, 160, 226, 320, 4
 
 
 def rows_inside(
-    rate: float, candidates: int, size: int, target: tuple[int, int], loss: Literal["absolute", "squared"]
+    rate: float, candidates: int, size: int, end: tuple[int, int], loss: Literal["absolute", "squared"]
 ) -> int:
-    """Return the shift (in rows, signed towards the data) of least error for min or max.
+    """Return k, the row from the end of least error to aim at for min or max, counted from 1.
 
     Args:
-        rate: of the law, nats per row.
-        target: (0, 1) for min, (1, 1) for max.
+        rate: of the law, nats per half row.
+        end: (0, 1) for min, (1, 1) for max.
     """
-    a, b = target
-    sign = 1 if a == 0 else -1
-    offers = [sign * k for k in _ROWS_INSIDE if k <= max(1, size)]
-    return min(offers, key=lambda k: choice_error(rate, candidates, size, (a, b, k), loss))
+    offers = [k for k in _ROWS_INSIDE if k <= max(1, size)]
+    return min(offers, key=lambda k: choice_error(rate, candidates, size, aimed(*end, k), loss))
 
 
 @lru_cache(maxsize=4096)
@@ -57,13 +56,17 @@ def choice_error(
     """Return the mean error of a choice over the public tables.
 
     Args:
-        target: (a, b, shift) of `rank_scores`; the error is to the value at rank a n / b.
+        target: (a, b, shift) of `aggregates.ranks`; the error is to the value at rank a n / b.
     """
-    a, b, _ = target
+    a, b, shift = target
     tally = _tables(min(candidates, _MOST_POINTS), size)
     upto = np.cumsum(tally, axis=1)
-    scores = rank_scores(tally, *target)
-    weights = np.exp(-rate * (scores - scores.min(axis=1, keepdims=True)))
+    rank = a * upto[:, -1:] + shift
+    at = np.maximum(np.maximum(b * (upto - tally) - rank, rank - b * upto), 0)
+    after = np.abs(b * upto - rank)
+    least = np.minimum(at, after).min(axis=1, keepdims=True)
+    between = candidates / upto.shape[1] - 1  # candidates after each, up to the next
+    weights = np.exp(-rate * (at - least)) + between * np.exp(-rate * (after - least))
     wanted = np.maximum(1, -(-a * upto[:, -1:] // b))
     truth = np.argmax(upto >= wanted, axis=1)[:, None]
     off = np.abs(np.arange(upto.shape[1])[None, :] - truth) / max(1, upto.shape[1] - 1)

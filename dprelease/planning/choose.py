@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 
 from dprelease import registry
 from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.ranks import aimed, near
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.mechanisms.discrete_laplace_noise import CellNoise
 from dprelease.mechanisms.exponential_scores import ScoreLaw
@@ -44,12 +45,19 @@ from dprelease.planning.draws import (
     mean_reach,
     steps_moved,
 )
-from dprelease.planning.law_grid import MOST_POINTS, additive_grid, scalar_domain, truncated_grid
+from dprelease.planning.law_grid import (
+    MOST_POINTS,
+    additive_grid,
+    rounded_error,
+    scalar_domain,
+    truncated_grid,
+)
 from dprelease.planning.layout import WITHOUT_ATOMS, BlockLayout, Member
 from dprelease.planning.model import Option
 from dprelease.planning.several import WAYS
 from dprelease.planning.spread import cells_errors, rooted
 from dprelease.planning.steps import best_step
+from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
@@ -194,7 +202,7 @@ def _priced(
         case "truncated_mean":
             return _means(block, encoding, epsilon, loss, size, s)
         case "ranks":
-            return [_choice(encoding, epsilon, loss, size, s)]
+            return [_choice(encoding, epsilon, loss, size, s, block.members[0].context.groups)]
         case "graph_box":
             return [_box(block, encoding, epsilon, loss, s)]
         case _ if _pinned(block) == "rectified_gaussian":
@@ -225,9 +233,9 @@ def _scalars(
     pin = _pinned(block)
     alone = pin if pin is not None and pin not in registry.names("mechanisms") else None
     if spikes:
-        step, origin, allowed = additive_grid(encoding, domain, s)
+        step, origin, allowed = additive_grid(encoding, domain, s, epsilon)
     else:
-        step, origin, allowed = truncated_grid(block, encoding, domain, s)
+        step, origin, allowed = truncated_grid(block, encoding, domain, s, epsilon)
     ways = [(False, epsilon / s.touched)]
     if s.touched > 1 and spikes:
         ways.append((True, epsilon))
@@ -249,9 +257,13 @@ def _scalars(
                 step=step,
                 origin=origin,
             )
-            unit = float(step) if loss == "absolute" else float(step) ** 2
-            stated = tuple(rooted(m, error.average * unit, loss) for m in block.members)
-            worst = tuple(rooted_worst(m, error.worst * unit) for m in block.members)
+            squared = loss == "squared"
+            unit = float(step) ** 2 if squared else float(step)
+            off = 2 * draw.rounded
+            average = rounded_error(error.average * unit, off, squared=squared)
+            farthest = rounded_error(error.worst * unit, off, squared=squared, worst=True)
+            stated = tuple(rooted(m, average, loss) for m in block.members)
+            worst = tuple(rooted_worst(m, farthest) for m in block.members)
             found.append(Candidate(encoding, draw, tuple(map(max, stated)), worst, stated))
     return [c for c in found if pin is None or c.draw.mechanism == pin]
 
@@ -365,16 +377,20 @@ def _means(
 
 
 def _choice(
-    encoding: Encoding, epsilon: Fraction, loss: Loss, size: int, s: Sensitivity
+    encoding: Encoding, epsilon: Fraction, loss: Loss, size: int, s: Sensitivity, groups: int
 ) -> Candidate:
     code = encoding.measures[0].code
     assert isinstance(code, Fixed)
-    law = ScoreLaw.calibrate(len(code.grid), spread=s.total, epsilon=epsilon)
     ((a, b, shift),) = encoding.weights
+    # what the engine hands over must fit in memory, whatever the rows; scores beyond weigh alike
+    each = TABLE_LIMIT // groups
+    most = None if code.grid.hull_steps < each else max(0, b * ((each - 3) // 2))
+    law = ScoreLaw.calibrate(len(code.grid), spread=s.total, epsilon=epsilon, most=most)
     if a in (0, b) and shift:
-        shift = rows_inside(law.rate, law.candidates, size, (a, b), loss)
-        encoding = replace(encoding, weights=((a, b, shift),))
-    error = choice_error(law.rate, law.candidates, size, (a, b, shift), loss)
+        k = rows_inside(law.rate, law.candidates, size, (a // b, 1), loss)
+        encoding = replace(encoding, weights=(aimed(a // b, 1, k),))
+    error = choice_error(law.rate, law.candidates, size, encoding.weights[0], loss)
+    encoding = near(encoding, law.last)
     width = float(code.grid.hull_steps * code.step)
     error *= width if loss == "absolute" else width * width
     return Candidate(encoding, ChoiceDraw(law, code.grid, code.step), (error,), (None,))

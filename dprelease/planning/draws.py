@@ -18,11 +18,11 @@ Sources: mechanisms 5 and 6; semantics 1.5, 4.1, 4.2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from dprelease.budget.composition import Proof
 from dprelease.mechanisms.discrete_laplace_noise import CellNoise
+from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.planning.box_draw import BoxDraw
 from dprelease.planning.cell_draws import (
     RAW_LIMIT,
@@ -80,15 +80,15 @@ def draw_from_json(value: Mapping[str, Any]) -> Draw:
     """Rebuild a draw from `to_json`; raises as `law_from_json` does."""
     match value["draw"]:
         case "constant":
-            return ConstantDraw(value["value"])
+            return ConstantDraw(whole_from_json(value["value"]))
         case "scalar":
             return scalar_from_json(value)
         case "cells":
             upper = value["upper"]
             return CellDraw(
                 CellNoise.from_json(value["law"]),
-                value["count"],
-                None if upper is None else int(upper),
+                whole_from_json(value["count"], least=1),
+                None if upper is None else whole_from_json(upper),
                 value["mechanism"],
             )
         case "gaussian":
@@ -100,14 +100,14 @@ def draw_from_json(value: Mapping[str, Any]) -> Draw:
         case _:
             return MeanDraw(
                 size=scalar_from_json(value["size"]),
-                allowed=GridSet(tuple((int(a), int(b)) for a, b in value["allowed"])),
-                step=Fraction(value["step"]),
-                reach=Fraction(value["reach"]),
-                epsilon=Fraction(value["epsilon"]),
-                moves=value["moves"],
-                scale=int(value["scale"]),
-                pitch=Fraction(value["pitch"]),
-                offset=Fraction(value["offset"]),
+                allowed=GridSet(tuple((whole_from_json(a), whole_from_json(b)) for a, b in value["allowed"])),
+                step=fraction_from_json(value["step"]),
+                reach=fraction_from_json(value["reach"]),
+                epsilon=fraction_from_json(value["epsilon"]),
+                moves=whole_from_json(value["moves"], least=1),
+                scale=whole_from_json(value["scale"], least=1),
+                pitch=fraction_from_json(value["pitch"]),
+                offset=fraction_from_json(value["offset"]),
                 mechanism=value["mechanism"],
                 loss=value["loss"],
             )

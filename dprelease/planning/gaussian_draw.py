@@ -22,6 +22,7 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.entropy import RandomBits
 from dprelease.mechanisms.gaussian_cells import GaussianCells
+from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.planning.cell_draws import RAW_LIMIT, Objects, floats, underclaimed
 from dprelease.sensitivity import Sensitivity
 
@@ -103,11 +104,11 @@ def gaussian_from_json(value: Mapping[str, Any]) -> GaussianDraw:
     upper = value["upper"]
     return GaussianDraw(
         GaussianCells.from_json(value["law"]),
-        int(value["count"]),
-        int(value["lower"]),
-        None if upper is None else int(upper),
-        Fraction(value["pitch"]),
-        Fraction(value["offset"]),
+        whole_from_json(value["count"], least=1),
+        whole_from_json(value["lower"]),
+        None if upper is None else whole_from_json(upper),
+        fraction_from_json(value["pitch"]),
+        fraction_from_json(value["offset"]),
         bool(value["joint"]),
         value["mechanism"],
     )

@@ -66,7 +66,7 @@ def _any_rank(draw: ChoiceDraw, encoding: Encoding, size: int) -> bool:
     reach = draw.rank_error(b, LEVEL)
     if reach is None:
         return True
-    aimed = min(size, abs(shift)) if a in (0, b) else size * min(a, b - a) / b
+    aimed = min(size, abs(shift) // 2) if a in (0, b) else size * min(a, b - a) / b
     return bool(reach >= max(aimed, size - aimed))
 
 

@@ -18,6 +18,7 @@ from dprelease.aggregates.base import Aggregate, aggregate_named
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.graph import graph_box
 from dprelease.errors import PlanError
+from dprelease.patience import tick
 from dprelease.query.bounded import Fixed
 from dprelease.query.spec import Query, Statistic
 from dprelease.schema.domain import Domain
@@ -194,6 +195,7 @@ def _subject(member: Member) -> tuple[object, ...]:
 
 
 def _member(query: Query, statistic: Statistic) -> Member:
+    tick()
     spec = statistic.spec
     aggregate = aggregate_named(statistic.function)
     context = Context(

@@ -11,13 +11,15 @@ The passes run in this order, each a function of public metadata only:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import PlanError
 from dprelease.numeric import plain
+from dprelease.patience import tick
 from dprelease.planning.choice_words import choice_notes, rank_error_text
 from dprelease.planning.choose import Candidate
 from dprelease.planning.draws import (
@@ -52,7 +54,7 @@ from dprelease.query.spec import Query
 from dprelease.query.view import view_notes
 from dprelease.sensitivity import Places, Sensitivity, bound, sensitivity, unit_bounds
 
-__all__ = ["make_plan"]
+__all__ = ["Figures", "Maker", "laid_out", "make_plan", "write_plan"]
 
 _RATIOS = ("two_sums", "bernstein2", "truncated_mean", "soft_table", "tensor", "pairs")
 """Families whose error depends on a size nobody may know."""
@@ -64,6 +66,17 @@ def make_plan(query: Query) -> ReleasePlan:
     Raises:
         PlanError: no proved, useful plan exists (DPR2xx).
     """
+    blocks = laid_out(query)
+    pricer = Maker(query)
+    return write_plan(query, spend(blocks, query.epsilon, query.spec.delta, query.loss, pricer), pricer)
+
+
+def laid_out(query: Query) -> tuple[BlockLayout, ...]:
+    """Return the blocks of a request that asks for something, under names that can stand together.
+
+    Raises:
+        PlanError: as `layout`; nothing is asked for (DPR201), or two columns share a name (DPR207).
+    """
     if not query.statistics:
         raise PlanError(
             "nothing to release: no statistics are asked for",
@@ -72,10 +85,13 @@ def make_plan(query: Query) -> ReleasePlan:
             code="DPR201",
         )
     _check_names(query)
-    maker = _Maker(query)
     blocks = layout(query)
     _check_wide(query, blocks)
-    spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, maker)
+    return blocks
+
+
+def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
+    """Return the plan that says what was chosen: the same for equal requests and equal choices."""
     priced = spending.priced
     task = bound(query, tuple((p.best.encoding, p.block.max_rows) for p in priced))
     places = Places(task)
@@ -152,11 +168,27 @@ def _check_wide(query: Query, blocks: Sequence[BlockLayout]) -> None:
             )
 
 
-class _Maker:
-    """Prices blocks for one query; holds nothing but the query."""
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The floating point figures of one statistic's plan, as they were priced.
 
-    def __init__(self, query: Query) -> None:
+    options: the chosen law and its rivals with their errors; group_errors: per group, if known.
+    """
+
+    options: tuple[Option, ...]
+    group_errors: tuple[float, ...] | None
+
+
+class Maker:
+    """Prices blocks for one query, and says what was priced.
+
+    `recorded` holds the figures of a plan that is made again, by statistic: they are repeated then,
+    and compared elsewhere (`planning.again`), as floating point differs between machines.
+    """
+
+    def __init__(self, query: Query, recorded: Mapping[str, Figures] | None = None) -> None:
         self.query = query
+        self.recorded = recorded
         rows = query.schema.rows
         whole = not (query.spec.by or query.where or query.window)
         by_key = sorted(rows.expected_by_key.values())
@@ -164,7 +196,7 @@ class _Maker:
         self.guess = rows.expected or typical or (rows.exact if whole else None)
         self.size = self.guess or rows.exact or REFERENCE_SIZE
 
-    def _sensitivity(self, encoding: Encoding, max_rows: int | None) -> Sensitivity:
+    def sensitivity(self, encoding: Encoding, max_rows: int | None) -> Sensitivity:
         schema, groups = self.query.schema, len(self.query.groups.keys)
         return sensitivity(encoding, unit_bounds(schema.unit, max_rows, groups), schema.adjacency, groups)
 
@@ -175,7 +207,7 @@ class _Maker:
     def _candidates(
         self, block: BlockLayout, share: Share, size: int, like: Candidate | None = None
     ) -> list[Candidate]:
-        known = {o: self._sensitivity(o, block.max_rows) for o in block.options}
+        known = {o: self.sensitivity(o, block.max_rows) for o in block.options}
         return ways(block, share, self.query.loss, size, known, self.query.judge, like)
 
     def relative(self, priced: Priced) -> float:
@@ -205,9 +237,10 @@ class _Maker:
     def priced(
         self, block: BlockLayout, share: Share, like: Candidate | None = None
     ) -> Priced:
+        tick()
         ranked = self._candidates(block, share, self.size, like)
         return Priced(
-            block, share, tuple(ranked), self._sensitivity(ranked[0].encoding, block.max_rows)
+            block, share, tuple(ranked), self.sensitivity(ranked[0].encoding, block.max_rows)
         )
 
     def block(self, priced: Priced, places: Places) -> PlannedBlock:
@@ -220,6 +253,7 @@ class _Maker:
             cells=best.encoding.cells,
             epsilon=spent.epsilon,
             rho=spent.rho,
+            share=priced.share.to_json(),
             mechanism=best.draw.mechanism,
             encoding={
                 **best.encoding.to_json(),
@@ -244,6 +278,7 @@ class _Maker:
     def _statistic(self, priced: Priced, index: int, total: Fraction) -> PlannedStatistic:
         member = priced.block.members[index]
         spec, best = member.statistic.spec, priced.best
+        figures = self.recorded[spec.name] if self.recorded is not None else self.figures(priced, index)
         error = best.errors[index]
         depends = best.encoding.family in _RATIOS
         stated = best.stated[index] if best.stated else (error,)
@@ -268,7 +303,7 @@ class _Maker:
             step=step,
             measure=member.measure,
             mechanism=best.draw.mechanism,
-            chosen=tuple(_distinct(self._options(priced, index))),
+            chosen=figures.options,
             planned_error=known if self.guess or not depends else None,
             error_text=text,
             sensitivity=sensitivity_text(priced, member),
@@ -277,8 +312,14 @@ class _Maker:
             remark=spec.note,
             view=member.view,
             uninformative=self._uninformative(priced, index, total),
-            group_errors=self._group_errors(priced, index) if depends else None,
+            group_errors=figures.group_errors if depends else None,
         )
+
+    def figures(self, priced: Priced, index: int) -> Figures:
+        """Return the figures of one member of a block."""
+        options = tuple(_distinct(self._options(priced, index)))
+        depends = priced.best.encoding.family in _RATIOS
+        return Figures(options, self._group_errors(priced, index) if depends else None)
 
     def _options(self, priced: Priced, index: int) -> list[Option]:
         options = [c.option(index) for c in priced.ranked]

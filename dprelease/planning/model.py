@@ -18,7 +18,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal
 
-from dprelease.numeric import plain
+from dprelease.numeric import fraction_from_json, plain
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query
 from dprelease.query.task import task_from_json, task_to_json
@@ -27,7 +27,7 @@ from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, uni
 
 __all__ = ["TIDY_NAMES", "WIDE_PARTS", "Composition", "Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "Uninformative", "canonical_json", "plan_hash"]
 
-PLAN_VERSION = "plan/1"
+PLAN_VERSION = "plan/2"
 
 TIDY_NAMES = (
     "statistic",
@@ -210,7 +210,7 @@ class PlannedStatistic:
             block=value["block"],
             columns=tuple(value["columns"]),
             domain=Domain.from_json(value["domain"]),
-            step=Fraction(value["step"]),
+            step=fraction_from_json(value["step"]),
             measure=value["measure"],
             mechanism=value["mechanism"],
             chosen=tuple(Option(**o) for o in value["options"]),
@@ -256,8 +256,8 @@ class Composition:
         evidence = value["evidence"]
         return cls(
             method=value["method"],
-            epsilon_upper=Fraction(evidence["epsilon_upper"]),
-            rho=Fraction(evidence["rho"]),
+            epsilon_upper=fraction_from_json(evidence["epsilon_upper"]),
+            rho=fraction_from_json(evidence["rho"]),
             compared=tuple((c["method"], c["total_error"]) for c in value["compared"]),
         )
 
@@ -274,6 +274,7 @@ class PlannedBlock:
         epsilon: nats charged (0 only for a public constant); of a block with a rho, what it would
             guarantee alone at the plan's delta.
         rho: its zCDP cost, where it has no pure loss.
+        share: what it was given to spend (`planning.share.Share.to_json`): chosen, and recorded.
         encoding: the family's exact parameters (`Encoding.to_json`).
         law: the law's exact JSON (weights or their recurrence), enough to recompute `certificate`.
         certificate: exact numbers; `epsilon_upper` is the proved loss, a "p/q" string.
@@ -288,6 +289,7 @@ class PlannedBlock:
     law: Mapping[str, Any]
     certificate: Mapping[str, Any]
     rho: Fraction | None = None
+    share: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def has_interval(self) -> bool:
@@ -300,6 +302,7 @@ class PlannedBlock:
             "family": self.family,
             "cells": list(self.cells),
             "epsilon": str(self.epsilon),
+            "share": dict(self.share),
             "mechanism": self.mechanism,
             "encoding": dict(self.encoding),
             "law": dict(self.law),
@@ -313,12 +316,13 @@ class PlannedBlock:
             name=value["name"],
             family=value["family"],
             cells=tuple(value["cells"]),
-            epsilon=Fraction(value["epsilon"]),
+            epsilon=fraction_from_json(value["epsilon"]),
             mechanism=value["mechanism"],
             encoding=value["encoding"],
             law=value["law"],
             certificate=value["certificate"],
-            rho=Fraction(value["rho"]) if "rho" in value else None,
+            rho=fraction_from_json(value["rho"]) if "rho" in value else None,
+            share=value["share"],
         )
 
 
@@ -399,8 +403,8 @@ class ReleasePlan:
             schema=value["schema"],
             adjacency=Adjacency(value["adjacency"]),
             unit=unit_from_json(value["unit"]),
-            epsilon=Fraction(value["epsilon"]),
-            delta=Fraction(value["delta"]),
+            epsilon=fraction_from_json(value["epsilon"]),
+            delta=fraction_from_json(value["delta"]),
             loss=value["loss"],
             by=tuple(value["by"]),
             keys=keys,

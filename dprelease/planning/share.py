@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_epsilon
-from dprelease.errors import PlanError
+from dprelease.errors import ArgumentError, PlanError
 from dprelease.mechanisms.law import Criterion
-from dprelease.numeric import NANO, nano_up
+from dprelease.numeric import NANO, fraction_from_json, nano_up
 from dprelease.planning.choose import Candidate, Loss, candidates
 from dprelease.planning.draws import Draw, ScalarDraw, proof
 from dprelease.planning.gaussian import gaussian_candidates, narrow
@@ -42,6 +43,23 @@ class Share:
     epsilon: Fraction
     rho: Fraction | None = None
     split: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the share, exactly."""
+        return {
+            "epsilon": str(self.epsilon),
+            **({} if self.rho is None else {"rho": str(self.rho)}),
+            **({"split": True} if self.split else {}),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Share:
+        """Return the share that `to_json` wrote; ArgumentError for a faulty or negative number."""
+        epsilon = fraction_from_json(value["epsilon"], "a block's share")
+        rho = fraction_from_json(value["rho"], "a block's share") if "rho" in value else None
+        if epsilon < 0 or (rho is not None and rho < 0):
+            raise ArgumentError("a block's share is negative", code="DPR606")
+        return cls(epsilon, rho, value.get("split") is True)
 
     @classmethod
     def concentrated(cls, rho: Fraction) -> Share:

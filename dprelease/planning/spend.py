@@ -26,7 +26,7 @@ from fractions import Fraction
 
 from dprelease.budget.composition import Proof, compose, total_rho
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
-from dprelease.errors import PlanError
+from dprelease.errors import PlanError, VerificationError
 from dprelease.numeric import NANO, nano_up, plain
 from dprelease.planning.allocate import allocate
 from dprelease.planning.choose import Candidate, Loss
@@ -36,7 +36,7 @@ from dprelease.planning.layout import BlockLayout
 from dprelease.planning.model import Composition
 from dprelease.planning.share import Priced, Pricer, Share
 
-__all__ = ["Spending", "spend"]
+__all__ = ["Spending", "added_up", "spend"]
 
 _WORTH = 0.99
 """A way that uses delta wins below this multiple of the pure way's total error."""
@@ -131,14 +131,49 @@ def spend(
     compared: dict[str, float] = {}
     for other, error in zip(found, errors, strict=True):
         compared[other.method] = min(error, compared.get(other.method, math.inf))
+    return Spending(way.priced, way.epsilon, _record(way, delta, tuple(compared.items())))
+
+
+def _record(way: _Way, delta: Fraction, compared: tuple[tuple[str, float], ...]) -> Composition:
     proofs = [p.proof for p in way.priced]
-    record = Composition(
+    return Composition(
         method=way.method,
         epsilon_upper=compose(way.method, proofs, delta),
         rho=Fraction(nano_up(total_rho(proofs)), NANO),
-        compared=tuple(compared.items()),
+        compared=compared,
     )
-    return Spending(way.priced, way.epsilon, record)
+
+
+def added_up(
+    method: str,
+    priced: tuple[Priced, ...],
+    epsilon: Fraction,
+    delta: Fraction,
+    compared: tuple[tuple[str, float], ...],
+) -> Spending:
+    """Return a spending that was chosen before, added up again; it says what `spend` said.
+
+    Raises:
+        VerificationError: no release of this epsilon and delta is spent like that (DPR805).
+    """
+    goals = sum(has_goal(p.block) for p in priced)
+    if method == "basic/1":
+        total = sum((p.share.epsilon for p in priced), Fraction(0))
+    elif method == "zcdp/1" and not (epsilon and goals < len(priced)):
+        total = compose(method, [p.proof for p in priced], delta)
+    else:
+        total = epsilon
+    known = [name for name, _ in compared]
+    fits = method in (known if delta else ("basic/1",)) and set(known) <= set(_WORDS)
+    if not fits or len(set(known)) < len(known) or (epsilon and total > epsilon):
+        raise VerificationError(
+            "the budget is not spent as the request allows",
+            why=f"{plain(epsilon)} may be spent, by {method[:20]} it is {plain(total)}",
+            fix="ask the publisher; a plan that was made of this request says so",
+            code="DPR805",
+        )
+    way = _Way(method, priced, total)
+    return Spending(priced, total, _record(way, delta, compared) if delta else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +326,7 @@ def _concentrated(
     }
     asked = sum(needed.values(), Fraction(0))
     total = zcdp_rho(epsilon, delta) if epsilon else asked
-    if asked > total or (asked == total and len(goals) < len(blocks)):
+    if goals and (asked > total or (asked == total and len(goals) < len(blocks))):
         return zcdp_epsilon(asked, delta)
     rhos = allocate(
         blocks,

@@ -64,6 +64,8 @@ def cells_errors(
     """
     assert isinstance(draw, CellDraw | GaussianDraw)
     scale = float(draw.noise.scale)
+    if isinstance(draw, CellDraw):  # prices simulate continuous noise: of the lattice noise's own mean
+        scale = draw.noise.mean_abs() if loss == "absolute" else math.sqrt(draw.noise.variance() / 2)
     if encoding.axes:
         correlations: tuple[float, ...] = (0.0, 0.6)
         if member.statistic.function == "correlation":

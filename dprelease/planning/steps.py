@@ -19,10 +19,11 @@ __all__ = ["best_step", "check_step", "publish_step"]
 _EXACT_DOUBLE = 2**53
 
 
-def best_step(target: Fraction, domain: Domain) -> Fraction:
+def best_step(target: Fraction, domain: Domain, least: Fraction = Fraction(0)) -> Fraction:
     """Return the largest 1, 2 or 5 times a power of ten that is at most `target`.
 
-    It is made finer until every decimal edge of `domain` is a multiple of it (nine decimals).
+    It is made finer until every decimal edge of `domain` is a multiple of it (nine decimals), unless
+    that takes less than `least`: then the allowed values end a step before an edge.
     """
     if target <= 0:
         target = Fraction(1)
@@ -38,9 +39,12 @@ def best_step(target: Fraction, domain: Domain) -> Fraction:
         if isinstance(edge, Fraction) and 10**9 % edge.denominator == 0
     ]
     # All edges again after each refinement: from 5 to 2 a step may leave one that it met.
-    while any(edge % step for edge in edges):
-        step = _finer(step)
-    return step
+    finer = step
+    while any(edge % finer for edge in edges):
+        finer = _finer(finer)
+        if finer < least:
+            return step
+    return finer
 
 
 def _finer(step: Fraction) -> Fraction:
@@ -68,7 +72,9 @@ def publish_step(draw: Draw, member: Member, error: float) -> Fraction:
     target = width / 10_000
     if error > 0:
         target = min(target, Fraction(error / 10).limit_denominator(10**12) or target)
-    return best_step(target, member.domain)
+    ends = member.domain.lower, member.domain.upper
+    least = max(abs(Fraction(end)) for end in ends) / _EXACT_DOUBLE
+    return best_step(max(target, 10 * least), member.domain, least)
 
 
 def check_step(member: Member, step: Fraction) -> None:

@@ -2,7 +2,9 @@
 
 Everything is planned anew, the choice of mechanisms included, exactly as if that epsilon had been
 asked for; so the figures are what a plan would print, not an extrapolation. No row is read and
-nothing is spent. A budget at which there is no plan (a goal that cannot be paid for) is left out.
+nothing is spent. A budget at which there is no plan (a goal that cannot be paid for, more than a release
+may spend) is left out. A report is written after the charge, so nothing here raises: a plan that fails
+in any other way is left out, too.
 
 Units    errors as a plan prints them: E|error| in the statistic's unit, its root mean square under
          squared loss; six digits.
@@ -16,9 +18,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from dprelease.errors import PlanError
 from dprelease.planning.curve import trace, unit_error
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.query.merge import MAX_EPSILON
 
 __all__ = ["FACTORS", "expected", "what_if"]
 
@@ -37,9 +41,12 @@ def what_if(plan: ReleasePlan) -> list[dict[str, Any]]:
     def make(epsilon: Fraction) -> ReleasePlan:
         if epsilon == asked.epsilon:
             return plan
-        return make_plan(replace(asked, spec=replace(asked.spec, epsilon=epsilon)))
+        try:
+            return make_plan(replace(asked, spec=replace(asked.spec, epsilon=epsilon)))
+        except Exception:  # noqa: BLE001 - see the module's docstring
+            raise PlanError("there is no plan at this epsilon") from None
 
-    curve = trace(asked.epsilon, make, FACTORS)
+    curve = trace(asked.epsilon, make, (f for f in FACTORS if asked.epsilon * f <= MAX_EPSILON))
     others = [p for p in curve.points if p.epsilon != asked.epsilon and p.plan]
     return [{"epsilon": str(p.epsilon), "errors": _errors(p.statistics, plan.loss)} for p in others]
 

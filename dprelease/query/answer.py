@@ -2,23 +2,26 @@
 
 Most primitives are one integer per group. A *table* primitive answers with an integer array of its
 own shape instead, named where the kind is described (`query.bounded.Primitive`); its column among
-the sums is 0. An `Answer` travels inside a `Secret` only.
+the sums is 0. A *tally* is a table whose first column is the group. An `Answer` travels inside a
+`Secret` only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["TABLE_LIMIT", "Answer", "Objects"]
+__all__ = ["TABLE_LIMIT", "TALLY_COLUMNS", "Answer", "Objects"]
 
 Objects = npt.NDArray[np.object_]
 
 TABLE_LIMIT = 2**24
-"""Most cells of a tally, groups times codes: 128 MiB of integers."""
+"""Most codes of a tally over all groups: 640 MiB of integers."""
+
+TALLY_COLUMNS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,8 +30,24 @@ class Answer:
 
     Attributes:
         sums: Python integers, shape `(groups, primitives)`.
-        tables: index of a table primitive -> its int64 array.
+        tables: index of a graph's primitive -> its int64 array.
+        tallies: index of a tally -> its int64 array, `(codes, TALLY_COLUMNS)`.
     """
 
     sums: Objects = field(repr=False)
     tables: Mapping[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    tallies: Mapping[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def repeated(self, groups: Sequence[int], copies: int) -> Answer:
+        """Return the answer of `groups`, `copies` times one after the other; without tables."""
+        tallies = {}
+        for place, tally in self.tallies.items():
+            parts = [np.zeros((0, TALLY_COLUMNS), dtype=np.int64)]
+            for i, group in enumerate(groups):
+                part = tally[tally[:, 0] == group]
+                many = np.tile(part, (copies, 1))
+                many[:, 0] = np.repeat(np.arange(copies) * len(groups) + i, len(part))
+                parts.append(many)
+            every = np.concatenate(parts)
+            tallies[place] = every[np.argsort(every[:, 0], kind="stable")]
+        return Answer(np.tile(self.sums[list(groups)], (copies, 1)), {}, tallies)

@@ -40,6 +40,7 @@ __all__ = [
     "Fixed",
     "GroupKeys",
     "Label",
+    "Near",
     "Primitive",
     "Window",
     "largest_code",
@@ -86,6 +87,25 @@ def largest_code(code: Code) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Near:
+    """The ranks around t = (a n + shift) / b, kept to [0, n], of n rows with a code.
+
+    A code is near if the ranks it has, from the rows below it to the rows at or below it, come within
+    `reach` / b rows of t. At most 2 reach / b + 3 codes of a group are, whatever the rows.
+    """
+
+    a: int
+    b: int
+    shift: int
+    reach: int
+
+    @property
+    def most(self) -> int:
+        """Codes of one group that can be near."""
+        return 2 * (self.reach // self.b) + 3
+
+
+@dataclass(frozen=True, slots=True)
 class Primitive:
     """A per-group sum over the kept rows numbered at most `max_rows`.
 
@@ -98,7 +118,9 @@ class Primitive:
         "distinct": the number of different codes, null codes left out.
 
     Table primitives (`query.answer`):
-        "tally": rows per code 0..K, null codes left out; shape `(groups, K + 1)`.
+        "tally": rows per code, null codes left out: of the codes within `near` of a rank, all codes
+            without one. Columns: group, code, rows of the group below the code, rows at or below
+            it, rows with a code; shape `(codes, 5)`, sorted by group and code.
         "edges": the graph's edges as pairs of node numbers below n, the smaller one first, each
             edge once, sorted, no self-loop; shape `(edges, 2)`.
     """
@@ -111,6 +133,7 @@ class Primitive:
     max_rows: int | None = None
     other: int | None = None
     other_power: int = 0
+    near: Near | None = None
 
 
 @dataclass(frozen=True, slots=True)

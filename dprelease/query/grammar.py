@@ -22,6 +22,7 @@ import math
 from collections.abc import Mapping
 from typing import cast
 
+from dprelease.patience import tick
 from dprelease.query import nodes as n
 from dprelease.query.functions import FUNCTIONS, Functions
 from dprelease.query.nodes import Node, Type
@@ -56,6 +57,7 @@ class Parser:
         columns: Mapping[str, Column],
         origin: str,
     ) -> None:
+        tick()
         self.columns = columns
         self.read = TokenReader(text, origin)
         self.types = TypeChecker(self.read)

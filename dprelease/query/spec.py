@@ -17,6 +17,7 @@ from dprelease import registry
 from dprelease.errors import PlanError
 from dprelease.numeric import exact
 from dprelease.query.bounded import Code, Condition, Fixed, GroupKeys, Label, Window
+from dprelease.query.calendar import Calendar
 from dprelease.query.cleaning import code_of
 from dprelease.query.expression import Expression, parse_condition
 from dprelease.query.graph import FUNCTIONS as GRAPH
@@ -69,6 +70,7 @@ class Query:
     where: Expression | None
     window: Window | None
     view: View | None = None
+    calendar: Calendar | None = None
 
     @property
     def epsilon(self) -> Fraction:
@@ -89,12 +91,14 @@ def resolve(
     *,
     window: tuple[str, datetime, datetime] | None = None,
     view: View | None = None,
+    calendar: Calendar | None = None,
 ) -> Query:
     """Resolve `spec` against `schema`.
 
     Args:
         window: (timestamp column, start, end) of a period, UTC, half-open.
         view: the curator's view that the rows come through.
+        calendar: the period that the window is of.
 
     Raises:
         ConfigError: an unknown column, a faulty expression (DPR12x).
@@ -125,7 +129,7 @@ def resolve(
     )
     if view is not None:
         check_unit(view, schema.unit)
-    return Query(schema, spec, statistics, groups, where, period, view)
+    return Query(schema, spec, statistics, groups, where, period, view, calendar)
 
 
 def _groups(schema: TableSchema, spec: ReleaseSpec) -> GroupKeys:

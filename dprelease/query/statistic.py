@@ -16,6 +16,7 @@ from typing import NoReturn
 from dprelease import registry
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import exact
+from dprelease.patience import tick
 from dprelease.query.statistic_options import OPTIONS, Options
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
@@ -130,6 +131,7 @@ def parse_statistic(
         ConfigError: syntax (DPR130), unknown statistic (DPR131), a comma split by YAML (DPR132),
             wrong arguments (DPR133), faulty option (DPR135), unknown option (DPR110).
     """
+    tick()
     if isinstance(item, str):
         function, arguments = _call(item, origin)
         name = _default_name(function, arguments)

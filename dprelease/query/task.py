@@ -9,10 +9,12 @@ cannot be run against rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
+from dprelease.numeric import fraction_from_json, whole_from_json, whole_or_none
 from dprelease.query.bounded import (
     BoundedQuery,
     Code,
@@ -20,6 +22,7 @@ from dprelease.query.bounded import (
     Fixed,
     GroupKeys,
     Label,
+    Near,
     Primitive,
     Window,
 )
@@ -50,7 +53,7 @@ def task_to_json(query: BoundedQuery) -> dict[str, Any]:
         "max_rows_total": query.max_rows_total,
         # left out where there is none: plans without them keep their hash
         **(
-            {"derived": [{"column": d.column, "from": d.expression.canonical} for d in query.derived]}
+            {"derived": [{"column": d.column, "from": d.expression.canonical} for d in sorted(query.derived, key=lambda d: d.column)]}
             if query.derived
             else {}
         ),
@@ -62,7 +65,8 @@ def task_to_json(query: BoundedQuery) -> dict[str, Any]:
 def _cleaned(query: BoundedQuery) -> list[dict[str, Any]]:
     """Return how the cells that expressions read are cleaned; of codes it is in the codes."""
     read = read_by_expressions(query)
-    return cleaning_json(c for c in query.columns if c.name in read)
+    columns = sorted(query.columns, key=lambda column: column.name)  # their order decides nothing
+    return cleaning_json(c for c in columns if c.name in read)
 
 
 def _view(view: View) -> dict[str, Any]:
@@ -79,6 +83,7 @@ def _primitive(p: Primitive) -> dict[str, Any]:
         "high": str(p.high),
         "max_rows": p.max_rows,
         **pair,
+        **({"near": [str(v) for v in astuple(p.near)]} if p.near is not None else {}),
     }
 
 
@@ -108,13 +113,13 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
         if "condition" in code:
             codes.append(Fixed(code["condition"], GridSet(((0, 1),)), Fraction(1)))
         elif "numbers" in code:
-            codes.append(Label(code["column"], _numbers(int(code["numbers"]))))
+            codes.append(Label(code["column"], _numbers(whole_from_json(code["numbers"], least=0))))
         elif "values" in code:
             codes.append(Label(code["column"], tuple(code["values"])))
         else:
-            runs = tuple((int(a), int(b)) for a, b in code["runs"])
-            default = None if code["default"] is None else int(code["default"])
-            codes.append(Fixed(code["column"], GridSet(runs), Fraction(code["step"]), default))
+            runs = tuple((whole_from_json(a), whole_from_json(b)) for a, b in code["runs"])
+            default = whole_or_none(code["default"])
+            codes.append(Fixed(code["column"], GridSet(runs), fraction_from_json(code["step"]), default))
     groups = tuple(
         Column(g["column"], Kind.category, other=g["other"], null_label=g["null"])
         for g in value["groups"]
@@ -127,13 +132,14 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
         primitives=tuple(
             Primitive(
                 kind=p["kind"],
-                code=p["code"],
-                power=p["power"],
-                low=int(p["low"]),
-                high=int(p["high"]),
-                max_rows=p["max_rows"],
-                other=p.get("other"),
-                other_power=p.get("other_power", 0),
+                code=whole_or_none(p["code"], least=0),
+                power=whole_from_json(p["power"], least=0),
+                low=whole_from_json(p["low"]),
+                high=whole_from_json(p["high"]),
+                max_rows=whole_or_none(p["max_rows"], least=1),
+                other=whole_or_none(p.get("other"), least=0),
+                other_power=whole_from_json(p.get("other_power", 0), least=0),
+                near=Near(*(whole_from_json(v) for v in p["near"])) if "near" in p else None,
             )
             for p in value["primitives"]
         ),
@@ -143,8 +149,8 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
             window[0], datetime.fromisoformat(window[1]), datetime.fromisoformat(window[2])
         ),
         user=value["user"],
-        max_groups=value["max_groups"],
-        max_rows=value["max_rows"],
-        max_rows_total=value["max_rows_total"],
+        max_groups=whole_from_json(value["max_groups"], least=1),
+        max_rows=whole_from_json(value["max_rows"], least=1),
+        max_rows_total=whole_or_none(value["max_rows_total"], least=1),
         view=View(**value["view"]) if "view" in value else None,
     )

@@ -300,6 +300,21 @@ class GridSet:
             inside |= (values >= low) & (values <= high)
         return inside
 
+    def places(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return how many points lie below each value: of a point, its place among them."""
+        out = np.zeros(values.shape, dtype=np.int64)
+        for low, high in self.runs:
+            out += np.clip(values - low, 0, high - low + 1)
+        return out
+
+    def at(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the point at each place, counted from 0; the first or last one beyond."""
+        runs = np.array(self.runs, dtype=np.int64)
+        ends = np.cumsum(runs[:, 1] - runs[:, 0] + 1)
+        inside = np.clip(places, 0, ends[-1] - 1)
+        run = np.searchsorted(ends, inside, side="right")
+        return np.asarray(runs[run, 1] - (ends[run] - 1 - inside))
+
     def nearest(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the nearest point per value, ties to the lower one. For noised values only."""
         out = np.clip(values, self.lower, self.upper)

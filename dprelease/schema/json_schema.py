@@ -32,5 +32,6 @@ def json_schema(kind: Literal["schema", "pipeline", "manifest"] = "schema") -> d
     model = getattr(import_module(module), name)
     out: dict[str, Any] = model.model_json_schema(by_alias=True, mode="validation")
     out["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    out["title"] = f"dprelease {'release' if kind == 'manifest' else kind}/1"
+    version = 2 if kind == "manifest" else 1
+    out["title"] = f"dprelease {'release' if kind == 'manifest' else kind}/{version}"
     return out

@@ -12,7 +12,9 @@ from dprelease.schema.paths import read_keys
 from dprelease.schema.table import Rows
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
 
-__all__ = ["read_rows", "read_unit"]
+__all__ = ["MAX_NODES", "read_rows", "read_unit"]
+
+MAX_NODES = 10**6
 
 
 def read_unit(file: DeclarationFile, model: object, columns: Mapping[str, Column]) -> Unit:
@@ -32,6 +34,16 @@ def read_unit(file: DeclarationFile, model: object, columns: Mapping[str, Column
                 "unit",
                 "edge",
                 fix="e.g. `edge: {source: a, target: b, k: 2, nodes: 34}`",
+                code="DPR115",
+            )
+        if count > MAX_NODES:
+            file.fail(
+                f"a graph of {count:,} nodes is too large",
+                "unit",
+                "edge",
+                "nodes",
+                why=f"its labels are listed and its matrix is made; at most {MAX_NODES:,} fit",
+                fix="release statistics of a part of the graph",
                 code="DPR115",
             )
         return EdgeUnit(edge.source, edge.target, edge.k, count, labels)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from dprelease.numeric import whole_from_json, whole_or_none
+
 __all__ = [
     "Adjacency",
     "EdgeUnit",
@@ -111,15 +113,23 @@ def unit_to_json(unit: Unit) -> object:
 
 
 def unit_from_json(value: Any) -> Unit:
-    """Return the unit that `unit_to_json` wrote; for manifests, not for schemas."""
+    """Return the unit that `unit_to_json` wrote; for manifests, not for schemas.
+
+    Raises:
+        ArgumentError: a bound is not a whole number of at least 1 (DPR605).
+    """
     if value == "row":
         return RowUnit()
     if isinstance(value, Mapping) and "edge" in value:
         edge = value["edge"]
         nodes = edge["nodes"]
         listed = () if isinstance(nodes, int) else tuple(nodes)
-        count = nodes if isinstance(nodes, int) else len(listed)
-        return EdgeUnit(edge["source"], edge["target"], edge["k"], count, listed)
+        count = whole_from_json(nodes if isinstance(nodes, int) else len(listed), least=2)
+        k = whole_from_json(edge["k"], least=1)
+        return EdgeUnit(edge["source"], edge["target"], k, count, listed)
     return UserUnit(
-        value["user"], value["max_groups"], value["max_rows_per_group"], value.get("max_rows")
+        value["user"],
+        whole_from_json(value["max_groups"], least=1),
+        whole_from_json(value["max_rows_per_group"], least=1),
+        whole_or_none(value.get("max_rows"), least=1),
     )

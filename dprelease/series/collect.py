@@ -17,7 +17,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dprelease.corrections import FILE as STATUS
@@ -33,14 +33,19 @@ from dprelease.corrections import Correction, parse, standing
 from dprelease.errors import DpreleaseError
 from dprelease.formats import csv_, json_, parquet
 from dprelease.formats.html import FILE as REPORT
-from dprelease.noised import Noised, assemble
+from dprelease.noised import Noised, assemble, cells_from_json
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
-from dprelease.publish import period_order, read_folder
+from dprelease.publish import MOST_BYTES, period_order, read_folder, record_at
+from dprelease.series.foreign import Stated, stated
 from dprelease.series.lines import COLUMNS, Key, Lines, Released, released
+from dprelease.strict_json import read_json
 
 __all__ = ["Period", "Series", "Track", "collect", "noised_of"]
 
-_FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
+_FAULTS = (
+    LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,
+    RecursionError, MemoryError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +128,8 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
     """
     status = (folder / STATUS) if beside is None else None
     data = beside.get(STATUS) if beside is not None else None
-    if status is not None and status.is_file():
-        data = status.read_bytes()
+    if status is not None and (status.exists() or status.is_symlink()):
+        data = record_at(status)
     entries = parse(data)
     stands = standing(entries)
     found: list[tuple[Period, Key, dict[str, PlannedStatistic], Columns]] = []
@@ -138,7 +143,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
     for name in sorted(names, key=period_order):
         try:
             found.append(_read(folder / name, name, stands.get(name)))
-        except (*_FAULTS, pa.ArrowException, DpreleaseError):
+        except (*_FAULTS, csv.Error, pa.ArrowException, DpreleaseError):
             unreadable.append(name)
     return Series(
         pipeline=folder.name,
@@ -153,10 +158,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
 def noised_of(manifest: Mapping[str, Any]) -> Noised:
     """Return the release made again from a manifest's plan and noisy integers."""
     plan = ReleasePlan.from_json(manifest["plan"])
-    cells = {
-        block: tuple(tuple(int(v) for v in row) for row in rows)
-        for block, rows in manifest["cells"].items()
-    }
+    cells = cells_from_json(manifest["draw"]["cells"], plan)
     table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
     return Noised(plan, table, cells)
 
@@ -167,60 +169,72 @@ def _read(
     # Tables can be large, and one is enough.
     tables = (csv_.TIDY_FILE,) if (path / parquet.FILE).is_file() else ()
     files = read_folder(path, unread=(*tables, csv_.WIDE_FILE, REPORT))
-    manifest = json.loads(files[json_.FILE])
+    manifest = read_json(files[json_.FILE])
     if manifest["dprelease"] != json_.VERSION or manifest["period"] != name:
         raise ValueError("not this period")
-    plan, guarantee = manifest["plan"], manifest["guarantee"]
-    budget = manifest.get("budget")
+    said = stated(manifest)
     period = Period(
         name=name,
         release=hashlib.sha256(files[json_.FILE]).hexdigest(),
-        dataset=manifest["dataset"],
-        window=tuple(plan["window"]) if plan.get("window") else None,
-        scheduled=manifest.get("scheduled"),
-        early=manifest.get("early"),
-        epsilon=Fraction(guarantee["epsilon"]),
-        delta=Fraction(guarantee["delta"]),
-        adjacency=guarantee["adjacency"],
-        unit=guarantee["unit"],
-        protects=guarantee["protects"],
-        plan_hash=manifest["plan_hash"],
-        ledger=manifest["ledger"],
-        budget=None if not budget else (Fraction(budget["spent"]), Fraction(budget["total"])),
+        dataset=said.dataset,
+        window=said.window,
+        scheduled=said.scheduled,
+        early=said.early,
+        epsilon=said.epsilon,
+        delta=said.delta,
+        adjacency=said.adjacency,
+        unit=said.unit,
+        protects=said.protects,
+        plan_hash=said.plan_hash,
+        ledger=said.ledger,
+        budget=said.budget,
         report=REPORT in files,
-        observed=tuple(note for note in plan["notes"] if note.startswith("observed")),
+        observed=said.observed,
         correction=correction,
     )
-    statistics = {
-        column: planned
-        for planned in (PlannedStatistic.from_json(s) for s in plan["statistics"])
-        for column in planned.columns
-    }
-    return period, tuple(plan["by"]), statistics, _values(files, manifest, len(plan["by"]))
+    values = _values(files, manifest, said)
+    if not set(values) <= set(said.statistics) or not all(map(_numbers, values.values())):
+        raise ValueError("values that the plan does not have")
+    return period, said.by, dict(said.statistics), values
+
+
+def _numbers(column: Released) -> bool:
+    """Return whether values are numbers, and ends of intervals numbers or missing."""
+    ends = (column.table["lower"], column.table["upper"])
+    known = column.table["value"].null_count == 0 and column.table["status"].null_count == 0
+    return known and all(
+        pc.all(pc.is_finite(part), min_count=0).as_py() for part in (column.table["value"], *ends)
+    )
 
 
 def _values(
-    files: Mapping[str, bytes], manifest: Mapping[str, Any], keys: int
+    files: Mapping[str, bytes], manifest: Mapping[str, Any], said: Stated
 ) -> Columns:
     """Return the released values: from a data file, else from the noisy integers."""
+    keys, rows = len(said.by), said.groups * len(said.statistics)
     for name, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):
         if name in files:
             if hashlib.sha256(files[name]).hexdigest() != manifest["files"][name]["sha256"]:
                 raise ValueError("not the hashed table")
-            return released(read(files[name], keys), keys)
+            return released(read(files[name], keys, rows), keys)
     return released(noised_of(manifest).table, keys)
 
 
-def _from_parquet(data: bytes, keys: int) -> pa.Table:
+def _from_parquet(data: bytes, keys: int, rows: int) -> pa.Table:
     with pq.ParquetFile(pa.BufferReader(data)) as file:
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        if file.metadata.num_rows != rows or sum(g.total_byte_size for g in groups) > MOST_BYTES:
+            raise ValueError("not the table of the plan")
         names = file.schema_arrow.names
         # A key column may be called like one of ours, and columns are read by name.
         apart = not set(names[:keys]) & set(names[keys:])
         return file.read(columns=[*names[:keys], "statistic", *COLUMNS] if apart else None)
 
 
-def _from_csv(data: bytes, keys: int) -> pa.Table:
-    rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline="")))
+def _from_csv(data: bytes, keys: int, count: int) -> pa.Table:
+    rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True))
+    if len(rows) != count + 1:
+        raise ValueError("not the table of the plan")
     columns = []
     for i, name in enumerate(rows[0]):
         cells = [row[i] for row in rows[1:]]

@@ -6,7 +6,6 @@ The ledger is not touched: what was published was seen, so its budget stays spen
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,9 +15,10 @@ from dprelease.corrections import Correction
 from dprelease.errors import ArgumentError, VerificationError
 from dprelease.formats.json_ import FILE as MANIFEST
 from dprelease.formats.json_ import VERSION
-from dprelease.publish import read_folder, update_beside
+from dprelease.publish import read_folder, record_at, update_beside
 from dprelease.series.collect import collect
 from dprelease.series.write import files_of
+from dprelease.strict_json import read_json
 
 __all__ = ["standing_of", "supersede", "withdraw"]
 
@@ -76,9 +76,9 @@ def standing_of(folder: Path, manifest: Mapping[str, object], release: str) -> t
         VerificationError: the record is broken (DPR830).
     """
     beside = folder.resolve().parent / corrections.FILE
-    if not beside.is_file():
+    if not beside.exists() and not beside.is_symlink():
         return True, "no correction is recorded beside the folder"
-    entries = corrections.parse(beside.read_bytes())
+    entries = corrections.parse(record_at(beside))
     entry = corrections.standing(entries).get(str(manifest["period"]))
     if entry is None:
         return True, f"stands; {len(entries)} corrections of other periods"
@@ -121,17 +121,17 @@ def _record(
         return {**new, **files_of(collect(place.parent, {**beside, **new}))}
 
     update_beside(place.parent, make)
-    entries = corrections.parse((place.parent / corrections.FILE).read_bytes())
+    entries = corrections.parse(record_at(place.parent / corrections.FILE))
     return corrections.standing(entries)[period]
 
 
 def _release(folder: Path) -> tuple[dict[str, object], str]:
-    files = read_folder(folder)
+    data = read_folder(folder, only=(MANIFEST,)).get(MANIFEST, b"")
     try:
-        manifest = json.loads(files[MANIFEST])
+        manifest = read_json(data)
         if manifest["dprelease"] == VERSION:
-            return manifest, hashlib.sha256(files[MANIFEST]).hexdigest()
-    except (KeyError, TypeError, ValueError, RecursionError):
+            return manifest, hashlib.sha256(data).hexdigest()
+    except (LookupError, TypeError, ValueError):
         pass
     raise VerificationError(
         f"there is no readable {MANIFEST}",

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from dprelease.formats.html import WEAK
 from dprelease.formats.plots import Point
+from dprelease.formats.text_columns import one_array
 
 __all__ = ["COLUMNS", "NUMBERS", "Key", "Lines", "Released", "Value", "released"]
 
@@ -72,8 +73,14 @@ def released(table: pa.Table, keys: int) -> dict[str, Released]:
     labels = [table.column(i) for i in range(keys)]
     out: dict[str, Released] = {}
     seen: tuple[list[pa.ChunkedArray], list[Key], pa.Array | None] | None = None
-    for name in names.unique().to_pylist():
-        rows = pc.indices_nonzero(pc.equal(names, name))
+    if names.null_count:
+        raise ValueError("a row of no statistic")
+    coded = one_array(names).dictionary_encode()
+    codes = coded.indices.to_numpy(zero_copy_only=False)
+    order = np.argsort(codes, kind="stable")  # rows by statistic, in their own order
+    bounds = np.searchsorted(codes[order], np.arange(len(coded.dictionary) + 1))
+    for name, first, last_row in zip(coded.dictionary.to_pylist(), bounds, bounds[1:], strict=False):
+        rows = pa.array(order[first:last_row], pa.int64())
         mine = [column.take(rows) for column in labels]
         # Columns share their groups, nearly always: then their keys are made and looked at once.
         if seen is None or not _same(mine, seen[0]):

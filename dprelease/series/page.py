@@ -29,6 +29,7 @@ from dprelease.formats.html import FILE as REPORT
 from dprelease.formats.html import WEAK
 from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.words import heading, name_words, period_words, short
+from dprelease.numeric import fraction_from_json
 from dprelease.series.collect import Period, Series, Track
 from dprelease.series.index_json import spent_on, summary
 from dprelease.series.lines import Key, Value
@@ -256,7 +257,7 @@ def _each(losses: Iterable[Fraction]) -> str:
 def _budget(budget: dict[str, str | None], own: Fraction) -> dict[str, Any] | None:
     if not budget["dataset_spent"] or not budget["dataset_total"]:
         return None
-    spent, total = Fraction(budget["dataset_spent"]), Fraction(budget["dataset_total"])
+    spent, total = fraction_from_json(budget["dataset_spent"]), fraction_from_json(budget["dataset_total"])
     if total <= 0:
         return None
     mine = min(own, spent)

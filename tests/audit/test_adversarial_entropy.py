@@ -30,7 +30,7 @@ from dprelease.mechanisms.exponential_scores import ScoreLaw
 from dprelease.mechanisms.gaussian_cells import GaussianCells
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.mechanisms.stochastic_sign import StochasticSign
-from dprelease.planning.draws import draw_from_json
+from dprelease.planning.draws import RAW_LIMIT, draw_from_json
 from dprelease.schema.domain import GridSet
 from tests.planning.requests import planned
 from tests.test_recompute import TOGETHER, plan_of
@@ -70,7 +70,7 @@ def of_block(block, exact):
     law = draw_from_json(block.law)
 
     def inside(raw):
-        return np.isfinite(law.cells(raw)).all() and all(abs(int(v)) <= 2**126 for v in raw.ravel())
+        return np.isfinite(law.cells(raw)).all() and all(abs(int(v)) <= RAW_LIMIT for v in raw.ravel())
 
     return lambda: law.draw(np.tile(exact[:1], (COUNT, 1)), SystemBits()), inside
 
@@ -124,7 +124,7 @@ def classes_that_draw():
             for value in vars(importlib.import_module(module.name)).values():
                 if not isinstance(value, type) or getattr(value, "_is_protocol", False):
                     continue
-                for name in ("draw", "draw_raw", "draw_scores", "draw_with", "sample"):
+                for name in ("draw", "draw_raw", "draw_runs", "draw_scores", "draw_with", "sample"):
                     method = value.__dict__.get(name)
                     if "bits" in getattr(getattr(method, "__code__", None), "co_varnames", ()):
                         found.add(value)

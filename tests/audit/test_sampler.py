@@ -84,8 +84,8 @@ def test_noise_of_cells_fits_its_rate_and_no_other():
     for factor in (Fraction(9, 10), Fraction(11, 10)):
 
         class Other(DiscreteLaplaceNoise):
-            def sample(self, count, bits, factor=factor):
-                return DiscreteLaplaceNoise(self.rate * factor).sample(count, bits)
+            def draws(self, count, bits, factor=factor):
+                return DiscreteLaplaceNoise(self.rate * factor).draws(count, bits)
 
         other = replace(noise, noise=Other(noise.noise.rate))
         assert noise_fit(other, DRAWS, bits_of("cells")) < UNLIKELY
@@ -95,15 +95,15 @@ def test_noise_of_cells_fits_its_rate_and_no_other():
 def test_a_choice_fits():
     law = ScoreLaw.calibrate(12, spread=2, epsilon=1)
     scores = np.array([5, 4, 3, 2, 1, 0, 1, 2, 3, 9, 0, 7])
-    assert choice_fit(law, scores, DRAWS, bits_of("choice")) > UNLIKELY
-    honest = law.pmf(scores)
+    counts = np.array([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0])
+    assert choice_fit(law, counts, scores, DRAWS, bits_of("choice")) > UNLIKELY
 
     class Other(ScoreLaw):
-        def pmf(self, scores):
-            return [*honest[1:], honest[0]]
+        def draw_runs(self, counts, scores, bits):
+            return ScoreLaw.draw_runs(self, counts, np.roll(scores, 1), bits)
 
-    other = Other(law.candidates, law.spread, law.epsilon, law.p)
-    assert choice_fit(other, scores, DRAWS, bits_of("choice")) < UNLIKELY
+    other = Other(law.candidates, law.spread, law.epsilon, law.p, law.last)
+    assert choice_fit(other, counts, scores, DRAWS, bits_of("choice")) < UNLIKELY
 
 
 def test_a_draw_that_cannot_be_has_no_chance():

@@ -41,7 +41,9 @@ def test_the_speed_table_has_its_rows() -> None:
     rows: list[str] = []
     speed.draws(rows, 500)
     speed.certification(rows)
-    assert sum("M/s" in row for row in rows) >= 7
+    speed.plans(rows)
+    assert sum(row.startswith("| plan ") for row in rows) == 4
+    assert sum("M/s" in row for row in rows) >= 10
     assert any("1e+09 points" in row for row in rows)
 
 

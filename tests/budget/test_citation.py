@@ -93,7 +93,7 @@ def test_a_manifest_is_a_regular_file(ledger, public, kind, tmp_path):
 
 
 def test_a_manifest_that_cannot_be_read_is_evidence(ledger, public, monkeypatch):
-    monkeypatch.setattr(citation, "_LARGEST", 10)
+    monkeypatch.setattr(citation, "MOST_BYTES", 10)
     assert code_of(LedgerError, Ledger.open, ledger.path, public=public) == "DPR406"
     monkeypatch.undo()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 from dprelease.engines.request import (
     check_query,
     declared_labels,
-    empty_tallies,
     rounding,
     row_cap,
     used_columns,
@@ -24,6 +24,7 @@ from dprelease.query.bounded import (
     Fixed,
     GroupKeys,
     Label,
+    Near,
     Primitive,
     Window,
 )
@@ -55,12 +56,11 @@ def grid(low: int, high: int, **parts: Any) -> tuple[Fixed]:
     return (Fixed("x", GridSet(((low, high),)), Fraction(1), **parts),)
 
 
-def test_the_sum_of_squares_is_bounded_at_the_very_edge() -> None:
-    check_query(query(codes=grid(0, 2**32 - 1)))
-    assert code_of(query(codes=grid(0, 2**32))) == "DPR230"
-    assert code_of(query(codes=grid(0, 5, default=2**32))) == "DPR230"
-    check_query(query(codes=grid(0, 2**53), primitives=(Primitive("power", 0, 1),)))
+def test_products_of_many_wide_codes_are_refused() -> None:
+    for codes in (grid(0, 2**32), grid(0, 5, default=2**32), grid(0, 2**53)):
+        check_query(query(codes=codes))
     assert code_of(query(primitives=(Primitive("power", 0, 20),))) == "DPR230"
+    check_query(query(primitives=(Primitive("power", 0, 18),)))
 
 
 @pytest.mark.parametrize(
@@ -132,12 +132,15 @@ def test_labels_of_each_kind_of_key_column() -> None:
     assert declared_labels(query(groups=GroupKeys((free,), keys)), 0) == ("p", "q")
 
 
-def test_tallies_start_at_zero_with_one_cell_per_code_and_group() -> None:
-    codes = (Fixed("x", GridSet(((3, 5), (9, 9))), Fraction(1), 2), Label("k", ("a", "b")))
-    tallies = (Primitive("tally", 1), Primitive("rows"), Primitive("tally", 0))
-    found = empty_tallies(query(codes=codes, primitives=tallies))
-    assert {i: t.shape for i, t in found.items()} == {0: (2, 2), 2: (2, 7)}
-    assert not any(t.any() for t in found.values())
+def test_tallies_near_a_rank_need_room_for_the_codes_near_it_only() -> None:
+    wide = (Fixed("x", GridSet(((0, 2**50),)), Fraction(1)),)
+    near = Near(1, 2, 0, 2**20)
+    assert near.most == 2**20 + 3
+    check_query(query(codes=wide, primitives=(Primitive("tally", 0, near=near),)))
+    for other in (replace(near, reach=2**26), replace(near, a=3), replace(near, b=0), replace(near, reach=-1)):
+        with pytest.raises(PlanError) as caught:
+            check_query(query(codes=wide, primitives=(Primitive("tally", 0, near=other),)))
+        assert caught.value.code == "DPR219"
 
 
 def test_row_caps() -> None:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +22,7 @@ from dprelease.engines import source as sources
 from dprelease.engines import spark, spark_tables
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.physical import Physical
+from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
 from dprelease.engines.spark import SparkEngine
 from dprelease.errors import InternalError, SourceError
@@ -29,6 +31,7 @@ from dprelease.pipeline.run import open_source, plan_pipeline
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
+from tests.engines import test_digits as digits
 from tests.engines.spark_session import needs_spark, session
 
 ROOT = Path(__file__).parents[2]
@@ -264,7 +267,7 @@ def test_a_pipeline_on_spark_has_the_integers_of_duckdb(tmp_path: Path) -> None:
     found, want = (e.compute(data, plan.query, bytes(32)).reveal_to_mechanism() for e in (engine, DuckDBEngine()))
     assert found.sums.tolist() == want.sums.tolist()
     assert found.sums.sum() > 5000
-    assert {k: t.tolist() for k, t in found.tables.items()} == {k: t.tolist() for k, t in want.tables.items()}
+    assert {k: t.tolist() for k, t in found.tallies.items()} == {k: t.tolist() for k, t in want.tallies.items()}
     if plan.query.user is None:
         return
     assert plan.query.max_rows >= 1
@@ -312,3 +315,14 @@ def test_importing_the_engine_imports_no_spark() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "False"
     assert not [w for w in warnings.filters if w[1] is not None and "pandas" in str(w[1])]
+
+
+@needs_spark
+@pytest.mark.parametrize("top", [5 * 10**7, 2**53])
+@pytest.mark.parametrize("more", [{}, {"user": "u", "max_rows": 3, "max_groups": 2}])
+def test_sums_wider_than_a_decimal_are_those_of_the_reference(top: int, more: dict[str, Any]) -> None:
+    asked = digits.query(top, **more)
+    wanted = digits.summed(ReferenceEngine(), top, asked)
+    frame = session().createDataFrame(digits.rows(top).to_pylist(), "x BIGINT, z BIGINT, k STRING, u STRING")
+    found = SparkEngine().compute(as_source(frame), asked, b"salt").reveal_to_mechanism().sums
+    assert np.array_equal(found, wanted)

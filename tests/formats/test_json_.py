@@ -35,7 +35,7 @@ def test_the_text_is_strict_json_and_reads_back():
 
 def test_it_holds_what_verification_needs():
     m = manifest()
-    assert m["dprelease"] == "release/1"
+    assert m["dprelease"] == "release/2"
     assert m["plan_hash"] == GOOD.plan.hash
     assert m["files"]["data.csv"] == {"sha256": hashlib.sha256(b"a,b\n").hexdigest(), "bytes": 4}
     assert m["ledger"] == {"ledger_id": "0f" * 16, "seq": 17, "head_hash": "ab" * 32}
@@ -52,7 +52,7 @@ def test_cells_are_strings_because_readers_lose_large_integers():
     big = 2**53 + 1
     release = releases.Noised(GOOD.plan, GOOD.table, {"rows": ((big,), (-1,), (0,))}, GOOD.receipt)
     back = json.loads(manifest_bytes(manifest(release)))
-    assert back["cells"]["rows"] == [[str(big)], ["-1"], ["0"]]
+    assert back["draw"]["cells"]["rows"] == [[str(big)], ["-1"], ["0"]]
     assert int(float(big)) != big  # the control: a number would have been rounded by such a reader
 
 

@@ -24,7 +24,7 @@ def manifest(tmp_path_factory):
 
 def test_the_schema_is_one_and_names_its_draft():
     Draft202012Validator.check_schema(SCHEMA)
-    assert SCHEMA["title"] == "dprelease release/1"
+    assert SCHEMA["title"] == "dprelease release/2"
     assert SCHEMA["$schema"].endswith("2020-12/schema")
 
 
@@ -40,12 +40,14 @@ def test_an_older_manifest_and_a_newer_one_fit(manifest):
 
 
 BREAKS = {
-    "another version": lambda m: m.update(dprelease="release/2"),
+    "another version": lambda m: m.update(dprelease="release/1"),
     "no guarantee": lambda m: m.pop("guarantee"),
     "a number for an exact loss": lambda m: m["guarantee"].update(epsilon=0.5),
     "a decimal for an exact loss": lambda m: m["plan"]["blocks"][0].update(epsilon="0.5"),
     "an unknown adjacency": lambda m: m["guarantee"].update(adjacency="both"),
-    "numbers for noisy integers": lambda m: m["cells"].update({next(iter(m["cells"])): [[1, 2]]}),
+    "numbers for noisy integers": lambda m: m["draw"]["cells"].update(
+        {next(iter(m["draw"]["cells"])): [[1, 2]]}
+    ),
     "a short hash": lambda m: m.update(plan_hash="abc"),
     "a file without its hash": lambda m: m["files"]["data.csv"].pop("sha256"),
     "a local time": lambda m: m.update(scheduled="2026-11-17 06:00"),
@@ -64,5 +66,6 @@ def test_a_broken_manifest_does_not_fit(manifest, name):
 def test_every_key_is_described(manifest):
     """A key that manifests hold and the schema does not mention is an omission."""
     assert set(manifest) == set(SCHEMA["properties"])
-    for part, name in (("guarantee", "GuaranteeModel"), ("receipt", "ReceiptModel"), ("ledger", "AnchorModel")):
+    for part, name in (("guarantee", "GuaranteeModel"), ("receipt", "ReceiptModel"), ("ledger", "AnchorModel"),
+        ("request", "RequestModel"), ("draw", "DrawModel")):  # fmt: skip
         assert set(manifest[part]) == set(SCHEMA["$defs"][name]["properties"])

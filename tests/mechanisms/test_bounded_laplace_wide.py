@@ -18,7 +18,7 @@ from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw
 from dprelease.mechanisms.bounded_laplace_wide import BoundedLaplaceWideLaw, _Masses
 from dprelease.mechanisms.law import GridRequest, law_from_json
 from dprelease.numeric import exp_lower
-from dprelease.schema.domain import GridSet
+from dprelease.schema.domain import Domain, GridSet
 
 PRECISE = 200  # decimal digits of the brute-force definition
 
@@ -232,6 +232,50 @@ def test_draws_fit_the_law_and_a_wrong_rate_is_caught(q):
     assert p_value(law.rate) > 1e-6
     assert p_value(law.rate * Fraction(7, 10)) < 1e-6
     assert p_value(law.rate * Fraction(13, 10)) < 1e-6
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("q", [0, 30, 47, 100])
+def test_draws_wider_than_the_hull_and_draws_by_inversion_fit_the_same_law(q, monkeypatch):
+    allowed = GridSet(((0, 40), (50, 100)))
+    for rate, few in ((Fraction(1, 120), 32), (Fraction(1, 120), 0), (Fraction(1, 30), 1)):
+        monkeypatch.setattr("dprelease.entropy.FEW_ROUNDS", few)
+        law = BoundedLaplaceWideLaw(allowed, 8, Fraction(1), "absolute", rate)
+        count = 20_000 if few == 32 else 800
+        draws = law.draw_raw(np.full(count, q), ReplayBits(f"flat {q} {few}"))
+        points = allowed.points()
+
+        def p_value(rate, draws=draws, points=points):
+            weight = np.exp(-float(rate) * np.abs(points - q))
+            expected = draws.size * weight / weight.sum()
+            seen = np.array([np.count_nonzero(draws == y) for y in points])
+            bins = np.add.reduceat(np.stack([seen, expected])[:, np.argsort(expected)], range(0, 91, 7), axis=1)
+            return stats.chisquare(bins[0], bins[1]).pvalue
+
+        assert p_value(rate) > 1e-6
+        assert p_value(rate + Fraction(1, 30)) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("runs", "rate", "q"),
+    [
+        (((0, 0), (10**9, 10**9)), Fraction(1, 10), 5 * 10**8),  # noise lands in D once in e**(5 * 10**7)
+        (((0, 10**6),), Fraction(1, 10**14), 0),  # a domain narrower than the noise by eight orders
+        (((-(2**60), 2**60),), Fraction(1, 2**62), 2**60),
+    ],
+)
+def test_no_answer_is_given_up_however_unlikely_noise_is_to_land_in_the_domain(runs, rate, q):
+    law = BoundedLaplaceWideLaw(GridSet(runs), 1, Fraction(1), "absolute", rate)
+    drawn = law.draw_raw(np.full(40, q), ReplayBits("never given up"))
+    assert law.allowed.contains(drawn).all()
+    assert np.unique(drawn).size >= 2
+
+
+def test_a_million_points_at_a_small_epsilon_are_drawn():
+    """The domain is narrower than the noise by five orders: rejection hardly ever ended."""
+    unit = BoundedLaplace.calibrate(Domain(0, 10**6), sensitivity=10**6, epsilon="1e-5").on_grid(1)
+    drawn = unit.draw(np.zeros(200))
+    assert 3 * 10**5 < drawn.mean() < 7 * 10**5
 
 
 def test_gaps_too_wide_for_rejection_are_refused_with_the_fix():

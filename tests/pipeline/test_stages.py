@@ -29,20 +29,19 @@ def drawn():
 def test_every_stage_after_the_draw_is_deterministic(drawn):
     verdict = stages.validated(drawn, great_expectations=False)
     assert verdict.ok
-    assert stages.bundle(drawn, verdict) == stages.bundle(drawn, verdict)
+    assert stages.bundle(drawn) == stages.bundle(drawn)
 
 
 def test_the_bundle_holds_the_asked_formats_and_always_manifest_and_package(drawn):
-    verdict = stages.validated(drawn, great_expectations=False)
-    assert set(stages.bundle(drawn, verdict, ["parquet"])) == {
+    assert set(stages.bundle(drawn, ["parquet"])) == {
         "data.parquet", "datapackage.json", "registry.yaml", "release.json",
     }  # fmt: skip
-    everything = stages.bundle(drawn, verdict)
+    everything = stages.bundle(drawn)
     assert len(everything) == 7
     listed = json.loads(everything["release.json"])["files"]
     assert set(listed) == set(everything) - {"release.json"}
     with pytest.raises(ConfigError) as caught:
-        stages.bundle(drawn, verdict, ["xlsx"])
+        stages.bundle(drawn, ["xlsx"])
     assert caught.value.code == "DPR140"
 
 
@@ -115,7 +114,7 @@ def test_each_draw_is_new_and_each_unledgered_salt_is_fresh(drawn):
     assert again[0].cells != again[1].cells
     assert len(set(salts)) == 2
     assert all(len(s) == 32 for s in salts)
-    assert noised.width(drawn.plan) == 16 * sum(len(b.cells) for b in drawn.plan.blocks)
+    assert noised.width(drawn.plan) == noised.CELL_BYTES * sum(len(b.cells) for b in drawn.plan.blocks)
 
 
 def test_versions_are_listed():

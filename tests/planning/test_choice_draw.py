@@ -19,6 +19,7 @@ from scipy import stats
 from dprelease import execute
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.exact import exact_cells
+from dprelease.aggregates.ranks import stretches
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.entropy import ReplayBits
@@ -27,6 +28,7 @@ from dprelease.planning.choice_draw import ChoiceDraw, choice_from_json
 from dprelease.planning.draws import draw_from_json
 from dprelease.planning.model import ReleasePlan
 from dprelease.sensitivity import Sensitivity
+from tests.aggregates.dense_ranks import rank_scores, sparse, spread_out
 from tests.planning.requests import USER, declared, planned
 
 Json = dict[str, Any]
@@ -53,8 +55,7 @@ def scores(plan: ReleasePlan, rows: list[tuple[float | None, str, str]]) -> list
     block = plan.blocks[0]
     encoding = Encoding.from_json(dict(block.encoding))
     exact = exact_cells(encoding, block.encoding["primitives"], answer, len(plan.keys))
-    allowed = choice(plan).allowed
-    return np.asarray(exact)[:, allowed.points() - allowed.lower].tolist()
+    return [spread_out(choice(plan), one) for (one,) in exact]
 
 
 @pytest.mark.parametrize("text", FUNCTIONS)
@@ -129,9 +130,9 @@ def test_values_are_candidates_and_there_is_no_interval() -> None:
 def test_no_candidate_lies_in_a_gap_however_often_it_is_drawn() -> None:
     plan = planned(["median(x)"], x=GAPPED, epsilon="0.1")
     law = choice(plan)
-    exact = np.zeros((500, 6), dtype=np.int64)
-    exact[:, 2] = -50  # the best score of all, at a code inside the gap
-    raw = law.draw(exact, ReplayBits("gap"))
+    # half of the rows at 1, half at 3: what lies between is best, and forbidden
+    (exact,) = stretches(sparse([[0, 9, 0, 9, 0, 0]]), 1, 1, 2, 0)
+    raw = law.draw(np.array([exact] * 500), ReplayBits("gap"))
     assert set(law.cells(raw)[:, 0].tolist()) == {0, 1, 3, 4, 5}
 
 
@@ -140,7 +141,8 @@ def test_draws_fit_the_pmf_with_a_control_on_both_sides() -> None:
     plan = planned(["median(x)"], x={"kind": "number", "range": [0, 9], "step": 1})
     law = choice(plan)
     row = scores(plan, [(float(v), "a", "u") for v in (2, 2, 3, 5, 5, 5, 8, 9)])[0]
-    drawn = law.draw(np.array([row] * 20_000), ReplayBits("choice"))[:, 0].astype(int)
+    (exact,) = stretches(sparse([[0, 0, 2, 1, 0, 3, 0, 0, 1, 1]]), 1, 1, 2, 0)
+    drawn = law.draw(np.array([exact] * 20_000), ReplayBits("choice"))[:, 0].astype(int)
     seen = np.bincount(drawn, minlength=10)
 
     def fits(other: ChoiceDraw) -> float:
@@ -149,13 +151,13 @@ def test_draws_fit_the_pmf_with_a_control_on_both_sides() -> None:
 
     assert fits(law) > 1e-6
     for factor in ("0.9", "1.1"):
-        p = round(2**60 * math.exp(-law.law.rate * float(factor)))
+        p = round(2**120 * math.exp(-law.law.rate * float(factor)))
         assert fits(replace(law, law=replace(law.law, p=p))) < 1e-6
 
 
-@pytest.mark.parametrize("target", [(1, 2, 0), (3, 4, 0), (1, 1, -4)])
+@pytest.mark.parametrize("target", [(1, 2, 0), (3, 4, 0), (2, 2, -7)])
 def test_the_rank_error_holds_for_all_small_tables(target: tuple[int, int, int]) -> None:
-    from dprelease.aggregates.ranks import rank_scores, spreads
+    from dprelease.aggregates.ranks import spreads
     from dprelease.mechanisms.exponential_scores import ScoreLaw
     from dprelease.schema.domain import GridSet
 
@@ -190,11 +192,24 @@ def smaller_spread(plan: Json) -> None:
 
 def steeper(plan: Json) -> None:
     law = plan["blocks"][0]["law"]["law"]
-    law["p"] = type(law["p"])(int(int(law["p"]) * 0.9))
+    law["p"] = str(int(law["p"]) * 9 // 10)
 
 
 def another_share(plan: Json) -> None:
     plan["blocks"][0]["encoding"]["weights"] = [["9", "10", "0"]]
+
+
+def nearer_codes(plan: Json) -> None:
+    near = plan["query"]["primitives"][0]["near"]
+    near[3] = str(int(near[3]) - 1)
+
+
+def codes_near_another_rank(plan: Json) -> None:
+    plan["query"]["primitives"][0]["near"][2] = "1"
+
+
+def further_weights(plan: Json) -> None:
+    plan["blocks"][0]["law"]["law"]["last"] += 1
 
 
 def scores_as_cells(plan: Json) -> None:
@@ -207,7 +222,8 @@ def a_law_for_numbers(plan: Json) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [other_candidates, fewer_codes, smaller_spread, steeper, another_share, scores_as_cells,
+    [other_candidates, fewer_codes, smaller_spread, steeper, another_share, nearer_codes,
+     codes_near_another_rank, further_weights, scores_as_cells,
      a_law_for_numbers],
 )  # fmt: skip
 def test_a_tampered_choice_is_refused(change: Callable[[Json], None]) -> None:

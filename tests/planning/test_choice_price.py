@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dprelease.aggregates.ranks import rank_scores
+from dprelease.aggregates.ranks import aimed
 from dprelease.mechanisms.exponential_scores import ScoreLaw
 from dprelease.planning.choice_draw import ChoiceDraw
 from dprelease.planning.choice_price import choice_error, rows_inside
 from dprelease.planning.draws import draw_from_json
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from tests.aggregates.dense_ranks import rank_scores
 from tests.planning.requests import USER, planned
 
 X = {"kind": "number", "range": [0, 1000], "step": 1}
@@ -26,12 +27,27 @@ def spread_out(text: str, **options: object) -> PlannedStatistic:
 
 
 def test_more_rows_or_less_noise_bring_the_aim_nearer_and_below_the_naive_price() -> None:
-    near = [rows_inside(rate, 1001, 1000, (1, 1), "absolute") for rate in (0.05, 0.15, 0.5, 1.5)]
-    assert near == sorted(near)
-    assert near[0] < -40 < near[-1] < 0
-    for rate in (0.15, 0.5):
-        aimed = choice_error(rate, 1001, 1000, (1, 1, rows_inside(rate, 1001, 1000, (1, 1), "absolute")), "absolute")
-        assert aimed < 0.75 * choice_error(2 * rate, 1001, 1000, (1, 1, 0), "absolute")
+    near = [rows_inside(rate, 1001, 1000, (1, 1), "absolute") for rate in (0.025, 0.075, 0.25, 0.75)]
+    assert near == sorted(near, reverse=True)
+    assert near[0] > 40 > near[-1] > 0
+    for rate in (0.075, 0.25):
+        inside = aimed(1, 1, rows_inside(rate, 1001, 1000, (1, 1), "absolute"))
+        found = choice_error(rate, 1001, 1000, inside, "absolute")
+        assert found < 0.75 * choice_error(4 * rate, 1001, 1000, (1, 1, 0), "absolute")
+
+
+def test_a_large_epsilon_aims_at_the_end_itself() -> None:
+    for candidates in (11, 1001, 10**9):
+        assert rows_inside(41.0, candidates, 1000, (1, 1), "absolute") == 1
+        assert rows_inside(41.0, candidates, 1000, (0, 1), "squared") == 1
+
+
+def test_candidates_between_the_public_tables_weigh() -> None:
+    """The wider the range, the more rows inside: what lies beyond the data are more candidates."""
+    wide = [rows_inside(0.25, candidates, 1000, (1, 1), "absolute") for candidates in (1001, 10**6, 10**12)]
+    assert wide[0] < wide[1] < wide[2]
+    errors = [choice_error(0.5, candidates, 1000, (1, 2, 0), "absolute") for candidates in (1001, 10**12)]
+    assert errors[0] < errors[1]
 
 
 def test_min_and_max_mirror_each_other() -> None:
@@ -39,9 +55,9 @@ def test_min_and_max_mirror_each_other() -> None:
         for rate in (0.1, 1.0):
             low = rows_inside(rate, 401, 500, (0, 1), loss)
             high = rows_inside(rate, 401, 500, (1, 1), loss)
-            assert low == -high
-            assert choice_error(rate, 401, 500, (0, 1, low), loss) == pytest.approx(
-                choice_error(rate, 401, 500, (1, 1, high), loss)
+            assert low == high
+            assert choice_error(rate, 401, 500, aimed(0, 1, low), loss) == pytest.approx(
+                choice_error(rate, 401, 500, aimed(1, 1, high), loss)
             )
 
 
@@ -55,9 +71,9 @@ def test_a_price_falls_with_epsilon_and_is_never_zero() -> None:
 
 def test_the_plan_offers_both_aims_and_names_the_rows() -> None:
     high = spread_out("max(x)")
-    assert high.chosen[0].note == "the value with 20 rows above it"
+    assert high.chosen[0].note == "the value with 19 rows above it"
     assert high.chosen[1].note == "the last row's value or any value beyond"
-    assert high.error_text == "20 ±19 rows from the end (95 %)"
+    assert high.error_text == "19 ±20 rows from the end (95 %)"
     low = spread_out("min(x)", epsilon="0.05")
     assert low.chosen[0].note == "the first row's value or any value beyond"
     assert low.error_text.startswith("0 to ")
@@ -100,9 +116,9 @@ def data(shape: str, n: int = 1000) -> np.ndarray:
     return np.minimum(np.floor(-np.log1p(-u) * 40), 1000)  # skewed, its largest near 300
 
 
-def expected_error(law: ScoreLaw, values: np.ndarray, shift: int) -> float:
+def expected_error(law: ScoreLaw, values: np.ndarray, shift: tuple[int, int, int]) -> float:
     tally = np.bincount(values.astype(int), minlength=1001)[None, :]
-    p = np.array([float(x) for x in law.pmf(rank_scores(tally, 1, 1, shift)[0])])
+    p = np.array([float(x) for x in law.pmf(rank_scores(tally, *shift)[0])])
     return float((p * np.abs(np.arange(1001) - values.max())).sum())
 
 
@@ -112,8 +128,8 @@ def test_aiming_inside_beats_the_naive_maximum_unless_the_data_fill_the_range() 
     naive = ScoreLaw.calibrate(1001, spread=1, epsilon=1)
     found = {
         shape: (
-            expected_error(planned_draw.law, data(shape), -20),
-            expected_error(naive, data(shape), 0),
+            expected_error(planned_draw.law, data(shape), aimed(1, 1, 20)),
+            expected_error(naive, data(shape), (1, 1, 0)),
         )
         for shape in ("even", "half", "skewed")
     }

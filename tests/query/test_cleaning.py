@@ -166,9 +166,9 @@ def test_the_plan_s_hash_covers_how_a_condition_s_cells_are_cleaned() -> None:
     plans = [dp.plan(schema(x, {}, k, where="x > 3 or k = 'a'")) for x, k in kinds]
     assert len({plan.hash for plan in plans}) == len(plans)
     told = plans[-1].to_json()["query"]["cleaned"]
-    assert [c["column"] for c in told] == ["x", "k"]
+    assert [c["column"] for c in told] == ["k", "x"]
     plain = dp.plan(schema({}, {}, {}, where="tens is null")).to_json()["query"]
-    assert [c["column"] for c in plain["cleaned"]] == ["x", "tens"]
+    assert [c["column"] for c in plain["cleaned"]] == ["tens", "x"]
     assert "cleaned" not in dp.plan(schema({}, {}, {})).to_json()["query"]
 
 

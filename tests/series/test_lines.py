@@ -94,7 +94,7 @@ def test_a_choice_by_rank_has_no_interval_and_is_shown_all_the_same(tmp_path, wr
     assert "<td>41</td><td>–</td><td>–</td>" in text
 
 
-def test_a_nan_is_refused_as_strict_json_cannot_hold_it(tmp_path) -> None:
+def test_a_folder_with_an_infinity_is_left_out_as_strict_json_cannot_hold_it(tmp_path) -> None:
     asked = statistic("n", "count", Domain(0, 99), "1", block="b")
     good = noised(plan([asked], [block("b")], keys=[A]), {"n": [(1.0, 0.0, 2.0, "ok")]}, LEDGER)
     bad = replaced(good, "lower", 0, float("inf"))
@@ -102,5 +102,6 @@ def test_a_nan_is_refused_as_strict_json_cannot_hold_it(tmp_path) -> None:
     files = parquet.write(bad, draft)
     manifest = {**draft, "files": json_.described(files)}
     publish_files(tmp_path, "clinic_weekly", "2026-W46", {**files, **json_.write(bad, manifest)})
-    with pytest.raises(ValueError, match="strict JSON"):
-        index_json.write(collect(tmp_path / "clinic_weekly"))
+    series = collect(tmp_path / "clinic_weekly")
+    assert (series.periods, series.unreadable) == ((), ("2026-W46",))
+    assert json.loads(index_json.write(series))["unreadable"] == ["2026-W46"]

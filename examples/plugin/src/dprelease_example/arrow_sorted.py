@@ -21,11 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.engines.reference import Coded, ReferenceEngine, coded_rows
-from dprelease.engines.request import check_query, empty_tallies, row_cap
+from dprelease.engines.request import check_query, row_cap
 from dprelease.engines.source import Source
+from dprelease.engines.tally import near_rows
 from dprelease.errors import InternalError
 from dprelease.query.answer import Answer
-from dprelease.query.bounded import BoundedQuery, Primitive
+from dprelease.query.bounded import BoundedQuery, Near, Primitive
 from dprelease.secret import Secret
 
 Ints = npt.NDArray[np.int64]
@@ -66,7 +67,8 @@ def _answer(rows: list[Coded], query: BoundedQuery, salt: bytes) -> Answer:
     groups = np.array([r.group for r in rows], dtype=np.int64)
     codes = np.array([r.codes for r in rows], dtype=object).reshape(len(rows), len(query.codes))
     sums = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
-    tables = empty_tallies(query)
+    tables: dict[int, Ints] = {}
+    tallies: dict[int, Ints] = {}
     for place, primitive in enumerate(query.primitives):
         kept = np.full(len(rows), True)
         if query.user is not None:
@@ -81,13 +83,23 @@ def _answer(rows: list[Coded], query: BoundedQuery, salt: bytes) -> Answer:
                 simple = sorted((a, b) for a, b in pairs if a != b)
                 tables[place] = np.array(simple, dtype=np.int64).reshape(-1, 2)
             case "tally":
-                np.add.at(tables[place], (g, own[:, primitive.code].astype(np.int64)), 1)
+                tallies[place] = _tally(g, own[:, primitive.code].astype(np.int64), primitive.near)
             case "distinct":
                 for group, _ in set(zip(g.tolist(), own[:, primitive.code], strict=True)):
                     sums[group, place] += 1
             case _:
                 np.add.at(sums, (g, place), _summands(primitive, own))
-    return Answer(sums, tables)
+    return Answer(sums, tables, tallies)
+
+
+def _tally(groups: Ints, codes: Ints, near: Near | None) -> Ints:
+    """Return the rows at each code around a rank; see `Primitive`."""
+    pairs, counts = np.unique(np.stack([groups, codes], axis=1), axis=0, return_counts=True)
+    totals = np.bincount(groups, minlength=1)
+    before = np.concatenate([[0], np.cumsum(totals)])[pairs[:, 0]]
+    upto = np.cumsum(counts) - before
+    table = np.stack([*pairs.T, upto - counts, upto, totals[pairs[:, 0]]], axis=1)
+    return table if near is None else table[near_rows(table, near)]
 
 
 def _summands(primitive: Primitive, codes: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:

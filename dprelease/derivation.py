@@ -1,0 +1,236 @@
+"""A publication folder as a function of what is given: folder = F(request, draw, receipt).
+
+    request   parsed by the schema reader and the release reader
+    plan      made again from the request and the choice that it records (`planning.again`)
+    loss      every sensitivity and certificate recomputed by the wall
+    values    the table, from the noisy integers; the verdict of the built-in rules on it
+    files     every byte, written by the code that writes releases
+
+Nothing else of a manifest is read: no derived part, and no field that could make a step gentler.
+Of `software`, texts of bounded length are repeated, and nothing depends on them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from dprelease import execute, registry
+from dprelease.budget.record import check_identifier
+from dprelease.errors import VerificationError
+from dprelease.formats.json_ import SOFTWARE
+from dprelease.noised import Noised, Receipt, assemble, cells_from_json
+from dprelease.numeric import fraction_from_json, plain, whole_from_json
+from dprelease.pipeline.planned import window_of
+from dprelease.pipeline.stages import write_files
+from dprelease.planning.again import near, plan_again
+from dprelease.planning.draws import ConstantDraw, draw_from_json
+from dprelease.planning.model import ReleasePlan
+from dprelease.planning.what_if import what_if
+from dprelease.query.request import request_from_json
+from dprelease.query.spec import Query
+from dprelease.schema.unit import describe
+from dprelease.validate.rules import check
+from dprelease.validate.verdict import Verdict
+
+__all__ = ["Derivation", "missing_packages"]
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_HEX = re.compile(r"[0-9a-f]{64}")
+_LEDGER = re.compile(r"[A-Za-z0-9-]{8,64}")
+_MOST_HISTORY = 1000
+
+
+def _refused(what: str, why: str | None = None) -> VerificationError:
+    return VerificationError(what, why=why, fix="ask the publisher", code="DPR805")
+
+
+def _instant(value: Any) -> str | None:
+    if value is not None and not _INSTANT.fullmatch(value):
+        raise _refused("an instant is not written as one")
+    return None if value is None else str(value)
+
+
+@dataclass
+class Derivation:
+    """One manifest's folder, made step by step; each step is made once, when it is first needed.
+
+    Every step raises what its readers raise (`DpreleaseError`, and for a part of another shape
+    LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError).
+    """
+
+    manifest: Mapping[str, Any] = field(repr=False)
+    as_published: Callable[[str, bytes], bytes] = field(default=lambda _, made: made, repr=False)
+    """From a file's name and the bytes made here to those of the folder, where they hold the same."""
+
+    @cached_property
+    def query(self) -> Query:
+        asked = dict(self.manifest["request"])
+        asked.pop("formats")
+        return request_from_json(asked, window_of)
+
+    @cached_property
+    def formats(self) -> tuple[str, ...]:
+        listed = self.manifest["request"]["formats"]
+        if not isinstance(listed, list) or not all(isinstance(n, str) for n in listed):
+            raise _refused("the formats are not a list of names")
+        return tuple(listed)
+
+    @cached_property
+    def plan(self) -> ReleasePlan:
+        self._bounded_keys()
+        return plan_again(self.query, self.manifest["plan"])
+
+    def _bounded_keys(self) -> None:
+        """A request of a few bytes can ask for a million groups: they must all be there."""
+        groups, listed = len(self.query.groups.keys), len(self.manifest["plan"]["keys"])
+        if groups != listed:
+            raise _refused(f"the request makes {groups:,} groups, the plan lists {listed:,}")
+
+    @cached_property
+    def loss(self) -> Fraction:
+        """The proved epsilon of the plan, each of its figures recomputed."""
+        return execute.check(self.plan)
+
+    @cached_property
+    def what_if(self) -> list[dict[str, Any]]:
+        """The stated figures of other budgets, once they agree with those planned here."""
+        stated = self.manifest["what_if"]
+        found = what_if(self.plan) if "html" in self.formats else []
+        same = len(stated) == len(found) and all(
+            set(one) == {"epsilon", "errors"}
+            and one["epsilon"] == two["epsilon"]
+            and list(one["errors"]) == sorted(two["errors"])
+            and all(near(one["errors"][name], error) for name, error in two["errors"].items())
+            for one, two in zip(stated, found, strict=True)
+        )
+        if not same:
+            raise _refused("the stated errors at other budgets are not those of the request")
+        return [dict(point) for point in stated]
+
+    @cached_property
+    def noised(self) -> Noised:
+        self.loss  # noqa: B018 - no table is made of laws that are not proved
+        plan = self.plan
+        cells = cells_from_json(self.manifest["draw"]["cells"], plan)
+        for block in plan.blocks:
+            law = draw_from_json(block.law)
+            if isinstance(law, ConstantDraw) and any(row != (law.value,) for row in cells[block.name]):
+                raise _refused(f"{block.name} is a public constant, and another number stands there")
+        table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
+        return Noised(plan, table, cells, self.receipt)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        return check(self.noised)
+
+    @cached_property
+    def receipt(self) -> Receipt:
+        """The receipt: what the plan costs, under the stated key and entry."""
+        paid, plan = self.manifest["receipt"], self.plan
+        anchor = paid["ledger"]
+        key = {name: paid[name] for name in ("dataset", "pipeline", "period")}
+        if anchor is not None:
+            for name, value in key.items():
+                check_identifier(value, name)
+            ledger, head = anchor["ledger_id"], anchor["head_hash"]
+            seq = anchor["seq"]
+            whole_from_json(seq, "the ledger entry", least=1)
+            if not (type(seq) is int and _LEDGER.fullmatch(ledger) and _HEX.fullmatch(head)):
+                raise _refused("the receipt does not name an entry of a ledger")
+            anchor = {"ledger_id": ledger, "seq": seq, "head_hash": head}
+        elif any(value is not None for value in key.values()):
+            raise _refused("the receipt has a key and no ledger")
+        return Receipt(
+            epsilon=str(plain(plan.epsilon)),
+            delta=str(plain(plan.delta)),
+            protects=describe(plan.adjacency, plan.unit),
+            early=_instant(paid["early"]),
+            **key,
+            **(anchor or {}),
+        )
+
+    @cached_property
+    def stated(self) -> dict[str, Any]:
+        """What only the receipt says: the budget as of the entry, and instants."""
+        paid = self.manifest["receipt"]
+        published = paid["published"]
+        if published is not None and not _DAY.fullmatch(published):
+            raise _refused("the day of publication is not written as one")
+        scheduled = _instant(paid["scheduled"])
+        return {"scheduled": scheduled, "published": published, "budget": self._budget(paid["budget"])}
+
+    def _budget(self, value: Any) -> dict[str, Any] | None:
+        """Return the budget as of the entry, if its figures can be: spending only adds up."""
+        if value is None:
+            return None
+        history = [fraction_from_json(spent) for spent in value["history"][: _MOST_HISTORY + 1]]
+        spent, total = fraction_from_json(value["spent"]), fraction_from_json(value["total"])
+        honest = (
+            0 < len(history) <= _MOST_HISTORY
+            and all(a <= b for a, b in pairwise(history))
+            and history[-1] == spent <= total
+            and value["composition"] in ("basic", "zcdp")
+        )
+        before = Fraction(0) if len(history) < 2 else history[-2]
+        if honest and value["composition"] == "basic":  # under zcdp losses do not add up
+            honest = self.plan.epsilon <= spent - before
+        if not honest:
+            raise _refused(
+                "the stated budget cannot be: spending adds up, stays within the total, and"
+                " includes this release"
+            )
+        return {
+            "spent": str(spent),
+            "total": str(total),
+            "history": list(map(str, history)),
+            "composition": value["composition"],
+        }
+
+    @cached_property
+    def software(self) -> dict[str, str]:
+        said = self.manifest["software"]
+        most, longest = SOFTWARE
+        texts = [*said.keys(), *said.values()]
+        if len(said) > most or not all(isinstance(t, str) and len(t) <= longest for t in texts):
+            raise _refused(f"`software` is at most {most} texts of {longest} characters")
+        return dict(said)
+
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        """Every file of the folder, the manifest included."""
+        return write_files(
+            self.noised,
+            self.formats,
+            software=self.software,
+            what_if=self.what_if,
+            as_published=self.as_published,
+            **self.stated,
+        )
+
+
+def missing_packages(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the kinds of other packages that a manifest names and this installation has not."""
+    asked: dict[str, set[str]] = {"mechanisms": set(), "aggregates": set(), "formats": set()}
+    request = manifest["request"]
+    asked["formats"] |= set(request["formats"])
+    for statistic in request["release"]["statistics"]:
+        asked["aggregates"].add(re.split(r"\W", statistic["statistic"].strip(), maxsplit=1)[0])
+        asked["mechanisms"] |= {statistic["mechanism"]} if "mechanism" in statistic else set()
+    for block in manifest["plan"]["blocks"]:
+        asked["mechanisms"] |= _families(block["law"])
+    known = {kind: {*registry.names(kind), *registry.third_party_names(kind)} for kind in asked}
+    return sorted(
+        f"{kind[:-1]} `{str(name)[:60]}`" for kind in asked for name in asked[kind] - known[kind]
+    )
+
+
+def _families(law: Mapping[str, Any]) -> set[str]:
+    parts: Sequence[Any] = [law.get("law"), law.get("size", {}).get("law")]
+    return {part["family"] for part in parts if part is not None}

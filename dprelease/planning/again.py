@@ -1,0 +1,234 @@
+"""A plan made again from its request and from what it records as chosen.
+
+Everything in a plan is a function of the request and of the choice: how the budget was split, which
+law draws each block with which integers, and the floating point figures of the pricing. Floating
+point differs between machines in its last digits, and a difference there could tip a choice. So the
+choice is not made again. It is read from the plan, whose hash the ledger held before any row was
+read, and held against the request:
+
+    share     declared shares are kept; what the blocks may spend is added up again
+    encoding  one of those that the request admits for the block
+    law       a law that is priced for that encoding at that share, on the same grid, for the same
+              move. Other integers pass where a solver proposes them, if the law's expected error is
+              the same to `CLOSE`; the wall certifies the integers themselves.
+    figures   errors of the law and of its rivals, and their order, equal to `CLOSE`
+
+The plan is then written by the same code as ever, with the recorded figures in it; the caller
+compares it with the one he holds.
+
+Limits  What other ways of composing would have cost (`Composition.compared`) is repeated, not priced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from dprelease.aggregates.encoding import Encoding
+from dprelease.errors import VerificationError
+from dprelease.planning.box_draw import box_errors
+from dprelease.planning.choose import Candidate, Loss
+from dprelease.planning.draws import BoxDraw, Draw, ScalarDraw, draw_from_json
+from dprelease.planning.layout import BlockLayout
+from dprelease.planning.make import Figures, Maker, laid_out, write_plan
+from dprelease.planning.model import Option, ReleasePlan
+from dprelease.planning.share import Priced, Share
+from dprelease.planning.spend import added_up
+from dprelease.planning.spread import rooted
+from dprelease.query.spec import Query
+
+__all__ = ["CLOSE", "near", "plan_again"]
+
+CLOSE = 1e-6
+"""Relative difference of two figures that say the same on different machines."""
+
+_PROPOSED = frozenset({"p", "m", "rate", "noise", "starts", "outputs", "rows", "multiplier"})
+"""Keys of a law's JSON that a solver or a root finder proposes."""
+
+
+def plan_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
+    """Return the plan of `query` with the choice that `stated`, a plan's JSON, records.
+
+    Raises:
+        VerificationError: the choice is none that the request admits (DPR805).
+        DpreleaseError: the request has no plan; LookupError, TypeError, ValueError: `stated` is
+            not of a plan's shape.
+    """
+    blocks = laid_out(query)
+    if [b["name"] for b in stated["blocks"]] != [b.name for b in blocks]:
+        _other("blocks", f"the request makes the blocks {', '.join(b.name for b in blocks)[:200]}")
+    said = {s["name"]: s for s in stated["statistics"]}
+    figures = {
+        member.statistic.spec.name: _figures(said, member.statistic.spec.name)
+        for block in blocks
+        for member in block.members
+    }
+    pricer = Maker(query)
+    priced = [
+        _priced(pricer, block, part, figures)
+        for block, part in zip(blocks, stated["blocks"], strict=True)
+    ]
+    composition = stated.get("composition")
+    method = "basic/1" if composition is None else composition["method"]
+    compared = [] if composition is None else composition["compared"]
+    spending = added_up(
+        method,
+        tuple(priced),
+        query.epsilon,
+        query.spec.delta,
+        tuple((str(c["method"]), _number(c["total_error"])) for c in compared),
+    )
+    _check_shares(query, priced, method)
+    return write_plan(query, spending, Maker(query, figures))
+
+
+def near(one: object, other: object) -> bool:
+    """Return whether two figures, or two None, say the same."""
+    if one is None or other is None:
+        return one is other
+    return _close(_number(one), _number(other))
+
+
+# --- a block ----------------------------------------------------------------------------------
+
+
+def _priced(
+    pricer: Maker, block: BlockLayout, part: Mapping[str, Any], figures: Mapping[str, Figures]
+) -> Priced:
+    """Return the block as recorded, held against its prices at the recorded share."""
+    share = Share.from_json(part["share"])
+    fresh = pricer.priced(block, share)
+    at = next((i for i, c in enumerate(fresh.ranked) if _drawn_as(c, part)), None)
+    if at is None:
+        _other(block.name, "no law that is priced for the request draws like that")
+    ranked = (fresh.ranked[at], *fresh.ranked[:at], *fresh.ranked[at + 1 :])
+    best = ranked[0]
+    prices = [c.price(pricer.query.judge) for c in ranked]
+    if prices[0] > min(prices) and not _close(prices[0], min(prices)):
+        _other(block.name, f"{best.draw.mechanism} is not the best of its laws")
+    if best.draw.to_json() != part["law"]:
+        best = _with_law(block, best, part["law"], pricer.query.loss)
+    chosen = Priced(block, share, (best, *ranked[1:]), pricer.sensitivity(best.encoding, block.max_rows))
+    for i, member in enumerate(block.members):
+        name = member.statistic.spec.name
+        if not _same_figures(figures[name], pricer.figures(chosen, i)):
+            _other(name, "its stated errors are not those of its laws")
+    stated = tuple(f.options[0].expected_error for f in (figures[m.statistic.spec.name] for m in block.members))
+    errors = tuple(e if s is None else s for s, e in zip(stated, best.errors, strict=True))
+    return replace(chosen, ranked=(replace(best, errors=errors),))
+
+
+def _drawn_as(candidate: Candidate, part: Mapping[str, Any]) -> bool:
+    """Return whether the candidate is drawn in the recorded way: encoding and law, on one grid."""
+    if _encoding(candidate.encoding) != {k: part["encoding"].get(k) for k in _encoding(candidate.encoding)}:
+        return False
+    return _frame(candidate.draw.to_json()) == _frame(part["law"])
+
+
+def _encoding(encoding: Encoding) -> dict[str, Any]:
+    return encoding.to_json()
+
+
+def _frame(law: object) -> object:
+    """Return a law's JSON without what a solver proposes: what the request decides of it."""
+    if not isinstance(law, Mapping):
+        return law
+    out = {k: _frame(v) for k, v in law.items() if k not in _PROPOSED}
+    if law.get("kind") == "box":  # the sides of a box share its epsilon by floating point
+        out["laws"] = [_frame({k: v for k, v in side.items() if k != "epsilon"}) for side in law["laws"]]
+    return out
+
+
+def _with_law(block: BlockLayout, fresh: Candidate, law: Mapping[str, Any], loss: Loss) -> Candidate:
+    """Return the candidate with other integers, if they serve as well as those found here."""
+    draw = draw_from_json(law)
+    if _errors(block, draw, loss) is None or not all(
+        _close(a, b) for a, b in zip(_errors(block, draw, loss) or (), fresh.errors, strict=True)
+    ):
+        _other(block.name, "its law has other integers, and is another law")
+    return replace(fresh, draw=draw)
+
+
+def _errors(block: BlockLayout, draw: Draw, loss: Loss) -> tuple[float, ...] | None:
+    """Return the expected errors of a law that is priced by itself, per member; None of others."""
+    if isinstance(draw, BoxDraw):
+        return tuple(average for average, _ in box_errors(draw, loss))
+    if not isinstance(draw, ScalarDraw):
+        return None
+    unit = float(draw.step) if loss == "absolute" else float(draw.step) ** 2
+    average = draw.law.expected_error().average * unit
+    return tuple(max(rooted(member, average, loss)) for member in block.members)
+
+
+# --- shares and figures -----------------------------------------------------------------------
+
+
+def _check_shares(query: Query, priced: Sequence[Priced], method: str) -> None:
+    """Hold declared shares against the split; what is not declared was the planner's to choose."""
+    for each in priced:
+        shares = [m.statistic.spec.share for m in each.block.members]
+        declared = sum((s for s in shares if s is not None), Fraction(0))
+        if declared and method == "basic/1" and each.share.epsilon not in (0, declared * query.epsilon):
+            _other(each.block.name, "its declared share of epsilon is another one")
+
+
+def _figures(said: Mapping[str, Any], name: str) -> Figures:
+    """Return the recorded figures of one statistic."""
+    if name not in said:
+        _other(name, "it is not among the plan's statistics")
+    part = said[name]
+    options = tuple(
+        Option(
+            str(o["mechanism"]),
+            None if o["expected_error"] is None else _number(o["expected_error"]),
+            None if o["worst_error"] is None else _number(o["worst_error"]),
+            str(o["note"]),
+        )
+        for o in part["options"]
+    )
+    groups = part["group_errors"]
+    return Figures(options, None if groups is None else tuple(map(_number, groups)))
+
+
+def _same_figures(stated: Figures, found: Figures) -> bool:
+    """Return whether the options are the same laws with the same errors, in an order of price."""
+    by_law = {(o.mechanism, o.note): o for o in found.options}
+    if len(stated.options) != len(found.options) or not stated.options:
+        return False
+    for place, (option, there) in enumerate(zip(stated.options, found.options, strict=True)):
+        law = option.mechanism, option.note
+        other = by_law.pop(law, None)
+        if other is None or not (
+            near(option.expected_error, other.expected_error)
+            and near(option.worst_error, other.worst_error)
+        ):
+            return False
+        # Rivals may change places where they are equal; the law that is drawn stands first.
+        tied = place > 0 and near(option.expected_error, there.expected_error)
+        if law != (there.mechanism, there.note) and not tied:
+            return False
+    one, two = stated.group_errors, found.group_errors
+    if one is None or two is None:
+        return one is two
+    return len(one) == len(two) and all(map(near, one, two))
+
+
+def _close(one: float, other: float) -> bool:
+    return abs(one - other) <= CLOSE * max(abs(one), abs(other))
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError("a figure is a number")
+    return float(value)
+
+
+def _other(name: str, why: str) -> NoReturn:
+    raise VerificationError(
+        f"the plan of {name} is not one of its request",
+        why=why,
+        fix="ask the publisher; a plan that was made of this request says so",
+        code="DPR805",
+    )

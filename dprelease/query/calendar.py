@@ -1,0 +1,54 @@
+"""A period as it is asked for: a name on a calendar, in a time zone whose tables have a version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from zoneinfo import TZPATH
+
+__all__ = ["Calendar", "zone_tables"]
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Which period of which calendar.
+
+    Attributes:
+        column: the date or timestamp column; every: day, week, month or year.
+        name: `2013-W05`; zones: the version of the time zone tables that its window was made by.
+    """
+
+    column: str
+    every: str
+    timezone: str
+    name: str
+    zones: str
+    def to_json(self) -> dict[str, str]:
+        return {
+            "column": self.column,
+            "every": self.every,
+            "timezone": self.timezone,
+            "name": self.name,
+            "zone_tables": self.zones,
+        }
+
+
+@cache
+def zone_tables() -> str:
+    """Return the version of the time zone tables in use, `2025b`; "unknown" if they do not say."""
+    for folder in TZPATH:
+        try:
+            with Path(folder, "tzdata.zi").open(encoding="ascii", errors="replace") as file:
+                first = file.readline(80).split()
+        except OSError:
+            continue
+        if first[:2] == ["#", "version"] and len(first) == 3:
+            return first[2]
+    try:
+        version = metadata.version("tzdata")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+    year, _, number = version.partition(".")
+    return f"{year}{chr(ord('a') + int(number) - 1)}" if number.isdigit() and int(number) else version

@@ -1,0 +1,205 @@
+"""What was asked, as public JSON from which the plan can be made again: schema, release, period, view.
+
+The request is everything a release is decided by, lists of key files included, and nothing that
+was drawn or paid. It is written by `request_to_json`; `request_from_json` gives it back through the
+schema reader and the release reader, so that a forged one meets every refusal that a faulty file
+meets: bounds are whole numbers of at least 1, ranges are ordered, names are known.
+
+Time zones are tables that change, so a window cannot be made again by its period's name alone: the
+version of the tables stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from dprelease.errors import ConfigError
+from dprelease.numeric import plain
+from dprelease.query.calendar import Calendar
+from dprelease.query.merge import merge_release
+from dprelease.query.spec import Query, resolve
+from dprelease.query.view import View, parse_view
+from dprelease.schema.column import Kind
+from dprelease.schema.load import schema_from_dict
+from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
+from dprelease.schema.written import domain_to_json, schema_to_json
+
+__all__ = ["request_from_json", "request_to_json"]
+
+MOST_STATISTICS = 2000
+_KEYS = frozenset({"schema", "release", "period", "view"})
+_FILES = frozenset({"values_from", "keys_from", "sql"})
+"""Keys of declaration files that a request never holds: what they name stands in it."""
+
+
+WindowOf = Callable[[TableSchema, Calendar], tuple[datetime, datetime]]
+
+
+def request_to_json(query: Query) -> dict[str, Any]:
+    """Return the request that `query` was resolved from; equal requests give equal JSON."""
+    return {
+        "schema": schema_to_json(query.schema),
+        "release": _release(query.spec),
+        "period": None if query.calendar is None else query.calendar.to_json(),
+        "view": None if query.view is None else _view(query.view),
+    }
+
+
+def request_from_json(value: object, window_of: WindowOf) -> Query:
+    """Return the resolved request that `request_to_json` wrote.
+
+    Args:
+        window_of: a period's start and end, UTC, by its calendar.
+
+    Raises:
+        ConfigError, PlanError, ArgumentError: as the readers of schema files and releases.
+    """
+    parts = _mapping(value, _KEYS, "request")
+    schema = _schema(parts["schema"])
+    spec = _spec(schema, parts["release"])
+    calendar = None if parts["period"] is None else _calendar(parts["period"], schema)
+    window = None if calendar is None else (calendar.column, *window_of(schema, calendar))
+    view = None if parts["view"] is None else _parsed_view(parts["view"], spec)
+    return resolve(schema, spec, window=window, view=view, calendar=calendar)
+
+
+# --- the release ------------------------------------------------------------------------------
+
+
+def _release(spec: ReleaseSpec) -> dict[str, Any]:
+    keys = spec.keys_from
+    return {
+        **({"epsilon": plain(spec.epsilon)} if spec.epsilon else {}),
+        "delta": plain(spec.delta),
+        "by": list(spec.by),
+        **({} if keys is None else {"keys": [list(key) for key in keys]}),
+        **({} if spec.where is None else {"where": spec.where}),
+        "loss": spec.loss,
+        "judge": spec.judge,
+        "statistics": [_statistic(s) for s in spec.statistics],
+        "allow": list(spec.allow),
+    }
+
+
+def _statistic(spec: StatisticSpec) -> dict[str, Any]:
+    domain = {} if spec.domain is None else domain_to_json(spec.domain)
+    if spec.step is not None:
+        domain["step"] = plain(spec.step)
+    said = {
+        "statistic": spec.text,
+        "as": spec.name,
+        "domain": domain or None,
+        "share": None if spec.share is None else plain(spec.share),
+        "weight": None if spec.weight == 1 else plain(spec.weight),
+        "expected": None if spec.expected is None else plain(spec.expected),
+        "max_error": None if spec.max_error is None else plain(spec.max_error),
+        "spikes": None if spec.spikes else "forbid",
+        "mechanism": spec.mechanism,
+        "max_rows_per_group": spec.max_rows,
+        "note": spec.note,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _spec(schema: TableSchema, value: object) -> ReleaseSpec:
+    block = dict(_mapping(value, None, "request.release"))
+    keys = block.pop("keys", None)
+    _no_files(block)
+    asked = block.get("statistics")
+    if isinstance(asked, list) and len(asked) > MOST_STATISTICS:
+        raise ConfigError(
+            f"a request of {len(asked):,} statistics is too large to be read back",
+            where="request.release.statistics",
+            why=f"its plan is made again; at most {MOST_STATISTICS:,} are read",
+            code="DPR112",
+        )
+    spec = merge_release(schema, block, "request.release")
+    return spec if keys is None else replace(spec, keys_from=_keys(schema, spec.by, keys))
+
+
+def _keys(schema: TableSchema, by: tuple[str, ...], value: object) -> tuple[tuple[str, ...], ...]:
+    """Return the listed groups, which a key file held: declared labels, each group once."""
+    known = [frozenset(schema.columns[name].keys) for name in by]
+    listed = value if isinstance(value, list) else []
+    keys = [tuple(key) for key in listed if isinstance(key, list) and len(key) == len(by)]
+    fits = all(
+        isinstance(label, str) and label in labels
+        for key in keys
+        for label, labels in zip(key, known, strict=True)
+    )
+    if not (by and keys and fits and len(keys) == len(listed) == len(set(keys))):
+        raise ConfigError(
+            "the listed groups are not declared values, each group once",
+            where="request.release.keys",
+            fix="use the file as it was written",
+            code="DPR117",
+        )
+    return tuple(keys)
+
+
+# --- schema, period, view ---------------------------------------------------------------------
+
+
+def _schema(value: object) -> TableSchema:
+    block = _mapping(value, None, "request.schema")
+    _no_files(block)
+    return schema_from_dict(block, origin="request.schema")
+
+
+def _calendar(value: object, schema: TableSchema) -> Calendar:
+    names = ("column", "every", "timezone", "name", "zone_tables")
+    part = _mapping(value, frozenset(names), "request.period")
+    texts = [part[name] for name in names]
+    if not all(isinstance(text, str) and len(text) <= 200 for text in texts):
+        raise ConfigError("a period is five texts", where="request.period", code="DPR112")
+    column = schema.columns.get(texts[0])
+    if column is None or column.kind not in (Kind.date, Kind.timestamp):
+        raise ConfigError("a period is of a date or a timestamp", where="request.period", code="DPR122")
+    return Calendar(*texts)
+
+
+def _view(view: View) -> dict[str, Any]:
+    private = [view.private[0]] if view.private is not None else list(view.tables)
+    return {
+        "sql": view.sql,
+        "private": private,
+        "public": [name for name in view.tables if name not in private],
+    }
+
+
+def _parsed_view(value: object, spec: ReleaseSpec) -> View:
+    part = _mapping(value, frozenset({"sql", "private", "public"}), "request.view")
+    tables = [part["private"], part["public"]]
+    listed = all(isinstance(t, list) and all(isinstance(n, str) for n in t) for t in tables)
+    if not listed or not isinstance(part["sql"], str):
+        raise ConfigError("a view is one text and two lists", where="request.view", code="DPR112")
+    return parse_view(
+        part["sql"], private=tables[0], public=tables[1], allow=spec.allow, origin="request.view"
+    )
+
+
+def _mapping(value: object, keys: frozenset[str] | None, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or (keys is not None and set(value) != keys):
+        known = f" of {', '.join(sorted(keys))}" if keys else ""
+        raise ConfigError(f"a mapping{known} is needed here", where=where, code="DPR112")
+    return value
+
+
+def _no_files(value: object) -> None:
+    """Refuse keys that name files: reading them would be the reader's own, not the publisher's."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            if named := _FILES & set(part):
+                raise ConfigError(
+                    f"a request holds its lists itself, `{min(named)}` names a file",
+                    where="request",
+                    code="DPR112",
+                )
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part

@@ -1,0 +1,67 @@
+"""A schema as the one mapping that says it: what a file, key files and defaults came to.
+
+The mapping has the shape of a schema file, so the schema reader reads it back, with all its
+refusals. Lists that a file named (`values_from`, node files) stand in it themselves; the default
+release is left out, as a request states its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dprelease.numeric import plain
+from dprelease.schema.column import Column, Kind
+from dprelease.schema.domain import Domain
+from dprelease.schema.table import Rows, TableSchema
+from dprelease.schema.unit import unit_to_json
+
+__all__ = ["domain_to_json", "schema_to_json"]
+
+
+def schema_to_json(schema: TableSchema) -> dict[str, Any]:
+    """Return `schema` as JSON data; equal schemas give equal JSON."""
+    return {
+        "dprelease": "schema/1",
+        "name": schema.name,
+        "unit": unit_to_json(schema.unit),
+        "adjacency": schema.adjacency.value,
+        "rows": _rows(schema.rows),
+        "columns": {name: _column(column) for name, column in schema.columns.items()},
+    }
+
+
+def domain_to_json(domain: Domain) -> dict[str, Any]:
+    """Return `{"range": [low, high], "forbidden": [[a, b], ...]}`, exact; infinite ends as text."""
+    out: dict[str, Any] = {"range": [plain(domain.lower), plain(domain.upper)]}
+    gaps = [[plain(a), plain(b)] for a, b in domain.exact_gaps]
+    return {**out, "forbidden": gaps} if gaps else out
+
+
+def _rows(rows: Rows) -> dict[str, Any]:
+    guess = dict(rows.expected_by_key) or rows.expected
+    said = {"max": rows.maximum, "expected": guess, "exact": rows.exact}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _column(column: Column) -> dict[str, Any]:
+    out: dict[str, Any] = {"kind": column.kind.value}
+    if column.derived is not None:
+        out["from"] = column.derived
+    if column.measure is not None:
+        out["measure"] = column.measure
+    if column.domain is not None:
+        out |= domain_to_json(column.domain)
+    if column.step is not None:
+        out["step"] = plain(column.step)
+    if column.expected_sd is not None:
+        out["expected"] = {"sd": plain(column.expected_sd)}
+    if column.kind is Kind.category:
+        out["values"] = list(column.values)
+    if column.other is not None:
+        out["other"] = {"as": column.other}
+    if column.nulls == "as":
+        out["nulls"] = {"as": column.null_label}
+    elif column.null_default is not None:
+        truth = column.kind is Kind.boolean
+        out["nulls"] = {"default": bool(column.null_default) if truth else plain(column.null_default)}
+    return out

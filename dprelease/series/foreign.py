@@ -1,0 +1,162 @@
+"""What a series reads of a manifest, checked field by field: the folder may be anybody's.
+
+A field of another type or size than any release has is a `ValueError`: its folder is left out of
+the series and named. So no folder can make a page that is built of many fail, or keep it busy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dprelease.numeric import fraction_from_json, whole_from_json
+from dprelease.planning.model import PlannedStatistic
+
+__all__ = ["Stated", "stated"]
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?[+-]\d\d:\d\d", re.ASCII)
+_LONGEST = 5000
+_DIGITS = 100
+_MOST_COLUMNS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """The checked fields of one manifest."""
+
+    dataset: str | None
+    window: tuple[str, str] | None
+    scheduled: str | None
+    early: str | None
+    epsilon: Fraction
+    delta: Fraction
+    adjacency: str
+    unit: Any
+    protects: str
+    plan_hash: str
+    ledger: Mapping[str, Any] | None
+    budget: tuple[Fraction, Fraction] | None
+    observed: tuple[str, ...]
+    by: tuple[str, ...]
+    statistics: Mapping[str, PlannedStatistic]
+    groups: int
+
+
+def stated(manifest: Mapping[str, Any]) -> Stated:
+    """Return what a series shows of a manifest.
+
+    Raises:
+        ValueError, TypeError, LookupError, ArgumentError: a field is of another type or size.
+    """
+    plan, guarantee = manifest["plan"], manifest["guarantee"]
+    epsilon, delta = (_amount(guarantee[name]) for name in ("epsilon", "delta"))
+    if epsilon > 10**6 or delta >= 1:
+        raise ValueError("no release costs that")
+    if guarantee["adjacency"] not in ("add_remove", "substitution"):
+        raise ValueError("adjacency")
+    budget = manifest["budget"]
+    return Stated(
+        dataset=_maybe(manifest["dataset"], _text),
+        window=_maybe(plan["window"], _window),
+        scheduled=_maybe(manifest["scheduled"], lambda t: _like(_INSTANT, t)),
+        early=_maybe(manifest["early"], lambda t: _like(_INSTANT, t)),
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=guarantee["adjacency"],
+        unit=_unit(guarantee["unit"]),
+        protects=_text(guarantee["protects"]),
+        plan_hash=_like(_HASH, manifest["plan_hash"]),
+        ledger=_maybe(manifest["ledger"], _anchor),
+        budget=None if budget is None else (_amount(budget["spent"]), _amount(budget["total"])),
+        observed=tuple(note for note in map(_text, plan["notes"]) if note.startswith("observed")),
+        by=tuple(map(_text, _list(plan["by"]))),
+        statistics=_statistics(plan["statistics"]),
+        groups=len(_list(plan["keys"])),
+    )
+
+
+def _statistics(value: object) -> dict[str, PlannedStatistic]:
+    """Return the statistics by published column."""
+    found: dict[str, PlannedStatistic] = {}
+    for part in _list(value):
+        for name in ("name", "statistic", "function", "block", "mechanism", "error_text", "sensitivity"):
+            _text(part[name])
+        _text(part["measure"], least=0)
+        if part["remark"] is not None:
+            _text(part["remark"])
+        columns = [_text(column) for column in _list(part["columns"])]
+        statistic = PlannedStatistic.from_json(part)
+        ends = [end for piece in statistic.domain.exact_pieces for end in piece]
+        sizes = [statistic.step, *(end for end in ends if isinstance(end, Fraction))]
+        if statistic.step <= 0 or not all(_usual(size) for size in sizes):
+            raise ValueError("no statistic has such a domain")
+        found |= dict.fromkeys(columns, statistic)
+        if len(found) > _MOST_COLUMNS:
+            raise ValueError("too many columns")
+    return found
+
+
+def _anchor(value: Any) -> dict[str, Any]:
+    """Return the ledger's head as the manifest cites it."""
+    if set(value) != {"ledger_id", "seq", "head_hash"} or type(value["seq"]) is not int:
+        raise ValueError("not an entry of a ledger")
+    whole_from_json(value["seq"], least=1)
+    if value["seq"] > 10**15:
+        raise ValueError("not an entry of a ledger")
+    return {
+        "ledger_id": _text(value["ledger_id"]),
+        "seq": value["seq"],
+        "head_hash": _like(_HASH, value["head_hash"]),
+    }
+
+
+def _unit(value: Any) -> Any:
+    """Return the protected unit, which the index repeats: a word, or a mapping as schemas say it."""
+    if value == "row" or (isinstance(value, dict) and len(repr(value)) <= 1_000_000):
+        return value
+    raise ValueError("not a unit")
+
+
+def _window(value: Any) -> tuple[str, str]:
+    start, end = value
+    return _like(_MOMENT, start), _like(_MOMENT, end)
+
+
+def _amount(value: object) -> Fraction:
+    number = fraction_from_json(value)
+    if number < 0 or not _usual(number):
+        raise ValueError("not an amount of a budget")
+    return number
+
+
+def _usual(number: Fraction) -> bool:
+    """Return whether a number has few digits, and a double to stand for it."""
+    most: int = 10**_DIGITS
+    return max(number.denominator, abs(number.numerator)) < int(most)
+
+
+def _text(value: object, least: int = 1) -> str:
+    if not isinstance(value, str) or not least <= len(value) <= _LONGEST or not value.isprintable():
+        raise ValueError("not a text that can be shown")
+    return value
+
+
+def _like(form: re.Pattern[str], value: object) -> str:
+    if not isinstance(value, str) or not form.fullmatch(value):
+        raise ValueError("not of its form")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return value
+
+
+def _maybe(value: Any, read: Any) -> Any:
+    return None if value is None else read(value)

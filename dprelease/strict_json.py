@@ -1,0 +1,60 @@
+"""JSON from files that somebody else wrote: one meaning, bounded in size, or a `ValueError`.
+
+What Python's reader lets through and no two readers agree on is refused: a key that occurs twice,
+NaN and infinities (`1e999` among them), numbers of thousands of digits, bytes that are not UTF-8.
+What only costs is bounded before it is parsed: bytes, values, depth.
+
+Limits  Depth by the interpreter's own limit, which its C reader keeps.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+__all__ = ["MOST_BYTES", "MOST_VALUES", "read_json"]
+
+MOST_BYTES = 64 * 2**20
+MOST_VALUES = 5_000_000
+"""A value takes up to a hundred bytes of memory, and in the file as few as two."""
+
+
+def read_json(data: bytes | str) -> Any:
+    """Return the value of one JSON text.
+
+    Raises:
+        ValueError: it is not strict JSON, or larger than `MOST_BYTES` or `MOST_VALUES`.
+    """
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"it is larger than {MOST_BYTES // 2**20} MiB")
+    text = data.decode("utf-8") if isinstance(data, bytes) else data
+    if sum(map(text.count, ",[{")) > MOST_VALUES:
+        raise ValueError(f"it holds more than {MOST_VALUES:,} values")
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_constant,
+            parse_float=_float,
+        )
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return out
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")
+
+
+def _float(text: str) -> float:
+    value = float(text) if len(text) <= 400 else math.inf
+    if not math.isfinite(value):
+        raise ValueError("a number is out of range")
+    return value

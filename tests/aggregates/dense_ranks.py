@@ -1,0 +1,51 @@
+"""Scores by rank candidate by candidate, from rows per candidate: what stretches stand for."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.aggregates.ranks import stretches
+from dprelease.engines.tally import near_rows
+from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.planning.choice_draw import ChoiceDraw
+from dprelease.query.bounded import Near
+from dprelease.schema.domain import GridSet
+
+Ints = npt.NDArray[np.int64]
+
+
+def rank_scores(tally: Any, a: int, b: int, shift: int) -> Ints:
+    """Return s(y) for every code, `(groups, K + 1)`, from the rows per code."""
+    part = np.asarray(tally, dtype=np.int64)
+    upto = np.cumsum(part, axis=1)
+    target = a * upto[:, -1:] + shift
+    return np.maximum(np.maximum(b * (upto - part) - target, target - b * upto), 0)
+
+
+def sparse(tally: Any) -> Ints:
+    """Return the table that an engine gives for rows per code, `(codes, 5)`."""
+    part = np.asarray(tally, dtype=np.int64)
+    upto = np.cumsum(part, axis=1)
+    group, code = np.nonzero(part)
+    found = upto[group, code]
+    return np.stack([group, code, found - part[group, code], found, upto[group, -1]], axis=1)
+
+
+def spread_out(draw: ChoiceDraw, scores: Any) -> list[int]:
+    """Return the score of each candidate of one group."""
+    _, counts, apart = draw.runs(scores)
+    return np.repeat(apart, counts).tolist()
+
+
+def chances(
+    law: ScoreLaw, tally: list[int], a: int, b: int, shift: int, reach: int | None = None
+) -> list[Fraction]:
+    """Return P(y) per code, from what the engine hands over near the rank, through stretches."""
+    table = sparse([tally])
+    table = table[near_rows(table, Near(a, b, shift, law.last if reach is None else reach))]
+    draw = ChoiceDraw(law, GridSet(((0, len(tally) - 1),)), Fraction(1))
+    return law.pmf(np.array(spread_out(draw, stretches(table, 1, a, b, shift)[0, 0])))

@@ -1,0 +1,67 @@
+"""A plan made again is the plan; another choice than the request admits is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dprelease.errors import VerificationError
+from dprelease.pipeline.planned import window_of
+from dprelease.planning.again import near, plan_again
+from dprelease.planning.model import canonical_json
+from dprelease.query.request import request_from_json, request_to_json
+from tests.folders import CASES
+
+
+def read_back(plan):
+    asked = json.loads(canonical_json(request_to_json(plan.asked)))
+    return request_from_json(asked, window_of)
+
+
+@pytest.mark.parametrize("name", ["groups of users", "a week", "no spikes", "normal noise", "ranks", "goals", "a view"])
+def test_request_and_choice_give_the_plan(name):
+    plan = CASES[name]()
+    query = read_back(plan)
+    assert request_to_json(query) == request_to_json(plan.asked)
+    assert plan_again(query, json.loads(canonical_json(plan.to_json()))).hash == plan.hash
+
+
+def test_other_integers_of_a_solver_pass_where_they_serve_as_well():
+    """What another machine's floating point proposes: a different rate, the same error to a millionth."""
+    plan = CASES["no spikes"]()
+    query, stated = read_back(plan), plan.to_json()
+    law = next(b["law"]["law"] for b in stated["blocks"] if b["law"]["draw"] == "scalar")
+    assert "p" in law or "noise" in law or "rate" in law
+    key = next(k for k in ("p", "rate") if k in law) if "noise" not in law else "noise"
+    old = json.dumps(law[key])
+    if key == "p":
+        law[key] = type(law[key])(int(law[key]) - 1)
+    else:
+        rate = law["noise"]["rate"] if key == "noise" else law["rate"]
+        top, _, bottom = rate.partition("/")
+        less = f"{int(top) * 10**6 - 1}/{int(bottom or 1) * 10**6}" if int(top) < 10**6 else f"{int(top) - 1}/{bottom}"
+        law[key] = {"rate": less} if key == "noise" else less
+    assert json.dumps(law[key]) != old
+    again = plan_again(query, stated)
+    assert [b.law for b in again.blocks] == [b["law"] for b in stated["blocks"]]
+
+
+@pytest.mark.parametrize("part", ["share", "name"])
+def test_another_choice_is_refused(part):
+    plan = CASES["groups of users"]()
+    stated = plan.to_json()
+    if part == "share":
+        stated["blocks"][0]["share"] = {"epsilon": "3/2"}
+    else:
+        stated["blocks"][0]["name"] = "other"
+    with pytest.raises(VerificationError) as caught:
+        plan_again(read_back(plan), stated)
+    assert caught.value.code == "DPR805"
+
+
+def test_figures_are_near_to_a_millionth():
+    assert near(1.0, 1.0 + 1e-9)
+    assert not near(1.0, 1.0 + 1e-5)
+    assert near(None, None)
+    assert not near(None, 0.0)

@@ -1,0 +1,84 @@
+"""Files against the bytes they should have; a Parquet table may be another writer's, and no more."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dprelease.comparison import as_published, differences, holds, listing, paths_apart, read_file
+from dprelease.errors import VerificationError
+
+TABLE = pa.table(
+    {"key": [f"g{i % 7}" for i in range(3000)], "value": pa.array(range(3000), pa.float64())}
+).replace_schema_metadata({b"dprelease": b"{}"})
+
+
+def written(table=TABLE, **options):
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **{"compression": "zstd", "version": "2.6", **options})
+    return sink.getvalue()
+
+
+MADE = written()
+SAME = {
+    "another compression level": {"compression_level": 9},
+    "no statistics": {"write_statistics": False},
+    "another data page version": {"data_page_version": "2.0"},
+}
+OTHER = {
+    "plain text, no dictionary": {"use_dictionary": False, "compression": "none"},
+    "other row groups": {"row_group_size": 1000},
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_another_writer_s_file_of_the_same_table_is_the_release_s(tmp_path, name):
+    data = written(**SAME[name])
+    assert data != MADE
+    (tmp_path / "data.parquet").write_bytes(data)
+    assert as_published(tmp_path / "data.parquet", MADE) == data
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_a_file_that_holds_more_or_is_cut_otherwise_is_not(tmp_path, name):
+    (tmp_path / "data.parquet").write_bytes(written(**OTHER[name]))
+    assert as_published(tmp_path / "data.parquet", MADE) == MADE
+
+
+def test_text_is_compared_by_its_bytes_and_sizes_first(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"1,2\n")
+    assert holds(tmp_path / "a.csv", 4, b"1,2\n")
+    assert not holds(tmp_path / "a.csv", 4, b"1,3\n")
+    assert not holds(tmp_path / "a.csv", 9, b"1,2\n")  # the size that was listed
+    assert as_published(tmp_path / "a.csv", b"1,3\n") == b"1,3\n"
+    found = listing(tmp_path)
+    assert found == {"a.csv": 4}
+    assert differences(tmp_path, found, {"b.csv": b""}) == {
+        "a.csv": "does not follow from the release",
+        "b.csv": "is missing",
+    }
+
+
+def test_nothing_but_regular_files_is_listed_or_read(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"12345")
+    with pytest.raises(OSError, match="larger"):
+        read_file(tmp_path / "a.csv", 4)
+    (tmp_path / "b.csv").symlink_to(tmp_path / "a.csv")
+    with pytest.raises(OSError):
+        read_file(tmp_path / "b.csv")
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(VerificationError) as caught:
+            listing(path)
+        assert caught.value.code == "DPR810"
+
+
+def test_what_differs_is_named_by_its_place():
+    assert paths_apart({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}) == ["a[1].b"]
+    assert paths_apart({"a": 1}, {"a": 1, "z": 2}) == ["z"]
+    assert paths_apart({"a": [1]}, {"a": [1, 2]}) == ["a"]
+    assert paths_apart({"a": 1}, {"a": True}) == ["a"]
+    assert len(paths_apart(dict.fromkeys("abcdef", 1), dict.fromkeys("abcdef", 2))) == 3
+    assert paths_apart({"a": 1}, {"a": 1}) == []
