@@ -11,6 +11,7 @@ from tests.mutation.guards import (
     recomputation,
     sensitivities,
     validation,
+    verification,
     wall,
 )
 
@@ -24,5 +25,6 @@ AREAS: dict[str, tuple[Guard, ...]] = {
     "engines": engines.GUARDS,
     "ledger": ledger.GUARDS,
     "publication": publication.GUARDS,
+    "verification": verification.GUARDS,
     "validation": validation.GUARDS,
 }

@@ -63,14 +63,30 @@ GUARDS = (
         old='row = _ordered(exp.RowNumber(), ["u", "g"], [key])',
         new='row = _ordered(exp.RowNumber(), ["g"], [key])',
     ),
-    _statement(
+    Guard(
         "a period holds its own end",
+        file="engines/row_sql.py",
         old="(exp.LT, window.end)",
         new="(exp.LTE, window.end)",
+        tests=("tests/engines/test_duckdb.py", "tests/pipeline/test_date_periods.py"),
+    ),
+    Guard(
+        "a unit is the value of its declared kind",
+        file="engines/row_sql.py",
+        old="unit = make() if self._whole_unit else canonical(physical, make)",
+        new="unit = typed(declared.kind, physical, make)",
+        tests=("tests/contracts/test_identity.py",),
+    ),
+    Guard(
+        "expressions read the raw cell",
+        file="engines/row_sql.py",
+        old='return column(self.clean.get(name, self.place[name]), "t")',
+        new='return column(self.place[name], "t")',
+        tests=("tests/query/test_cleaning.py",),
     ),
     _statement(
         "rows of no unit count",
-        old='            conditions.append(not_null(column(_UNIT, "t")))\n',
+        old='            conditions.append(not_null(column(UNIT, "t")))\n',
         new="            pass\n",
     ),
     _statement(

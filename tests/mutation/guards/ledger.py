@@ -40,7 +40,7 @@ GUARDS = (
     Guard(
         "a ledger is made anew beside published manifests",
         "budget/location.py",
-        '            if not allowed:\n                raise refusals.missing(path, "and published manifests rest on it")\n',
+        "            if not allowed:\n                raise refusals.missing(path, refusals.RESTING)\n",
         "",
         ("tests/budget/test_location.py", "tests/budget/test_ledger.py"),
     ),

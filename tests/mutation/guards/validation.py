@@ -47,8 +47,13 @@ GUARDS = (
     ),
     _rules(
         "an interval may be upside down",
-        old="ordered = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)",
-        new="ordered = np.isfinite(lower) & np.isfinite(upper)",
+        old="ordered = on_step(lower, statistic.step) & on_step(upper, statistic.step) & (lower <= upper)",
+        new="ordered = on_step(lower, statistic.step) & on_step(upper, statistic.step)",
+    ),
+    _rules(
+        "an interval may end between steps",
+        old="ordered = on_step(lower, statistic.step) & on_step(upper, statistic.step) & (lower <= upper)",
+        new="ordered = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)",
     ),
     _rules(
         "a status may be any word",

@@ -30,8 +30,13 @@ GUARDS = (
     ),
     _execute(
         "a choice has other candidates than its column has codes",
-        old="return [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] == [(law.allowed, law.step)]",
-        new="return True",
+        old="return whole and [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] == [(law.allowed, law.step)]",
+        new="return whole",
+    ),
+    _execute(
+        "an engine counts less far from a rank than the law weighs",
+        old="return whole and [",
+        new="return [",
     ),
     _execute(
         "an unproved eigenvalue is not said to be one",
