@@ -143,8 +143,8 @@ def _double(stored: Physical, make: Make) -> exp.Expression:
         return try_cast(make(), "DOUBLE")
 
     def value() -> exp.Expression:
-        # TRIM keeps DuckDB 2.0 from moving the cast into its CSV reader, which drops the whole
-        # row where TRY_CAST yields null (duckdb issue 23818)
+        # TRIM keeps DuckDB 2.0 from moving the cast into the CSV reader of a caller's relation, which
+        # drops the whole row where TRY_CAST yields null (duckdb issue 23818)
         this = exp.Trim(this=make()) if stored is Physical.text else make()
         return try_cast(this, "DOUBLE")
 
