@@ -22,6 +22,7 @@ from dprelease.formats.json_ import manifest_bytes
 from dprelease.planning.model import plan_hash
 from dprelease.publish import read_folder
 from dprelease.series.correct import withdraw
+from dprelease.validate.verdict import RuleResult, Verdict
 from dprelease.verification import verify
 from tests.end_to_end.projects import clinic
 from tests.folders import remade
@@ -332,3 +333,12 @@ def test_a_forged_registry_record_is_found(copy):
     (copy / "registry.yaml").write_text(text.replace("epsilon: 1", "epsilon: 0.1"))
     rewrite(copy, manifest_of(copy))
     assert "registry.yaml" in failed(copy)["files"]
+
+
+def test_a_verdict_that_is_not_good_fails_by_itself(published, monkeypatch):
+    """A forger may publish it as it is: then all else agrees with it."""
+    broken = Verdict.of((RuleResult("domain", "visits", 3, 1),), "built-in")
+    monkeypatch.setattr(derivation, "check", lambda _: broken)
+    found = failed(published[0])
+    assert list(found) == ["values"]
+    assert str(broken) in found["values"]
