@@ -160,7 +160,7 @@ def added_up(
     if method == "basic/1":
         total = sum((p.share.epsilon for p in priced), Fraction(0))
     elif method == "zcdp/1" and not (epsilon and goals < len(priced)):
-        total = compose(method, [p.proof for p in priced], delta)
+        total = _charged([p.proof for p in priced], delta)
     else:
         total = epsilon
     known = [name for name, _ in compared]
@@ -337,8 +337,13 @@ def _concentrated(
         needed=needed,
     )
     priced = tuple(at(b, r) for b, r in zip(blocks, rhos, strict=True))
-    proved = compose("zcdp/1", [p.proof for p in priced], delta)
+    proved = _charged([p.proof for p in priced], delta)
     return _Way("zcdp/1", priced, epsilon if epsilon and len(goals) < len(blocks) else proved)
+
+
+def _charged(proofs: Sequence[Proof], delta: Fraction) -> Fraction:
+    """Return what zCDP charges where goals alone decide: no budget is 0, though a delta may pay for all."""
+    return max(compose("zcdp/1", proofs, delta), Fraction(1, NANO))
 
 
 def _whole(epsilon: Fraction) -> Fraction:
