@@ -336,8 +336,13 @@ class Maker:
             return None
         size = max(mute)
 
+        like: Candidate | None = None
+
         def says(factor: Fraction) -> bool:
-            ranked = self._candidates(priced.block, priced.share.times(factor), size)
+            nonlocal like
+            ranked = self._candidates(priced.block, priced.share.times(factor), size, like)
+            if len(priced.block.options) == 1:  # rivals differ by their law: they are priced once, at the most
+                like = ranked[0]
             return not says_nothing(ranked[0], member, size)
 
         factor = least_factor(says, total)
