@@ -418,4 +418,4 @@ def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
         notes.append("laws were compared by their expected error at the worst answer")
     notes += view_notes(query.view)
     notes += shortcut_notes(query.spec.allow)
-    return (*notes, *plan_notes(query.statistics), *spending.notes(query.spec.delta))
+    return (*notes, *plan_notes(query.statistics), *spending.notes(query.spec.delta, goals=not query.epsilon))

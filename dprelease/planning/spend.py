@@ -67,8 +67,12 @@ class Spending:
     epsilon: Fraction
     composition: Composition | None
 
-    def notes(self, delta: Fraction) -> tuple[str, ...]:
-        """Return the plan's sentences about composition; none without a delta."""
+    def notes(self, delta: Fraction, *, goals: bool) -> tuple[str, ...]:
+        """Return the plan's sentences about composition; none without a delta.
+
+        Args:
+            goals: all statistics have goals and ask for their epsilon: the ways were compared by that.
+        """
         if self.composition is None:
             return ()
         method = self.composition.method
@@ -80,7 +84,7 @@ class Spending:
             said = [f"the blocks together cost {at}; their own epsilons do not add up to it"]
         best = dict(self.composition.compared)
         others = [
-            f"{_WORDS[name]} ({error / best[method] - 1:+.0%} error)"
+            f"{_WORDS[name]} ({error / best[method] - 1:+.0%} {'epsilon' if goals else 'error'})"
             for name, error in best.items()
             if name != method and best[method] > 0
         ]

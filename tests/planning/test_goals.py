@@ -100,6 +100,8 @@ def test_with_a_delta_goals_may_compose() -> None:
     assert plan.composition.method == "zcdp/1"
     assert plan.epsilon < pure.epsilon
     assert all(s.planned_error is not None and 19.5 < s.planned_error <= 20 for s in plan.statistics)
+    more = float(pure.epsilon / plan.epsilon) - 1  # the errors are the goals, whatever the way
+    assert f"the sum of pure losses ({more:+.0%} epsilon)" in " ".join(plan.notes)
     with pytest.raises(PlanError) as refusal:
         make_plan(asked(wanted, rows=ROWS, epsilon="0.2", delta="0.000001"))
     assert str(float(plan.epsilon))[:5] in refusal.value.what  # the cheaper way is named
