@@ -26,6 +26,7 @@ from dprelease.planning.draws import (
     BoxDraw,
     CellDraw,
     ChoiceDraw,
+    ConstantDraw,
     Draw,
     GaussianDraw,
     MeanDraw,
@@ -287,7 +288,8 @@ class Maker:
         step = spec.step or publish_step(best.draw, member, root)
         check_step(member, step)
         known: float | None = error
-        text = error_text(roots, member, self.size if depends else None)
+        public = isinstance(best.draw, ConstantDraw)
+        text = error_text(roots, member, self.size if depends else None, public=public)
         notes = statistic_notes(self.query, member)
         notes = (*notes, *graph_notes(best.encoding, member))
         if isinstance(best.draw, ChoiceDraw):  # its price ranks the ways to draw it, no more
