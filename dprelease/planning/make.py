@@ -26,6 +26,7 @@ from dprelease.planning.draws import (
     BoxDraw,
     CellDraw,
     ChoiceDraw,
+    ConstantDraw,
     Draw,
     GaussianDraw,
     MeanDraw,
@@ -287,7 +288,8 @@ class Maker:
         step = spec.step or publish_step(best.draw, member, root)
         check_step(member, step)
         known: float | None = error
-        text = error_text(roots, member, self.size if depends else None)
+        public = isinstance(best.draw, ConstantDraw)
+        text = error_text(roots, member, self.size if depends else None, public=public)
         notes = statistic_notes(self.query, member)
         notes = (*notes, *graph_notes(best.encoding, member))
         if isinstance(best.draw, ChoiceDraw):  # its price ranks the ways to draw it, no more
@@ -336,8 +338,13 @@ class Maker:
             return None
         size = max(mute)
 
+        like: Candidate | None = None
+
         def says(factor: Fraction) -> bool:
-            ranked = self._candidates(priced.block, priced.share.times(factor), size)
+            nonlocal like
+            ranked = self._candidates(priced.block, priced.share.times(factor), size, like)
+            if len(priced.block.options) == 1:  # rivals differ by their law: they are priced once, at the most
+                like = ranked[0]
             return not says_nothing(ranked[0], member, size)
 
         factor = least_factor(says, total)
@@ -413,4 +420,4 @@ def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
         notes.append("laws were compared by their expected error at the worst answer")
     notes += view_notes(query.view)
     notes += shortcut_notes(query.spec.allow)
-    return (*notes, *plan_notes(query.statistics), *spending.notes(query.spec.delta))
+    return (*notes, *plan_notes(query.statistics), *spending.notes(query.spec.delta, goals=not query.epsilon))

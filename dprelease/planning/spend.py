@@ -67,8 +67,12 @@ class Spending:
     epsilon: Fraction
     composition: Composition | None
 
-    def notes(self, delta: Fraction) -> tuple[str, ...]:
-        """Return the plan's sentences about composition; none without a delta."""
+    def notes(self, delta: Fraction, *, goals: bool) -> tuple[str, ...]:
+        """Return the plan's sentences about composition; none without a delta.
+
+        Args:
+            goals: all statistics have goals and ask for their epsilon: the ways were compared by that.
+        """
         if self.composition is None:
             return ()
         method = self.composition.method
@@ -80,7 +84,7 @@ class Spending:
             said = [f"the blocks together cost {at}; their own epsilons do not add up to it"]
         best = dict(self.composition.compared)
         others = [
-            f"{_WORDS[name]} ({error / best[method] - 1:+.0%} error)"
+            f"{_WORDS[name]} ({error / best[method] - 1:+.0%} {'epsilon' if goals else 'error'})"
             for name, error in best.items()
             if name != method and best[method] > 0
         ]
@@ -160,7 +164,7 @@ def added_up(
     if method == "basic/1":
         total = sum((p.share.epsilon for p in priced), Fraction(0))
     elif method == "zcdp/1" and not (epsilon and goals < len(priced)):
-        total = compose(method, [p.proof for p in priced], delta)
+        total = _charged([p.proof for p in priced], delta)
     else:
         total = epsilon
     known = [name for name, _ in compared]
@@ -337,8 +341,13 @@ def _concentrated(
         needed=needed,
     )
     priced = tuple(at(b, r) for b, r in zip(blocks, rhos, strict=True))
-    proved = compose("zcdp/1", [p.proof for p in priced], delta)
+    proved = _charged([p.proof for p in priced], delta)
     return _Way("zcdp/1", priced, epsilon if epsilon and len(goals) < len(blocks) else proved)
+
+
+def _charged(proofs: Sequence[Proof], delta: Fraction) -> Fraction:
+    """Return what zCDP charges where goals alone decide: no budget is 0, though a delta may pay for all."""
+    return max(compose("zcdp/1", proofs, delta), Fraction(1, NANO))
 
 
 def _whole(epsilon: Fraction) -> Fraction:

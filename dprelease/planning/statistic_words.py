@@ -23,14 +23,17 @@ from dprelease.schema.unit import UserUnit
 __all__ = ["error_text", "sensitivity_text", "statistic_notes"]
 
 
-def error_text(errors: Sequence[float], member: Member, size: int | None) -> str:
+def error_text(
+    errors: Sequence[float], member: Member, size: int | None, *, public: bool
+) -> str:
     """Return "±2.5 years at n=1,000", as a function of the rows' spread where that matters.
 
     Args:
         errors: in the statistic's unit, one per spread (`planning.spread.spreads`).
         size: rows per group; None: the error does not depend on it.
+        public: nothing is drawn. An error of 0 does not tell: a large epsilon leaves less than a double.
     """
-    if not max(errors):
+    if public:
         return "exact (public)"
     unit = f" {member.measure}" if member.measure else ""
     at = "" if size is None else f" at n={size:,}"

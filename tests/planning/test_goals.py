@@ -100,6 +100,8 @@ def test_with_a_delta_goals_may_compose() -> None:
     assert plan.composition.method == "zcdp/1"
     assert plan.epsilon < pure.epsilon
     assert all(s.planned_error is not None and 19.5 < s.planned_error <= 20 for s in plan.statistics)
+    more = float(pure.epsilon / plan.epsilon) - 1  # the errors are the goals, whatever the way
+    assert f"the sum of pure losses ({more:+.0%} epsilon)" in " ".join(plan.notes)
     with pytest.raises(PlanError) as refusal:
         make_plan(asked(wanted, rows=ROWS, epsilon="0.2", delta="0.000001"))
     assert str(float(plan.epsilon))[:5] in refusal.value.what  # the cheaper way is named
@@ -162,3 +164,13 @@ def test_an_error_that_falls_in_steps_is_solved_by_bisection() -> None:
 
 def test_a_goal_that_costs_nothing_gets_the_least() -> None:
     assert least_budget(one_block(10**9), lambda *_: (5.0,), LEAST) == LEAST
+
+
+@pytest.mark.parametrize("delta", ["0.001", "0.1"])
+@pytest.mark.parametrize("goal", [1e3, 1e9])
+def test_goals_that_a_delta_pays_for_alone_still_cost_an_epsilon(goal: float, delta: str) -> None:
+    """A rho of 5e-7 is worth (0, 0.001): a budget of 0 has no multiples for advice to be made of."""
+    plan = planned([count(goal)], rows=ROWS, epsilon=None, delta=delta)
+    assert plan.composition is not None
+    assert plan.composition.method == "zcdp/1"
+    assert plan.epsilon == Fraction(1, 10**9)

@@ -15,6 +15,7 @@ import dprelease as dp
 from dprelease.audit.answers import answer_of
 from dprelease.audit.repeated import releases
 from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.planning import choose
 from dprelease.planning.informative import two_digits
 from dprelease.planning.model import PlannedStatistic, ReleasePlan, Uninformative
 from tests.planning.requests import USER, planned
@@ -73,6 +74,24 @@ def test_coarser_groups_are_a_way_out_at_the_same_epsilon() -> None:
     assert marked.rows is not None
     assert mark(plan_of(["mean(x)"], marked.rows * 5 // 4), "mean_x") is None
     assert mark(plan_of(["mean(x)"], marked.rows // 2), "mean_x") is not None
+
+
+def test_rivals_are_priced_once_to_advise_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every family at every budget tried took 2 s for a sum of ages that says nothing."""
+    whole: list[Fraction] = []
+
+    def counted(request: Any) -> tuple[Any, ...]:
+        whole.append(request.epsilon)
+        return tuple(choose.PricedLaw(law, law.expected_error()) for law in choose.grid_laws(request))
+
+    monkeypatch.setattr(choose, "_cached_laws", counted)
+    rows = {"max": 1000}
+    found = mark(plan_of(["sum(x)"], 0, "0.003", rows=rows), "sum_x")
+    assert found is not None
+    assert found.epsilon is not None
+    assert len(set(whole)) == 2
+    assert mark(plan_of(["sum(x)"], 0, found.epsilon * Fraction(5, 4), rows=rows), "sum_x") is None
+    assert mark(plan_of(["sum(x)"], 0, found.epsilon / 2, rows=rows), "sum_x") is not None
 
 
 def test_only_some_groups_are_counted() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from dprelease import execute
 from dprelease.errors import PlanError
+from dprelease.planning.curve import error_words
 from dprelease.planning.layout import layout
 from dprelease.planning.make import make_plan
 from dprelease.query.spec import resolve
@@ -172,3 +173,11 @@ class TestRefusals:
         """All of it before the charge: a step that fails while publishing would be too late."""
         problem = self.refused("DPR213", [statistic])
         assert problem.fix
+
+
+def test_a_drawn_value_is_not_called_public_however_large_its_budget() -> None:
+    plan = planned(["proportion(x >= 5)"], rows={"max": 5000}, epsilon=100)
+    assert plan.statistics[0].mechanism != "public_constant"
+    assert plan.statistics[0].planned_error in (None, 0.0)
+    assert plan.statistics[0].error_text.startswith("±0 ")
+    assert error_words(plan, plan.statistics[0]) == "±0"
