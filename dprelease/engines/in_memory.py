@@ -47,13 +47,13 @@ def plain_table(source: Source, columns: Sequence[str], *, rows: bool = True) ->
         frame = payload if rows else payload.iloc[:0]
         arrays = [pandas_array(frame[name]) for name in columns]
     else:
-        table: Any
         if source.kind == "polars":
             frame = payload.lazy().select(list(columns))
-            table = (frame if rows else frame.head(0)).collect().to_arrow()
+            table = (frame if rows else frame.head(0)).collect()
+            arrays = [polars_array(table.get_column(name)) for name in columns]
         else:
             table = payload if rows else payload.slice(0, 0)
-        arrays = [plain_array(table.column(name)) for name in columns]
+            arrays = [plain_array(table.column(name)) for name in columns]
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
@@ -164,6 +164,18 @@ def pandas_array(series: Any) -> Any:
         if not isinstance(array.type, pa.BaseExtensionType) or series.dtype.name.startswith("interval"):
             return plain_array(array)
     return _texts(series)
+
+
+def polars_array(series: Any) -> Any:
+    """Return a polars series as plain Arrow; objects, and whole numbers that Arrow has not, as text.
+
+    Of an object polars would hand over its place in memory: by that, two rows of one person are two
+    persons. A list of UUIDs becomes a column of objects.
+    """
+    return _texts(series.to_list()) if str(series.dtype) in _OBJECTS else plain_array(series.to_arrow())
+
+
+_OBJECTS = ("Object", "Int128", "UInt128")
 
 
 def _texts(cells: Iterable[object]) -> pa.Array:

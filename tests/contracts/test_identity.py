@@ -189,6 +189,21 @@ def test_no_two_objects_of_pandas_meet() -> None:
         assert persons(engine(), source, Kind.identifier) == (len(cells) + 1, len(cells) - 1, len(cells) - 1)
 
 
+def test_equal_objects_of_polars_are_one_person() -> None:
+    polars = pytest.importorskip("polars")
+    people = [UUID(int=1), UUID(int=2), UUID(int=3)]
+    columns = {
+        "UUIDs": polars.Series("id", [UUID(int=i.int) for i in (*people, *people[:2])]),  # each an object of its own
+        "texts": polars.Series("id", ["ann", "ANN", "b", "".join(("a", "nn")), "ANN"], dtype=polars.Object),
+        "whole": polars.Series("id", [2**100, 2**100 + 1, -1, 2**100, 2**100 + 1], dtype=polars.Int128),
+        "unsigned": polars.Series("id", [2**127, 2**127 + 1, 1, 2**127, 2**127 + 1], dtype=polars.UInt128),
+    }
+    for name, column in columns.items():
+        for frame in (polars.DataFrame({"id": column}), polars.LazyFrame({"id": column})):
+            for engine in ENGINES.values():
+                assert persons(engine(), as_source(frame), Kind.identifier) == (5, 3, 3), name
+
+
 # -- labels, constants, nodes and keys -----------------------------------------------------------
 
 REGION = Column("id", Kind.category, values=("a", "A", "b"))
