@@ -225,7 +225,7 @@ def test_a_label_a_constant_and_a_code_are_compared_by_their_bytes(collation: st
         )
         answer = ENGINES[engine]().compute(source, query, b"").reveal_to_mechanism()
         assert answer.sums[:, :2].tolist() == [[5, 1], [0, 0], [1, 1]]
-        assert answer.tables[2].tolist() == [[0, 5, 0], [0, 0, 0], [0, 0, 1]]
+        assert answer.tallies[2].tolist() == [[0, 1, 0, 5, 5], [2, 2, 0, 1, 1]]  # group, code, rows below, of it, in all
     for text, rows in (("id = 'a'", 5), ("id = 'A'", 0), ("id in ('A', 'b')", 1), ("id != 'a'", 1), ("id < 'a'", 0)):
         where = parse_condition(text, {"id": REGION}, origin="test")
         query = BoundedQuery((REGION,), GroupKeys((), ((),)), (), (Primitive("rows"),), where=where)
