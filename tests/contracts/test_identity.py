@@ -204,6 +204,29 @@ def test_equal_objects_of_polars_are_one_person() -> None:
                 assert persons(engine(), as_source(frame), Kind.identifier) == (5, 3, 3), name
 
 
+def test_columns_that_differ_in_case_are_two_columns(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [2**53, 2**53 + 1, 2**53]}), tmp_path / "a.parquet")
+    for other in ([0.5, 0.5, 0.5], [7, 7, 7]):  # DuckDB reads both files' columns as one, of doubles here
+        pq.write_table(pa.table({"ID": other}), tmp_path / "b.parquet")
+        for engine in ENGINES.values():
+            assert persons(engine(), as_source(str(tmp_path / "[ab].parquet")), Kind.identifier) == (3, 2, 2)
+    for names in (("id", "ID"), ("ID", "id")):
+        path = tmp_path / "c.parquet"
+        pq.write_table(pa.table([[1, 2, 1] if name == "id" else [5, 5, 5] for name in names], names=names), path)
+        for engine in ENGINES.values():
+            assert persons(engine(), as_source(path), Kind.identifier) == (3, 2, 2)
+    # what DuckDB would call the second of two columns is no column of the files
+    query = BoundedQuery((Column("ID_1", Kind.identifier),), GroupKeys((), ((),)), (), (Primitive("persons"),), user="ID_1")
+    with pytest.raises(SourceError) as refused:
+        DuckDBEngine().preflight(as_source(tmp_path / "c.parquet"), query)
+    assert refused.value.code == "DPR503"
+    relation = duckdb.connect().sql("SELECT 1 AS ID, i AS x FROM range(3) t(i)").select('ID, x AS "id"')
+    query = BoundedQuery((Column("id", Kind.identifier),), GroupKeys((), ((),)), (), (Primitive("persons"),), user="id")
+    with pytest.raises(SourceError) as refused:  # it has no name for the second one
+        DuckDBEngine().preflight(as_source(relation), query)
+    assert refused.value.code == "DPR505"
+
+
 # -- labels, constants, nodes and keys -----------------------------------------------------------
 
 REGION = Column("id", Kind.category, values=("a", "A", "b"))
