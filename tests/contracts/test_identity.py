@@ -189,12 +189,23 @@ def test_no_two_objects_of_pandas_meet() -> None:
         assert persons(engine(), source, Kind.identifier) == (len(cells) + 1, len(cells) - 1, len(cells) - 1)
 
 
+def test_equal_decimals_are_one_person_however_many_zeros_they_end_in() -> None:
+    texts = ("1.5", "1.50", "0", "-0", "0.00", "-0.0", "1E+2", "100", "100.000", "1E-7", "1.0E-7", "1E2000", "1.0E2000", "10", "NaN", "Infinity")
+    cells = [Decimal(text) for text in texts]
+    frames: list[Any] = [pd.DataFrame({"id": pd.Series(cells, dtype=object)})]
+    polars = pytest.importorskip("polars")
+    frames.append(polars.DataFrame({"id": polars.Series("id", cells, dtype=polars.Object)}))
+    for frame in frames:
+        for engine in ENGINES.values():
+            assert persons(engine(), as_source(frame), Kind.identifier) == (15, 7, 7)
+
+
 def test_equal_objects_of_polars_are_one_person() -> None:
     polars = pytest.importorskip("polars")
     people = [UUID(int=1), UUID(int=2), UUID(int=3)]
     columns = {
         "UUIDs": polars.Series("id", [UUID(int=i.int) for i in (*people, *people[:2])]),  # each an object of its own
-        "texts": polars.Series("id", ["ann", "ANN", "b", "".join(("a", "nn")), "ANN"], dtype=polars.Object),
+        "texts": polars.Series("id", ["ann", "ANN", "b", "ann", "ANN"], dtype=polars.Object),
         "whole": polars.Series("id", [2**100, 2**100 + 1, -1, 2**100, 2**100 + 1], dtype=polars.Int128),
         "unsigned": polars.Series("id", [2**127, 2**127 + 1, 1, 2**127, 2**127 + 1], dtype=polars.UInt128),
     }
