@@ -189,6 +189,17 @@ def test_no_two_objects_of_pandas_meet() -> None:
         assert persons(engine(), source, Kind.identifier) == (len(cells) + 1, len(cells) - 1, len(cells) - 1)
 
 
+def test_folders_of_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    for value in ("%FF", "%FE"):
+        folder = tmp_path / f"id={value}"
+        folder.mkdir()
+        pq.write_table(pa.table({"x": [1]}), folder / "a.parquet")
+    query = BoundedQuery((Column("id", Kind.identifier),), GroupKeys((), ((),)), (), (Primitive("persons"),), user="id")
+    with pytest.raises(SourceError) as refused:  # both would be U+FFFD
+        DuckDBEngine().preflight(as_source(str(tmp_path / "*" / "*.parquet")), query)
+    assert refused.value.code == "DPR502"
+
+
 def test_equal_decimals_are_one_person_however_many_zeros_they_end_in() -> None:
     texts = ("1.5", "1.50", "0", "-0", "0.00", "-0.0", "1E+2", "100", "100.000", "1E-7", "1.0E-7", "1E2000", "1.0E2000", "10", "NaN", "Infinity")
     cells = [Decimal(text) for text in texts]
