@@ -135,8 +135,9 @@ class Tables:
             self.connection.register(name, plain)
             for i, column in enumerate(wanted):
                 stored[column] = (f"c{i}", of_arrow(plain.schema.field(i).type))
-        repeated = frozenset(name for name, count in counted.items() if count > 1)
-        return Opened(stored, repeated)
+        # SQL does not tell `Id` from `id`, and would read the first of them
+        alike = Counter(name.lower() for name in counted.elements())
+        return Opened(stored, frozenset(name for name in counted if alike[name.lower()] > 1))
 
     def _open_csv(
         self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str
@@ -165,15 +166,19 @@ class Tables:
         hive = frozenset(key for path in paths for key, _ in partition(path)) if partitioned(paths) else frozenset()
         stored = {n: found for n, found in stored_columns(self._run, _path_list(paths)).items() if n not in hive}
         check_alike(source.name, columns, stored)
-        wanted = tuple(c.name for c in columns if c.name in opened.stored)
+        # DuckDB takes `id` of one file and `ID` of the next for one column, and renames one of two in a file
+        own = frozenset(stored) | hive
+        alike = len({n.lower() for n in own}) < len(own)
+        there = {n: found for n, found in opened.stored.items() if not alike or n in own}
+        wanted = tuple(c.name for c in columns if c.name in own)
         stops = any(one.stops for found in stored.values() for one in found)
-        if not (self.exact or stops) and all(one.exact for n in wanted for one in stored.get(n, ())):
+        if not (self.exact or stops or alike) and all(one.exact for n in wanted for one in stored.get(n, ())):
             return opened
         other = ParquetRows(paths, wanted, hive=partitioned(paths))
         if rows:
             self._run(f"DROP VIEW {name}")
             self.connection.register(name, other)
-        return Opened({**opened.stored, **other.stored}, opened.repeated)
+        return Opened({**there, **other.stored}, opened.repeated)
 
     def _open_table(self, source: Source, name: str) -> Opened:
         payload: Any = source.payload

@@ -7,6 +7,8 @@ is compared by its bytes: no collation, no declared kind and no cast to a double
 |--------------------------------|------------------------------------------------------------------|
 | whole number of any width      | its digits                                                       |
 | decimal of any precision       | its digits, with the scale of its column ("1.50"), no exponent   |
+| decimal of a scale of its own  | its digits without zeros at the end ("1.5"): objects of pandas   |
+|                                | and polars, PostgreSQL's numeric without a scale                 |
 | floating point                 | an integer's digits where it is whole and below 2**53, else the  |
 |                                | shortest digits that read as the same double; -0 is "0"          |
 | boolean                        | "true", "false"                                                  |

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -46,13 +47,12 @@ def plain_table(source: Source, columns: Sequence[str], *, rows: bool = True) ->
     if source.kind == "pandas":
         frame = payload if rows else payload.iloc[:0]
         arrays = [pandas_array(frame[name]) for name in columns]
+    elif source.kind == "polars":
+        frame = payload.lazy().select(list(columns))
+        table = (frame if rows else frame.head(0)).collect()
+        arrays = [polars_array(table.get_column(name)) for name in columns]
     else:
-        table: Any
-        if source.kind == "polars":
-            frame = payload.lazy().select(list(columns))
-            table = (frame if rows else frame.head(0)).collect().to_arrow()
-        else:
-            table = payload if rows else payload.slice(0, 0)
+        table = payload if rows else payload.slice(0, 0)
         arrays = [plain_array(table.column(name)) for name in columns]
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
@@ -88,7 +88,7 @@ def plain_array(array: pa.Array | pa.ChunkedArray) -> Any:
     if t.is_float16(kind):
         return array.cast(pa.float64())
     if t.is_decimal(kind) and not (kind.precision <= _DIGITS and 0 <= kind.scale <= kind.precision):
-        return _texts(array.to_pylist())
+        return pa.array([text_of(cell) for cell in array.to_pylist()], pa.large_string())
     if t.is_timestamp(kind) and kind.unit in _MICROSECONDS:
         return _rescaled(array, _MICROSECONDS[kind.unit]).cast(pa.timestamp("us", kind.tz))
     if t.is_date64(kind):
@@ -166,5 +166,29 @@ def pandas_array(series: Any) -> Any:
     return _texts(series)
 
 
+def polars_array(series: Any) -> Any:
+    """Return a polars series as plain Arrow; objects, and whole numbers that Arrow has not, as text.
+
+    Of an object polars would hand over its place in memory: by that, two rows of one person are two
+    persons. A list of UUIDs becomes a column of objects.
+    """
+    return _texts(series.to_list()) if str(series.dtype) in _OBJECTS else plain_array(series.to_arrow())
+
+
+_OBJECTS = ("Object", "Int128", "UInt128")
+
+
 def _texts(cells: Iterable[object]) -> pa.Array:
-    return pa.array([text_of(cell) for cell in cells], pa.large_string())
+    """Return the texts of objects; of a decimal, which has no column's scale, without zeros at the end."""
+    plain = (_unscaled(cell) if issubclass(type(cell), Decimal) else cell for cell in cells)
+    return pa.array([text_of(cell) for cell in plain], pa.large_string())
+
+
+def _unscaled(cell: Any) -> Decimal:
+    """Return the one of all equal decimals whose last digit is not 0: 1.5 for 1.50, 0 for -0.0."""
+    value = Decimal(cell)
+    if not value.is_finite() or not value:
+        return Decimal(0) if value.is_finite() else value
+    sign, digits, exponent = value.as_tuple()
+    kept = "".join(map(str, digits)).rstrip("0")
+    return Decimal((sign, tuple(map(int, kept)), int(exponent) + len(digits) - len(kept)))

@@ -135,6 +135,8 @@ class _Session:
             self.connection.isolation_level = IsolationLevel.REPEATABLE_READ
             self.connection.execute("SET LOCAL TIME ZONE 'UTC'")
             self.connection.execute("SET LOCAL DateStyle TO 'ISO, YMD'")
+            # all digits of a float, whatever the role or the database says: fewer, and two ids are one
+            self.connection.execute("SET LOCAL extra_float_digits TO 3")
             done = True
         except Exception:  # noqa: BLE001 - as above
             done = False

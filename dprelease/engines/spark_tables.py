@@ -25,7 +25,7 @@ from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.duckdb_tables import Opened
 from dprelease.engines.parquet_rows import check_alike, stored_columns
 from dprelease.engines.physical import Physical
-from dprelease.engines.source import Source, partitioned
+from dprelease.engines.source import Source, partition, partitioned
 from dprelease.errors import SourceError
 from dprelease.schema.column import Column, Kind
 
@@ -97,7 +97,16 @@ def check_files(source: Source, columns: tuple[Column, ...]) -> None:
     with duckdb.connect() as connection:
         stored = stored_columns(connection.execute, f"[{listed}]")
     check_alike(source.name, columns, stored)
+    own = {*stored, *(key for path in paths for key, _ in partition(path))}
     for column in columns:
+        if any(name.lower() == column.name.lower() and name != column.name for name in own):
+            raise SourceError(
+                f"Spark does not tell column {column.name!r} from another one of the files",
+                where=source.name,
+                why="their names differ in case only, and it would read both as one column",
+                fix="use `engine: duckdb`, or rename one of them",
+                code="DPR506",
+            )
         if any(not one.exact for one in stored.get(column.name, ())):
             raise SourceError(
                 f"Spark does not read column {column.name!r} exactly",

@@ -2,7 +2,9 @@
 
 Reached with `allow: [unproven-view]` alone. That one unit's rows of the tables reach only that
 unit's rows of the view is then the curator's word; this module keeps out what is not a query of the
-declared tables (functions that read files, clocks, randomness, commands), and makes casts total.
+declared tables (functions that read files, clocks, randomness, commands), and makes written casts
+total. Those that DuckDB adds (`text = 1`), products beyond 64 bits and a subquery of two rows still
+stop the statement at a cell: an unproven view is a recipe of the curator's (`docs/threat-model.md`).
 """
 
 from __future__ import annotations

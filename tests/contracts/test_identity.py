@@ -189,6 +189,66 @@ def test_no_two_objects_of_pandas_meet() -> None:
         assert persons(engine(), source, Kind.identifier) == (len(cells) + 1, len(cells) - 1, len(cells) - 1)
 
 
+def test_folders_of_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    for value in ("%FF", "%FE"):
+        folder = tmp_path / f"id={value}"
+        folder.mkdir()
+        pq.write_table(pa.table({"x": [1]}), folder / "a.parquet")
+    query = BoundedQuery((Column("id", Kind.identifier),), GroupKeys((), ((),)), (), (Primitive("persons"),), user="id")
+    with pytest.raises(SourceError) as refused:  # both would be U+FFFD
+        DuckDBEngine().preflight(as_source(str(tmp_path / "*" / "*.parquet")), query)
+    assert refused.value.code == "DPR502"
+
+
+def test_equal_decimals_are_one_person_however_many_zeros_they_end_in() -> None:
+    texts = ("1.5", "1.50", "0", "-0", "0.00", "-0.0", "1E+2", "100", "100.000", "1E-7", "1.0E-7", "1E2000", "1.0E2000", "10", "NaN", "Infinity")
+    cells = [Decimal(text) for text in texts]
+    frames: list[Any] = [pd.DataFrame({"id": pd.Series(cells, dtype=object)})]
+    polars = pytest.importorskip("polars")
+    frames.append(polars.DataFrame({"id": polars.Series("id", cells, dtype=polars.Object)}))
+    for frame in frames:
+        for engine in ENGINES.values():
+            assert persons(engine(), as_source(frame), Kind.identifier) == (15, 7, 7)
+
+
+def test_equal_objects_of_polars_are_one_person() -> None:
+    polars = pytest.importorskip("polars")
+    people = [UUID(int=1), UUID(int=2), UUID(int=3)]
+    columns = {
+        "UUIDs": polars.Series("id", [UUID(int=i.int) for i in (*people, *people[:2])]),  # each an object of its own
+        "texts": polars.Series("id", ["ann", "ANN", "b", "ann", "ANN"], dtype=polars.Object),
+        "whole": polars.Series("id", [2**100, 2**100 + 1, -1, 2**100, 2**100 + 1], dtype=polars.Int128),
+        "unsigned": polars.Series("id", [2**127, 2**127 + 1, 1, 2**127, 2**127 + 1], dtype=polars.UInt128),
+    }
+    for name, column in columns.items():
+        for frame in (polars.DataFrame({"id": column}), polars.LazyFrame({"id": column})):
+            for engine in ENGINES.values():
+                assert persons(engine(), as_source(frame), Kind.identifier) == (5, 3, 3), name
+
+
+def test_columns_that_differ_in_case_are_two_columns(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [2**53, 2**53 + 1, 2**53]}), tmp_path / "a.parquet")
+    for other in ([0.5, 0.5, 0.5], [7, 7, 7]):  # DuckDB reads both files' columns as one, of doubles here
+        pq.write_table(pa.table({"ID": other}), tmp_path / "b.parquet")
+        for engine in ENGINES.values():
+            assert persons(engine(), as_source(str(tmp_path / "[ab].parquet")), Kind.identifier) == (3, 2, 2)
+    for names in (("id", "ID"), ("ID", "id")):
+        path = tmp_path / "c.parquet"
+        pq.write_table(pa.table([[1, 2, 1] if name == "id" else [5, 5, 5] for name in names], names=names), path)
+        for engine in ENGINES.values():
+            assert persons(engine(), as_source(path), Kind.identifier) == (3, 2, 2)
+    # what DuckDB would call the second of two columns is no column of the files
+    query = BoundedQuery((Column("ID_1", Kind.identifier),), GroupKeys((), ((),)), (), (Primitive("persons"),), user="ID_1")
+    with pytest.raises(SourceError) as refused:
+        DuckDBEngine().preflight(as_source(tmp_path / "c.parquet"), query)
+    assert refused.value.code == "DPR503"
+    relation = duckdb.connect().sql("SELECT 1 AS ID, i AS x FROM range(3) t(i)").select('ID, x AS "id"')
+    query = BoundedQuery((Column("id", Kind.identifier),), GroupKeys((), ((),)), (), (Primitive("persons"),), user="id")
+    with pytest.raises(SourceError) as refused:  # it has no name for the second one
+        DuckDBEngine().preflight(as_source(relation), query)
+    assert refused.value.code == "DPR505"
+
+
 # -- labels, constants, nodes and keys -----------------------------------------------------------
 
 REGION = Column("id", Kind.category, values=("a", "A", "b"))
@@ -210,7 +270,7 @@ def test_a_label_a_constant_and_a_code_are_compared_by_their_bytes(collation: st
         )
         answer = ENGINES[engine]().compute(source, query, b"").reveal_to_mechanism()
         assert answer.sums[:, :2].tolist() == [[5, 1], [0, 0], [1, 1]]
-        assert answer.tables[2].tolist() == [[0, 5, 0], [0, 0, 0], [0, 0, 1]]
+        assert answer.tallies[2].tolist() == [[0, 1, 0, 5, 5], [2, 2, 0, 1, 1]]  # group, code, rows below, of it, in all
     for text, rows in (("id = 'a'", 5), ("id = 'A'", 0), ("id in ('A', 'b')", 1), ("id != 'a'", 1), ("id < 'a'", 0)):
         where = parse_condition(text, {"id": REGION}, origin="test")
         query = BoundedQuery((REGION,), GroupKeys((), ((),)), (), (Primitive("rows"),), where=where)

@@ -261,3 +261,19 @@ def test_ids_meet_where_they_are_equal_and_only_there(dsn: str, stored: str) -> 
         )
         for engine in (DuckDBEngine(), ReferenceEngine()):
             assert sums(engine, source(dsn, "ids"), task) == [[5, 4]], kind
+
+
+@pytest.mark.parametrize("digits", [-15, 0, 1])
+def test_no_setting_of_a_role_makes_two_ids_one(digits: int, dsn: str) -> None:
+    table = f"doubles_{digits + 15}"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {table} (id float8, narrow float4)")
+        cells = [(0.1, 16777216), (0.10000000000000002, 16777218), (12345678.123456789, 0.1), (0.1, 16777216)]
+        connection.cursor().executemany(f"INSERT INTO {table} VALUES (%s, %s)", cells)
+    of_role = f"{dsn} options='-c extra_float_digits={digits}'"
+    for name in ("id", "narrow"):
+        task = BoundedQuery(
+            (Column(name, Kind.identifier),), GroupKeys((), ((),)), (), (Primitive("rows"), Primitive("persons")), user=name
+        )
+        for engine in (DuckDBEngine(), ReferenceEngine()):
+            assert sums(engine, source(of_role, table), task) == [[3, 3]], name
