@@ -613,6 +613,11 @@ dated("a close that is on no calendar", "the week closes in month 99", early="20
 dated("a close before the period's end", "the week closed in 1999", early="1999-01-01T00:00:00Z")
 
 
+@forged("rows as the time zone tables", "its zones are of version p17, 72, HIV", again=True)
+def tables(m: Manifest) -> None:
+    m["request"]["period"]["zone_tables"] = "p17, 72, HIV; p18, 44, none"
+
+
 # --- the format's version ---------------------------------------------------------------------
 
 
