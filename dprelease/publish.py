@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import re
 import secrets
@@ -37,6 +36,8 @@ from dprelease import corrections
 from dprelease.budget.citation import MANIFEST
 from dprelease.budget.record import check_identifier
 from dprelease.errors import ArgumentError, ConfigError, VerificationError, WithheldError
+from dprelease.strict_json import MOST_BYTES as _LARGEST_MANIFEST
+from dprelease.strict_json import read_json
 
 __all__ = [
     "folder_for",
@@ -364,8 +365,8 @@ def _early(parent: int, period: str) -> bool:
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return False
-            return json.loads(file.read()).get("early") is not None
-    except (OSError, ValueError, AttributeError, RecursionError):
+            return read_json(file.read(_LARGEST_MANIFEST + 1)).get("early") is not None
+    except (OSError, ValueError, AttributeError, RecursionError, MemoryError):
         return False  # not one of ours: it says nothing
 
 

@@ -116,6 +116,16 @@ def test_names_that_could_leave_the_folder_are_refused(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_foreign_manifest_of_any_size_is_not_read_whole_for_latest(tmp_path):
+    """Sparse here, terabytes for whoever reads it: publication is after the charge."""
+    folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
+    foreign = folder.parent / "2031-W01"
+    foreign.mkdir()
+    (foreign / "release.json").touch()
+    os.truncate(foreign / "release.json", 4 * 2**40)
+    assert publish_files(tmp_path, "weekly", "2030-W02", FILES).is_dir()
+
+
 def test_a_period_is_not_called_latest(tmp_path):
     assert code_of(ConfigError, publish_files, tmp_path, "weekly", "latest", FILES) == "DPR150"
 
