@@ -373,7 +373,8 @@ def _early(parent: int, period: str) -> bool:
 def period_order(name: str) -> tuple[list[tuple[int, int, str]], str]:
     """Return a sort key: runs of digits compare as numbers, the rest as text."""
     parts = re.findall(r"\d+|\D+", name, re.ASCII)
-    return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in parts], name
+    # Of all digits `\d` means ten here; others are text, and of some (`²`) there is no number.
+    return [(0, int(p), "") if p.isascii() and p.isdigit() else (1, 0, p) for p in parts], name
 
 
 class _TooMuchError(OSError):

@@ -116,6 +116,14 @@ def test_names_that_could_leave_the_folder_are_refused(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_foreign_folder_s_name_is_text_where_it_is_no_number(tmp_path):
+    """Python holds `²` to be a digit of which there is no number."""
+    folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
+    (folder.parent / "²").mkdir()
+    (folder.parent / "٣").mkdir()
+    assert publish_files(tmp_path, "weekly", "2030-W02", FILES).is_dir()
+
+
 def test_a_foreign_manifest_of_any_size_is_not_read_whole_for_latest(tmp_path):
     """Sparse here, terabytes for whoever reads it: publication is after the charge."""
     folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
