@@ -190,10 +190,26 @@ def partitioned(paths: tuple[Path, ...]) -> bool:
 
 
 def partition(path: Path) -> tuple[tuple[str, str | None], ...]:
-    """Return the `key=value` folders above a file, outermost first; Hive's null is None."""
+    """Return the `key=value` folders above a file, outermost first; Hive's null is None.
+
+    Raises:
+        SourceError: a name holds bytes that are no UTF-8 (DPR502): decoded, %FE and %FF would be one.
+    """
     pairs = [part.partition("=") for part in path.parts[:-1]]
     return tuple(
-        (unquote(key), None if value == _HIVE_NULL else unquote(value))
+        (_decoded(key), None if value == _HIVE_NULL else _decoded(value))
         for key, equal, value in pairs
         if key and equal
     )
+
+
+def _decoded(name: str) -> str:
+    try:
+        return unquote(name, errors="strict")
+    except UnicodeDecodeError:
+        raise SourceError(
+            f"the folder name {name!r} is no UTF-8",
+            why="two such names would be read as one value",
+            fix="rename the folder",
+            code="DPR502",
+        ) from None
