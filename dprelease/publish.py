@@ -87,6 +87,15 @@ def folder_for(to: Path, pipeline: str, period: str) -> Path:
                 fix="name the real folder",
                 code="DPR151",
             )
+    latest = folder.parent / _LATEST
+    if latest.exists() and not latest.is_symlink():  # found before the charge, not after it
+        raise ConfigError(
+            "`latest` is no link",
+            where=str(latest),
+            why="it names the greatest period; a copy that followed links has made a folder of it",
+            fix="move it out of the way: the next run makes the link again",
+            code="DPR151",
+        )
     return folder
 
 

@@ -134,6 +134,13 @@ def test_a_foreign_manifest_of_any_size_is_not_read_whole_for_latest(tmp_path):
     assert publish_files(tmp_path, "weekly", "2030-W02", FILES).is_dir()
 
 
+def test_a_copy_that_followed_the_link_is_refused_before_anything_is_spent(tmp_path):
+    folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
+    (folder.parent / "latest").unlink()
+    (folder.parent / "latest").mkdir()
+    assert code_of(ConfigError, folder_for, tmp_path, "weekly", "2030-W02") == "DPR151"
+
+
 def test_a_period_is_not_called_latest(tmp_path):
     assert code_of(ConfigError, publish_files, tmp_path, "weekly", "latest", FILES) == "DPR150"
 
