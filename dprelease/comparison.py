@@ -2,8 +2,9 @@
 
 Text files are equal byte by byte. A Parquet file of another writer has other bytes for the same
 table, so where bytes differ it is compared by content: schema, metadata, row groups, statistics,
-values; and it may hold nothing else, so its column chunks fill it without a gap, and none is larger
-than the same one made here (by more than a twentieth).
+values; and it may hold nothing else, so its column chunks fill it without a gap, none is larger
+than the same one made here (by more than a twentieth), and the footer has no field that its reader
+passes over and names a version of Arrow as its writer.
 
 Nothing is read before its size fits, so that a large file costs nothing.
 
@@ -13,11 +14,13 @@ Limits  Within a column chunk, what compression and encoding let a writer hide i
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -32,6 +35,8 @@ Listing = Mapping[str, int]
 _MOST_FILES = 1000
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _SPARE = 4096
+_ARROW = b"ARROW:schema"
+_WRITER = re.compile(r"parquet-cpp(-arrow)? version [0-9]{1,4}(\.[0-9]{1,4}){2}(-SNAPSHOT)?", re.ASCII)
 
 
 def listing(path: Path) -> Listing:
@@ -118,12 +123,45 @@ def _same_table(data: bytes, made: bytes) -> bool:
     with pq.ParquetFile(pa.BufferReader(data)) as one, pq.ParquetFile(pa.BufferReader(made)) as two:
         if not _fills(data, one.metadata) or not _like(one.metadata, two.metadata):
             return False
+        if not _plain_footer(data, one.metadata, two.metadata):
+            return False
         if not one.schema_arrow.equals(two.schema_arrow, check_metadata=True):
             return False
         for i in range(two.num_row_groups):
-            if not one.read_row_group(i).equals(two.read_row_group(i)):
+            if not _identical(one.read_row_group(i), two.read_row_group(i)):
                 return False
         return True
+
+
+def _identical(one: pa.Table, two: pa.Table) -> bool:
+    """Return whether two tables of one schema are equal, the signs of zeros included."""
+    if not one.equals(two):
+        return False
+    for a, b in zip(one.columns, two.columns, strict=True):
+        if pa.types.is_floating(a.type):
+            signs = (np.signbit(c.fill_null(0).to_numpy()) for c in (a, b))
+            if not np.array_equal(*signs):
+                return False
+    return True
+
+
+def _plain_footer(data: bytes, one: Any, two: Any) -> bool:
+    """Return whether the footer holds what the other one holds, and what is read of it is all of it.
+
+    The metadata is the file's own, which most readers show, not only that of the Arrow schema in it.
+    """
+    said, expected = one.metadata or {}, two.metadata or {}
+    # The Arrow schema was compared as a schema: its bytes are the writer's.
+    if any(said.get(key) != expected[key] for key in set(expected) - {_ARROW}):
+        return False
+    if len(said.get(_ARROW, b"")) > len(expected.get(_ARROW, b"")):
+        return False
+    if not _WRITER.fullmatch(one.created_by):
+        return False
+    again = pa.BufferOutputStream()
+    one.write_metadata_file(again)  # without what its reader passed over
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    return bool(again.getvalue().to_pybytes()[4:] == data[-footer:])
 
 
 def _fills(data: bytes, said: Any) -> bool:

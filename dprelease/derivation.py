@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, time
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -26,6 +27,7 @@ from dprelease.errors import VerificationError
 from dprelease.formats.json_ import SOFTWARE
 from dprelease.noised import Noised, Receipt, assemble, cells_from_json
 from dprelease.numeric import fraction_from_json, plain, whole_from_json
+from dprelease.pipeline.period import parse_period
 from dprelease.pipeline.planned import window_of
 from dprelease.pipeline.stages import write_files
 from dprelease.planning.again import near, plan_again
@@ -51,10 +53,19 @@ def _refused(what: str, why: str | None = None) -> VerificationError:
     return VerificationError(what, why=why, fix="ask the publisher", code="DPR805")
 
 
-def _instant(value: Any) -> str | None:
-    if value is not None and not _INSTANT.fullmatch(value):
-        raise _refused("an instant is not written as one")
-    return None if value is None else str(value)
+def _instant(value: Any, name: str, least: datetime | None) -> str | None:
+    """Return a stated instant of this name, which cannot lie before `least`."""
+    if value is None:
+        return None
+    if not _INSTANT.fullmatch(value):
+        raise _refused(f"{name} is not written as an instant")
+    try:
+        at = datetime.strptime(value, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        raise _refused(f"{name} is on no calendar") from None
+    if least is not None and at < least:
+        raise _refused(f"{name} lies before the end of the period")
+    return str(value)
 
 
 @dataclass
@@ -151,7 +162,7 @@ class Derivation:
             epsilon=str(plain(plan.epsilon)),
             delta=str(plain(plan.delta)),
             protects=describe(plan.adjacency, plan.unit),
-            early=_instant(paid["early"]),
+            early=_instant(paid["early"], "`early`", self._end),
             **key,
             **(anchor or {}),
         )
@@ -161,10 +172,23 @@ class Derivation:
         """What only the receipt says: the budget as of the entry, and instants."""
         paid = self.manifest["receipt"]
         published = paid["published"]
-        if published is not None and not _DAY.fullmatch(published):
-            raise _refused("the day of publication is not written as one")
-        scheduled = _instant(paid["scheduled"])
+        if published is not None:
+            if not _DAY.fullmatch(published):
+                raise _refused("the day of publication is not written as one")
+            over = self._end if paid["early"] is None else None  # what is early is published early
+            day = None if over is None else datetime.combine(over, time(), UTC)
+            _instant(f"{published}T00:00:00Z", "the day of publication", day)
+        scheduled = _instant(paid["scheduled"], "`scheduled`", self._end)
         return {"scheduled": scheduled, "published": published, "budget": self._budget(paid["budget"])}
+
+    @property
+    def _end(self) -> datetime | None:
+        """The first instant after the period: none is due, closed or published before it."""
+        calendar = self.query.calendar  # in its zone, which the windows of dates have not
+        if calendar is None:
+            return None
+        every: Any = calendar.every
+        return parse_period(calendar.name, every, calendar.timezone)[1]
 
     def _budget(self, value: Any) -> dict[str, Any] | None:
         """Return the budget as of the entry, if its figures can be: spending only adds up."""

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import re
 import secrets
@@ -37,6 +36,8 @@ from dprelease import corrections
 from dprelease.budget.citation import MANIFEST
 from dprelease.budget.record import check_identifier
 from dprelease.errors import ArgumentError, ConfigError, VerificationError, WithheldError
+from dprelease.strict_json import MOST_BYTES as _LARGEST_MANIFEST
+from dprelease.strict_json import read_json
 
 __all__ = [
     "folder_for",
@@ -86,6 +87,15 @@ def folder_for(to: Path, pipeline: str, period: str) -> Path:
                 fix="name the real folder",
                 code="DPR151",
             )
+    latest = folder.parent / _LATEST
+    if latest.exists() and not latest.is_symlink():  # found before the charge, not after it
+        raise ConfigError(
+            "`latest` is no link",
+            where=str(latest),
+            why="it names the greatest period; a copy that followed links has made a folder of it",
+            fix="move it out of the way: the next run makes the link again",
+            code="DPR151",
+        )
     return folder
 
 
@@ -364,15 +374,16 @@ def _early(parent: int, period: str) -> bool:
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return False
-            return json.loads(file.read()).get("early") is not None
-    except (OSError, ValueError, AttributeError, RecursionError):
+            return read_json(file.read(_LARGEST_MANIFEST + 1)).get("early") is not None
+    except (OSError, ValueError, AttributeError, RecursionError, MemoryError):
         return False  # not one of ours: it says nothing
 
 
 def period_order(name: str) -> tuple[list[tuple[int, int, str]], str]:
     """Return a sort key: runs of digits compare as numbers, the rest as text."""
     parts = re.findall(r"\d+|\D+", name, re.ASCII)
-    return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in parts], name
+    # Of all digits `\d` means ten here; others are text, and of some (`²`) there is no number.
+    return [(0, int(p), "") if p.isascii() and p.isdigit() else (1, 0, p) for p in parts], name
 
 
 class _TooMuchError(OSError):

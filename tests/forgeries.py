@@ -593,6 +593,31 @@ def spreadsheet(m: Manifest) -> None:
     m["request"]["formats"].append("xlsx")
 
 
+# --- dates that cannot be ---------------------------------------------------------------------
+
+
+def dated(name: str, claims: str, **said: str) -> None:
+    """Register a receipt of other dates, with every file made to agree with it."""
+
+    @forged(name, claims, again=True)
+    def _dated(m: Manifest) -> None:
+        m["receipt"].update(said)
+        m.update(said)
+
+
+dated("a day that is on no calendar", "it was published on 2026-99-99", published="2026-99-99")
+dated("a day before the period's end", "it was published in 1999", published="1999-01-01")
+dated("a due instant that is on no calendar", "it was due in month 77", scheduled="2026-77-01T00:00:00Z")
+dated("a due instant before the period's end", "it was due in 1999", scheduled="1999-01-01T00:00:00Z")
+dated("a close that is on no calendar", "the week closes in month 99", early="2026-99-99T99:99:99Z")
+dated("a close before the period's end", "the week closed in 1999", early="1999-01-01T00:00:00Z")
+
+
+@forged("rows as the time zone tables", "its zones are of version p17, 72, HIV", again=True)
+def tables(m: Manifest) -> None:
+    m["request"]["period"]["zone_tables"] = "p17, 72, HIV; p18, 44, none"
+
+
 # --- the format's version ---------------------------------------------------------------------
 
 

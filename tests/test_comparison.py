@@ -48,6 +48,56 @@ def test_a_file_that_holds_more_or_is_cut_otherwise_is_not(tmp_path, name):
     assert as_published(tmp_path / "data.parquet", MADE) == MADE
 
 
+def resealed(change):
+    """Return the file with another footer: a forger who writes Thrift."""
+    size = int.from_bytes(MADE[-8:-4], "little")
+    footer = change(MADE[-8 - size : -8])
+    return MADE[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def short(text):
+    return bytes([len(text)]) + text
+
+
+WRITER = pq.ParquetFile(io.BytesIO(MADE)).metadata.created_by.encode()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda f: f.replace(short(WRITER), short(b"p17, 72, HIV")), id="rows as the writer"),
+        pytest.param(
+            lambda f: f.replace(short(WRITER), short(WRITER + b" p17")), id="rows behind the writer"
+        ),
+        pytest.param(
+            lambda f: f[:-1] + b"\x08\xc8\x01" + short(b"p17, 72, HIV") + b"\x00", id="a field nobody reads"
+        ),
+        pytest.param(lambda f: f.replace(short(b"{}"), short(b"[]")), id="other metadata"),
+    ],
+)
+def test_a_footer_holds_nothing_else(tmp_path, change):
+    data = resealed(change)
+    assert data != MADE
+    assert pq.read_table(io.BytesIO(data)).equals(TABLE)
+    (tmp_path / "data.parquet").write_bytes(data)
+    assert as_published(tmp_path / "data.parquet", MADE) == MADE
+
+
+def test_metadata_is_that_of_the_file_not_only_of_the_arrow_schema_in_it(tmp_path):
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, TABLE.schema, compression="zstd", version="2.6") as writer:
+        writer.write_table(TABLE)
+        writer.add_key_value_metadata({b"dprelease": b"epsilon is 0"})
+    (tmp_path / "data.parquet").write_bytes(sink.getvalue())
+    assert as_published(tmp_path / "data.parquet", MADE) == MADE
+
+
+def test_a_zero_has_the_sign_that_was_published(tmp_path):
+    signed = TABLE.set_column(1, "value", pa.array([-0.0, *range(1, 3000)], pa.float64()))
+    (tmp_path / "data.parquet").write_bytes(written(signed, write_statistics=False))
+    assert as_published(tmp_path / "data.parquet", MADE) == MADE
+
+
 def test_text_is_compared_by_its_bytes_and_sizes_first(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"1,2\n")
     assert holds(tmp_path / "a.csv", 4, b"1,2\n")

@@ -116,6 +116,31 @@ def test_names_that_could_leave_the_folder_are_refused(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_foreign_folder_s_name_is_text_where_it_is_no_number(tmp_path):
+    """Python holds `²` to be a digit of which there is no number."""
+    folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
+    (folder.parent / "²").mkdir()
+    (folder.parent / "٣").mkdir()
+    assert publish_files(tmp_path, "weekly", "2030-W02", FILES).is_dir()
+
+
+def test_a_foreign_manifest_of_any_size_is_not_read_whole_for_latest(tmp_path):
+    """Sparse here, terabytes for whoever reads it: publication is after the charge."""
+    folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
+    foreign = folder.parent / "2031-W01"
+    foreign.mkdir()
+    (foreign / "release.json").touch()
+    os.truncate(foreign / "release.json", 4 * 2**40)
+    assert publish_files(tmp_path, "weekly", "2030-W02", FILES).is_dir()
+
+
+def test_a_copy_that_followed_the_link_is_refused_before_anything_is_spent(tmp_path):
+    folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
+    (folder.parent / "latest").unlink()
+    (folder.parent / "latest").mkdir()
+    assert code_of(ConfigError, folder_for, tmp_path, "weekly", "2030-W02") == "DPR151"
+
+
 def test_a_period_is_not_called_latest(tmp_path):
     assert code_of(ConfigError, publish_files, tmp_path, "weekly", "latest", FILES) == "DPR150"
 

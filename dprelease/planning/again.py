@@ -6,7 +6,8 @@ point differs between machines in its last digits, and a difference there could 
 choice is not made again. It is read from the plan, whose hash the ledger held before any row was
 read, and held against the request:
 
-    share     declared shares are kept; what the blocks may spend is added up again
+    share     declared shares are kept, and declared errors are met; what the blocks may spend is
+              added up again
     encoding  one of those that the request admits for the block
     law       a law that is priced for that encoding at that share, on the same grid, for the same
               move. Other integers pass where a solver proposes them, if the law's expected error is
@@ -115,6 +116,7 @@ def _priced(
         name = member.statistic.spec.name
         if not _same_figures(figures[name], pricer.figures(chosen, i)):
             _other(name, "its stated errors are not those of its laws")
+    _check_goals(block, pricer.errors(chosen))
     stated = tuple(f.options[0].expected_error for f in (figures[m.statistic.spec.name] for m in block.members))
     errors = tuple(e if s is None else s for s, e in zip(stated, best.errors, strict=True))
     return replace(chosen, ranked=(replace(best, errors=errors),))
@@ -172,6 +174,14 @@ def _check_shares(query: Query, priced: Sequence[Priced], method: str) -> None:
         declared = sum((s for s in shares if s is not None), Fraction(0))
         if declared and method == "basic/1" and each.share.epsilon not in (0, declared * query.epsilon):
             _other(each.block.name, "its declared share of epsilon is another one")
+
+
+def _check_goals(block: BlockLayout, errors: Sequence[float | None]) -> None:
+    """Hold the errors of the law that is drawn against those that the request allows."""
+    for member, error in zip(block.members, errors, strict=True):
+        goal = member.statistic.spec.max_error
+        if goal is not None and (error is None or error > float(goal) * (1 + CLOSE)):
+            _other(member.statistic.spec.name, "its law does not meet the declared `max_error`")
 
 
 def _figures(said: Mapping[str, Any], name: str) -> Figures:

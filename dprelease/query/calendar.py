@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from zoneinfo import TZPATH
 
-__all__ = ["Calendar", "zone_tables"]
+__all__ = ["ZONE_TABLES", "Calendar", "zone_tables"]
+
+ZONE_TABLES = re.compile(r"unknown|[0-9]{4}[0-9A-Za-z.+-]{0,16}", re.ASCII)
+"""A version of the time zone tables: published with a release, so no place for other words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,11 @@ class Calendar:
 @cache
 def zone_tables() -> str:
     """Return the version of the time zone tables in use, `2025b`; "unknown" if they do not say."""
+    found = _found()
+    return found if ZONE_TABLES.fullmatch(found) else "unknown"
+
+
+def _found() -> str:
     for folder in TZPATH:
         try:
             with Path(folder, "tzdata.zi").open(encoding="ascii", errors="replace") as file:

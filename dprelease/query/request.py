@@ -18,7 +18,7 @@ from typing import Any
 
 from dprelease.errors import ConfigError
 from dprelease.numeric import plain
-from dprelease.query.calendar import Calendar
+from dprelease.query.calendar import ZONE_TABLES, Calendar
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.query.view import View, parse_view
@@ -155,6 +155,13 @@ def _calendar(value: object, schema: TableSchema) -> Calendar:
     texts = [part[name] for name in names]
     if not all(isinstance(text, str) and len(text) <= 200 for text in texts):
         raise ConfigError("a period is five texts", where="request.period", code="DPR112")
+    if not ZONE_TABLES.fullmatch(texts[4]):
+        raise ConfigError(
+            "the time zone tables have no version like that",
+            where="request.period.zone_tables",
+            fix="e.g. 2025b",
+            code="DPR112",
+        )
     column = schema.columns.get(texts[0])
     if column is None or column.kind not in (Kind.date, Kind.timestamp):
         raise ConfigError("a period is of a date or a timestamp", where="request.period", code="DPR122")

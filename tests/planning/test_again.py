@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import pytest
 
 from dprelease.errors import VerificationError
 from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import near, plan_again
+from dprelease.planning.make import Maker, laid_out, write_plan
 from dprelease.planning.model import canonical_json
+from dprelease.planning.share import Share
+from dprelease.planning.spend import added_up
 from dprelease.query.request import request_from_json, request_to_json
 from tests.folders import CASES
 
@@ -58,6 +62,22 @@ def test_another_choice_is_refused(part):
     with pytest.raises(VerificationError) as caught:
         plan_again(read_back(plan), stated)
     assert caught.value.code == "DPR805"
+
+
+def test_a_budget_that_misses_the_declared_errors_is_refused():
+    """All is priced and added up by our own code, at a tenth of what the goals need."""
+    plan = CASES["goals"]()
+    query = read_back(plan)
+    pricer = Maker(query)
+    priced = tuple(
+        pricer.priced(block, Share(Fraction(part["share"]["epsilon"]) / 10))
+        for block, part in zip(laid_out(query), plan.to_json()["blocks"], strict=True)
+    )
+    cheaper = write_plan(query, added_up("basic/1", priced, query.epsilon, query.spec.delta, ()), Maker(query))
+    assert cheaper.epsilon == plan.epsilon / 10
+    with pytest.raises(VerificationError, match="is not one of its request") as caught:
+        plan_again(query, json.loads(canonical_json(cheaper.to_json())))
+    assert "max_error" in (caught.value.why or "")
 
 
 def test_figures_are_near_to_a_millionth():

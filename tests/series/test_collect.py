@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dprelease.errors import VerificationError
 from dprelease.series.collect import collect
 from dprelease.series.correct import withdraw
+from dprelease.series.write import files_of
 from tests.series.made import publish, year
 
 
@@ -76,6 +78,13 @@ def test_a_folder_that_holds_no_good_release_is_named_and_hides_nothing(folder, 
     series = collect(folder)
     assert series.unreadable == (bad.name,)
     assert len(series.periods) == 5
+
+
+def test_a_folder_whose_name_is_no_text_hides_nothing(folder):
+    os.mkdir(os.fsencode(folder) + b"/\xff\x1b[2J")
+    series = collect(folder)
+    assert (len(series.periods), series.unreadable) == (6, ("\\udcff\\x1b[2J",))
+    assert all(files_of(series).values())
 
 
 def test_hidden_folders_links_and_files_are_no_periods(folder):
