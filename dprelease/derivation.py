@@ -199,7 +199,7 @@ class Derivation:
         honest = (
             0 < len(history) <= _MOST_HISTORY
             and all(a <= b for a, b in pairwise(history))
-            and history[-1] == spent <= total
+            and 0 < history[-1] == spent <= total
             and value["composition"] in ("basic", "zcdp")
         )
         before = Fraction(0) if len(history) < 2 else history[-2]

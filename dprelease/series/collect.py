@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 from dprelease.corrections import FILE as STATUS
 from dprelease.corrections import Correction, parse, standing
-from dprelease.errors import DpreleaseError
+from dprelease.errors import DpreleaseError, printable
 from dprelease.formats import csv_, json_, parquet
 from dprelease.formats.html import FILE as REPORT
 from dprelease.noised import Noised, assemble, cells_from_json
@@ -144,7 +144,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
         try:
             found.append(_read(folder / name, name, stands.get(name)))
         except (*_FAULTS, csv.Error, pa.ArrowException, DpreleaseError):
-            unreadable.append(name)
+            unreadable.append(printable(name))  # a folder's name may be no text at all
     return Series(
         pipeline=folder.name,
         by=found[-1][1] if found else (),

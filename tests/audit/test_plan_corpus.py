@@ -157,7 +157,7 @@ def exact_size(plan: ReleasePlan) -> int | None:
 def violations(plan: ReleasePlan, table: pa.Table) -> int:
     """Return how many published values are not allowed multiples of their step, or lie outside
 
-    their own interval, or have an interval that leaves the hull.
+    their own interval, or have an interval that leaves the hull by a step.
     """
     names = np.array(table["statistic"].to_pylist())
     value, lower, upper = (table[c].to_numpy() for c in ("value", "lower", "upper"))
@@ -168,7 +168,8 @@ def violations(plan: ReleasePlan, table: pa.Table) -> int:
         k = np.round(value[here] * den / num)
         low, high = statistic.domain.hull
         bad[here] |= ~statistic.domain.contains(value[here]) | (k * num / den != value[here])
-        bad[here] |= (lower[here] < low) | (upper[here] > high)
+        # ends are multiples of the step, rounded outward: by less than one step
+        bad[here] |= (lower[here] <= low - num / den) | (upper[here] >= high + num / den)
     return int(bad.sum())
 
 
