@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +32,13 @@ from dprelease.engines.physical import check_columns
 from dprelease.engines.request import check_query, used_columns
 from dprelease.engines.scan import Meter, cancellable, metered
 from dprelease.engines.source import Source
-from dprelease.engines.tally import Counted, Tallies
 from dprelease.errors import DpreleaseError, InternalError, SourceError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.secret import Secret
+
+if TYPE_CHECKING:
+    from dprelease.engines.tally import Counted
 
 __all__ = ["DuckDBEngine"]
 
@@ -179,6 +181,8 @@ class DuckDBEngine:
         query, together = apart(query)
         out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
         tables: dict[int, npt.NDArray[np.int64]] = {}
+        from dprelease.engines.tally import Counted, Tallies
+
         counted = Counted(Tallies.of(query))
         done = False
         try:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.engines import bounded_sql, typed_sql
+from dprelease.engines import row_sql, typed_sql
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, duckdb_table
@@ -329,8 +329,8 @@ def test_the_double_cast_and_the_kept_collation_are_caught(tmp_path: Path, monke
     assert _kept("VARCHAR COLLATE NOCASE", ["a", "A"], tmp_path) == 2
     (tmp_path / "t.duckdb").unlink()
     with monkeypatch.context() as broken:
-        broken.setattr(bounded_sql, "_WHOLE", ())
-        broken.setattr(bounded_sql, "canonical", lambda _, make: try_cast(make(), "DOUBLE"))
+        broken.setattr(row_sql, "_WHOLE", ())
+        broken.setattr(row_sql, "canonical", lambda _, make: try_cast(make(), "DOUBLE"))
         assert _kept("BIGINT", [2**53, 2**53 + 1], tmp_path) == 1
     (tmp_path / "t.duckdb").unlink()
     with monkeypatch.context() as broken:

@@ -40,7 +40,7 @@ Raw = float | None
 TEXTS = {
     "count": "count",
     "count_persons": "count(persons)",
-    "proportion": "proportion(x > 0)",
+    "proportion": "proportion(x > {low})",
     "histogram": "histogram(x, [{low}, {middle}, {high}])",
 }
 """How to ask for an aggregate; one that is not listed is asked for as `name(x)`."""
