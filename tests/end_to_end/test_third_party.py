@@ -141,9 +141,9 @@ def test_a_machine_that_never_saw_data_or_ledger_verifies_it(folder, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     said = json.loads(done.stdout)
-    assert {c["name"]: c["ok"] for c in said["checks"]} == dict.fromkeys(
-        ("files", "plan", "certificates", "values", "domains", "status"), True
-    )
+    looked = dict.fromkeys(("request", "plan", "certificates", "values", "files", "status"), True)
+    assert {c["name"]: c["ok"] for c in said["checks"]} == {**looked, "ledger": None}
+    assert said["not_checked"] == ["ledger"]
     assert list(home.iterdir()) == []
     tampered = tmp_path / "tampered"
     shutil.copytree(folder, tampered)
