@@ -157,6 +157,8 @@ def moved(plan: Any, one: Any, other: Any) -> list[tuple[int, int, int, int]]:
     out = []
     for block in plan.blocks:
         law = draw_from_json(block.law)
+        if block.encoding["form"] == "ranks":  # scores, not sums: priced by their greatest move
+            continue
         if isinstance(law, MeanDraw):
             continue  # bounds a size and a sum apart: tests/contracts visits all its neighbours
         bound = execute._sensitivity(plan, block, law)
@@ -165,8 +167,6 @@ def moved(plan: Any, one: Any, other: Any) -> list[tuple[int, int, int, int]]:
         )
         apart = np.abs(np.asarray(a, dtype=object) - np.asarray(b, dtype=object))
         apart = apart.reshape(len(plan.keys), -1)
-        if block.encoding["form"] == "ranks":  # scores, not sums: priced by their greatest move
-            continue
         each = apart.sum(axis=1)
         out.append((max(each), sum(each), bound.in_group, bound.total))
     return out
