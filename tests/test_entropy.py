@@ -67,7 +67,7 @@ def test_values_are_uniform_and_a_modulo_bias_is_caught() -> None:
     assert stats.chisquare(biased).pvalue < 1e-6
 
 
-@pytest.mark.parametrize("bound", [0, -1, 2**63 + 1])
+@pytest.mark.parametrize("bound", [0, -1])
 def test_impossible_bounds(bound: int) -> None:
     with pytest.raises(AssertionError):
         uniform_below(bound, 1, ReplayBits("x"))
