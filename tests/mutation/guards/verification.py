@@ -54,8 +54,8 @@ GUARDS = (
     ),
     _derive(
         "a budget may have been overspent",
-        old="            and history[-1] == spent <= total\n",
-        new="            and history[-1] == spent\n",
+        old="            and 0 < history[-1] == spent <= total\n",
+        new="            and 0 < history[-1] == spent\n",
     ),
     _derive(
         "a budget need not include this release",
@@ -94,7 +94,7 @@ GUARDS = (
     ),
     _compare(
         "Parquet's values are not compared",
-        old="if not one.read_row_group(i).equals(two.read_row_group(i)):",
+        old="if not _identical(one.read_row_group(i), two.read_row_group(i)):",
         new="if False:",
     ),
     _compare(
