@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import shutil
 import tempfile
+import warnings
 from typing import Any
 
 import pytest
@@ -38,7 +39,13 @@ needs_spark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 @functools.cache
 def session() -> Any:
-    """Return the session of this process; it ends with it."""
+    """Return the session of this process; it ends with it.
+
+    PySpark warns here that pandas 3 is new to it. It asks once per process whether it can do
+    without its `connect` part, and takes a warning that was raised as an error for a "no", which
+    then ends every later import of Great Expectations in a process without a main file, such as
+    a worker of pytest-xdist.
+    """
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[1]").appName("dprelease tests")
@@ -46,4 +53,6 @@ def session() -> Any:
     builder = builder.config("spark.sql.warehouse.dir", tempfile.gettempdir() + "/dprelease-spark-tests")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
+        return builder.getOrCreate()
