@@ -37,7 +37,12 @@ STATISTICS = ["count", "mean(age)", "mean(salary)", "variance(salary)"]
 TARGETS = {"mean_age": 0.0002, "mean_salary": 0.0005, "variance_salary": 0.01}
 """Largest acceptable relative RMSE over the large regions."""
 
-ENDS = {"count": (0, 10**9), "mean_age": (0, 120), "mean_salary": (0, 500_000), "variance_salary": (0, 250_000**2)}
+ENDS = {
+    "count": (0, 10**9),
+    "mean_age": (0, 120),
+    "mean_salary": (0, 500_000),
+    "variance_salary": (0, 250_000**2),
+}
 """Each domain as the payroll is declared, written down once more: the library's own are under test."""
 
 
@@ -74,7 +79,9 @@ def truth(path: Path, plan: ReleasePlan) -> dict[str, np.ndarray[Any, Any]]:
     ).fetchall()
     rows = {row[0]: row[1:] for row in found}
     keys = [key[0] for key in plan.keys]
-    n, age, pay, square = (np.array([int(rows[k][i]) for k in keys], dtype=object) for i in range(4))
+    n, age, pay, square = (
+        np.array([int(rows[k][i]) for k in keys], dtype=object) for i in range(4)
+    )
     return {
         "count": n.astype(float),
         "mean_age": (age / n).astype(float),

@@ -136,7 +136,9 @@ def primitives(plan: ReleasePlan, codes: npt.NDArray[np.int64]) -> list[int]:
     return out
 
 
-def simulated(plan: ReleasePlan, codes: npt.NDArray[np.int64], label: str) -> dict[str, tuple[float, float]]:
+def simulated(
+    plan: ReleasePlan, codes: npt.NDArray[np.int64], label: str
+) -> dict[str, tuple[float, float]]:
     """Return, per published column, the share covered and the mean length of the interval."""
     sums = np.array([primitives(plan, codes)] * len(plan.keys), dtype=object)
     cells = {}
@@ -169,7 +171,9 @@ SUITES: tuple[tuple[list[object], float], ...] = (
 )
 
 
-def simulated_table(groups: int, sizes: Sequence[int], epsilons: Sequence[float]) -> tuple[list[str], float]:
+def simulated_table(
+    groups: int, sizes: Sequence[int], epsilons: Sequence[float]
+) -> tuple[list[str], float]:
     """Return the lines and the least coverage of all."""
     lines = [
         "| statistic | mechanism | rows | epsilon | delta | covered | mean length |",

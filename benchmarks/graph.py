@@ -59,9 +59,7 @@ def one(kind: str, nodes: int, edges: int) -> str:
     seconds = time.perf_counter() - start
     peak = peak_bytes() / 2**30
     name = {"whole": "engine and cells"}.get(kind, kind)
-    return (
-        f"| {name} | {nodes:,} | {len(found):,} | {value:.6f} | {error} | {seconds:.2f} | {peak:.2f} |"
-    )
+    return f"| {name} | {nodes:,} | {len(found):,} | {value:.6f} | {error} | {seconds:.2f} | {peak:.2f} |"
 
 
 def _whole(found: npt.NDArray[np.int64], nodes: int) -> float:

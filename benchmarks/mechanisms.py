@@ -80,7 +80,9 @@ def certification(rows: list[str]) -> None:
             try:
                 law = law_of(family, points)
             except (ArgumentError, IndexError) as none:
-                rows.append(f"| {family}, {points:.0e} points | none: {getattr(none, 'code', 'no law')} |")
+                rows.append(
+                    f"| {family}, {points:.0e} points | none: {getattr(none, 'code', 'no law')} |"
+                )
                 continue
             built = time.perf_counter() - start
             proved = best_of(1, law_from_json(law.to_json()).certify)
@@ -111,7 +113,9 @@ def draws(rows: list[str], count: int) -> None:
     for reach in (10**6, 10**18, 10**44):
         noise = CellNoise.calibrate(reach, ONE)
         seconds = best_of(3, lambda noise=noise: noise.sample(count, bits))
-        rows.append(f"| draw, noise of cells that move by {reach:.0e} steps | {count / seconds / 1e6:.2f} M/s |")
+        rows.append(
+            f"| draw, noise of cells that move by {reach:.0e} steps | {count / seconds / 1e6:.2f} M/s |"
+        )
 
 
 def planning(rows: list[str]) -> None:
@@ -137,16 +141,21 @@ def plans(rows: list[str]) -> None:
     ):
 
         def make(statistics: Any = statistics, high: int = high, step: Any = step) -> object:
-            return dp.plan({
-                "dprelease": "schema/1",
-                "name": "wide",
-                "unit": "row",
-                "adjacency": "add_remove",
-                "rows": {"max": 1000},
-                "columns": {"x": {"kind": "number", "range": [0, high], "step": step}},
-                # no cache
-                "release": {"epsilon": 1 + time.perf_counter_ns() % 10**6 / 10**9, "statistics": statistics},
-            })
+            return dp.plan(
+                {
+                    "dprelease": "schema/1",
+                    "name": "wide",
+                    "unit": "row",
+                    "adjacency": "add_remove",
+                    "rows": {"max": 1000},
+                    "columns": {"x": {"kind": "number", "range": [0, high], "step": step}},
+                    # no cache
+                    "release": {
+                        "epsilon": 1 + time.perf_counter_ns() % 10**6 / 10**9,
+                        "statistics": statistics,
+                    },
+                }
+            )
 
         said = f"{', '.join(statistics)} over [0, {high:,}] in steps of {step}"
         rows.append(f"| plan {said} | {best_of(3, make) * 1e3:.0f} ms |")

@@ -58,7 +58,9 @@ def control() -> dict[str, float]:
         [sys.executable, __file__, "--parent"], capture_output=True, text=True, check=True
     )
     found: dict[str, float] = json.loads(done.stdout)
-    if not (found["parent"] >= PARENT and found["nothing"] < NOTHING and HELD <= found["held"] < PARENT):
+    if not (
+        found["parent"] >= PARENT and found["nothing"] < NOTHING and HELD <= found["held"] < PARENT
+    ):
         raise SystemExit(f"peak memory cannot be measured here: {found}")
     return found
 
@@ -78,7 +80,12 @@ def _as_parent() -> dict[str, float]:
     nothing, inherited = _child(0)
     other, _ = _child(HELD)
     assert held[0] == 1  # it is still held
-    return {"parent": peak_bytes() / 2**20, "nothing": nothing, "held": other, "inherited": inherited}
+    return {
+        "parent": peak_bytes() / 2**20,
+        "nothing": nothing,
+        "held": other,
+        "inherited": inherited,
+    }
 
 
 def _child(size: int) -> tuple[float, float]:

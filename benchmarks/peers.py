@@ -69,7 +69,9 @@ def opendp(ages: tuple[int, ...], draws: int) -> Iterator[Draw]:
 
     dp.enable_features("contrib")
     context = dp.Context.compositor(
-        data=pl.LazyFrame({"g": [g for g in range(draws) for _ in ages], "age": list(ages) * draws}),
+        data=pl.LazyFrame(
+            {"g": [g for g in range(draws) for _ in ages], "age": list(ages) * draws}
+        ),
         privacy_unit=dp.unit_of(contributions=1),
         privacy_loss=dp.loss_of(epsilon=1.0),
         split_evenly_over=2,
@@ -79,7 +81,8 @@ def opendp(ages: tuple[int, ...], draws: int) -> Iterator[Draw]:
     mean = pl.col.age.fill_null(0).dp.mean((LOW, HIGH))
     asked = (dp.len().alias("found"), mean.alias("found"))
     counts, means = (
-        context.query().group_by("g").agg(part).with_keys(keys).release().collect() for part in asked
+        context.query().group_by("g").agg(part).with_keys(keys).release().collect()
+        for part in asked
     )
     yield from zip(counts["found"].cast(float), means["found"].cast(float), strict=True)
 
@@ -100,7 +103,9 @@ def smartnoise(ages: tuple[int, ...], draws: int) -> Iterator[Draw]:
 
     table = {"row_privacy": True, "age": {"type": "int", "lower": LOW, "upper": HIGH}}
     privacy = Privacy(epsilon=HALF, delta=1e-9)
-    reader = from_df(pd.DataFrame({"age": ages}), metadata={"": {"s": {"people": table}}}, privacy=privacy)
+    reader = from_df(
+        pd.DataFrame({"age": ages}), metadata={"": {"s": {"people": table}}}, privacy=privacy
+    )
     for _ in range(draws):
         _, *rows = reader.execute("SELECT COUNT(*) AS n, AVG(age) AS a FROM s.people")
         for row in rows:  # none, where its threshold leaves the only group out
@@ -113,7 +118,11 @@ def tumult(ages: tuple[int, ...], draws: int) -> Iterator[Draw]:
     from tmlt.analytics import AddOneRow, KeySet, PureDPBudget, QueryBuilder, Session
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = SparkSession.builder.master("local[1]").config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.sql.shuffle.partitions", "1")
+        .getOrCreate()
+    )
     frame = spark.createDataFrame([(g, a) for g in range(draws) for a in ages], ["g", "age"])
     session = Session.from_dataframe(PureDPBudget(1.0), "people", frame, AddOneRow())
     groups = QueryBuilder("people").groupby(KeySet.from_dict({"g": list(range(draws))}))
@@ -261,7 +270,18 @@ def run_here(name: str, draws: int, folder: Path) -> dict[str, Any]:
 
 def asked(python: str, name: str, draws: int, folder: Path) -> dict[str, Any]:
     """Return what a new process of `python` found."""
-    command = [python, "-W", "ignore", __file__, "--one", name, "--draws", str(draws), "--folder", str(folder)]
+    command = [
+        python,
+        "-W",
+        "ignore",
+        __file__,
+        "--one",
+        name,
+        "--draws",
+        str(draws),
+        "--folder",
+        str(folder),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     if done.returncode:
         raise SystemExit(f"{name}: {done.stderr[-800:]}")
@@ -308,7 +328,9 @@ def main() -> None:
     parser.add_argument("--one", choices=JOBS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     for environment in ("peers", "smartnoise", "tumult", "google"):
-        parser.add_argument(f"--{environment}", help=f"the Python of the environment with {environment}")
+        parser.add_argument(
+            f"--{environment}", help=f"the Python of the environment with {environment}"
+        )
     given = parser.parse_args()
     if given.one:
         with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():

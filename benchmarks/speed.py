@@ -101,7 +101,9 @@ def by_hand(path: str, unit: str = "person") -> None:
         connection.execute("SET disabled_optimizers = 'top_n_window_elimination'")
         if LIMIT:
             connection.execute(f"SET memory_limit = '{LIMIT}'")
-        connection.execute(EXACT.format(rows=BOUNDED.format(path=path, salt=SALT, unit=unit))).fetchall()
+        connection.execute(
+            EXACT.format(rows=BOUNDED.format(path=path, salt=SALT, unit=unit))
+        ).fetchall()
 
 
 def dprelease(path: str, **unit: Any) -> None:
@@ -260,10 +262,14 @@ def measured(python: str, job: str, path: Path, repeats: int, limit: float) -> F
         except subprocess.TimeoutExpired:
             return f"more than {limit:.0f} s"
         if done.returncode:
-            last = done.stderr.strip().splitlines()[-1:] or ["ended by the system, out of memory perhaps"]
+            last = done.stderr.strip().splitlines()[-1:] or [
+                "ended by the system, out of memory perhaps"
+            ]
             return f"failed: {last[0][:90]}"
         found.append(json.loads(done.stdout.splitlines()[-1]))
-    best: dict[str, Any] = {name: min(f[name] for f in found) for name in ("first", "wall", "cpu", "peak")}
+    best: dict[str, Any] = {
+        name: min(f[name] for f in found) for name in ("first", "wall", "cpu", "peak")
+    }
     return best | {"runs": len(found), "version": found[0].get("version")}
 
 
@@ -291,19 +297,29 @@ def wishes(found: dict[int, dict[str, Figures]]) -> list[str]:
             one, other = (found.get(rows, {}).get(j) for j in (job, beside))
             if not isinstance(one, dict) or not isinstance(other, dict):
                 continue
-            kept = one[figure] <= factor * other[figure] + extra if factor > 0 else one[figure] >= -factor * other[figure]
+            kept = (
+                one[figure] <= factor * other[figure] + extra
+                if factor > 0
+                else one[figure] >= -factor * other[figure]
+            )
             lines.append(
                 f"| {rows:,} | {figure} of `{job}` beside `{beside}` | {wish} "
                 f"| {one[figure] / other[figure]:.2f} times | {'yes' if kept else 'no'} |"
             )
-    head = ["## Asked and measured", "", "| rows | what | asked | measured | kept |", "|---|---|---|---|---|"]
+    head = [
+        "## Asked and measured",
+        "",
+        "| rows | what | asked | measured | kept |",
+        "|---|---|---|---|---|",
+    ]
     if not lines:
         return []
     pandas = [
         f"With {rows:,} rows `with pandas` itself takes {figures['with pandas']['peak'] / figures['duckdb']['peak']:.2f} "
         "times the memory of `duckdb`: `import dprelease` registers `df.dp`, and so imports pandas."
         for rows, figures in found.items()
-        if rows in ASKED and all(isinstance(figures.get(job), dict) for job in ("duckdb", "with pandas"))
+        if rows in ASKED
+        and all(isinstance(figures.get(job), dict) for job in ("duckdb", "with pandas"))
     ]
     return [*head, *lines, "", *pandas[:1], ""]
 
@@ -331,7 +347,9 @@ def table(rows: int, figures: dict[str, Figures]) -> list[str]:
 
 def picture(found: dict[int, dict[str, Figures]]) -> str:
     """Return the walls of all sizes as one SVG, logarithmic, bars from a tenth of a second."""
-    bars = [(n, j, f["wall"]) for n, fs in found.items() for j, f in fs.items() if isinstance(f, dict)]
+    bars = [
+        (n, j, f["wall"]) for n, fs in found.items() for j, f in fs.items() if isinstance(f, dict)
+    ]
     top = max(math.log10(max(w, 0.1)) for *_, w in bars) + 1.05
     lines, y = [], 8
     for i, (rows, job, wall) in enumerate(bars):
@@ -370,7 +388,9 @@ def main() -> None:
         run_here(chosen.one, chosen.path)
         return
     pythons = {"opendp": chosen.peers, "diffprivlib": chosen.peers, "smartnoise": chosen.smartnoise}
-    jobs = {j: pythons.get(j, sys.executable) for j in chosen.only if pythons.get(j, sys.executable)}
+    jobs = {
+        j: pythons.get(j, sys.executable) for j in chosen.only if pythons.get(j, sys.executable)
+    }
     import payroll
     from peak import control_line
 
@@ -392,10 +412,13 @@ def main() -> None:
     lines = [
         "# Speed",
         "",
-        (f"Made by `benchmarks/speed.py` in one run: {platform.machine()}, {os.cpu_count()} processors, "
-        f"Python {platform.python_version()}; load average {os.getloadavg()[1]:.1f} meanwhile. "
-        f"Best of the runs; what each job does is in the script's first lines. {memory} Versions: "
-        + ", ".join(f"{job} {version}" for job, version in versions.items()) + "."),
+        (
+            f"Made by `benchmarks/speed.py` in one run: {platform.machine()}, {os.cpu_count()} processors, "
+            f"Python {platform.python_version()}; load average {os.getloadavg()[1]:.1f} meanwhile. "
+            f"Best of the runs; what each job does is in the script's first lines. {memory} Versions: "
+            + ", ".join(f"{job} {version}" for job, version in versions.items())
+            + "."
+        ),
         "",
         *wishes(found),
         *(line for rows, figures in found.items() for line in table(rows, figures)),

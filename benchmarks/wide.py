@@ -46,7 +46,18 @@ POINTS = (10_000, 100_000, 1_000_000)
 GAPS = {0.0: "one interval", 0.001: "a gap of a thousandth", 0.2: "a gap of a fifth"}
 ROWS = 1_000_000
 COLUMNS = 500
-STAGES = ("imports", "plan", "charge", "scan", "draw", "companions", "validate", "encode", "publish", "verify")
+STAGES = (
+    "imports",
+    "plan",
+    "charge",
+    "scan",
+    "draw",
+    "companions",
+    "validate",
+    "encode",
+    "publish",
+    "verify",
+)
 
 
 class Clock:
@@ -252,22 +263,35 @@ def stage_table(kind: str, unit: str, sizes: Iterable[int]) -> list[str]:
         for stage in STAGES
     ]
     beyond = {n: f["run"] - f["scan"] for n, f in found.items()}
-    lines.append("| **run without the scan, s** | " + " | ".join(f"{b:.2f}" for b in beyond.values()) + " |")
-    lines.append(f"| per {unit}, ms | " + " | ".join(f"{1000 * b / n:.3f}" for n, b in beyond.items()) + " |")
-    lines.append("| files, MB | " + " | ".join(f"{f['bytes'] / 2**20:.1f}" for f in found.values()) + " |")
-    lines.append("| peak memory, MB | " + " | ".join(f"{f['peak']:,.0f}" for f in found.values()) + " |")
+    lines.append(
+        "| **run without the scan, s** | " + " | ".join(f"{b:.2f}" for b in beyond.values()) + " |"
+    )
+    lines.append(
+        f"| per {unit}, ms | " + " | ".join(f"{1000 * b / n:.3f}" for n, b in beyond.items()) + " |"
+    )
+    lines.append(
+        "| files, MB | " + " | ".join(f"{f['bytes'] / 2**20:.1f}" for f in found.values()) + " |"
+    )
+    lines.append(
+        "| peak memory, MB | " + " | ".join(f"{f['peak']:,.0f}" for f in found.values()) + " |"
+    )
     return lines
 
 
 def grid_table(sizes: Iterable[int]) -> list[str]:
     """Return the Markdown lines of the grid laws."""
-    lines = ["| grid | points | mechanism | calibrate and certify, s | 10,000 draws, s |", "|---|---|---|---|---|"]
+    lines = [
+        "| grid | points | mechanism | calibrate and certify, s | 10,000 draws, s |",
+        "|---|---|---|---|---|",
+    ]
     for gap, words in GAPS.items():
         for size in sizes:
             for row in apart("--grid", str(size), "--gap", str(gap)):
                 shape = words + ("" if row["spikes"] else ", no spikes")
                 drawn = f"refused: {row['refused']}" if "refused" in row else f"{row['drawn']:.2f}"
-                lines.append(f"| {shape} | {size:,} | `{row['law']}` | {row['made']:.2f} | {drawn} |")
+                lines.append(
+                    f"| {shape} | {size:,} | `{row['law']}` | {row['made']:.2f} | {drawn} |"
+                )
     return lines
 
 
@@ -287,7 +311,10 @@ def main() -> None:
         return
     parts = {
         "groups": ("Many groups", lambda: stage_table("groups", "group", GROUPS)),
-        "statistics": ("Many statistics", lambda: stage_table("statistics", "statistic", STATISTICS)),
+        "statistics": (
+            "Many statistics",
+            lambda: stage_table("statistics", "statistic", STATISTICS),
+        ),
         "grid": ("Large grids", lambda: grid_table(POINTS)),
     }
     lines = ["# Wide and many", ""]

@@ -33,7 +33,12 @@ def page() -> str:
     Raises:
         PluginError: a code of the package is explained nowhere.
     """
-    out = ["# Error codes", "", "Every error says what, where, why, how to fix it, and what was spent.", ""]
+    out = [
+        "# Error codes",
+        "",
+        "Every error says what, where, why, how to fix it, and what was spent.",
+        "",
+    ]
     out += ["| code | class | spent | exit | says |", "|---|---|---|---|---|"]
     for code, said in sorted(words().items()):
         if not said:
@@ -68,9 +73,7 @@ def words() -> dict[str, list[str]]:
 def _codes(call: ast.Call) -> list[str]:
     parts = [*call.args, *(k.value for k in call.keywords)]
     return [
-        str(p.value)
-        for p in parts
-        if isinstance(p, ast.Constant) and CODE.fullmatch(str(p.value))
+        str(p.value) for p in parts if isinstance(p, ast.Constant) and CODE.fullmatch(str(p.value))
     ]
 
 

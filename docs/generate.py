@@ -34,7 +34,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def kinds() -> str:
     """Statistics, mechanisms, engines and formats."""
-    out = ["# Statistics and mechanisms", "", "## Statistics", "", "| written as | what it is |", "|---|---|"]
+    out = [
+        "# Statistics and mechanisms",
+        "",
+        "## Statistics",
+        "",
+        "| written as | what it is |",
+        "|---|---|",
+    ]
     known = registry.names("aggregates")
     out.append(f"| `count(persons)` | {_first(registry.load('aggregates', 'count_persons'))} |")
     out += [
@@ -68,12 +75,19 @@ def fields(kind: Any) -> str:
     for title, part in sections.items():
         if "properties" not in part:
             continue
-        out += [f"## {title}", "", _cell(part.get("description", "")) if part is not model else "", ""]
+        out += [
+            f"## {title}",
+            "",
+            _cell(part.get("description", "")) if part is not model else "",
+            "",
+        ]
         out += ["| key | type | default | meaning |", "|---|---|---|---|"]
         for name, field in part["properties"].items():
             needed = name in part.get("required", ())
             default = "required" if needed else f"`{json.dumps(field.get('default'))}`"
-            meaning = field.get("description") or sections.get(_type(field), {}).get("description", "")
+            meaning = field.get("description") or sections.get(_type(field), {}).get(
+                "description", ""
+            )
             out.append(f"| `{name}` | {_type(field)} | {default} | {_cell(meaning)} |")
         out.append("")
     return "\n".join(out)
@@ -107,7 +121,11 @@ def command_line() -> str:
         context = command.context_class(command, info_name=path, parent=None)
         if not hasattr(command, "commands"):
             out.extend([f"## `{path}`", "", _prose(command.help or ""), ""])
-            rows = [p for p in command.params if getattr(p, "help", None) or p.param_type_name == "argument"]
+            rows = [
+                p
+                for p in command.params
+                if getattr(p, "help", None) or p.param_type_name == "argument"
+            ]
             if rows:
                 out.extend(["| parameter | meaning |", "|---|---|"])
                 out.extend(f"| `{_spelled(p)}` | {_cell(p.help or '')} |" for p in rows)

@@ -36,7 +36,9 @@ _MOST_FILES = 1000
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _SPARE = 4096
 _ARROW = b"ARROW:schema"
-_WRITER = re.compile(r"parquet-cpp(-arrow)? version [0-9]{1,4}(\.[0-9]{1,4}){2}(-SNAPSHOT)?", re.ASCII)
+_WRITER = re.compile(
+    r"parquet-cpp(-arrow)? version [0-9]{1,4}(\.[0-9]{1,4}){2}(-SNAPSHOT)?", re.ASCII
+)
 
 
 def listing(path: Path) -> Listing:
@@ -222,7 +224,9 @@ def paths_apart(one: object, other: object, most: int = 3) -> list[str]:
             out += [p for p, x, y, k in reversed(new) if (k in x) != (k in y)]
             waiting += [(p, x[k], y[k]) for p, x, y, k in new if k in x and k in y]
         elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-            pairs = [(f"{path}[{i}]", x, y) for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]
+            pairs = [
+                (f"{path}[{i}]", x, y) for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y
+            ]
             waiting += reversed(pairs[:most])
         elif type(a) is not type(b) or a != b:
             out.append(path)

@@ -136,7 +136,12 @@ def quantiles(released: Sequence[Released]) -> dict[str, Floats]:
     for one in released:
         share = _share(one)
         if share is not None:
-            key = (one.arguments[0], one.rows, one.statistic.domain.exact_pieces, one.statistic.step)
+            key = (
+                one.arguments[0],
+                one.rows,
+                one.statistic.domain.exact_pieces,
+                one.statistic.step,
+            )
             groups.setdefault(key, []).append((share, one))
     out: dict[str, Floats] = {}
     for found in groups.values():
@@ -280,7 +285,12 @@ def _hull(mean: Released) -> tuple[Fraction, Fraction] | None:
     if mean.statistic.view is not None:
         axis = encoding.axes[mean.statistic.view]
         return axis.offset, axis.offset + axis.width
-    if encoding.axes or encoding.family not in ("two_sums", "bernstein2", "truncated_mean", "scalar"):
+    if encoding.axes or encoding.family not in (
+        "two_sums",
+        "bernstein2",
+        "truncated_mean",
+        "scalar",
+    ):
         return None
     rows = encoding.public_rows if encoding.family == "scalar" else 1
     return encoding.offset, encoding.offset + encoding.scale * encoding.pitch * (rows or 1)

@@ -146,7 +146,9 @@ def _entry(value: Mapping[str, Any]) -> Correction:
     by = value["by"]
     if value["action"] not in get_args(Action) or not all(_short(t) for t in text.values()):
         raise TypeError("entry")
-    if by is not None and (len(by) != 3 or not all(_short(by[n]) for n in ("pipeline", "period", "release"))):
+    if by is not None and (
+        len(by) != 3 or not all(_short(by[n]) for n in ("pipeline", "period", "release"))
+    ):
         raise TypeError("by")
     return Correction(action=value["action"], by=by, **text)
 

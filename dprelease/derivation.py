@@ -132,8 +132,12 @@ class Derivation:
         cells = cells_from_json(self.manifest["draw"]["cells"], plan)
         for block in plan.blocks:
             law = draw_from_json(block.law)
-            if isinstance(law, ConstantDraw) and any(row != (law.value,) for row in cells[block.name]):
-                raise _refused(f"{block.name} is a public constant, and another number stands there")
+            if isinstance(law, ConstantDraw) and any(
+                row != (law.value,) for row in cells[block.name]
+            ):
+                raise _refused(
+                    f"{block.name} is a public constant, and another number stands there"
+                )
         table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
         return Noised(plan, table, cells, self.receipt)
 
@@ -179,7 +183,11 @@ class Derivation:
             day = None if over is None else datetime.combine(over, time(), UTC)
             _instant(f"{published}T00:00:00Z", "the day of publication", day)
         scheduled = _instant(paid["scheduled"], "`scheduled`", self._end)
-        return {"scheduled": scheduled, "published": published, "budget": self._budget(paid["budget"])}
+        return {
+            "scheduled": scheduled,
+            "published": published,
+            "budget": self._budget(paid["budget"]),
+        }
 
     @property
     def _end(self) -> datetime | None:

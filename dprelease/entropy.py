@@ -88,7 +88,9 @@ class ReplayBits:
         if len(self._rest) < count:
             blocks = [self._rest]
             for _ in range((count - len(self._rest) + 31) // 32):
-                blocks.append(hashlib.sha256(self._key + self._counter.to_bytes(16, "big")).digest())
+                blocks.append(
+                    hashlib.sha256(self._key + self._counter.to_bytes(16, "big")).digest()
+                )
                 self._counter += 1
             self._rest = b"".join(blocks)
         out, self._rest = self._rest[:count], self._rest[count:]
@@ -126,7 +128,11 @@ def drawn_by_rejection(
         if otherwise is not None and rounds == FEW_ROUNDS:
             out[todo] = [otherwise(place) for place in todo.tolist()]
             break
-        if rounds and rounds % ROUND_LIMIT == 0 and (bits is None or bits.read(32) == bits.read(32)):
+        if (
+            rounds
+            and rounds % ROUND_LIMIT == 0
+            and (bits is None or bits.read(32) == bits.read(32))
+        ):
             raise stuck()
         at, values = attempt(todo)
         out[todo[at]] = values

@@ -89,7 +89,9 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
             fix="make the plan again with this version of dprelease",
             code="DPR902",
         )
-    if isinstance(law, MeanDraw) != mean or (isinstance(law, MeanDraw) and law.scale != encoding.scale):
+    if isinstance(law, MeanDraw) != mean or (
+        isinstance(law, MeanDraw) and law.scale != encoding.scale
+    ):
         raise InternalError(
             f"block {block.name} draws something else than its encoding says",
             why="a truncated mean has a law of its own, at the scale of its column",
@@ -115,7 +117,9 @@ def _fits(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> bool:
     used = [plan.query.primitives[i] for i in block.encoding["primitives"]]
     codes = [plan.query.codes[p.code] for p in used if p.code is not None]
     whole = all(p.near is None or p.near.reach >= law.law.last for p in used)
-    return whole and [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] == [(law.allowed, law.step)]
+    return whole and [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] == [
+        (law.allowed, law.step)
+    ]
 
 
 def check_size(plan: ReleasePlan, source: object, engine: Engine) -> None:
@@ -130,7 +134,11 @@ def check_size(plan: ReleasePlan, source: object, engine: Engine) -> None:
     if not declared:
         return
     count = BoundedQuery(
-        plan.query.columns, GroupKeys((), ((),)), (), (Primitive("rows", max_rows=1),), view=plan.query.view
+        plan.query.columns,
+        GroupKeys((), ((),)),
+        (),
+        (Primitive("rows", max_rows=1),),
+        view=plan.query.view,
     )
     if {int(engine.compute(source, count, b"").reveal_to_mechanism().sums[0, 0])} != declared:
         raise SourceError(

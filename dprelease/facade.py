@@ -124,7 +124,9 @@ class Release:
 
         table = wide_table(self._noised, intervals=intervals, status=status)
         frame: pd.DataFrame = table.to_pandas()
-        gaps = [c for c in table.column_names if str(table[c].type) == "int64" and table[c].null_count]
+        gaps = [
+            c for c in table.column_names if str(table[c].type) == "int64" and table[c].null_count
+        ]
         return frame.astype(dict.fromkeys(gaps, "Int64"))
 
     def plot(
@@ -173,7 +175,9 @@ class Release:
             if not verdict.ok:
                 raise stages.withhold(request, verdict)
             budget = stages.spent_at(ledger, key, self.receipt.seq or 0)
-            made = stages.bundle(self._noised, budget=budget, published=stages.day_of(datetime.now(UTC)))
+            made = stages.bundle(
+                self._noised, budget=budget, published=stages.day_of(datetime.now(UTC))
+            )
             stages.commit(request, made)
             files = ledger.files(key) or {}
         out = publish_files(Path(folder), key.pipeline, key.period, files)
@@ -196,7 +200,9 @@ class Release:
             f"Noise is in every number: see `release.to_pandas()` for intervals, `release.plot(name)` for {names}.",
         ]
         if frame.isna().any(axis=None):
-            lines.append("Where a value is missing, it would say nothing: the noise is as large as its whole range.")
+            lines.append(
+                "Where a value is missing, it would say nothing: the noise is as large as its whole range."
+            )
         note = "<br>".join(escaping.escape(line) for line in lines)
         shown = frame.to_html(index=False, max_rows=40, escape=True, border=0)
         return f"{shown}<p>{note}</p>"

@@ -115,7 +115,9 @@ def _rows(
     """Open the rows on a connection of their own; some sources are streams, read once."""
     engine = DuckDBEngine()
     with engine._connection() as connection:  # noqa: SLF001 - the very one that releases read by
-        opened, view = open_rows(Tables(connection, engine.statements, exact=True), source, query, rows=True)
+        opened, view = open_rows(
+            Tables(connection, engine.statements, exact=True), source, query, rows=True
+        )
         yield connection, opened, view
 
 
@@ -148,7 +150,11 @@ def _questions(query: BoundedQuery) -> Iterator[tuple[str, str, exp.Expression]]
     declarations = {c.name: c for c in (*query.groups.columns, *query.columns)}
     for i, made in enumerate(query.derived):
         declared = declarations[made.column]
-        yield made.column, f"null: {made.expression.canonical} has no value", is_null(column(f"y{i}"))
+        yield (
+            made.column,
+            f"null: {made.expression.canonical} has no value",
+            is_null(column(f"y{i}")),
+        )
         yield from _misfits(declared, f"y{i}")
 
 
@@ -213,7 +219,12 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[Finding]:
                 exp.Sum(this=column("n")),
             ]
         ).from_("units")
-        stages = (("counting", counting.tree), ("cells", cells), ("ranked", ranked), ("units", units))
+        stages = (
+            ("counting", counting.tree),
+            ("cells", cells),
+            ("ranked", ranked),
+            ("units", units),
+        )
         for name, stage in stages:
             tree = tree.with_(name, as_=stage)
         tables = dict(counting.tables)
@@ -222,10 +233,14 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[Finding]:
     bounds = f"{query.max_groups} groups of {most} rows"
     if query.max_rows_total is not None:
         bounds += f", {query.max_rows_total} rows in all"
-    yield Finding(query.user, "rows that count: in the period, past the filter, with unit and key", counted, 0)
+    yield Finding(
+        query.user, "rows that count: in the period, past the filter, with unit and key", counted, 0
+    )
     yield Finding(query.user, "different units among them", different, 0)
     yield Finding(query.user, f"units with more than {bounds}", above, different)
-    yield Finding(query.user, "their rows beyond that, at least these are left out", dropped, counted)
+    yield Finding(
+        query.user, "their rows beyond that, at least these are left out", dropped, counted
+    )
 
 
 def _double(value: float) -> exp.Expression:

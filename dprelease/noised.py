@@ -301,7 +301,9 @@ def outward(ends: Floats, step: Fraction, rounded: np.ufunc) -> Floats:
         k = np.where(near * p / q == ends, near, rounded(ends * (q / p)))
         out: Floats = np.asarray(k * p / q) + 0.0  # no -0.0
     # One correctly rounded division while k * p and q are below 2**53; the others one by one.
-    for at in zip(*np.nonzero((np.abs(k) * p >= _EXACT) | (np.isfinite(ends) & (q >= _EXACT))), strict=True):
+    for at in zip(
+        *np.nonzero((np.abs(k) * p >= _EXACT) | (np.isfinite(ends) & (q >= _EXACT))), strict=True
+    ):
         out[at] = float(int(k[at]) * step)
     return out
 

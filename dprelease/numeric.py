@@ -66,13 +66,17 @@ def exact(value: object, name: str = "value") -> Exact:
     try:
         decimal = Decimal(text)
     except InvalidOperation:
-        raise ArgumentError(f"{name} is not a number", fix="write a decimal", code="DPR605") from None
+        raise ArgumentError(
+            f"{name} is not a number", fix="write a decimal", code="DPR605"
+        ) from None
     if decimal.is_nan():
         raise ArgumentError(f"{name} is NaN", fix="write a number", code="DPR605")
     if decimal.is_infinite():
         return math.inf if decimal > 0 else -math.inf
     if abs(decimal.adjusted()) > 400 or len(decimal.as_tuple().digits) > MOST_DIGITS:
-        raise ArgumentError(f"{name} is out of range", why="its exponent exceeds 400", code="DPR605")
+        raise ArgumentError(
+            f"{name} is out of range", why="its exponent exceeds 400", code="DPR605"
+        )
     return Fraction(decimal)
 
 
@@ -141,7 +145,9 @@ def fraction_from_json(text: object, name: str = "a stored number") -> Fraction:
     return number
 
 
-def whole_from_json(value: object, name: str = "a stored number", *, least: int | None = None) -> int:
+def whole_from_json(
+    value: object, name: str = "a stored number", *, least: int | None = None
+) -> int:
     """Return a whole number that a file holds, as a JSON integer or its text.
 
     Raises:

@@ -303,9 +303,7 @@ def _already_there(parent: int, period: str, folder: Path, files: Mapping[str, b
     return True
 
 
-def _place(
-    parent: int, period: str, files: Mapping[str, bytes], stamp: datetime | None
-) -> None:
+def _place(parent: int, period: str, files: Mapping[str, bytes], stamp: datetime | None) -> None:
     aside = f"{_ASIDE}{secrets.token_hex(8)}"
     os.mkdir(aside, 0o700, dir_fd=parent)
     descriptor = os.open(aside, _FOLDER, dir_fd=parent)

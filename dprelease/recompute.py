@@ -35,7 +35,9 @@ __all__ = ["recompute", "row_moves"]
 _ADDITIVE = ("rows", "persons", "power", "between", "distinct", "product")
 
 
-def row_moves(query: BoundedQuery, encoding: Encoding, primitives: tuple[int, ...]) -> tuple[int, int]:
+def row_moves(
+    query: BoundedQuery, encoding: Encoding, primitives: tuple[int, ...]
+) -> tuple[int, int]:
     """Return (per_row, per_swap) of `encoding`, recomputed from what the engine really sums.
 
     The wall calls this instead of believing the encoding (invariant 4). Measures that are functions
@@ -63,7 +65,9 @@ def row_moves(query: BoundedQuery, encoding: Encoding, primitives: tuple[int, ..
     apart: dict[tuple[str, int | None, int | None], list[int]] = {}
     for place, p in enumerate(used):
         known = p.kind in ("rows", "persons") or (p.code is not None and p.power in (0, 1, 2))
-        known = known and (p.kind != "product" or (p.other is not None and p.other_power in (0, 1, 2)))
+        known = known and (
+            p.kind != "product" or (p.other is not None and p.other_power in (0, 1, 2))
+        )
         if not known or p.kind not in _ADDITIVE:
             raise _unproved(f"it sums `{p.kind}`, which has no proved bound")
         apart.setdefault((p.kind, p.code, p.other), []).append(place)
@@ -103,9 +107,7 @@ def _rank_spreads(
     return spreads(target[0], target[1], target[2])
 
 
-def _spectral(
-    query: BoundedQuery, encoding: Encoding, used: list[Primitive]
-) -> tuple[int, int]:
+def _spectral(query: BoundedQuery, encoding: Encoding, used: list[Primitive]) -> tuple[int, int]:
     """Return the moves of a covariance matrix's encoding, made of its columns' own moments."""
     axes, n = encoding.axes, encoding.public_rows
     shape = tuple((p.kind, p.code, p.power, p.other, p.other_power) for p in used)
@@ -115,7 +117,9 @@ def _spectral(
     if any(a.pitch <= 0 or a.scale < 1 for a in axes) or encoding.pitch <= 0:
         raise _unproved("its steps are not positive")
     private = encoding.form == "pairs"
-    if shape != (pair_shape if private else scatter_shape)(tuple(singles)) or private != (n is None):
+    if shape != (pair_shape if private else scatter_shape)(tuple(singles)) or private != (
+        n is None
+    ):
         raise _unproved("its matrix is not made of its columns' own moments")
     if n is None:
         total = sum(f * part for f, part in zip(factors(axes), pair_parts(axes), strict=True))

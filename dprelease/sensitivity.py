@@ -98,7 +98,9 @@ class Sensitivity:
 def unit_bounds(unit: Unit, max_rows: int | None, groups: int) -> Bounds:
     """Return the contribution bounds of `unit`; `max_rows` overrides m."""
     if isinstance(unit, UserUnit):
-        return Bounds(max_rows or unit.max_rows_per_group, min(unit.max_groups, groups), unit.max_rows)
+        return Bounds(
+            max_rows or unit.max_rows_per_group, min(unit.max_groups, groups), unit.max_rows
+        )
     return Bounds(1, 1)
 
 
@@ -197,7 +199,9 @@ def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> B
         where=query.where,
         window=query.window,
         user=unit.column if isinstance(unit, UserUnit) else None,
-        max_groups=min(unit.max_groups, len(query.groups.keys)) if isinstance(unit, UserUnit) else 1,
+        max_groups=min(unit.max_groups, len(query.groups.keys))
+        if isinstance(unit, UserUnit)
+        else 1,
         max_rows=max((p.max_rows or 1 for p in primitives), default=1),
         max_rows_total=unit.max_rows if isinstance(unit, UserUnit) else None,
         derived=_derived(query, tuple(codes)),

@@ -127,7 +127,9 @@ class Verification:
 
     def __str__(self) -> str:
         lines = [f"{c.mark:<4} {c.name:<13} {c.detail}" for c in self.checks]
-        return "\n".join([*lines, self.summary, "no folder can show:", *(f"  {u}" for u in UNKNOWN)])
+        return "\n".join(
+            [*lines, self.summary, "no folder can show:", *(f"  {u}" for u in UNKNOWN)]
+        )
 
 
 def read_manifest(data: bytes | None, folder: Path) -> dict[str, Any]:
@@ -292,12 +294,18 @@ def _plan(manifest: Mapping[str, Any], made: Derivation) -> tuple[bool, str]:
 def _certificates(made: Derivation) -> tuple[bool, str]:
     total, plan = made.loss, made.plan
     said = "".join(f"; {note}" for note in plan.notes if note.startswith("observed"))
-    return True, f"{len(plan.blocks)} laws recomputed, proved epsilon {float(total):.9g} in total{said}"
+    return (
+        True,
+        f"{len(plan.blocks)} laws recomputed, proved epsilon {float(total):.9g} in total{said}",
+    )
 
 
 def _values(made: Derivation) -> tuple[bool, str]:
     verdict = made.verdict
-    return verdict.ok, f"{made.noised.table.num_rows:,} made again from the noisy integers, {verdict}"
+    return (
+        verdict.ok,
+        f"{made.noised.table.num_rows:,} made again from the noisy integers, {verdict}",
+    )
 
 
 def _files(path: Path, found: Listing, data: bytes, made: Derivation) -> tuple[bool, str]:
@@ -326,9 +334,7 @@ def _not_asked(manifest: Mapping[str, Any]) -> str:
         return "not checked: none was given"
 
 
-def _ledger(
-    path: Path, found: Listing, made: Derivation, place: Place | str
-) -> tuple[bool, str]:
+def _ledger(path: Path, found: Listing, made: Derivation, place: Place | str) -> tuple[bool, str]:
     book = Ledger.open(place)
     manifest = made.manifest
     cited = manifest["ledger"]
@@ -356,7 +362,10 @@ def _ledger(
     stated = manifest["budget"]
     if stated is not None and entry.anchor == anchor:
         spent = book.spent_at(key.dataset, anchor.seq)
-        if Fraction(stated["spent"]) != spent or Fraction(stated["total"]) > book.budget(key.dataset).epsilon:
+        if (
+            Fraction(stated["spent"]) != spent
+            or Fraction(stated["total"]) > book.budget(key.dataset).epsilon
+        ):
             return False, f"the budget as of entry {anchor.seq} is another one"
     report = book.verify()
     if not report.ok:

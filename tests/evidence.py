@@ -24,7 +24,9 @@ HARNESSES = (
     "tests/security",
     "tests/audit",
     "tests/reference/test_plain_answers.py",
-    *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/end_to_end/test_non_interference*.py")),
+    *sorted(
+        str(p.relative_to(ROOT)) for p in ROOT.glob("tests/end_to_end/test_non_interference*.py")
+    ),
     *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/end_to_end/test_black_box*.py")),
     "tests/planning/test_natural.py",
     "tests/end_to_end/test_any_epsilon.py",
@@ -46,30 +48,41 @@ def rows_of(text: str) -> dict[str, tuple[str, str, str]]:
 
 def table(rows: dict[str, tuple[str, str, str]]) -> str:
     lines = [f"| {name} | {' | '.join(cells)} |" for name, cells in sorted(rows.items())]
-    return "\n".join([
-        "# Evidence: what was tried, and what came of it",
-        "",
-        "Written by `make evidence` (sizes of every change) and `make nightly` (full sizes): faults,",
-        "crashes and races on the ledger (`tests/faults/`), malformed input (`tests/security/`),",
-        "audits of the noise (`tests/audit/`, `tests/end_to_end/test_black_box*.py`), the leak",
-        "test (`tests/end_to_end/test_non_interference*.py`), right answers beside plain pandas",
-        "(`tests/reference/test_plain_answers.py`), natural schemas (`tests/planning/test_natural.py`) and",
-        "every epsilon (`tests/end_to_end/test_any_epsilon.py`). Seconds are wall time:",
-        f"{os.cpu_count()} cores, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}.",
-        "A row stands only if its harness passed.",
-        "",
-        _TITLE,
-        "|---|---|---|---|",
-        *lines,
-        "",
-    ])
+    return "\n".join(
+        [
+            "# Evidence: what was tried, and what came of it",
+            "",
+            "Written by `make evidence` (sizes of every change) and `make nightly` (full sizes): faults,",
+            "crashes and races on the ledger (`tests/faults/`), malformed input (`tests/security/`),",
+            "audits of the noise (`tests/audit/`, `tests/end_to_end/test_black_box*.py`), the leak",
+            "test (`tests/end_to_end/test_non_interference*.py`), right answers beside plain pandas",
+            "(`tests/reference/test_plain_answers.py`), natural schemas (`tests/planning/test_natural.py`) and",
+            "every epsilon (`tests/end_to_end/test_any_epsilon.py`). Seconds are wall time:",
+            f"{os.cpu_count()} cores, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}.",
+            "A row stands only if its harness passed.",
+            "",
+            _TITLE,
+            "|---|---|---|---|",
+            *lines,
+            "",
+        ]
+    )
 
 
 def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "rows"
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *HARNESSES, *arguments],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-p",
+                "no:cacheprovider",
+                *HARNESSES,
+                *arguments,
+            ],
             cwd=ROOT,
             env={**os.environ, "DPRELEASE_EVIDENCE": str(log)},
             check=False,

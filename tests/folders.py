@@ -40,7 +40,13 @@ COLUMNS = {
     "region": {"kind": "category", "values": ["north", "süd", "e=st"], "other": {"as": "rest"}},
     "treated": {"kind": "boolean", "nulls": {"default": False}},
     "age": {"kind": "integer", "measure": "years", "range": [0, 110], "forbidden": [[100, 105]]},
-    "bmi": {"kind": "number", "measure": "kg/m2", "range": [10, 60], "step": 0.5, "nulls": {"default": 25}},
+    "bmi": {
+        "kind": "number",
+        "measure": "kg/m2",
+        "range": [10, 60],
+        "step": 0.5,
+        "nulls": {"default": 25},
+    },
     "decade": {"kind": "integer", "from": "floor(age / 10) * 10", "range": [0, 110], "step": 10},
     "day": {"kind": "timestamp"},
 }
@@ -72,7 +78,11 @@ GRAPH = {"epsilon": 4, "statistics": ["algebraic_connectivity", "degree(3)"]}
 BOX = {
     "epsilon": 4,
     "statistics": [
-        {"statistic": "algebraic_connectivity", "mechanism": "bounded_gaussian", "domain": {"range": [0, 12]}},
+        {
+            "statistic": "algebraic_connectivity",
+            "mechanism": "bounded_gaussian",
+            "domain": {"range": [0, 12]},
+        },
         {"statistic": "degree(3)", "mechanism": "bounded_gaussian", "domain": {"range": [1, 11]}},
     ],
 }
@@ -82,24 +92,39 @@ CASES: dict[str, Callable[[], ReleasePlan]] = {
     "groups of users": lambda: planned(schema(FULL)),
     "a week": lambda: planned(schema(FULL), week="2026-W46"),
     "rows, public size": lambda: planned(
-        schema({"epsilon": 3, "statistics": ["sum(bmi)", "variance(bmi)", "mean(bmi)", "count"]}, **ROWS)
+        schema(
+            {"epsilon": 3, "statistics": ["sum(bmi)", "variance(bmi)", "mean(bmi)", "count"]},
+            **ROWS,
+        )
     ),
-    "guesses per key": lambda: planned(schema({**FULL, "statistics": ["mean(age)", "std(bmi)"]}, **BY_KEY)),
+    "guesses per key": lambda: planned(
+        schema({**FULL, "statistics": ["mean(age)", "std(bmi)"]}, **BY_KEY)
+    ),
     "a delta": lambda: planned(
-        schema({**FULL, "delta": 1e-6, "statistics": ["count", "mean(age)", "sum(bmi)", "median(age)"]})
+        schema(
+            {**FULL, "delta": 1e-6, "statistics": ["count", "mean(age)", "sum(bmi)", "median(age)"]}
+        )
     ),
     "normal noise": lambda: planned(
         schema(
             {
                 "epsilon": 1,
                 "delta": "1/1000000",
-                "statistics": [{"statistic": "mean(age)", "mechanism": "rectified_gaussian"}, WIDE_BINS],
+                "statistics": [
+                    {"statistic": "mean(age)", "mechanism": "rectified_gaussian"},
+                    WIDE_BINS,
+                ],
             }
         )
     ),
     "goals": lambda: planned(
         schema(
-            {"statistics": [{"statistic": "count", "max_error": 4}, {"statistic": "mean(age)", "max_error": 9}]}
+            {
+                "statistics": [
+                    {"statistic": "count", "max_error": 4},
+                    {"statistic": "mean(age)", "max_error": 9},
+                ]
+            }
         )
     ),
     "no spikes": lambda: planned(
@@ -127,7 +152,12 @@ CASES: dict[str, Callable[[], ReleasePlan]] = {
         )
     ),
     "ranks": lambda: planned(
-        schema({"epsilon": 2, "statistics": ["median(age)", "quantile(bmi, 0.9)", "min(age)", "max(age)"]})
+        schema(
+            {
+                "epsilon": 2,
+                "statistics": ["median(age)", "quantile(bmi, 0.9)", "min(age)", "max(age)"],
+            }
+        )
     ),
     "persons, distinct, worst answer": lambda: planned(
         schema(
@@ -140,7 +170,12 @@ CASES: dict[str, Callable[[], ReleasePlan]] = {
         )
     ),
     "several columns": lambda: planned(
-        schema({"epsilon": 5, "statistics": ["covariance(age, bmi)", "correlation(age, bmi)", "mean(age)"]})
+        schema(
+            {
+                "epsilon": 5,
+                "statistics": ["covariance(age, bmi)", "correlation(age, bmi)", "mean(age)"],
+            }
+        )
     ),
     "eigenvalues": lambda: planned(
         schema({"epsilon": 5, "statistics": ["eigenvalues(age, bmi, decade)"]})
@@ -149,9 +184,16 @@ CASES: dict[str, Callable[[], ReleasePlan]] = {
     "a graph in a box": lambda: planned(schema(BOX, **EDGES)),
     "a view": lambda: planned(schema(FULL), view="SELECT v.patient, v.region, v.age FROM visits v"),
     "SQL": lambda: planned(
-        schema({"epsilon": 1, "sql": "SELECT COUNT(*) AS n, AVG(age) FROM clinic WHERE age >= 30 GROUP BY region"})
+        schema(
+            {
+                "epsilon": 1,
+                "sql": "SELECT COUNT(*) AS n, AVG(age) FROM clinic WHERE age >= 30 GROUP BY region",
+            }
+        )
     ),
-    "a public constant": lambda: planned(schema({"epsilon": 1, "statistics": ["count", "sum(bmi)"]}, **ROWS)),
+    "a public constant": lambda: planned(
+        schema({"epsilon": 1, "statistics": ["count", "sum(bmi)"]}, **ROWS)
+    ),
 }
 
 
@@ -163,7 +205,9 @@ def planned(table: TableSchema, *, week: str | None = None, view: str | None = N
         window = ("day", *window_of(table, calendar))
     if view is not None:
         read = parse_view(view, private=["visits"], public=[])
-    return make_plan(resolve(table, merge_release(table), window=window, view=read, calendar=calendar))
+    return make_plan(
+        resolve(table, merge_release(table), window=window, view=read, calendar=calendar)
+    )
 
 
 def rows_for(plan: ReleasePlan) -> pd.DataFrame:
@@ -184,7 +228,10 @@ def rows_for(plan: ReleasePlan) -> pd.DataFrame:
 
 
 def folder_of(
-    plan: ReleasePlan, book: Path, formats: tuple[str, ...] = stages.FORMATS, period: str = "2026-W46"
+    plan: ReleasePlan,
+    book: Path,
+    formats: tuple[str, ...] = stages.FORMATS,
+    period: str = "2026-W46",
 ) -> Files:
     """Return the files of one release of `plan` under a new ledger at `book`."""
     ledger = Ledger.create(
@@ -200,7 +247,9 @@ def folder_of(
         source = tables_source({"visits": as_source(rows)})
     else:
         source = as_source(rows)
-    noised = stages.draw(plan, source, stages.engine_named("duckdb"), request=request, receipt=receipt)
+    noised = stages.draw(
+        plan, source, stages.engine_named("duckdb"), request=request, receipt=receipt
+    )
     budget = stages.spent_at(ledger, request.key, receipt.seq or 0)
     files = stages.bundle(noised, formats, budget=budget, scheduled="2026-11-17T06:00:00Z")
     ledger.commit_files(request.key, files)
@@ -254,5 +303,3 @@ def remade(manifest: Mapping[str, Any], formats: tuple[str, ...] = stages.FORMAT
         made: Any = registry.load("formats", kind)
         files |= made(noised, {**said, "files": described(files)})
     return sealed(files, dict(manifest))
-
-

@@ -66,7 +66,9 @@ def scaled(text: str, factor: Fraction) -> str:
 # --- the price --------------------------------------------------------------------------------
 
 
-@forged("a padding block of -1,000,000 rows", "a true epsilon of 50 is paid back by a negative loss")
+@forged(
+    "a padding block of -1,000,000 rows", "a true epsilon of 50 is paid back by a negative loss"
+)
 def padding(m: Manifest) -> None:
     plan = m["plan"]
     block = json.loads(json.dumps(plan["blocks"][0]))
@@ -86,7 +88,13 @@ def small_unit(m: Manifest) -> None:
         unit["max_rows"] = 0.0001
 
 
-for _name, _value in {"minus one": -1, "none": 0, "half of one": 0.5, "a true one": True, "text": "1"}.items():
+for _name, _value in {
+    "minus one": -1,
+    "none": 0,
+    "half of one": 0.5,
+    "a true one": True,
+    "text": "1",
+}.items():
 
     def _group_bound(m: Manifest, value: Any = _value) -> None:
         m["request"]["schema"]["unit"]["max_groups"] = value
@@ -420,7 +428,9 @@ for _path in ("", "request", "request.schema", "request.release", "plan", "draw"
             place = place[int(part)] if part.isdigit() else place[part]
         place["raw"] = [["p17", 72, "HIV"]]
 
-    forged(f"raw rows under an unknown key of {_path or 'the manifest'}", "the folder holds no row")(_unknown)
+    forged(
+        f"raw rows under an unknown key of {_path or 'the manifest'}", "the folder holds no row"
+    )(_unknown)
 
 
 # --- files ------------------------------------------------------------------------------------
@@ -468,7 +478,9 @@ def an_old_version(files: Files) -> None:
 
 
 def dictionary(made: pa.Table) -> pa.Table:
-    names = pa.array([*made.column("statistic").to_pylist(), *(f"p{i}, 72, HIV" for i in range(200))])
+    names = pa.array(
+        [*made.column("statistic").to_pylist(), *(f"p{i}, 72, HIV" for i in range(200))]
+    )
     coded = names.dictionary_encode().slice(0, made.num_rows)
     at = made.column_names.index("statistic")
     return made.set_column(at, "statistic", coded)
@@ -480,24 +492,62 @@ def padded(files: Files) -> None:
     files["data.parquet"] = data[:-footer] + b"p17, 72, HIV" + data[-footer:]
 
 
-file("an old software version and any report", "the report is of a version that nobody can check", an_old_version)
+file(
+    "an old software version and any report",
+    "the report is of a version that nobody can check",
+    an_old_version,
+)
 file("any report", "the figures are others", lambda f: f.update({"report.html": b"<html></html>"}))
-file("another figure in the report", "the figures are others", replaced("report.html", b"</td>", b"1</td>"))
+file(
+    "another figure in the report",
+    "the figures are others",
+    replaced("report.html", b"</td>", b"1</td>"),
+)
 file("another value", "the north has more rows", replaced("wide.csv", b"north,", b"north,1"))
 file("another status", "every value is sound", replaced("data.csv", b"ok", b"fine"))
-file("another package", "the licence is another one", replaced("datapackage.json", b"clinic", b"clinik"))
-file("another record", "epsilon is a tenth", replaced("registry.yaml", b"epsilon: 2", b"epsilon: 0.2"))
+file(
+    "another package",
+    "the licence is another one",
+    replaced("datapackage.json", b"clinic", b"clinik"),
+)
+file(
+    "another record",
+    "epsilon is a tenth",
+    replaced("registry.yaml", b"epsilon: 2", b"epsilon: 0.2"),
+)
 file("no record", "there never was a record", lambda f: f.pop("registry.yaml"))
 file("no report", "no report was asked for", lambda f: f.pop("report.html"))
-file("an extra listed file", "the rows are part of the release", lambda f: f.update({"rows.csv": b"p17,72,HIV\n"}))
-file("an extra file", "it is not there", lambda f: f.update({"rows.csv": b"p17,72,HIV\n"}), seal=False)
-file("a hidden file", "it is not there", lambda f: f.update({".rows.csv": b"p17,72,HIV\n"}), seal=False)
+file(
+    "an extra listed file",
+    "the rows are part of the release",
+    lambda f: f.update({"rows.csv": b"p17,72,HIV\n"}),
+)
+file(
+    "an extra file",
+    "it is not there",
+    lambda f: f.update({"rows.csv": b"p17,72,HIV\n"}),
+    seal=False,
+)
+file(
+    "a hidden file",
+    "it is not there",
+    lambda f: f.update({".rows.csv": b"p17,72,HIV\n"}),
+    seal=False,
+)
 file("a confusable name", "it is data.csv", lambda f: f.update({"data.\u0441sv": f["data.csv"]}))
-file("a name with a direction mark", "it is data.csv", lambda f: f.update({"data\u202e.csv": f["data.csv"]}))
+file(
+    "a name with a direction mark",
+    "it is data.csv",
+    lambda f: f.update({"data\u202e.csv": f["data.csv"]}),
+)
 file("other intervals in Parquet", "the intervals are narrower", table(wider))
 file("rows in Parquet metadata", "the metadata is the release's",
      table(lambda t: t.replace_schema_metadata({**t.schema.metadata, b"rows": b"p17,72,HIV"})))  # fmt: skip
-file("no Parquet metadata", "the file states no guarantee", table(lambda t: t.replace_schema_metadata(None)))
+file(
+    "no Parquet metadata",
+    "the file states no guarantee",
+    table(lambda t: t.replace_schema_metadata(None)),
+)
 file("a guarantee in Parquet metadata", "epsilon is 0.2",
      table(lambda t: t.replace_schema_metadata({b"dprelease": t.schema.metadata[b"dprelease"].replace(b'"2"', b'"1"')})))  # fmt: skip
 file("a column more in Parquet", "the rows are a column",
@@ -522,8 +572,16 @@ def text(name: str, claims: str, change: Callable[[bytes], bytes]) -> None:
 text("a key twice", "epsilon is 0.1 to one reader and 2 to the other",
      lambda b: b.replace(b'"guarantee":', b'"plan_hash":"x",\n"guarantee":', 1))  # fmt: skip
 text("NaN", "the error is not a number", lambda b: b.replace(b'"remark":null', b'"remark":NaN', 1))
-text("Infinity", "the error is infinite", lambda b: b.replace(b'"remark":null', b'"remark":-Infinity', 1))
-text("a number beyond doubles", "the error is 1e999", lambda b: b.replace(b'"remark":null', b'"remark":1e999', 1))
+text(
+    "Infinity",
+    "the error is infinite",
+    lambda b: b.replace(b'"remark":null', b'"remark":-Infinity', 1),
+)
+text(
+    "a number beyond doubles",
+    "the error is 1e999",
+    lambda b: b.replace(b'"remark":null', b'"remark":1e999', 1),
+)
 text("deep nesting", "the remark is nested",
      lambda b: b.replace(b'"remark":null', b'"remark":' + b"[" * 200_000 + b"]" * 200_000, 1))  # fmt: skip
 text("nesting just below the limit", "the remark is nested",
@@ -534,7 +592,11 @@ text("a whole number of 10,000 digits", "the entry is large",
      lambda b: b.replace(b'"seq":', b'"seq":' + b"9" * 10_000, 1))  # fmt: skip
 text("rows after the end", "the file ends with its bracket", lambda b: b + b" " * 17 + b"\n" * 72)
 text("rows as white space", "the file is canonical", lambda b: b.replace(b",\n", b",\t\n", 1))
-text("the same text otherwise escaped", "the file is canonical", lambda b: b.replace(b'"cells"', b'"\\u0063ells"', 1))
+text(
+    "the same text otherwise escaped",
+    "the file is canonical",
+    lambda b: b.replace(b'"cells"', b'"\\u0063ells"', 1),
+)
 text("not UTF-8", "the file is text", lambda b: b.replace(b"clinic", b"clin\xff", 1))
 text("millions of values", "the remark is a list",
      lambda b: b.replace(b'"remark":null', b'"remark":[' + b"[]," * 6_000_000 + b"0]", 1))  # fmt: skip
@@ -560,7 +622,11 @@ def nodes(m: Manifest) -> None:
 
 @forged("a grid of 10^300 points", "bmi is exact to 300 decimals")
 def fine(m: Manifest) -> None:
-    m["request"]["schema"]["columns"]["age"] = {"kind": "number", "range": [0, 110], "step": "1e-300"}
+    m["request"]["schema"]["columns"]["age"] = {
+        "kind": "number",
+        "range": [0, 110],
+        "step": "1e-300",
+    }
 
 
 @forged("derived columns that double", "sixty columns of sums")
@@ -607,8 +673,14 @@ def dated(name: str, claims: str, **said: str) -> None:
 
 dated("a day that is on no calendar", "it was published on 2026-99-99", published="2026-99-99")
 dated("a day before the period's end", "it was published in 1999", published="1999-01-01")
-dated("a due instant that is on no calendar", "it was due in month 77", scheduled="2026-77-01T00:00:00Z")
-dated("a due instant before the period's end", "it was due in 1999", scheduled="1999-01-01T00:00:00Z")
+dated(
+    "a due instant that is on no calendar",
+    "it was due in month 77",
+    scheduled="2026-77-01T00:00:00Z",
+)
+dated(
+    "a due instant before the period's end", "it was due in 1999", scheduled="1999-01-01T00:00:00Z"
+)
 dated("a close that is on no calendar", "the week closes in month 99", early="2026-99-99T99:99:99Z")
 dated("a close before the period's end", "the week closed in 1999", early="1999-01-01T00:00:00Z")
 
@@ -666,7 +738,9 @@ place("a Parquet file of 50 GB", "the table is large", huge_parquet)
 place("a manifest of 50 GB", "the manifest is large", huge_manifest)
 place("a folder in the folder", "there is nothing in it", lambda f: (f / "rows").mkdir())
 place("a pipe", "it will be read", lambda f: os.mkfifo(f / "rows.csv"))
-place("five thousand files", "they are small", lambda f: [(f / f"f{i}").touch() for i in range(5000)])  # type: ignore[func-returns-value]
+place(
+    "five thousand files", "they are small", lambda f: [(f / f"f{i}").touch() for i in range(5000)]
+)  # type: ignore[func-returns-value]
 
 
 # --- what a folder alone cannot show ----------------------------------------------------------

@@ -65,12 +65,15 @@ WRITER = pq.ParquetFile(io.BytesIO(MADE)).metadata.created_by.encode()
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(lambda f: f.replace(short(WRITER), short(b"p17, 72, HIV")), id="rows as the writer"),
+        pytest.param(
+            lambda f: f.replace(short(WRITER), short(b"p17, 72, HIV")), id="rows as the writer"
+        ),
         pytest.param(
             lambda f: f.replace(short(WRITER), short(WRITER + b" p17")), id="rows behind the writer"
         ),
         pytest.param(
-            lambda f: f[:-1] + b"\x08\xc8\x01" + short(b"p17, 72, HIV") + b"\x00", id="a field nobody reads"
+            lambda f: f[:-1] + b"\x08\xc8\x01" + short(b"p17, 72, HIV") + b"\x00",
+            id="a field nobody reads",
         ),
         pytest.param(lambda f: f.replace(short(b"{}"), short(b"[]")), id="other metadata"),
     ],

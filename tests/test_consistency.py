@@ -47,7 +47,11 @@ class TestQuantiles:
     def rising(self, *three: float) -> list[float]:
         names = [s.name for s in self.PLAN.statistics]
         low, mid, high = three
-        given = dict(zip((names[2], names[1], names[0], names[3]), ([low], [mid], [high], [5.0]), strict=True))
+        given = dict(
+            zip(
+                (names[2], names[1], names[0], names[3]), ([low], [mid], [high], [5.0]), strict=True
+            )
+        )
         out = fitted(self.PLAN, **given)
         return [out[names[i]][0][0] for i in (2, 1, 0)]
 
@@ -68,7 +72,10 @@ class TestQuantiles:
         columns = {"y": {"kind": "number", "range": [0, 10], "step": 0.5}}
         plan = planned(["median(x)", "max(y)"], x=FULL, columns=columns)
         names = [s.name for s in plan.statistics]
-        assert fitted(plan, **{names[0]: [9.0], names[1]: [1.0]}) == {names[0]: [[9.0]], names[1]: [[1.0]]}
+        assert fitted(plan, **{names[0]: [9.0], names[1]: [1.0]}) == {
+            names[0]: [[9.0]],
+            names[1]: [[1.0]],
+        }
 
 
 @given(
@@ -76,7 +83,9 @@ class TestQuantiles:
     st.integers(0, 30),
     st.sampled_from([0.0, 0.5, 2.0, 50.0]),
 )
-def test_parts_are_the_least_squares_fit_rounded(parts: list[int], total: int, ratio: float) -> None:
+def test_parts_are_the_least_squares_fit_rounded(
+    parts: list[int], total: int, ratio: float
+) -> None:
     got = fit_parts(np.array([parts], float), np.array([total], float), ratio, 100)[0]
     assert (got >= 0).all()
     assert np.array_equal(got, np.floor(got))
@@ -124,7 +133,10 @@ class TestHistogram:
             ),
         ]  # fmt: skip
         for plan in cases:
-            values: dict[str, list[Any]] = {"count": [100.0, 50, 20], "histogram_x": [[60.0, 30]] * 3}
+            values: dict[str, list[Any]] = {
+                "count": [100.0, 50, 20],
+                "histogram_x": [[60.0, 30]] * 3,
+            }
             out = fitted(plan, **values)
             assert out["histogram_x"] == values["histogram_x"]
 
@@ -163,7 +175,9 @@ class TestMoments:
         assert abs(out[1] - values[1]).max() < 1e-5
         # the twin: a bound for a wider gap moves true tables
         wide = [
-            replace(b, encoding={**b.encoding, "data": {"complete": True, "forbidden": [["2", "8"]]}})
+            replace(
+                b, encoding={**b.encoding, "data": {"complete": True, "forbidden": [["2", "8"]]}}
+            )
             for b in plan.blocks
         ]
         assert abs(consistent(steps, wide, values)[1] - values[1]).max() > 0.5
@@ -206,7 +220,9 @@ def test_spectra_are_sorted_and_connectivity_is_at_most_the_least_degree() -> No
     assert out["e"].tolist() == [[3.0, 1.0]]
     assert out["l"].tolist() == [[0.0, 2.0, 5.0]]
     link = made("algebraic_connectivity", "c", 1, Domain(0, 10, forbidden=[(8, 10)]))
-    degrees = [valued(made(f"degree({i})", f"d{i}", 1, Domain(0, 9), "1"), d) for i, d in ((0, 4), (1, 2))]
+    degrees = [
+        valued(made(f"degree({i})", f"d{i}", 1, Domain(0, 9), "1"), d) for i, d in ((0, 4), (1, 2))
+    ]
     for value, want in ((6.3, 2.0), (1.7, 1.7), (10.0, 10.0)):
         found = consistency.connectivity([valued(link, value), *degrees])
         assert found["c"].tolist() == [[want]]

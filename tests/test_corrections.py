@@ -95,7 +95,9 @@ def test_the_end_cut_off_is_not_found_by_the_file_alone():
     assert len(parse(broken(lambda e: e.pop()))) == 2
 
 
-@given(st.binary(max_size=60) | st.sampled_from([b"[]", b"{}", b"null", b'{"dprelease":"status/2"}']))
+@given(
+    st.binary(max_size=60) | st.sampled_from([b"[]", b"{}", b"null", b'{"dprelease":"status/2"}'])
+)
 def test_anything_else_is_refused_with_a_code(data):
     with pytest.raises(VerificationError):
         parse(data)

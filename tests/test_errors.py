@@ -69,12 +69,27 @@ LONG = ("x" * 100_000, "é" * 60_000, "€" * 50_000, "\N{GRINNING FACE}" * 40_0
 @pytest.mark.parametrize("cls", CLASSES)
 @pytest.mark.parametrize("text", LONG, ids=lambda text: ascii(text[0]))
 def test_a_message_is_at_most_two_kilobytes_and_keeps_its_parts(cls, text, capsys):
-    error = cls(f"what {text} END", where=f"f {text}:7", why=f"why {text} END", fix=f"fix {text} END", code="DPR123")
+    error = cls(
+        f"what {text} END",
+        where=f"f {text}:7",
+        why=f"why {text} END",
+        fix=f"fix {text} END",
+        code="DPR123",
+    )
     show_error(error)
     shown = capsys.readouterr().err
     for said in (str(error), shown, "\n".join(error._render_traceback_())):
         assert len(said.encode()) <= 2048
-        for part in ("what ", "  where  f ", ":7", "  why    why ", "  fix    fix ", " END", "  code   DPR123", " … "):
+        for part in (
+            "what ",
+            "  where  f ",
+            ":7",
+            "  why    why ",
+            "  fix    fix ",
+            " END",
+            "  code   DPR123",
+            " … ",
+        ):
             assert part in said
         assert "\N{REPLACEMENT CHARACTER}" not in said
     assert pickle.loads(pickle.dumps(error)).as_dict() == error.as_dict()

@@ -77,7 +77,12 @@ FILTERED = {
     "columns": {
         **SCHEMA["columns"],
         "decade": {"kind": "integer", "from": "floor(age / 10) * 10", "range": [0, 60], "step": 10},
-        "old": {"kind": "category", "from": "if(age >= 65, 'yes', 'no')", "values": ["yes"], "other": "drop"},
+        "old": {
+            "kind": "category",
+            "from": "if(age >= 65, 'yes', 'no')",
+            "values": ["yes"],
+            "other": "drop",
+        },
     },
     "release": {
         "epsilon": 1,
@@ -103,7 +108,10 @@ def findings(frame=PEOPLE, schema=FILTERED):
 def test_the_filter_is_that_of_the_release():
     seen = findings()
     assert seen["", "rows looked at"] == (8, None)
-    assert next(n for (_, what), n in seen.items() if what.startswith("pass the filter")) == (6, None)
+    assert next(n for (_, what), n in seen.items() if what.startswith("pass the filter")) == (
+        6,
+        None,
+    )
     assert seen["", "left out because the filter is null for them"] == (1, None)
     assert seen["age", "unreadable as number"] == (1, 0)  # why the filter left it out
     assert seen["who", "null"] == (1, 1)
@@ -113,7 +121,10 @@ def test_derived_columns_are_looked_at_as_a_release_reads_them():
     seen = findings()
     assert seen["decade", "above 60"] == (4, 4)  # 70, 71, 72 and 99; the decade of 66 is 60
     assert seen["decade", "null: floor(age / 10) * 10 has no value"] == (1, 0)
-    assert seen["old", "undeclared value"] == (3, 1)  # 30 passes the filter; 12 and the unreadable do not
+    assert seen["old", "undeclared value"] == (
+        3,
+        1,
+    )  # 30 passes the filter; 12 and the unreadable do not
 
 
 def test_bounding_is_looked_at_on_the_rows_that_count():
@@ -134,7 +145,9 @@ def test_what_is_said_to_be_left_out_is_left_out_under_every_salt():
     seen = findings(frame, schema)
     assert seen["who", "their rows beyond that"] == (2, None)
     query = dp.plan(schema).query
-    counts = next(i for i, p in enumerate(query.primitives) if p.kind in ("rows", "power") and p.power == 0)
+    counts = next(
+        i for i, p in enumerate(query.primitives) if p.kind in ("rows", "power") and p.power == 0
+    )
     kept = set()
     for salt in range(30):
         answer = DuckDBEngine().compute(as_source(frame), query, bytes([salt]))

@@ -293,7 +293,10 @@ def test_a_mean_of_no_rows_is_a_convention_and_says_so(rows: int) -> None:
     """At a large epsilon the noise is small, and the centre of the range would look exact."""
     x = {"kind": "integer", "range": [0, 100]}
     plan = planned(
-        [{"statistic": "mean(x)", "spikes": "forbid"}], epsilon=50, rows={"max": 1000, "expected": 50}, x=x
+        [{"statistic": "mean(x)", "spikes": "forbid"}],
+        epsilon=50,
+        rows={"max": 1000, "expected": 50},
+        x=x,
     )
     (block,) = plan.blocks
     assert block.family == "truncated_mean"

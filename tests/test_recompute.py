@@ -21,7 +21,12 @@ PIN = "bounded_gaussian"
 
 
 def graph_schema(
-    statistics: list[object], *, nodes: object = 8, k: int = 2, adjacency: str = "add_remove", **release: object
+    statistics: list[object],
+    *,
+    nodes: object = 8,
+    k: int = 2,
+    adjacency: str = "add_remove",
+    **release: object,
 ) -> TableSchema:
     return TableSchema.from_dict(
         {
@@ -113,7 +118,9 @@ TAMPERED: list[tuple[str, str, Callable[[Json], object]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "what", "change"), TAMPERED, ids=[f"{n}: {w}" for n, w, _ in TAMPERED])
+@pytest.mark.parametrize(
+    ("name", "what", "change"), TAMPERED, ids=[f"{n}: {w}" for n, w, _ in TAMPERED]
+)
 def test_a_tampered_plan_is_refused(
     plans: dict[str, Json], name: str, what: str, change: Callable[[Json], object]
 ) -> None:
@@ -156,7 +163,10 @@ def test_a_box_forms_whatever_the_order_spikes_and_domains_and_not_without_a_deg
     plan = plan_of([degree, second])
     (block,) = plan.blocks
     assert block.cells == ("lambda_2", "degree of 1")
-    assert [(s.function, s.view) for s in plan.statistics] == [("degree", 1), ("algebraic_connectivity", 0)]
+    assert [(s.function, s.view) for s in plan.statistics] == [
+        ("degree", 1),
+        ("algebraic_connectivity", 0),
+    ]
     assert execute.check(plan) == 2
     assert [b.family for b in plan_of([second, "degree(1)"]).blocks] == ["scalar", "scalar"]
     assert [b.family for b in plan_of([degree]).blocks] == ["scalar"]

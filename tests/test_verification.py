@@ -245,7 +245,9 @@ def test_a_missing_ledger_is_a_failed_check(copy, tmp_path):
     assert "there is no ledger" in failed(copy, ledger=tmp_path / "none.db")["ledger"]
 
 
-@pytest.mark.parametrize("key", ["plan", "draw", "guarantee", "files", "receipt", "software", "request"])
+@pytest.mark.parametrize(
+    "key", ["plan", "draw", "guarantee", "files", "receipt", "software", "request"]
+)
 @pytest.mark.parametrize("value", [None, [], {}, "x", {"epsilon": {}}])
 def test_a_broken_manifest_fails_checks_without_a_traceback(copy, key, value):
     manifest = manifest_of(copy)
@@ -295,7 +297,9 @@ def test_the_text_form_marks_what_failed(copy):
 def test_parquet_of_another_writer_is_compared_by_content_and_metadata(copy):
     """Writers differ between versions; what they write of one table does not."""
     table = pq.read_table(copy / "data.parquet")
-    pq.write_table(table, copy / "data.parquet", compression="zstd", compression_level=9, version="2.6")
+    pq.write_table(
+        table, copy / "data.parquet", compression="zstd", compression_level=9, version="2.6"
+    )
     for name, data in remade_beside(copy).items():
         (copy / name).write_bytes(data)
     assert failed(copy) == {}
@@ -309,9 +313,7 @@ def test_parquet_of_another_writer_is_compared_by_content_and_metadata(copy):
 def remade_beside(folder):
     """Every file of the release again, around the Parquet file that is there."""
     manifest = manifest_of(folder)
-    made = derivation.Derivation(
-        manifest, lambda name, data: as_published(folder / name, data)
-    )
+    made = derivation.Derivation(manifest, lambda name, data: as_published(folder / name, data))
     return made.files
 
 

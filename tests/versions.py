@@ -41,7 +41,9 @@ def check(folder: Path) -> int:
         same += make_plan(Derivation(manifest).query).hash == manifest["plan_hash"]
         if not result.ok:
             print(place.name, [c.detail for c in result.checks if c.ok is False])
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy", "pyarrow"))
+    versions = ", ".join(
+        f"{name} {metadata.version(name)}" for name in ("numpy", "scipy", "pyarrow")
+    )
     print(f"Python {platform.python_version()}, {versions}")
     print(f"{verified} of {count} folders verify; {same} plans made anew have the same hash")
     return int(verified < count)

@@ -68,7 +68,9 @@ def bernstein_variance(cells: Floats) -> Floats:
 def bernstein_variance_box(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
     corners = [
-        _variance(a, high[:, 1], b) for a in (low[:, 0], high[:, 0]) for b in (low[:, 2], high[:, 2])
+        _variance(a, high[:, 1], b)
+        for a in (low[:, 0], high[:, 0])
+        for b in (low[:, 2], high[:, 2])
     ]
     bottom = np.minimum.reduce(corners)
 

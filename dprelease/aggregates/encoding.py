@@ -42,9 +42,37 @@ from dprelease.schema.table import StatisticSpec
 
 __all__ = ["Axis", "Context", "Encoding", "Family", "Form", "Measure"]
 
-Family = Literal["scalar", "two_sums", "bernstein2", "bins", "truncated_mean", "ranks", "constant", "soft_table", "tensor", "pairs", "spectrum", "matrix", "laplacian", "graph_box"]
+Family = Literal[
+    "scalar",
+    "two_sums",
+    "bernstein2",
+    "bins",
+    "truncated_mean",
+    "ranks",
+    "constant",
+    "soft_table",
+    "tensor",
+    "pairs",
+    "spectrum",
+    "matrix",
+    "laplacian",
+    "graph_box",
+]
 
-Form = Literal["linear", "scatter", "ranks", "cross", "pairs", "spectrum", "matrix", "degree", "connectivity", "sparse_connectivity", "laplacian", "graph_box"]
+Form = Literal[
+    "linear",
+    "scatter",
+    "ranks",
+    "cross",
+    "pairs",
+    "spectrum",
+    "matrix",
+    "degree",
+    "connectivity",
+    "sparse_connectivity",
+    "laplacian",
+    "graph_box",
+]
 """How exact cells are made of primitives (`aggregates.exact`)."""
 
 
@@ -153,7 +181,11 @@ class Encoding:
             public_rows=whole_or_none(value["public_rows"], least=1),
             value=fraction_from_json(value["value"]),
             axes=tuple(
-                Axis(whole_from_json(a["scale"], least=0), fraction_from_json(a["offset"]), fraction_from_json(a["pitch"]))
+                Axis(
+                    whole_from_json(a["scale"], least=0),
+                    fraction_from_json(a["offset"]),
+                    fraction_from_json(a["pitch"]),
+                )
                 for a in value.get("axes", ())
             ),
             each=tuple(map(whole_from_json, value.get("each", ()))),
@@ -206,7 +238,9 @@ class Context:
     @property
     def scale(self) -> int:
         """K: codes lie in 0..K."""
-        return 1 if self.column is None or self.column.domain is None else self.column.grid.hull_steps
+        return (
+            1 if self.column is None or self.column.domain is None else self.column.grid.hull_steps
+        )
 
     @property
     def lowest(self) -> Fraction:

@@ -31,7 +31,9 @@ from dprelease.query.answer import Answer, Objects
 __all__ = ["exact_cells"]
 
 
-def exact_cells(encoding: Encoding, primitives: Sequence[int], answer: Answer, groups: int) -> Objects:
+def exact_cells(
+    encoding: Encoding, primitives: Sequence[int], answer: Answer, groups: int
+) -> Objects:
     """Return the exact cells of `encoding`, whose measures are the primitives at `primitives`.
 
     Raises:

@@ -28,7 +28,16 @@ from dprelease.errors import PlanError
 from dprelease.query.graph import SPARSE, Graph
 from dprelease.schema.domain import Domain
 
-__all__ = ["Connectivity", "Degree", "LaplacianSpectrum", "connectivity", "degree", "graph_box", "laplacian", "one_cell"]
+__all__ = [
+    "Connectivity",
+    "Degree",
+    "LaplacianSpectrum",
+    "connectivity",
+    "degree",
+    "graph_box",
+    "laplacian",
+    "one_cell",
+]
 
 _MOST_POINTS = 2**15
 _FINEST = 1000
@@ -231,7 +240,9 @@ def one_cell(
 ) -> tuple[Encoding, Floats, Reading]:
     """Return what the statistic of cell `view` sees of a box."""
     at = [view]
-    seen = replace(reading, low=reading.low[:, at], high=reading.high[:, at], raw=reading.raw[:, at])
+    seen = replace(
+        reading, low=reading.low[:, at], high=reading.high[:, at], raw=reading.raw[:, at]
+    )
     return encoding, cells[:, at], seen
 
 

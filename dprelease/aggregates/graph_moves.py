@@ -80,7 +80,10 @@ def graph_moves(
     if form == "graph_box" and nodes <= CERTIFIED_NODES:
         for row in weights[1:]:
             _check_node(row[1], nodes)
-        each = (connectivity_move(nodes, k, second), *([degree_move(nodes, k)] * (len(weights) - 1)))
+        each = (
+            connectivity_move(nodes, k, second),
+            *([degree_move(nodes, k)] * (len(weights) - 1)),
+        )
         return sum(each), sum(each), each
     raise ValueError("form")
 

@@ -40,7 +40,11 @@ class Histogram:
         for i, label in enumerate(labels):
             low = math.ceil(edges[i] / context.step)
             last = i == len(labels) - 1
-            high = math.floor(edges[i + 1] / context.step) if last else math.ceil(edges[i + 1] / context.step) - 1
+            high = (
+                math.floor(edges[i + 1] / context.step)
+                if last
+                else math.ceil(edges[i + 1] / context.step) - 1
+            )
             if not any(max(low, a) <= min(high, b) for a, b in grid.runs):
                 raise PlanError(
                     f"the bin {label} of {context.spec.text} can hold no allowed value",

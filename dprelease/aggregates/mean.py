@@ -80,7 +80,9 @@ class Mean:
         total = reading.raw.sum(axis=1)
         top = reading.raw @ np.asarray(scores)  # Z(0); Z(1) is top - total
         root = np.divide(top, total, out=np.full_like(top, np.nan), where=total > 0)
-        root = np.where((top > 0) & (top > total), 1.0, np.where((top < 0) & (top < total), 0.0, root))
+        root = np.where(
+            (top > 0) & (top > total), 1.0, np.where((top < 0) & (top < total), 0.0, root)
+        )
         return _value(encoding, np.clip(root, 0.0, 1.0))
 
 

@@ -53,9 +53,7 @@ def covariance_interval(raw: Floats, scale: float, level: float) -> Span:
     total = raw.sum(axis=1)
     low, high = np.full(total.shape, -0.25), np.full(total.shape, 0.25)
     for _ in range(_ROUNDS):
-        most = np.maximum(
-            np.abs(products[0] - high[:, None]), np.abs(products[1] - low[:, None])
-        )
+        most = np.maximum(np.abs(products[0] - high[:, None]), np.abs(products[1] - low[:, None]))
         reach = _reach(most, scale, 1 - (1 - _NUISANCE) * miss)
         low, high = _solve(middle, (total, total), reach, low, high)
     return low, high

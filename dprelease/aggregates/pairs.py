@@ -67,7 +67,9 @@ def soft_table(context: Context) -> Encoding:
     return Encoding(
         family="soft_table",
         key=("soft_table", context.subject),
-        cells=tuple(f"{names[0]} {i}, {names[1]} {j}" for i, j in product(("low", "high"), repeat=2)),
+        cells=tuple(
+            f"{names[0]} {i}, {names[1]} {j}" for i, j in product(("low", "high"), repeat=2)
+        ),
         measures=pair_measures(context.codes[0], context.codes[1], 1),
         weights=_kron(soft_weights(a.scale), soft_weights(b.scale)),
         per_row=total,
@@ -124,5 +126,3 @@ def cross(context: Context) -> Encoding:
         public_rows=n,
         axes=(a, b),
     )
-
-

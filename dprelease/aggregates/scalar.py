@@ -12,7 +12,14 @@ from fractions import Fraction
 from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.errors import PlanError
 
-__all__ = ["bernstein2", "public_mean", "public_scatter", "require_cap", "truncated_mean", "two_sums"]
+__all__ = [
+    "bernstein2",
+    "public_mean",
+    "public_scatter",
+    "require_cap",
+    "truncated_mean",
+    "two_sums",
+]
 
 
 def require_cap(context: Context) -> int:

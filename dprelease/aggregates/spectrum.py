@@ -176,7 +176,9 @@ def matrix(context: Context) -> Encoding:
         spectrum(context),
         family="matrix",
         key=("matrix", context.subject, context.spec.name),
-        cells=tuple(f"covariance of {a} and {b}" for a, b in combinations_with_replacement(names, 2)),
+        cells=tuple(
+            f"covariance of {a} and {b}" for a, b in combinations_with_replacement(names, 2)
+        ),
         per_row=move,
         per_swap=move,
         pitch=grid,

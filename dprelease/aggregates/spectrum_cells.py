@@ -74,7 +74,9 @@ def matrix_shift(encoding: Encoding) -> int:
 def matrix_cells(encoding: Encoding, chosen: Objects) -> Objects:
     """Return the upper triangle in grid steps, shifted up."""
     shift = matrix_shift(encoding)
-    cells = [[_rounded(v, encoding.pitch) + shift for v in _covariances(encoding, s)] for s in chosen]
+    cells = [
+        [_rounded(v, encoding.pitch) + shift for v in _covariances(encoding, s)] for s in chosen
+    ]
     return np.array(cells, dtype=object).reshape(chosen.shape[0], len(encoding.cells))
 
 

@@ -78,7 +78,9 @@ def _shadow(raw: Floats, left: Floats, right: Floats, reach: Floats) -> tuple[Fl
     means = np.linspace(0.0, 1.0, _MEANS + 1)
     # From the middle, where v may be largest: a group without signal is finished there.
     for i in sorted(range(_MEANS), key=lambda i: abs(2 * i + 1 - _MEANS)):
-        peak = max(m * (1 - m) for m in (means[i], means[i + 1], 0.5) if means[i] <= m <= means[i + 1])
+        peak = max(
+            m * (1 - m) for m in (means[i], means[i + 1], 0.5) if means[i] <= m <= means[i + 1]
+        )
         open_ = (left <= means[i + 1]) & (right >= means[i]) & ((low > 0) | (high < peak))
         rows = np.flatnonzero(open_)
         if not rows.size:
@@ -88,7 +90,9 @@ def _shadow(raw: Floats, left: Floats, right: Floats, reach: Floats) -> tuple[Fl
         vertex = np.clip(np.divide(t, n, out=a.copy(), where=n != 0), a, b)
         # A parabola in m: its extremes are at the ends and at the vertex.
         sums = np.stack([n * m * m - 2 * m * t + raw[rows, 2] for m in (a, vertex, b)])
-        roof = np.max([a * (1 - a), b * (1 - b), np.where((a <= 0.5) & (b >= 0.5), 0.25, 0.0)], axis=0)
+        roof = np.max(
+            [a * (1 - a), b * (1 - b), np.where((a <= 0.5) & (b >= 0.5), 0.25, 0.0)], axis=0
+        )
         _widen(rows, n, sums.min(axis=0), sums.max(axis=0), roof, reach[i], low, high)
     # Nothing left: the nearer end of [0, 1/4] to the noisy variance, a point.
     spread = np.divide(raw[:, 2], total, out=np.zeros_like(total), where=total > 0)
@@ -136,7 +140,11 @@ def _widen(
         count = count[here]
         begin = np.cumsum(count) - count
         at = np.repeat(here, count)
-        j = np.arange(at.size) - np.repeat(begin, count) + np.repeat(start[here].astype(np.int64), count)
+        j = (
+            np.arange(at.size)
+            - np.repeat(begin, count)
+            + np.repeat(start[here].astype(np.int64), count)
+        )
         size, floor, ceiling = n[at], least[at] - reach[j], most[at] + reach[j]
         with np.errstate(divide="ignore", invalid="ignore"):
             one, other = floor / size, ceiling / size
@@ -157,7 +165,9 @@ def _reaches(scale: float, level: float, *, gaussian: bool) -> Floats:
     m, v = np.linspace(0.0, 1.0, _MEANS + 1), np.linspace(0.0, 0.25, _VARIANCES + 1)
     scores = np.stack([m * m, m * m - m, (1 - m) ** 2], axis=-1)
     corners = [
-        np.abs(scores[i : i + _MEANS, None] - v[j : j + _VARIANCES, None]) for i in (0, 1) for j in (0, 1)
+        np.abs(scores[i : i + _MEANS, None] - v[j : j + _VARIANCES, None])
+        for i in (0, 1)
+        for j in (0, 1)
     ]
     w = np.maximum.reduce(corners)
     flat = w.reshape(-1, 3)

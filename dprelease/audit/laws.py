@@ -40,7 +40,16 @@ from dprelease.mechanisms.reflected_laplace_grid import ReflectedLaplaceLaw
 from dprelease.mechanisms.staircase_noise import StaircaseNoise
 from dprelease.mechanisms.symmetric_table import SymmetricTable
 
-__all__ = ["Rows", "Worst", "law_rows", "log_of", "reach_of", "staircase_worst", "worst_between", "worst_ratio"]
+__all__ = [
+    "Rows",
+    "Worst",
+    "law_rows",
+    "log_of",
+    "reach_of",
+    "staircase_worst",
+    "worst_between",
+    "worst_ratio",
+]
 
 FloatArray = npt.NDArray[np.float64]
 _WORK = 2**27
@@ -233,7 +242,10 @@ def _truncated(law: GridLaw, q: IntArray, rate: Fraction, order: int) -> Rows:
     def exact(i: int, j: int) -> tuple[Fraction, Fraction]:
         if i not in sums:
             parts = [power(int(d)) for d in away[i]]
-            sums[i] = (sum((a for a, _ in parts), Fraction(0)), sum((b for _, b in parts), Fraction(0)))
+            sums[i] = (
+                sum((a for a, _ in parts), Fraction(0)),
+                sum((b for _, b in parts), Fraction(0)),
+            )
         low, high = power(int(away[i, j]))
         return low / sums[i][1], high / sums[i][0]
 
@@ -275,7 +287,9 @@ def worst_ratio(law: GridLaw, reach: int | None = None) -> Worst:
     if hull * outputs * len(lags) > _WORK:
         few = choose_answers(law.allowed, 17)[0].tolist()
         near = {a + s * k for a in few for k in lags for s in (1, -1)}
-        answers = sorted({a for a in near if law.allowed.lower <= a <= law.allowed.upper} | set(few))
+        answers = sorted(
+            {a for a in near if law.allowed.lower <= a <= law.allowed.upper} | set(few)
+        )
     rows = law_rows(law, answers)
     if isinstance(rows, Fraction):
         return Worst(None, rows * distance, hull * len(lags))

@@ -66,7 +66,9 @@ def neighbouring_tables(plan: ReleasePlan, *, most: int = 40) -> Iterator[Pair]:
         return
     maker = _Maker(plan)
     contents = list(maker.contents(most))
-    public = next((b.encoding["public_rows"] for b in plan.blocks if b.encoding["public_rows"]), None)
+    public = next(
+        (b.encoding["public_rows"] for b in plan.blocks if b.encoding["public_rows"]), None
+    )
     if public is not None:
         around = maker.around(public - 1)
         for (one, a), (other, b) in _couples(contents, most):
@@ -137,7 +139,13 @@ class _Maker:
         inside = [x for x in near if finite[0] <= x <= finite[-1]]
         odd = [None, 1e308, -1e308] + ([math.nan] if column.kind is Kind.number else [])
         whole = column.kind is Kind.integer
-        plain = [finite[-1], finite[0], math.floor(middle) if whole else middle, *inside, *finite[1:-1]]
+        plain = [
+            finite[-1],
+            finite[0],
+            math.floor(middle) if whole else middle,
+            *inside,
+            *finite[1:-1],
+        ]
         return list(dict.fromkeys([*plain, *odd]))
 
     def _moments(self, column: Column) -> list[Any]:
@@ -159,7 +167,10 @@ class _Maker:
     def around(self, count: int) -> list[Row]:
         """Return ordinary rows of other units, values and groups taken in turn."""
         plain = self.plain()
-        turns = [{n: vs[(i + p) % len(vs)] for p, (n, vs) in enumerate(plain.items())} for i in range(count)]
+        turns = [
+            {n: vs[(i + p) % len(vs)] for p, (n, vs) in enumerate(plain.items())}
+            for i in range(count)
+        ]
         return [self.row(f"other {i}", turn) for i, turn in enumerate(turns)]
 
     def contents(self, most: int) -> Iterator[tuple[str, list[Row]]]:
@@ -168,7 +179,9 @@ class _Maker:
         spread: list[Row] = [
             {n: key[p] for p, n in enumerate(grouping)} for key in self.plan.keys[: self.groups + 1]
         ]
-        spread = [{n: _stored(str(v), self._column(n)) for n, v in s.items()} for s in spread] or [{}]
+        spread = [{n: _stored(str(v), self._column(n)) for n, v in s.items()} for s in spread] or [
+            {}
+        ]
         numbers = [c.name for c in self.columns if c.kind in (Kind.integer, Kind.number)]
         for label, at in (("all high", 0), ("all low", 1), ("all in the middle", 2)):
             choice = {n: self.choices[n][at] for n in numbers}
@@ -178,7 +191,10 @@ class _Maker:
         for column in self.columns:
             for value in self.choices[column.name][1:]:
                 if column.name != self.user:
-                    yield f"{column.name} = {value}", self._filled([{**s, column.name: value} for s in spread])
+                    yield (
+                        f"{column.name} = {value}",
+                        self._filled([{**s, column.name: value} for s in spread]),
+                    )
         if self.user is not None:  # what counts different values moves most with a value each
             turns = [
                 {n: vs[i % len(vs)] for n, vs in self.plain().items() if n not in grouping}

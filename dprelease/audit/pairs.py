@@ -105,12 +105,12 @@ class PairLoss:
     def delta_at_least(self, epsilon: Fraction) -> float:
         """Return a lower bound of delta at `epsilon`, the larger of the two directions."""
         curves = [p.losses for p in self.parts if p.losses is not None]
-        return max((_delta([c[way] for c in curves], float(epsilon)) for way in (0, 1)), default=0.0)
+        return max(
+            (_delta([c[way] for c in curves], float(epsilon)) for way in (0, 1)), default=0.0
+        )
 
 
-def pair_loss(
-    plan: ReleasePlan, first: Sequence[Objects], second: Sequence[Objects]
-) -> PairLoss:
+def pair_loss(plan: ReleasePlan, first: Sequence[Objects], second: Sequence[Objects]) -> PairLoss:
     """Return the loss of `plan` between two answers, exact cells per block (`audit.answers`)."""
     parts: list[Part] = []
     curves = plan.delta > 0
@@ -148,7 +148,9 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
         case ChoiceDraw():
             counts, p, r = _choices(draw, here[0], there[0])
             ratio = max(max(a / b, b / a) for a, b in zip(p, r, strict=True))
-            return [(Worst(ratio, None, 1), _both(_floats(p), _floats(r), counts) if curves else None)]
+            return [
+                (Worst(ratio, None, 1), _both(_floats(p), _floats(r), counts) if curves else None)
+            ]
         case BoxDraw():
             made: _Made = []
             for law, a, b in zip(draw.law.laws, here, there, strict=True):

@@ -125,11 +125,17 @@ def audit_plan(
     start = time.perf_counter()
     tell = progress or (lambda _: None)
     findings: list[Finding] = []
-    for part in (_laws(plan), _draws(plan, draws), _tables(plan, engine, engine_name, draws, pairs)):
+    for part in (
+        _laws(plan),
+        _draws(plan, draws),
+        _tables(plan, engine, engine_name, draws, pairs),
+    ):
         for finding in part:
             findings.append(finding)
             tell(f"{finding.layer}: {finding.subject}")
-    return Evidence(plan.hash, plan.guarantee, engine_name, tuple(findings), time.perf_counter() - start)
+    return Evidence(
+        plan.hash, plan.guarantee, engine_name, tuple(findings), time.perf_counter() - start
+    )
 
 
 _Law = tuple[str, GridLaw, Fraction]
@@ -150,7 +156,11 @@ def _parts(plan: ReleasePlan) -> Iterator[_Law]:
             case BoxDraw():  # the sides share the box's epsilon; the pairs see their sum
                 for i, (law, moved) in enumerate(zip(draw.law.laws, draw.law.moved, strict=True)):
                     if moved:
-                        yield f"{block.name}, side {i + 1}", replace(law, shift=moved), draw.law.epsilon
+                        yield (
+                            f"{block.name}, side {i + 1}",
+                            replace(law, shift=moved),
+                            draw.law.epsilon,
+                        )
             case _:
                 continue
 
@@ -221,7 +231,11 @@ def _tables(
         f"{of} {shown(claim)}" + (f" at epsilon {shown(plan.epsilon)}" if plan.delta else ""),
         f"{of} {share * float(claim):.6g}",
         f"{len(found)} pairs, reference engine"
-        + ("" if all(cost.complete for _, cost, _, _ in found) else ", a choice of ratios that tie to 1e-9"),
+        + (
+            ""
+            if all(cost.complete for _, cost, _, _ in found)
+            else ", a choice of ratios that tie to 1e-9"
+        ),
     )
     odd = [f for f in found if any(word in f[2].name for word in _ODD)]
     again = list({f[2].name: f for f in [*found[:_CONFIRMED], *odd[:_CONFIRMED]]}.values())
@@ -234,7 +248,9 @@ def _tables(
             costs.append(pair_loss(plan, cells_of(plan, own[0]), cells_of(plan, own[1])))
             confirmed.append((pair.name, own))
         said = "same" if alike else "OTHER"
-        most_said = f"{said} integers, {of} {max(_share(plan, c) for c in costs) * float(claim):.6g}"
+        most_said = (
+            f"{said} integers, {of} {max(_share(plan, c) for c in costs) * float(claim):.6g}"
+        )
     except InternalError as failed:  # an engine is total, so made-up rows may not stop it
         alike, most_said = False, f"it fails on made-up rows ({failed.code})"
     yield Finding(
@@ -283,7 +299,9 @@ def _share(plan: ReleasePlan, cost: PairLoss) -> float:
 
 
 def _holds(plan: ReleasePlan, cost: PairLoss) -> bool:
-    return cost.delta_at_least(plan.epsilon) <= plan.delta if plan.delta else cost.within(plan.epsilon)
+    return (
+        cost.delta_at_least(plan.epsilon) <= plan.delta if plan.delta else cost.within(plan.epsilon)
+    )
 
 
 def _black_box(plan: ReleasePlan, name: str, both: tuple[Answer, Answer], draws: int) -> Finding:

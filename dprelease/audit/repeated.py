@@ -82,9 +82,7 @@ def features_of(
     return out
 
 
-def shown_of(
-    plan: ReleasePlan, answer: Answer, both: tuple[Answer, Answer], draws: int
-) -> Columns:
+def shown_of(plan: ReleasePlan, answer: Answer, both: tuple[Answer, Answer], draws: int) -> Columns:
     """Return what the tidy table of `draws` releases shows: numbers, their texts, statuses."""
     table = releases(plan, answer, draws, differing(*both)).table
     out: Columns = {}

@@ -137,7 +137,9 @@ def _laplace_fit(rate: Fraction, drawn: npt.NDArray[Any]) -> float:
     k = np.arange(-_MOST, _MOST + 1)
     # Block k >= 0 holds |d| = width k .. width k + width - 1, block k < 0 |d| = -width (k + 1) + 1 .. -width k.
     first = np.where(k >= 0, k * float(width), -(k + 1) * float(width) + 1)
-    chance = np.exp(-float(rate) * first) * -math.expm1(-float(rate) * width) / (1 + math.exp(-rate))
+    chance = (
+        np.exp(-float(rate) * first) * -math.expm1(-float(rate) * width) / (1 + math.exp(-rate))
+    )
     return fit((drawn // width).astype(np.int64), k, chance)
 
 

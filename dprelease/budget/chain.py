@@ -143,7 +143,9 @@ def problems(db: Connection, *, deep: bool) -> list[str]:
 
 
 def _storage_problems(db: Connection) -> list[str]:
-    if not isinstance(db, Server) and db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+    if not isinstance(db, Server) and db.execute("PRAGMA application_id").fetchone() != (
+        APPLICATION_ID,
+    ):
         return ["the file is not a dprelease ledger"]
     if (schema_version(db),) not in _VERSIONS:
         return ["the ledger has a schema version this dprelease does not know"]
@@ -277,7 +279,11 @@ def _version(db: Connection, fold: _Fold) -> list[str]:
         expected = period_cap.VERSION
     if fold.moved:
         expected = MOVED
-    return [] if schema_version(db) == expected else ["the ledger's schema version is not the one of its budgets"]
+    return (
+        []
+        if schema_version(db) == expected
+        else ["the ledger's schema version is not the one of its budgets"]
+    )
 
 
 def _projections(db: Connection, fold: _Fold) -> list[str]:

@@ -113,9 +113,7 @@ def _log(ratio: Fraction) -> Fraction:
 
 def _epsilon(alpha: float, rho: float, log_one_over_delta: float) -> float:
     return (
-        alpha * rho
-        + (log_one_over_delta - math.log(alpha)) / (alpha - 1)
-        + math.log1p(-1 / alpha)
+        alpha * rho + (log_one_over_delta - math.log(alpha)) / (alpha - 1) + math.log1p(-1 / alpha)
     )
 
 

@@ -51,5 +51,3 @@ def raise_version(db: Connection, version: int) -> None:
         db.insert_version(version)
     else:
         db.execute(f"PRAGMA user_version = {version}")
-
-

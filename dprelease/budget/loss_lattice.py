@@ -114,7 +114,11 @@ class LossLattice:
         while True:
             if count & 1:
                 # Joined cells have a wider step; both factors are joined to the same one.
-                out = power if out is None else out.coarser(power.step).compose(power.coarser(out.step))
+                out = (
+                    power
+                    if out is None
+                    else out.coarser(power.step).compose(power.coarser(out.step))
+                )
             count >>= 1
             if not count:
                 return out.joined() if out is not None else power
@@ -163,9 +167,7 @@ class LossLattice:
         """Send the far tails to infinity (above) and to the lowest kept cell (below)."""
         below = next((i for i, s in enumerate(accumulate(self.weights)) if s > _TAIL), 0)
         count = len(self.weights)
-        above = next(
-            (i for i, s in enumerate(accumulate(reversed(self.weights))) if s > _TAIL), 0
-        )
+        above = next((i for i, s in enumerate(accumulate(reversed(self.weights))) if s > _TAIL), 0)
         kept = list(self.weights[below : count - above])
         kept[0] += sum(self.weights[:below])
         return LossLattice(
@@ -190,9 +192,7 @@ class LossLattice:
         cells = self.weights
         # Cell i of the new lattice takes the losses up to its own: i * factor is the last of them.
         weights = [cells[0]]
-        weights += [
-            sum(cells[i : i + factor]) for i in range(1, len(cells), factor)
-        ]
+        weights += [sum(cells[i : i + factor]) for i in range(1, len(cells), factor)]
         return LossLattice(self.start, step, tuple(weights), self.infinite)
 
 

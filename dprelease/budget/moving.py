@@ -70,7 +70,9 @@ def _rest(db: Connection, source: Place, target: Place) -> None:
         if chain.problems(new, deep=True):
             raise refusals.corrupt(target, "the copy is not the ledger it was made of")
         if chain.head(new) != chain.head(db):
-            raise refusals.taken(target, "it holds another ledger, or a copy that has gone on alone")
+            raise refusals.taken(
+                target, "it holds another ledger, or a copy that has gone on alone"
+            )
     raise_version(db, chain.MOVED)
     chain.append(db, "moved", {"to": str(target)})
 

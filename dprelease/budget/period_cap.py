@@ -35,7 +35,9 @@ def capped(db: Connection, dataset: str) -> Cost | None:
     """Return the dataset's cap per period, or None."""
     found = db.execute("""SELECT body FROM chain WHERE body LIKE '%"kind":"cap"%' ORDER BY seq""")
     bodies = [json.loads(text) for (text,) in found]
-    nanos = [int(b["nano_epsilon"]) for b in bodies if (b["kind"], b.get("dataset")) == ("cap", dataset)]
+    nanos = [
+        int(b["nano_epsilon"]) for b in bodies if (b["kind"], b.get("dataset")) == ("cap", dataset)
+    ]
     return Cost(nanos[-1]) if nanos else None
 
 

@@ -168,7 +168,9 @@ def _open(place: PostgresPlace, *, lock: bool) -> psycopg.Connection[Any]:
 
 
 @contextmanager
-def transaction(place: PostgresPlace, *, write: bool, charged: bool = False) -> Iterator[Connection]:
+def transaction(
+    place: PostgresPlace, *, write: bool, charged: bool = False
+) -> Iterator[Connection]:
     """As `storage.transaction`, on the server.
 
     Raises:
@@ -194,7 +196,9 @@ def transaction(place: PostgresPlace, *, write: bool, charged: bool = False) -> 
         if _is_away(driver, error) and not committing and not charged:
             failure = refusals.unreachable(place, _reported(error))
         else:
-            failure = storage.failed(place, _reported(error), committing=committing, charged=charged)
+            failure = storage.failed(
+                place, _reported(error), committing=committing, charged=charged
+            )
     finally:
         if raw is not None:
             with contextlib.suppress(errors):
@@ -203,7 +207,9 @@ def transaction(place: PostgresPlace, *, write: bool, charged: bool = False) -> 
         raise failure from None
 
 
-def place_new(place: PostgresPlace, first: Callable[[Connection], object], *, allowed: bool) -> bool:
+def place_new(
+    place: PostgresPlace, first: Callable[[Connection], object], *, allowed: bool
+) -> bool:
     """Make the ledger on the server unless there is one; return whether the place holds one.
 
     Raises:
@@ -243,7 +249,9 @@ def exists(place: PostgresPlace) -> bool:
         LedgerError: the server does not answer (DPR425) or refuses (DPR402, DPR409).
     """
     with transaction(place, write=False) as db:
-        return bool(db.execute("SELECT to_regclass(?)", (f"{_SCHEMA}.chain",)).fetchone() != (None,))
+        return bool(
+            db.execute("SELECT to_regclass(?)", (f"{_SCHEMA}.chain",)).fetchone() != (None,)
+        )
 
 
 def identity(place: PostgresPlace) -> tuple[object, ...]:

@@ -66,7 +66,9 @@ _RECOVER = "restore a copy of this ledger, then `dprelease ledger reconcile`"
 
 
 def missing(path: Place, why: str | None) -> LedgerError:
-    init = f"dprelease ledger init --ledger {_named(path)} --schema SCHEMA --dataset NAME --epsilon E"
+    init = (
+        f"dprelease ledger init --ledger {_named(path)} --schema SCHEMA --dataset NAME --epsilon E"
+    )
     return LedgerError(
         "there is no ledger" + (f", {why}" if why else ""),
         where=str(path),

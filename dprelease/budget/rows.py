@@ -144,9 +144,7 @@ def insert_budget(db: Connection, dataset: str, more: Cost) -> None:
         _append_budget(db, dataset, rho_filter.NEXT, rho_filter.event(more, raised))
 
 
-def _append_budget(
-    db: Connection, dataset: str, row: Cost, more: Mapping[str, object]
-) -> None:
+def _append_budget(db: Connection, dataset: str, row: Cost, more: Mapping[str, object]) -> None:
     values = (dataset, row.nano_epsilon, row.atto_delta)
     body = {**dict(zip(("dataset", "nano_epsilon", "atto_delta"), values, strict=True)), **more}
     seq = chain.append(db, "budget", body)
@@ -246,7 +244,9 @@ def insert_again(db: Connection, entry: Entry, path: Place, seq: int) -> None:
     while not name or find(db, replace(entry.key, period=name)) is not None:
         name = f"{entry.key.period[:48]}--again-{number}"
         number += 1
-    insert_entry(db, replace(entry, key=replace(entry.key, period=name)), path, origin=None, again=seq)
+    insert_entry(
+        db, replace(entry, key=replace(entry.key, period=name)), path, origin=None, again=seq
+    )
 
 
 def _fitting(db: Connection, entry: Entry, path: Place) -> int | None:

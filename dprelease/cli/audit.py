@@ -80,12 +80,19 @@ def renderable(evidence: Evidence) -> Group:
 
     parts: list[Any] = [
         Text(evidence.guarantee, style="bold"),
-        Text(f"plan {evidence.plan_hash[:12]}; rows are made up, none is read, nothing is spent", style="dim"),
+        Text(
+            f"plan {evidence.plan_hash[:12]}; rows are made up, none is read, nothing is spent",
+            style="dim",
+        ),
     ]
     for layer, meaning in SECTIONS.items():
         found = [f for f in evidence.findings if f.layer == layer]
         if found:
-            parts += [Text(), Text.assemble((layer, "bold"), (f"  {meaning}", "dim")), _table(found)]
+            parts += [
+                Text(),
+                Text.assemble((layer, "bold"), (f"  {meaning}", "dim")),
+                _table(found),
+            ]
     count = len(evidence.findings)
     looked = f"{count} findings in {evidence.seconds:.1f} s"
     unknown = sum(f.ok is None for f in evidence.findings)
@@ -97,7 +104,9 @@ def renderable(evidence: Evidence) -> Group:
     else:
         broken = sum(f.ok is False for f in evidence.findings)
         verdict = Text.assemble(("a claim is BROKEN", "bold red"), f"; {broken} of {looked}")
-        verdict.append("\ndo not release with this plan; please report it, with the plan's hash", style="dim")
+        verdict.append(
+            "\ndo not release with this plan; please report it, with the plan's hash", style="dim"
+        )
     return Group(*parts, Text(), verdict)
 
 

@@ -12,9 +12,7 @@ from dprelease.cli.terminal import console
 
 def expectations(
     pipeline: Annotated[Path, typer.Argument(help="A pipeline file.", show_default=False)],
-    to: Annotated[
-        Path, typer.Option("--to", help="A folder for the project; created if missing.")
-    ],
+    to: Annotated[Path, typer.Option("--to", help="A folder for the project; created if missing.")],
     data_docs: Annotated[
         bool,
         typer.Option("--data-docs", help="Build the Data Docs site; its styles need the network."),

@@ -12,7 +12,8 @@ from dprelease.cli.terminal import console
 
 def index(
     folder: Annotated[
-        Path, typer.Argument(help="The folder of one pipeline, <to>/<pipeline>.", show_default=False)
+        Path,
+        typer.Argument(help="The folder of one pipeline, <to>/<pipeline>.", show_default=False),
     ],
 ) -> None:
     """Rebuild index.html, index.json and feed.xml from the published folders alone.

@@ -276,7 +276,9 @@ def add(
 @app.command("move")
 @guarded
 def move(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="A ledger's file, or '${env:NAME}'.")],
+    source: Annotated[
+        str, typer.Argument(metavar="FROM", help="A ledger's file, or '${env:NAME}'.")
+    ],
     target: Annotated[str, typer.Argument(metavar="TO", help="A place without one, named alike.")],
 ) -> None:
     """Move a ledger: copy it whole, and let the old place refuse every further debit.

@@ -31,4 +31,6 @@ def report(
     out = console()
     out.print(f"wrote {to}", markup=False)
     if not stands:
-        out.print(f"this release does not stand: {said}", style="yellow", markup=False, soft_wrap=True)
+        out.print(
+            f"this release does not stand: {said}", style="yellow", markup=False, soft_wrap=True
+        )

@@ -17,7 +17,8 @@ def run(
         typer.Option(help="Which period, e.g. 2013-W05; the name of the run where there is none."),
     ] = None,
     early: Annotated[
-        bool, typer.Option("--early", help="Release a period that is not over; it says so for good.")
+        bool,
+        typer.Option("--early", help="Release a period that is not over; it says so for good."),
     ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the receipt and the folder only.")

@@ -11,7 +11,9 @@ from dprelease.cli.terminal import AsJson, console, guarded, print_json
 
 Kind = Literal["schema", "pipeline", "manifest"]
 
-app = typer.Typer(help="Check schema files, draft one, or print their JSON Schema.", no_args_is_help=True)
+app = typer.Typer(
+    help="Check schema files, draft one, or print their JSON Schema.", no_args_is_help=True
+)
 
 
 @app.command("check")
@@ -56,9 +58,7 @@ def check(
 @app.command("json-schema")
 @guarded
 def json_schema(
-    which: Annotated[
-        Kind, typer.Argument(help="`schema`, `pipeline` or `manifest`.")
-    ] = "schema",
+    which: Annotated[Kind, typer.Argument(help="`schema`, `pipeline` or `manifest`.")] = "schema",
     of: Annotated[Kind | None, typer.Option(help="The same, by name.")] = None,
 ) -> None:
     """Print the JSON Schema of schema files (or pipeline files, or manifests).

@@ -78,9 +78,7 @@ def guarded(command: Callable[P, None], *, spends: bool = False) -> Callable[P, 
     return wrapped
 
 
-def show_error(
-    error: DpreleaseError, *, as_json: bool = False, spent: str | None = None
-) -> None:
+def show_error(error: DpreleaseError, *, as_json: bool = False, spent: str | None = None) -> None:
     """Print an error on standard error, or as JSON; `spent` overrides what its class says."""
     state = spent or error.spent
     if as_json:

@@ -307,7 +307,9 @@ class _Builder(RowStages):
         """Join the rows with the public values behind code `j`, each value once."""
         name, alias = f"values_{j}", f"d{j}"
         values = pa.array(code.values, pa.string())
-        self.tables[name] = pa.table({"value": values, "code": pa.array(range(len(values)), pa.int64())})
+        self.tables[name] = pa.table(
+            {"value": values, "code": pa.array(range(len(values)), pa.int64())}
+        )
         same = exp.EQ(this=column("value", alias), expression=self._clean(code.column))
         return select.join(named_table(name, alias), on=same, join_type="left", copy=False)
 

@@ -53,7 +53,14 @@ class Stage:
 
 def narrow(largest: int) -> str:
     """Return the narrowest type of both engines that holds 0..largest."""
-    return next((kind for kind, bits in (("TINYINT", 7), ("SMALLINT", 15), ("INT", 31)) if largest < 2**bits), "BIGINT")
+    return next(
+        (
+            kind
+            for kind, bits in (("TINYINT", 7), ("SMALLINT", 15), ("INT", 31))
+            if largest < 2**bits
+        ),
+        "BIGINT",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +137,9 @@ class Bounding:
 
     def _bounded(self, rows: str) -> Stage:
         first = ["n"] if self.query.max_rows_total is None else ["n", "c"]
-        light = _from(rows, column("g", "t"), *self._wide(), *(aliased(number(1), name) for name in first))
+        light = _from(
+            rows, column("g", "t"), *self._wide(), *(aliased(number(1), name) for name in first)
+        )
         windowed = _from("capped", *(column(name) for name in ("g", *self._codes(), *first)))
         both = exp.union(windowed, self._split(light, "anti"), distinct=False, copy=False)
         return Stage("bounded", both)
@@ -180,6 +189,8 @@ def _from(stage: str, *columns: exp.Expression) -> exp.Select:
     return exp.Select(expressions=list(columns)).from_(named_table(stage, "t"), copy=False)
 
 
-def _ordered(function: exp.Expression, within: list[str], by: list[exp.Expression]) -> exp.Expression:
+def _ordered(
+    function: exp.Expression, within: list[str], by: list[exp.Expression]
+) -> exp.Expression:
     order = exp.Order(expressions=[exp.Ordered(this=key) for key in by])
     return exp.Window(this=function, partition_by=[column(c) for c in within], order=order)

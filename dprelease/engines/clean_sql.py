@@ -40,12 +40,16 @@ def snapped_cleaned(code: Fixed, name: str, bind: Bind) -> exp.Expression:
 def number_cleaned(declared: Column, make: Make, bind: Bind) -> exp.Expression:
     """Return z of a number without a grid: clamped to finite ends and moved out of gaps, in doubles."""
     default = declared.null_default
-    branches = [(is_null(make()), exp.null() if default is None else bind(float(default), "DOUBLE"))]
+    branches = [
+        (is_null(make()), exp.null() if default is None else bind(float(default), "DOUBLE"))
+    ]
     if declared.domain is not None:
         low, high = declared.domain.hull
         for compare, end in ((exp.LT, low), (exp.GT, high)):
             if math.isfinite(end):
-                branches.append((compare(this=make(), expression=bind(end, "DOUBLE")), bind(end, "DOUBLE")))
+                branches.append(
+                    (compare(this=make(), expression=bind(end, "DOUBLE")), bind(end, "DOUBLE"))
+                )
         for left, right in declared.domain.forbidden:
             ends = [bind(end, "DOUBLE") for end in (left, right)]
             inside = exp.And(
@@ -54,7 +58,9 @@ def number_cleaned(declared: Column, make: Make, bind: Bind) -> exp.Expression:
             )
             below = exp.Paren(this=exp.Sub(this=make(), expression=ends[0].copy()))
             above = exp.Paren(this=exp.Sub(this=ends[1].copy(), expression=make()))
-            nearer = case((exp.LTE(this=below, expression=above), ends[0].copy()), default=ends[1].copy())
+            nearer = case(
+                (exp.LTE(this=below, expression=above), ends[0].copy()), default=ends[1].copy()
+            )
             branches.append((inside, nearer))
     return case(*branches, default=make())
 
@@ -62,7 +68,9 @@ def number_cleaned(declared: Column, make: Make, bind: Bind) -> exp.Expression:
 def boolean_cleaned(declared: Column, make: Make) -> exp.Expression:
     """Return a boolean, null at its default."""
     assert declared.null_default is not None
-    return exp.Coalesce(this=make(), expressions=[exp.true() if declared.null_default else exp.false()])
+    return exp.Coalesce(
+        this=make(), expressions=[exp.true() if declared.null_default else exp.false()]
+    )
 
 
 def label_cleaned(declared: Column, make: Make, known: Make, bind: Bind) -> exp.Expression:

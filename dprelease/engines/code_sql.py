@@ -60,7 +60,9 @@ def aliased(tree: exp.Expression, name: str) -> exp.Expression:
 
 def named_table(name: str, alias: str) -> exp.Expression:
     """Return the table or stage `name AS alias`."""
-    return exp.Table(this=exp.to_identifier(name), alias=exp.TableAlias(this=exp.to_identifier(alias)))
+    return exp.Table(
+        this=exp.to_identifier(name), alias=exp.TableAlias(this=exp.to_identifier(alias))
+    )
 
 
 def is_null(this: exp.Expression) -> exp.Expression:
@@ -182,7 +184,9 @@ def summand(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Ex
         conditions.append(exp.LTE(this=column("n"), expression=number(cap)))
     if isinstance(primitive, DigitProduct):
         # no digit of a code of power 0 is there to be null
-        conditions += [not_null(column(f"v{code}")) for code, power in factors(primitive) if not power]
+        conditions += [
+            not_null(column(f"v{code}")) for code, power in factors(primitive) if not power
+        ]
         value = _digits(query, primitive)
     elif primitive.kind == "between":
         assert primitive.code is not None

@@ -61,7 +61,11 @@ def opened_after_header(path: Path) -> tuple[IO[bytes], bytes]:
     file = _open(path)
     head = file.read(_LONGEST)
     line = _first_line(head)
-    end = b"\r" if head[len(line) :].startswith(b"\r") and head[len(line) + 1 :][:1] != b"\n" else b"\n"
+    end = (
+        b"\r"
+        if head[len(line) :].startswith(b"\r") and head[len(line) + 1 :][:1] != b"\n"
+        else b"\n"
+    )
     file.seek(len(line) + len(b"\r\n" if head[len(line) :].startswith(b"\r\n") else end))
     return file, end
 

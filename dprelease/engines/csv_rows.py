@@ -146,7 +146,9 @@ class _Splitter:
             return None
         first = np.concatenate(([0], lines[:-1] + 1))
         doubled = bool(quotes.size) and bool((np.diff(quotes) == 1).any())
-        made = [self._column(text, starts, marks, first, lines - first, k, doubled) for k in columns]
+        made = [
+            self._column(text, starts, marks, first, lines - first, k, doubled) for k in columns
+        ]
         return (len(lines), made), used
 
     def _sound(self, text: npt.NDArray[np.uint8], quotes: Places, used: int) -> bool:
@@ -157,7 +159,9 @@ class _Splitter:
         if opening.size != closing.size:
             return False
         before = text[np.maximum(opening - 1, 0)]
-        outside = (before == self.delimiter) | (before == self.end) | (before == _QUOTE) | (opening == 0)
+        outside = (
+            (before == self.delimiter) | (before == self.end) | (before == _QUOTE) | (opening == 0)
+        )
         after = text[closing + 1]  # the block's last byte is a line end
         second = text[np.minimum(closing + 2, used - 1)]
         over = (after == self.delimiter) | (after == self.end) | (after == _QUOTE)

@@ -63,7 +63,10 @@ def factors(primitive: Primitive) -> tuple[tuple[int, int], ...]:
 def widest(query: BoundedQuery, primitive: Primitive) -> int:
     """Return the most that one row can add to `primitive` (1 where it only counts)."""
     if isinstance(primitive, DigitProduct):
-        tops = (_top(query, d.code) >> d.low if d.bits is None else (1 << d.bits) - 1 for d in primitive.digits)
+        tops = (
+            _top(query, d.code) >> d.low if d.bits is None else (1 << d.bits) - 1
+            for d in primitive.digits
+        )
         return math.prod(max(1, top) for top in tops)
     return math.prod(_top(query, code) ** power for code, power in factors(primitive))
 
@@ -86,7 +89,7 @@ def apart(query: BoundedQuery) -> tuple[BoundedQuery, Callable[[Objects], Object
         for weight, digits in _terms(query, primitive):
             part = _part(primitive, digits)
             at = place if not terms[place] else len(made)
-            made[at:at + 1] = [part]
+            made[at : at + 1] = [part]
             terms[place].append((weight, at))
     count = len(query.primitives)
 
@@ -104,9 +107,7 @@ def _part(primitive: Primitive, digits: tuple[Digit, ...]) -> DigitProduct:
     return DigitProduct(**fields, digits=digits)
 
 
-def _terms(
-    query: BoundedQuery, primitive: Primitive
-) -> Iterable[tuple[int, tuple[Digit, ...]]]:
+def _terms(query: BoundedQuery, primitive: Primitive) -> Iterable[tuple[int, tuple[Digit, ...]]]:
     """Return (weight, digits) whose weighted products add up to the product of the codes."""
     powers = Counter[int]()
     for code, power in factors(primitive):
@@ -122,7 +123,11 @@ def _terms(
         counts[longest] += 1
     choices = [
         [
-            (math.factorial(power) // math.prod(math.factorial(n) for n in Counter(at).values()), code, at)
+            (
+                math.factorial(power) // math.prod(math.factorial(n) for n in Counter(at).values()),
+                code,
+                at,
+            )
             for at in combinations_with_replacement(range(counts[code]), power)
         ]
         for code, power in powers.items()

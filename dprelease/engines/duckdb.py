@@ -125,7 +125,9 @@ class DuckDBEngine:
         opened: Opened | None = None
         with self._connection() as connection:
             try:
-                opened, _ = open_rows(Tables(connection, self.statements), source, query, rows=False)
+                opened, _ = open_rows(
+                    Tables(connection, self.statements), source, query, rows=False
+                )
             except DpreleaseError:  # ours: public facts only
                 raise
             except Exception:  # noqa: BLE001 - its message may quote the file's content
@@ -139,9 +141,7 @@ class DuckDBEngine:
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
         check_columns(source.name, columns, stored, opened.repeated)
 
-    def compute(
-        self, source: Source, query: BoundedQuery, salt: bytes
-    ) -> Secret[Answer]:
+    def compute(self, source: Source, query: BoundedQuery, salt: bytes) -> Secret[Answer]:
         """Return exact integers, 0 for a group without rows.
 
         Args:
@@ -174,7 +174,13 @@ class DuckDBEngine:
         return Secret(answer)
 
     def _answer(
-        self, source: Source, query: BoundedQuery, salt: bytes, seconds: float | None, *, exact: bool
+        self,
+        source: Source,
+        query: BoundedQuery,
+        salt: bytes,
+        seconds: float | None,
+        *,
+        exact: bool,
     ) -> Answer | None:
         """Return the integers, or None where anything failed."""
         check_query(query)
@@ -251,7 +257,9 @@ class DuckDBEngine:
                     connection.execute(f"SET {name} = $value", {"value": value})
             self._run(connection, "SET TimeZone = 'UTC'")
             # the bar is what measures progress; it never prints
-            self._run(connection, f"SET enable_progress_bar = {'false' if self.meter is None else 'true'}")
+            self._run(
+                connection, f"SET enable_progress_bar = {'false' if self.meter is None else 'true'}"
+            )
             self._run(connection, "SET enable_progress_bar_print = false")
             self._run(connection, "SET preserve_insertion_order = false")
             known = self._run(connection, "SELECT name FROM duckdb_optimizers()").fetchall()
@@ -265,7 +273,9 @@ class DuckDBEngine:
 
 def _reads_parquet(source: Source) -> bool:
     named: Any = source.payload
-    return source.kind == "parquet" or (source.kind == "tables" and any(map(_reads_parquet, named.values())))
+    return source.kind == "parquet" or (
+        source.kind == "tables" and any(map(_reads_parquet, named.values()))
+    )
 
 
 def _copy(connection: Any, name: str, table: Any) -> None:

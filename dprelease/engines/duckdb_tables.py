@@ -163,8 +163,16 @@ class Tables:
         )
         self._allow(paths)
         opened = self._described(name)
-        hive = frozenset(key for path in paths for key, _ in partition(path)) if partitioned(paths) else frozenset()
-        stored = {n: found for n, found in stored_columns(self._run, _path_list(paths)).items() if n not in hive}
+        hive = (
+            frozenset(key for path in paths for key, _ in partition(path))
+            if partitioned(paths)
+            else frozenset()
+        )
+        stored = {
+            n: found
+            for n, found in stored_columns(self._run, _path_list(paths)).items()
+            if n not in hive
+        }
         check_alike(source.name, columns, stored)
         # DuckDB takes `id` of one file and `ID` of the next for one column, and renames one of two in a file
         own = frozenset(stored) | hive
@@ -172,7 +180,9 @@ class Tables:
         there = {n: found for n, found in opened.stored.items() if not alike or n in own}
         wanted = tuple(c.name for c in columns if c.name in own)
         stops = any(one.stops for found in stored.values() for one in found)
-        if not (self.exact or stops or alike) and all(one.exact for n in wanted for one in stored.get(n, ())):
+        if not (self.exact or stops or alike) and all(
+            one.exact for n in wanted for one in stored.get(n, ())
+        ):
             return opened
         other = ParquetRows(paths, wanted, hive=partitioned(paths))
         if rows:

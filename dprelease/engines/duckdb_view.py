@@ -78,7 +78,9 @@ def _open_one(tables: Tables, source: Source, query: BoundedQuery, *, rows: bool
         fewer = kept_files(tables.connection, source, query)
         if fewer is not source:  # unless what they store depends on the files left out
             whole, part = (tables.open(s, columns, rows=False).stored for s in (source, fewer))
-            source = fewer if all(part.get(c.name) == whole.get(c.name) for c in columns) else source
+            source = (
+                fewer if all(part.get(c.name) == whole.get(c.name) for c in columns) else source
+            )
     return tables.open(source, columns, rows=rows)
 
 
@@ -172,7 +174,9 @@ def _open_proven(
         public = alias != view.private[1]
         if s.kind == "parquet" or (s.kind not in _IN_PLACE and (rows or public)):
             texts = passed_as_text(view, alias, declared, query.user)
-            wanted = tuple(Column(n, Kind.identifier if n in texts else Kind.number) for n in needed[alias])
+            wanted = tuple(
+                Column(n, Kind.identifier if n in texts else Kind.number) for n in needed[alias]
+            )
             opened[alias] = tables.open(s, wanted, rows=rows or public, name=f"view_table_{i}")
     parts = {a: Rows(f"view_table_{i}", o.stored) for i, (a, o) in enumerate(opened.items())}
     for join in view.joins:

@@ -38,7 +38,11 @@ def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
         query: as for the rows; without a view.
     """
     paths: tuple[Path, ...] = source.payload  # type: ignore[assignment]
-    asked = _of_folders(query, frozenset(key for key, _ in partition(paths[0]))) if partitioned(paths) else None
+    asked = (
+        _of_folders(query, frozenset(key for key, _ in partition(paths[0])))
+        if partitioned(paths)
+        else None
+    )
     if asked is None:
         return source
     values: dict[str, list[object]] = {"file": list(range(len(paths)))}
@@ -63,7 +67,11 @@ def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
 def _of_folders(query: BoundedQuery, keys: frozenset[str]) -> BoundedQuery | None:
     """Return the period and the parts of the filter that read `keys` alone; None where nothing does."""
     window = query.window if query.window is not None and query.window.column in keys else None
-    parts = [] if query.where is None else [p for p in _parts(query.where.tree) if _columns(p) and _columns(p) <= keys]
+    parts = (
+        []
+        if query.where is None
+        else [p for p in _parts(query.where.tree) if _columns(p) and _columns(p) <= keys]
+    )
     if window is None and not parts:
         return None
     where = None

@@ -108,7 +108,9 @@ def _day_text(days: int) -> str:
     day -= (153 * month + 2) // 5 - 1
     month += 3 if month < 10 else -9
     year += era * 400 + (month <= 2)
-    return f"{year:04}-{month:02}-{day:02}" if year > 0 else f"{1 - year:04}-{month:02}-{day:02} (BC)"
+    return (
+        f"{year:04}-{month:02}-{day:02}" if year > 0 else f"{1 - year:04}-{month:02}-{day:02} (BC)"
+    )
 
 
 def text_of_bytes(cell: bytes, encoding: str = "utf-8") -> str:
@@ -138,7 +140,13 @@ def text_of(cell: object) -> str | None:
     if isinstance(plain, Decimal):
         return format(plain, "f")
     try:
-        return _moment_text(plain) if isinstance(plain, date) else None if plain is None else str(plain)
+        return (
+            _moment_text(plain)
+            if isinstance(plain, date)
+            else None
+            if plain is None
+            else str(plain)
+        )
     except Exception:  # noqa: BLE001 - a foreign time zone, or a whole number too long to print: null
         return None
 

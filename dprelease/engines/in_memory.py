@@ -97,7 +97,12 @@ def plain_array(array: pa.Array | pa.ChunkedArray) -> Any:
         return array.cast(pa.string())
     if t.is_string_view(kind) or t.is_large_string(kind) or t.is_string(kind):
         return _valid_text(array)
-    if t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind):
+    if (
+        t.is_binary(kind)
+        or t.is_large_binary(kind)
+        or t.is_binary_view(kind)
+        or t.is_fixed_size_binary(kind)
+    ):
         return _valid_text(array)
     return array
 
@@ -145,7 +150,9 @@ def pandas_array(series: Any) -> Any:
     The categories of a Categorical are values of rows. So they are text, as objects are: by their
     common type, one odd row would change how all others are read.
     """
-    if hasattr(series.dtype, "pyarrow_dtype"):  # Arrow's own array: a way round would decode its texts
+    if hasattr(
+        series.dtype, "pyarrow_dtype"
+    ):  # Arrow's own array: a way round would decode its texts
         return plain_array(series.array.__arrow_array__())
     kind = getattr(series.dtype, "kind", "O")
     if series.dtype.name == "category":
@@ -161,7 +168,9 @@ def pandas_array(series: Any) -> Any:
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             return _texts(series)
         # a period is its text; an interval has none that any declaration means
-        if not isinstance(array.type, pa.BaseExtensionType) or series.dtype.name.startswith("interval"):
+        if not isinstance(array.type, pa.BaseExtensionType) or series.dtype.name.startswith(
+            "interval"
+        ):
             return plain_array(array)
     return _texts(series)
 
@@ -172,7 +181,11 @@ def polars_array(series: Any) -> Any:
     Of an object polars would hand over its place in memory: by that, two rows of one person are two
     persons. A list of UUIDs becomes a column of objects.
     """
-    return _texts(series.to_list()) if str(series.dtype) in _OBJECTS else plain_array(series.to_arrow())
+    return (
+        _texts(series.to_list())
+        if str(series.dtype) in _OBJECTS
+        else plain_array(series.to_arrow())
+    )
 
 
 _OBJECTS = ("Object", "Int128", "UInt128")

@@ -25,7 +25,17 @@ from pathlib import Path
 
 from dprelease.errors import ArgumentError, ConfigError
 
-__all__ = ["LEAST_MEMORY", "LIMITS", "MOST_THREADS", "NO_LIMITS", "Limits", "bytes_of", "memory_of", "seconds_of", "threads_of"]
+__all__ = [
+    "LEAST_MEMORY",
+    "LIMITS",
+    "MOST_THREADS",
+    "NO_LIMITS",
+    "Limits",
+    "bytes_of",
+    "memory_of",
+    "seconds_of",
+    "threads_of",
+]
 
 LEAST_MEMORY = 64 << 20
 MOST_THREADS = 1024
@@ -74,7 +84,9 @@ class Limits:
         merged = Limits(**{**self.options(), **given})  # type: ignore[arg-type]
         folder = merged.temp_directory
         if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
-            said = "DPRELEASE_TEMP_DIRECTORY" if "temp_directory" in given else "engine.temp_directory"
+            said = (
+                "DPRELEASE_TEMP_DIRECTORY" if "temp_directory" in given else "engine.temp_directory"
+            )
             raise ConfigError(
                 "the folder for spilled rows does not exist, or cannot be written",
                 where=f"{folder}, from {said}",

@@ -87,13 +87,19 @@ def stored_columns(run: Callable[[str], Any], paths: str) -> dict[str, list[Stor
     return out
 
 
-def _stored(kind: str, converted: str | None, precision: int | None, logical: str | None, found: str) -> Stored:
-    millis = converted == "TIMESTAMP_MILLIS" or ("TimestampType" in (logical or "") and "MILLIS=M" in (logical or ""))
+def _stored(
+    kind: str, converted: str | None, precision: int | None, logical: str | None, found: str
+) -> Stored:
+    millis = converted == "TIMESTAMP_MILLIS" or (
+        "TimestampType" in (logical or "") and "MILLIS=M" in (logical or "")
+    )
     wide = converted == "DECIMAL" and (precision or 0) > 38
     return Stored(found, exact=not (millis or wide), cut=kind == "INT96", stops=millis)
 
 
-def check_alike(source: str, columns: tuple[Column, ...], stored: Mapping[str, list[Stored]]) -> None:
+def check_alike(
+    source: str, columns: tuple[Column, ...], stored: Mapping[str, list[Stored]]
+) -> None:
     """Refuse columns that the files store differently, or not exactly enough for what is declared.
 
     Raises:
@@ -144,9 +150,15 @@ class ParquetRows:
                 if name in self.columns and count == 1:
                     kind = _plain(pa.array([], own.field(name).type)).type
                     before = found.get(name, pa.null())
-                    found[name] = _wider(before, kind) if not pa.types.is_null(own.field(name).type) else before
+                    found[name] = (
+                        _wider(before, kind)
+                        if not pa.types.is_null(own.field(name).type)
+                        else before
+                    )
             if self.hive:
-                found |= {key: pa.large_string() for key, _ in partition(path) if key in self.columns}
+                found |= {
+                    key: pa.large_string() for key, _ in partition(path) if key in self.columns
+                }
         kinds = [found.get(name, pa.null()) for name in self.columns]
         plain = [pa.large_string() if pa.types.is_null(kind) else kind for kind in kinds]
         return pa.schema([(f"c{i}", kind) for i, kind in enumerate(plain)] or [("row", pa.bool_())])

@@ -42,7 +42,13 @@ class Physical(StrEnum):
 
 
 _TEXTS = frozenset({Physical.text, Physical.bytes})
-_NUMBERS = _TEXTS | {Physical.whole, Physical.unsigned, Physical.exact, Physical.float, Physical.boolean}
+_NUMBERS = _TEXTS | {
+    Physical.whole,
+    Physical.unsigned,
+    Physical.exact,
+    Physical.float,
+    Physical.boolean,
+}
 _TIMES = _TEXTS | {
     Physical.date,
     Physical.timestamp,
@@ -72,7 +78,9 @@ _WRITTEN = {
     Physical.float: r"-?(inf|(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?)",
     Physical.boolean: r"true|false",
     Physical.date: rf"-?infinity|{_DAY}",
-    **dict.fromkeys((Physical.timestamp, Physical.seconds, Physical.nanoseconds), rf"-?infinity|{_MOMENT}"),
+    **dict.fromkeys(
+        (Physical.timestamp, Physical.seconds, Physical.nanoseconds), rf"-?infinity|{_MOMENT}"
+    ),
     **dict.fromkeys((Physical.instant, Physical.nanosecond_instant), rf"-?infinity|{_MOMENT}\+00"),
 }
 """Patterns of the text of a stored value; of what is not here, any text may be one."""

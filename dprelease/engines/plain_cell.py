@@ -77,7 +77,9 @@ def _scalar(cell: Any, kind: type) -> object:
         return value if type(value) is datetime else _foreign(cell, kind)
     if issubclass(kind, np.floating):
         value = float(cell)
-        return value if value == cell or math.isnan(value) else str(cell)  # a double has not all its digits
+        return (
+            value if value == cell or math.isnan(value) else str(cell)
+        )  # a double has not all its digits
     if issubclass(kind, np.bool_):
         return bool(cell)
     if issubclass(kind, np.integer) and not issubclass(kind, np.timedelta64):

@@ -40,8 +40,21 @@ _PHYSICAL = {
     "timestamptz": Physical.instant,
     **dict.fromkeys(("text", "varchar", "bpchar", "name", "citext", "uuid"), Physical.text),
 }
-_AS_STORED = {"int2": "int8", "int4": "int8", "int8": "int8", "float4": "float8", "float8": "float8", "bool": "bool"}
-_CODECS = {"UTF8": "utf-8", "SQL_ASCII": "utf-8", "LATIN1": "latin-1", "LATIN9": "iso8859-15", "WIN1252": "cp1252"}
+_AS_STORED = {
+    "int2": "int8",
+    "int4": "int8",
+    "int8": "int8",
+    "float4": "float8",
+    "float8": "float8",
+    "bool": "bool",
+}
+_CODECS = {
+    "UTF8": "utf-8",
+    "SQL_ASCII": "utf-8",
+    "LATIN1": "latin-1",
+    "LATIN9": "iso8859-15",
+    "WIN1252": "cp1252",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +95,15 @@ def read(source: Source, columns: Mapping[str, PostgresType]) -> pa.RecordBatchR
     """
     import pyarrow as pa
 
-    kinds = {"int8": pa.int64(), "float8": pa.float64(), "bool": pa.bool_(), "text": pa.large_string()}
-    wanted = [(name, kind.read_as, kind.scaled) for name, kind in columns.items()] or [("", "bool", False)]
+    kinds = {
+        "int8": pa.int64(),
+        "float8": pa.float64(),
+        "bool": pa.bool_(),
+        "text": pa.large_string(),
+    }
+    wanted = [(name, kind.read_as, kind.scaled) for name, kind in columns.items()] or [
+        ("", "bool", False)
+    ]
     schema = pa.schema([(f"c{i}", kinds[kind]) for i, (_, kind, _) in enumerate(wanted)])
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -120,7 +140,9 @@ class _Session:
         except Exception:  # noqa: BLE001 - its text may hold the connection string
             connection = None
         if connection is None:
-            raise self._closed("the database does not open", "check the connection string and the server")
+            raise self._closed(
+                "the database does not open", "check the connection string and the server"
+            )
         self.connection: Any = connection
 
     def _closed(self, what: str, fix: str) -> SourceError:
@@ -165,10 +187,14 @@ class _Session:
         except Exception:  # noqa: BLE001 - as above
             found = None
         if found is None:
-            raise self._closed("there is no such table, or it may not be read", "check its name and rights")
+            raise self._closed(
+                "there is no such table, or it may not be read", "check its name and rights"
+            )
         return {
             name: PostgresType(
-                kind, Physical.text if form == "e" else _PHYSICAL.get(kind, Physical.other), kind == "numeric" and free
+                kind,
+                Physical.text if form == "e" else _PHYSICAL.get(kind, Physical.other),
+                kind == "numeric" and free,
             )
             for name, kind, form, free in found
         }
@@ -193,7 +219,9 @@ class _Session:
                 return text_of_bytes(bytes(data), codec)
 
         parts = [
-            (f"trim_scale({_quoted(name)})::{kind}" if scaled else f"{_quoted(name)}::{kind}") if name else "true"
+            (f"trim_scale({_quoted(name)})::{kind}" if scaled else f"{_quoted(name)}::{kind}")
+            if name
+            else "true"
             for name, kind, scaled in columns
         ]
         query = f"SELECT {', '.join(parts)} FROM {self.table}"  # noqa: S608 - quoted identifiers

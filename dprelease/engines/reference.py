@@ -50,9 +50,7 @@ class ReferenceEngine:
         check_query(query)
         load_rows(source, query)
 
-    def compute(
-        self, source: Source, query: BoundedQuery, salt: bytes
-    ) -> Secret[Answer]:
+    def compute(self, source: Source, query: BoundedQuery, salt: bytes) -> Secret[Answer]:
         """Return exact integers, 0 for a group without rows.
 
         Raises:
@@ -206,14 +204,18 @@ def _tally(
         for code in sorted(set(codes)):
             below, upto = sum(c < code for c in codes), sum(c <= code for c in codes)
             if near is not None:
-                rank = min(max(Fraction(near.a * total + near.shift, near.b), Fraction(0)), Fraction(total))
+                rank = min(
+                    max(Fraction(near.a * total + near.shift, near.b), Fraction(0)), Fraction(total)
+                )
                 if max(below - rank, rank - upto) > Fraction(near.reach, near.b):
                     continue
             out.append((group, code, below, upto, total))
     return np.array(out, dtype=np.int64).reshape(-1, TALLY_COLUMNS)
 
 
-def _edges(primitive: Primitive, rows: list[Coded]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _edges(
+    primitive: Primitive, rows: list[Coded]
+) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """Return the simple graph that the rows name, `(edges, 2)`, smaller node first, sorted."""
     assert primitive.code is not None
     assert primitive.other is not None

@@ -88,8 +88,7 @@ def _stored(source: Source, columns: tuple[Column, ...]) -> Iterator[Row]:
         check_columns(source.name, columns, stored, repeated)
         wanted = {c.name: header.index(c.name) for c in columns}
         return (
-            {n: line[i] if i < len(line) else None for n, i in wanted.items()}
-            for line in cells
+            {n: line[i] if i < len(line) else None for n, i in wanted.items()} for line in cells
         )
     table = _read_table(source)
     counted = in_memory.names(table)
@@ -160,7 +159,9 @@ def _read_parquet(path: Path, *, hive: bool) -> Any:
     for name, value in partition(path) if hive else ():
         cells = pa.array([value] * table.num_rows, pa.string())
         place = table.schema.get_field_index(name)
-        table = table.append_column(name, cells) if place < 0 else table.set_column(place, name, cells)
+        table = (
+            table.append_column(name, cells) if place < 0 else table.set_column(place, name, cells)
+        )
     return table
 
 

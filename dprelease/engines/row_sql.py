@@ -72,7 +72,9 @@ class RowStages:
         self.carried = carried
         self.stored = stored
         self.columns = used_columns(query)
-        self.kinds = {c.name: c.kind for c in (*query.groups.columns, *query.columns, *self.columns)}
+        self.kinds = {
+            c.name: c.kind for c in (*query.groups.columns, *query.columns, *self.columns)
+        }
         self.place = {c.name: f"x{i}" for i, c in enumerate(self.columns)}
         self.clean: dict[str, str] = {}
         self.snapped: dict[Code, str] = {}
@@ -154,9 +156,13 @@ class RowStages:
         while waiting:
             level += 1
             made = {
-                i: d for i, d in waiting.items() if not any(w.column in d.expression.columns for w in waiting.values())
+                i: d
+                for i, d in waiting.items()
+                if not any(w.column in d.expression.columns for w in waiting.values())
             }
-            parts = [aliased(self._expression(d.expression, f"d{i}_"), f"y{i}") for i, d in made.items()]
+            parts = [
+                aliased(self._expression(d.expression, f"d{i}_"), f"y{i}") for i, d in made.items()
+            ]
             self._stage(f"derived{level}", self._select(self._every(), *parts))
             self.place |= {d.column: f"y{i}" for i, d in made.items()}
             waiting = {i: d for i, d in waiting.items() if i not in made}
@@ -171,14 +177,20 @@ class RowStages:
         read = set(read_by_expressions(self.query))
         read |= {c.column for c in self.query.codes if isinstance(c, Label) and self._renamed(c)}
         declared = {c.name: c for c in self.query.columns}
-        wanted = [declared[n] for n in names if n in read and n in declared and is_cleaned(declared[n])]
+        wanted = [
+            declared[n] for n in names if n in read and n in declared and is_cleaned(declared[n])
+        ]
         if not wanted:
             return
         grids = {c.name: code for c in wanted if (code := snapping(c)) is not None}
         if grids:
-            steps_of = [aliased(self._steps(code), f"s_{self.place[n]}") for n, code in grids.items()]
+            steps_of = [
+                aliased(self._steps(code), f"s_{self.place[n]}") for n, code in grids.items()
+            ]
             self._stage(f"stepped{level}", self._select(self._every(), *steps_of))
-            self.snapped |= {replace(c, default=None): f"s_{self.place[n]}" for n, c in grids.items()}
+            self.snapped |= {
+                replace(c, default=None): f"s_{self.place[n]}" for n, c in grids.items()
+            }
         select = self._select(self._every())
         for one in wanted:
             place = self.place[one.name]
@@ -219,7 +231,9 @@ class RowStages:
         """Return what holds of the rows in the query's window."""
         window = self.query.window
         out: list[exp.Expression] = []
-        for compare, end in () if window is None else ((exp.GTE, window.start), (exp.LT, window.end)):
+        for compare, end in (
+            () if window is None else ((exp.GTE, window.start), (exp.LT, window.end))
+        ):
             assert window is not None
             moment = try_cast(self._value(window.column), "TIMESTAMP")
             naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)

@@ -108,8 +108,14 @@ class SparkEngine:
         self._limits = local_settings(threads, memory_limit, temp_directory)
         local = remote is None and (master or "local").startswith("local")
         if self._limits and not local:
-            raise _limits_elsewhere("the pipeline names a cluster", "set them where the cluster is configured")
-        self._master = f"local[{threads}]" if threads is not None else master or ("local[*]" if self._limits else None)
+            raise _limits_elsewhere(
+                "the pipeline names a cluster", "set them where the cluster is configured"
+            )
+        self._master = (
+            f"local[{threads}]"
+            if threads is not None
+            else master or ("local[*]" if self._limits else None)
+        )
         self._remote = remote
         self.statements: list[str] = []
 
@@ -249,7 +255,9 @@ class SparkEngine:
                 builder = builder.master(self._master)
                 for name, value in self._limits.items():
                     builder = builder.config(name, value)
-                if self._master.startswith("local"):  # its web page would show the salt to the network
+                if self._master.startswith(
+                    "local"
+                ):  # its web page would show the salt to the network
                     builder = builder.config("spark.ui.enabled", "false")
                     builder = builder.config("spark.ui.showConsoleProgress", "false")
             session = builder.getOrCreate()
@@ -288,7 +296,9 @@ def local_settings(
         ConfigError: less memory than Spark starts with (DPR149).
     """
     if memory_limit is not None and memory_limit < _LEAST_HEAP:
-        raise _limits_elsewhere("Spark does not start with less than 512 MiB", "allow it 512MiB or more")
+        raise _limits_elsewhere(
+            "Spark does not start with less than 512 MiB", "allow it 512MiB or more"
+        )
     asked = {
         "spark.master": None if threads is None else f"local[{threads}]",
         # Java's own unit: Spark takes a number of bytes only with it
@@ -362,7 +372,9 @@ def _answer(rows: list[Any], query: BoundedQuery) -> Answer:
         return Answer(out, {0: np.array(pairs, dtype=np.int64).reshape(-1, 2)})
     width = len(query.primitives)
     sums = (
-        counted.take(rows) if counted.any else ((r[0], r[1 : width + 1], r[width + 1]) for r in rows)
+        counted.take(rows)
+        if counted.any
+        else ((r[0], r[1 : width + 1], r[width + 1]) for r in rows)
     )
     for group, found, count in sums:
         if count >= MOST_ROWS:
@@ -391,7 +403,9 @@ def _settings(session: Any) -> Iterator[None]:
 def _quiet() -> Iterator[None]:
     """Keep PySpark from logging the message of an exception: it quotes cells."""
     # each by name: disabling a logger leaves those below it on, and py4j's at DEBUG show all calls
-    known = [n for n in logging.root.manager.loggerDict if n.partition(".")[0] in ("py4j", "pyspark")]
+    known = [
+        n for n in logging.root.manager.loggerDict if n.partition(".")[0] in ("py4j", "pyspark")
+    ]
     loggers = [logging.getLogger(name) for name in {*_LOGGERS, *known}]
     before = [logger.disabled for logger in loggers]
     try:

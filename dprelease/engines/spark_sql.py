@@ -147,7 +147,9 @@ def _check_depth(tree: exp.Expression) -> None:
 def _grouped(tree: exp.Select, query: BoundedQuery) -> exp.Select:
     """Return the statement with exact sums and the number of rows per group."""
     tallied = bool(Tallies.of(query).places)
-    summing = next((c.this for c in tree.find_all(exp.CTE) if c.alias == SETS), tree) if tallied else tree
+    summing = (
+        next((c.this for c in tree.find_all(exp.CTE) if c.alias == SETS), tree) if tallied else tree
+    )
     for j, primitive in enumerate(query.primitives):
         if primitive.kind == "tally":
             continue
@@ -197,7 +199,11 @@ def _timestamp() -> exp.DataType:
     return exp.DataType.build("TIMESTAMP", dialect="spark")
 
 
-_TIMES = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ, exp.DataType.Type.TIMESTAMPTZ)
+_TIMES = (
+    exp.DataType.Type.TIMESTAMP,
+    exp.DataType.Type.TIMESTAMPNTZ,
+    exp.DataType.Type.TIMESTAMPTZ,
+)
 
 
 def _retype(node: exp.DataType) -> None:
@@ -218,7 +224,11 @@ def _recast(node: exp.TryCast) -> None:
             node.replace(_date_of(inner))
         elif kind in _TIMES:
             node.replace(_moment_of(inner))
-    elif kind == text and isinstance(inner, exp.TryCast) and inner.to.this == exp.DataType.Type.DOUBLE:
+    elif (
+        kind == text
+        and isinstance(inner, exp.TryCast)
+        and inner.to.this == exp.DataType.Type.DOUBLE
+    ):
         node.replace(_text_of(inner))
 
 
@@ -246,7 +256,10 @@ def _text(value: str) -> exp.Expression:
 def _number_of(cell: exp.Expression) -> exp.Expression:
     text = _stripped(cell)
     infinity = case(
-        (exp.EQ(this=_call("LEFT", text(), number(1)), expression=_text("-")), try_cast(_text("-Infinity"), "DOUBLE")),
+        (
+            exp.EQ(this=_call("LEFT", text(), number(1)), expression=_text("-")),
+            try_cast(_text("-Infinity"), "DOUBLE"),
+        ),
         default=try_cast(_text("Infinity"), "DOUBLE"),
     )
 

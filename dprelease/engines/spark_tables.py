@@ -52,7 +52,9 @@ def of_spark(name: str) -> Physical:
     return _PHYSICAL.get(head, Physical.other)
 
 
-def frame_of(session: Any, source: Source, wanted: Collection[str] | None = None, *, rows: bool = True) -> Any:
+def frame_of(
+    session: Any, source: Source, wanted: Collection[str] | None = None, *, rows: bool = True
+) -> Any:
     """Return the DataFrame that `source` is; reads names and types only, of CSV files the rows.
 
     Args:
@@ -143,7 +145,9 @@ def projected(frame: Any, columns: tuple[Column, ...], *, texts: bool) -> tuple[
 
 def respelt(stored: str) -> bool:
     """Return whether a text column of this Spark type is projected otherwise than a calculated one."""
-    as_text, as_value = (_cell("c", stored, kind, empty_is_null=False) for kind in (Kind.identifier, Kind.number))
+    as_text, as_value = (
+        _cell("c", stored, kind, empty_is_null=False) for kind in (Kind.identifier, Kind.number)
+    )
     return as_text != as_value
 
 
@@ -153,7 +157,10 @@ def _cell(name: str, stored: str, kind: Kind, *, empty_is_null: bool) -> tuple[s
     if stored == "binary":
         return _bytes(name), physical
     if physical is Physical.date:  # a cast of one beyond timestamps stops the task
-        return f"IF({name} BETWEEN DATE_FROM_UNIX_DATE(-{_DAYS}) AND DATE_FROM_UNIX_DATE({_DAYS}), {name}, NULL)", physical
+        return (
+            f"IF({name} BETWEEN DATE_FROM_UNIX_DATE(-{_DAYS}) AND DATE_FROM_UNIX_DATE({_DAYS}), {name}, NULL)",
+            physical,
+        )
     if physical is Physical.text:
         # also drops a collation, by which two different unit ids could be equal
         text = f"CAST({name} AS STRING)"
@@ -208,7 +215,9 @@ def _base(paths: tuple[Path, ...]) -> Path:
     return Path(*parts[:first])
 
 
-def _csv(session: Any, paths: tuple[Path, ...], wanted: Collection[str] | None, *, rows: bool) -> Any:
+def _csv(
+    session: Any, paths: tuple[Path, ...], wanted: Collection[str] | None, *, rows: bool
+) -> Any:
     header = read_header(paths)
     names = header.names
     places = tuple(i for i, name in enumerate(names) if wanted is None or name in wanted)

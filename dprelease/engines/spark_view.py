@@ -113,7 +113,8 @@ def open_frames(session: Any, source: Source, query: BoundedQuery, *, rows: bool
     sources |= {join.alias: named[join.table] for join in view.joins}
     private = view.private[1]
     frames = {
-        alias: frame_of(session, source, rows=rows or alias != private) for alias, source in sources.items()
+        alias: frame_of(session, source, rows=rows or alias != private)
+        for alias, source in sources.items()
     }
     return _joined(frames, sources, view, {c.name: c for c in query.columns}, query.user)
 
@@ -146,7 +147,10 @@ def _joined(
                     code="DPR516",
                 )
             columns.append(Column(name, Kind.identifier if spelt else Kind.number))
-        check_files(source, tuple(Column(n, Kind.identifier if n in texts else Kind.number) for n in needed[alias]))
+        check_files(
+            source,
+            tuple(Column(n, Kind.identifier if n in texts else Kind.number) for n in needed[alias]),
+        )
         rows[f"view_table_{i}"], opened[alias] = projected(
             frames[alias], tuple(columns), texts=source.kind == "csv"
         )

@@ -82,7 +82,9 @@ class Tallies:
         """Return the rows of `grouped` with the rows at or below each code."""
         places = range(len(self.sets))
         for j in places:
-            null = exp.And(this=self._of(j), expression=exp.Is(this=column(f"t{j}"), expression=exp.Null()))
+            null = exp.And(
+                this=self._of(j), expression=exp.Is(this=column(f"t{j}"), expression=exp.Null())
+            )
             select = select.where(exp.Not(this=exp.Paren(this=null)), copy=False)
 
         def window(**more: object) -> exp.Expression:
@@ -109,7 +111,11 @@ class Tallies:
         ]
         wanted = [reduce(_and, sums_only)]
         for j, counted in enumerate(self.sets):
-            near = [self.query.primitives[i].near for i in self.places if _counted(self.query, i) == counted]
+            near = [
+                self.query.primitives[i].near
+                for i in self.places
+                if _counted(self.query, i) == counted
+            ]
             if None in near:
                 wanted.append(self._of(j))
             else:
@@ -120,7 +126,6 @@ class Tallies:
     @staticmethod
     def _of(j: int) -> exp.Expression:
         return exp.EQ(this=column(f"h{j}"), expression=number(0))
-
 
 
 def _counted(query: BoundedQuery, place: int) -> tuple[int, int]:

@@ -22,7 +22,15 @@ from dprelease.query.nodes import Type
 from dprelease.query.view import Place, View, ViewJoin
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["Rows", "ViewStatement", "build_view", "of_type", "repeated_key", "scope", "view_expressions"]
+__all__ = [
+    "Rows",
+    "ViewStatement",
+    "build_view",
+    "of_type",
+    "repeated_key",
+    "scope",
+    "view_expressions",
+]
 
 Stored = Mapping[str, tuple[str, Physical]]
 """Column name -> (identifier, storage class)."""
@@ -111,9 +119,7 @@ def view_expressions(
         if c.place is None
     }
     where = (
-        None
-        if view.where is None
-        else parse_condition(view.where, columns, origin=view.where_at)
+        None if view.where is None else parse_condition(view.where, columns, origin=view.where_at)
     )
     return made, where
 

@@ -136,7 +136,8 @@ def price_list(
     """Return a curve per statistic and the epsilons, this release's included; None without any."""
     own = fraction_from_json(manifest["guarantee"]["epsilon"])
     others: list[tuple[Fraction, Mapping[str, float]]] = [
-        (fraction_from_json(point["epsilon"]), point["errors"]) for point in manifest.get("what_if", ())
+        (fraction_from_json(point["epsilon"]), point["errors"])
+        for point in manifest.get("what_if", ())
     ]
     if not others:
         return None

@@ -131,9 +131,7 @@ def _tidy_fields(plan: ReleasePlan, *, guard: bool) -> list[Field]:
     for name in TIDY.names:
         field: Field = {
             "name": name,
-            "type": "number"
-            if pa.types.is_floating(TIDY.field(name).type)
-            else "string",
+            "type": "number" if pa.types.is_floating(TIDY.field(name).type) else "string",
             "description": DESCRIPTIONS[name],
         }
         if name == "statistic":

@@ -56,9 +56,7 @@ def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     return {FILE: report_from_manifest(manifest, noised.table)}
 
 
-def report_from_manifest(
-    manifest: Mapping[str, Any], table: pa.Table, *, gone: str = ""
-) -> bytes:
+def report_from_manifest(manifest: Mapping[str, Any], table: pa.Table, *, gone: str = "") -> bytes:
     """Return the page for a manifest (`files` is not looked at) and its tidy table, UTF-8.
 
     Args:
@@ -136,10 +134,7 @@ def _released(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns:
     at = {name: keys + TIDY.get_field_index(name) for name in TIDY.names}
     columns = [table.column(i).to_pylist() for i in range(keys)]
     groups = zip(*columns, strict=True) if keys else [()] * table.num_rows
-    parts = [
-        table.column(at[name]).to_pylist()
-        for name in ("statistic", "value", *COMPANIONS)
-    ]
+    parts = [table.column(at[name]).to_pylist() for name in ("statistic", "value", *COMPANIONS)]
     return {
         (tuple(group), name): Released(value, *others)
         for group, name, value, *others in zip(groups, *parts, strict=True)
@@ -157,7 +152,9 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
         _section(i, s, blocks[s.block], statistics, listed, released, plan["loss"])
         for i, s in enumerate(statistics, start=1)
     ]
-    epsilon, delta = (fraction_from_json(manifest["guarantee"][name]) for name in ("epsilon", "delta"))
+    epsilon, delta = (
+        fraction_from_json(manifest["guarantee"][name]) for name in ("epsilon", "delta")
+    )
     factor, certainty = odds(epsilon)
     name = manifest["pipeline"] or plan["schema"]
     when = period_words(manifest["period"] or "")
@@ -252,7 +249,9 @@ def _section(
         "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak),
         "bars": _histograms(grid, rows) if many else (),
         "error_text": statistic.error_text,
-        "error_words": "error, as root mean square," if loss == "squared" and block.has_interval else "error",
+        "error_words": "error, as root mean square,"
+        if loss == "squared" and block.has_interval
+        else "error",
         "interval": block.has_interval,
         "mute": "" if block.has_interval else str(statistic.uninformative or ""),
         "mechanism": mechanism_words(statistic.mechanism),
@@ -381,4 +380,3 @@ def _accounting(block: PlannedBlock, statistics: Sequence[PlannedStatistic]) -> 
         "epsilon": short(block.epsilon),
         "proved": _proved(block),
     }
-

@@ -30,7 +30,16 @@ from dprelease.planning.model import canonical_json, plan_hash
 from dprelease.query.request import request_to_json
 from dprelease.schema.unit import describe, unit_to_json
 
-__all__ = ["FILE", "SOFTWARE", "VERSION", "JsonVerdict", "build_manifest", "described", "manifest_bytes", "write"]
+__all__ = [
+    "FILE",
+    "SOFTWARE",
+    "VERSION",
+    "JsonVerdict",
+    "build_manifest",
+    "described",
+    "manifest_bytes",
+    "write",
+]
 
 FILE = "release.json"
 VERSION = "release/2"
@@ -88,8 +97,7 @@ def build_manifest(
         "request": None if asked is None else {**asked, "formats": list(formats)},
         "draw": {
             "cells": {
-                block: [list(map(str, row)) for row in rows]
-                for block, rows in noised.cells.items()
+                block: [list(map(str, row)) for row in rows] for block, rows in noised.cells.items()
             },
         },
         "receipt": {

@@ -114,7 +114,9 @@ class ReceiptModel(Open):
 class RequestModel(Open):
     """What was asked: everything else that is derived follows from it, the draw and the receipt."""
 
-    schema_: dict[str, Any] = Field(alias="schema", description="A schema, as schema/1 files say it.")
+    schema_: dict[str, Any] = Field(
+        alias="schema", description="A schema, as schema/1 files say it."
+    )
     release: dict[str, Any] = Field(description="A release block; `keys` are a key file's groups.")
     period: dict[str, str] | None = Field(description="Column, length, zone, name, zone tables.")
     view: dict[str, Any] | None = Field(description="The curator's view, and its tables.")

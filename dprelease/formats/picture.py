@@ -169,7 +169,9 @@ def _panel(panel: Panel, left: float, width: float, above: int) -> tuple[list[st
 
     out = ['<g class="panel">']
     if panel.name:
-        out.append(f'<text class="group" x="{round(left, 2)}" y="{above + 14}">{_text(_short(panel.name, 34))}</text>')
+        out.append(
+            f'<text class="group" x="{round(left, 2)}" y="{above + 14}">{_text(_short(panel.name, 34))}</text>'
+        )
     for bar, label, point in zip(found.bars, panel.labels, panel.points, strict=True):
         out += [
             f'<g class="{"weak" if point.weak else "clear"}"><rect class="column" x="{x(bar.at)}" y="{start + bar.y}" width="{round(width * bar.width / 100, 2)}" height="{bar.height}">',
@@ -232,7 +234,9 @@ def release_picture(
     found = _points(noised, chosen, keys[:LIMIT])
     title = heading(chosen.text, chosen.function)
     title = title if chosen.name in title else f"{title} ({chosen.name})"
-    unit = f" {chosen.measure}" if chosen.measure and chosen.measure not in chosen.error_text else ""
+    unit = (
+        f" {chosen.measure}" if chosen.measure and chosen.measure not in chosen.error_text else ""
+    )
     sure = plan.block(chosen.block).has_interval
     bars_say = "bars are 95 % intervals for the noise" if sure else "there is no interval for it"
     planned = "planned error " if chosen.error_text.startswith("±") else ""
@@ -265,7 +269,9 @@ def _group(noised: Noised, group: str | Sequence[str]) -> tuple[str, ...]:
         f"the release has no group `{shown}`",
         where="plot(...)",
         why=None if plan.by else "it has one group, of all rows",
-        fix=f"did you mean `{near}`?" if near else "leave `group` out, or give one label per column of `by`",
+        fix=f"did you mean `{near}`?"
+        if near
+        else "leave `group` out, or give one label per column of `by`",
         code="DPR618",
     )
 

@@ -103,9 +103,7 @@ def _pin(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
-def _page(
-    name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str]
-) -> dict[str, Any]:
+def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str]) -> dict[str, Any]:
     factor, certainty = odds(plan.epsilon)
     return {
         "title": name_words(name),

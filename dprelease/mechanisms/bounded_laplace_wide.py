@@ -313,8 +313,14 @@ class _Masses:
                 up -= self.power(last - b)[0] * part[0]
             elif first >= a and last + reach <= b:
                 # around both: (1 - r^reach) (r^(q - a + 1) - r^(b - q - reach + 1)), falling in q
-                low = self.power(last - a + 1)[0] * lost[0] - self.power(b - last - reach + 1)[1] * lost[1]
-                high = self.power(first - a + 1)[1] * lost[1] - self.power(b - first - reach + 1)[0] * lost[0]
+                low = (
+                    self.power(last - a + 1)[0] * lost[0]
+                    - self.power(b - last - reach + 1)[1] * lost[1]
+                )
+                high = (
+                    self.power(first - a + 1)[1] * lost[1]
+                    - self.power(b - first - reach + 1)[0] * lost[0]
+                )
                 down, up = down + low, up + high
             else:
                 return None
@@ -385,6 +391,7 @@ def accepts(allowed: GridSet, rate: float) -> bool:
 
 def _largest_rate(allowed: GridSet, reach: int, epsilon: float) -> float:
     """Return about the largest rate of loss epsilon, on a float view of the loss."""
+
     def excess(rate: float) -> float:
         return _float_loss(allowed, reach, rate) - epsilon
 

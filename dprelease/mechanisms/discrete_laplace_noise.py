@@ -102,7 +102,9 @@ class DiscreteLaplaceNoise:
 
     def sample(self, count: int, bits: RandomBits) -> IntArray:
         """Return `count` independent draws, shape `(count,)`, saturated at +-2**62."""
-        found: IntArray = np.clip(self.draws(count, bits), -_SATURATION, _SATURATION).astype(np.int64)
+        found: IntArray = np.clip(self.draws(count, bits), -_SATURATION, _SATURATION).astype(
+            np.int64
+        )
         return found
 
     def draws(self, count: int, bits: RandomBits) -> AnyInts:

@@ -49,7 +49,9 @@ def is_held(config: PipelineConfig, period: str) -> bool:
     if rule is None:
         return True
     # Names of one kind have one width, so they are in order as text.
-    return (rule.first is None or rule.first <= period) and (rule.last is None or period <= rule.last)
+    return (rule.first is None or rule.first <= period) and (
+        rule.last is None or period <= rule.last
+    )
 
 
 def must_be_held(config: PipelineConfig, period: str) -> None:

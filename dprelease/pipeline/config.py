@@ -105,7 +105,11 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
     model = checked(PipelineModel, document.data, document.marks)
     schema_path = file.path(model.table_schema, "schema")
     schema = load_schema(_shown(schema_path))
-    engine = model.engine if isinstance(model.engine, EngineModel) else EngineModel.model_validate({"kind": model.engine})
+    engine = (
+        model.engine
+        if isinstance(model.engine, EngineModel)
+        else EngineModel.model_validate({"kind": model.engine})
+    )
     raw = document.data.get("release")
     block: dict[str, object] = dict(raw) if isinstance(raw, Mapping) else {}
     if isinstance(block.get("keys_from"), str):
@@ -126,7 +130,9 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
         limits=_limits(file, engine),
         spark=_spark(file, engine),
         period=None if period is None else read_period(file, period, schema),
-        schedule=None if schedule is None else read_schedule(file, schedule, periodic=period is not None),
+        schedule=None
+        if schedule is None
+        else read_schedule(file, schedule, periodic=period is not None),
         raw=document.data,
     )
 

@@ -115,7 +115,9 @@ def next_due(config: PipelineConfig, now: datetime) -> Due | None:
 def _before(rule: PeriodConfig, moment: datetime) -> str | None:
     """Return the last period that ended at or before `moment`."""
     try:
-        start, _ = parse_period(period_id(moment, rule.every, rule.timezone), rule.every, rule.timezone)
+        start, _ = parse_period(
+            period_id(moment, rule.every, rule.timezone), rule.every, rule.timezone
+        )
         return period_id(start - timedelta(seconds=1), rule.every, rule.timezone)
     except (ValueError, OverflowError):
         return None

@@ -94,7 +94,9 @@ def explore(
         return plan_pipeline(replace(config, release=release))
 
     curve = trace(own, make, (f for f in factors if own * f <= _HIGHEST))
-    note = "Shown without the `max_error` goals, which fix every statistic's share." if goals else ""
+    note = (
+        "Shown without the `max_error` goals, which fix every statistic's share." if goals else ""
+    )
     return replace(curve, note=note)
 
 
@@ -110,7 +112,9 @@ def needed(config: PipelineConfig, name: str, max_error: Fraction, plan: Release
         ArgumentError: there is no such statistic (DPR613).
         PlanError: no epsilon up to 1000 does, or the error cannot be known (DPR241, DPR242).
     """
-    at = next((i for i, s in enumerate(config.release.statistics) if name in (s.name, s.text)), None)
+    at = next(
+        (i for i, s in enumerate(config.release.statistics) if name in (s.name, s.text)), None
+    )
     if at is None:
         names = [s.name for s in config.release.statistics]
         near = nearest(name, names)

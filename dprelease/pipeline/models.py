@@ -124,7 +124,9 @@ class EngineModel(Strict):
     temp_directory: Text | None = Field(
         None, description="An existing folder of the project for spilled rows."
     )
-    max_temp: Space | None = Field(None, description="Space that spilled rows may take, e.g. 10GiB.")
+    max_temp: Space | None = Field(
+        None, description="Space that spilled rows may take, e.g. 10GiB."
+    )
     timeout: Duration | None = Field(
         None,
         description="Time after which a computation is stopped, e.g. 2h; needs `allow: [visible-timeout]`.",
@@ -150,9 +152,13 @@ class PeriodModel(Strict):
     column: Text = Field(description="The date or timestamp column that assigns rows to periods.")
     every: Literal["day", "week", "month", "year"] = Field(description="A period's length.")
     delay: Text | None = Field(None, description="Wait after the period's end: 30m, 6h, 2d, 1w.")
-    timezone: Text = Field("UTC", description="Zone of the periods' midnights, for timestamps; a date has no zone.")
+    timezone: Text = Field(
+        "UTC", description="Zone of the periods' midnights, for timestamps; a date has no zone."
+    )
     first: Text | None = Field(None, description="The first period that the source holds.")
-    last: Text | None = Field(None, description="The last one; leave it out while the source grows.")
+    last: Text | None = Field(
+        None, description="The last one; leave it out while the source grows."
+    )
 
 
 class BudgetModel(Strict):

@@ -20,7 +20,15 @@ from zoneinfo import ZoneInfo
 
 from dprelease.errors import ArgumentError
 
-__all__ = ["Every", "check_period_name", "following_period", "parse_period", "period_id", "row_window", "zone"]
+__all__ = [
+    "Every",
+    "check_period_name",
+    "following_period",
+    "parse_period",
+    "period_id",
+    "row_window",
+    "zone",
+]
 
 Every = Literal["day", "week", "month", "year"]
 _FORMS = {
@@ -98,7 +106,11 @@ def period_id(moment: datetime, every: Every, timezone: str = "UTC") -> str:
         raise ArgumentError("the instant has no time zone", fix="use UTC", code="DPR641")
     name = _name(moment.astimezone(zone(timezone)).date(), every)
     # clocks put back over midnight show the old date again, after the new one has begun
-    return name if moment < _window(name, every, timezone)[1] else following_period(name, every, timezone)
+    return (
+        name
+        if moment < _window(name, every, timezone)[1]
+        else following_period(name, every, timezone)
+    )
 
 
 def following_period(text: str, every: Every, timezone: str = "UTC") -> str:

@@ -140,7 +140,10 @@ def run(
         anchoring.export_after_charge(config.budget, request.ledger)
         tell("charge", str(receipt))
         if receipt.early is not None:
-            tell("early", f"paid for before the period closes, {receipt.early}: `latest` passes over it")
+            tell(
+                "early",
+                f"paid for before the period closes, {receipt.early}: `latest` passes over it",
+            )
         if not ready:
             _draw(plan, source, engine, request, receipt, config, tell, due, moment)
         files = request.ledger.files(request.key) or {}

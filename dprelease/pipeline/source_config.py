@@ -43,7 +43,9 @@ class SourceConfig:
     root: Path | None = None
 
 
-def read_source(file: DeclarationFile, model: SourceModel, engine: str, allow: tuple[str, ...]) -> SourceConfig:
+def read_source(
+    file: DeclarationFile, model: SourceModel, engine: str, allow: tuple[str, ...]
+) -> SourceConfig:
     """Return where the rows are; opens nothing.
 
     Args:

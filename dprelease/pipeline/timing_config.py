@@ -90,7 +90,9 @@ def read_period(file: DeclarationFile, period: PeriodModel, schema: TableSchema)
     )
 
 
-def read_schedule(file: DeclarationFile, schedule: ScheduleModel, *, periodic: bool) -> ScheduleConfig:
+def read_schedule(
+    file: DeclarationFile, schedule: ScheduleModel, *, periodic: bool
+) -> ScheduleConfig:
     """Return the schedule of a pipeline with periods; ConfigError DPR143 for a faulty one."""
     if not periodic:
         file.fail(

@@ -111,20 +111,26 @@ def _priced(
         _other(block.name, f"{best.draw.mechanism} is not the best of its laws")
     if best.draw.to_json() != part["law"]:
         best = _with_law(block, best, part["law"], pricer.query.loss)
-    chosen = Priced(block, share, (best, *ranked[1:]), pricer.sensitivity(best.encoding, block.max_rows))
+    chosen = Priced(
+        block, share, (best, *ranked[1:]), pricer.sensitivity(best.encoding, block.max_rows)
+    )
     for i, member in enumerate(block.members):
         name = member.statistic.spec.name
         if not _same_figures(figures[name], pricer.figures(chosen, i)):
             _other(name, "its stated errors are not those of its laws")
     _check_goals(block, pricer.errors(chosen))
-    stated = tuple(f.options[0].expected_error for f in (figures[m.statistic.spec.name] for m in block.members))
+    stated = tuple(
+        f.options[0].expected_error for f in (figures[m.statistic.spec.name] for m in block.members)
+    )
     errors = tuple(e if s is None else s for s, e in zip(stated, best.errors, strict=True))
     return replace(chosen, ranked=(replace(best, errors=errors),))
 
 
 def _drawn_as(candidate: Candidate, part: Mapping[str, Any]) -> bool:
     """Return whether the candidate is drawn in the recorded way: encoding and law, on one grid."""
-    if _encoding(candidate.encoding) != {k: part["encoding"].get(k) for k in _encoding(candidate.encoding)}:
+    if _encoding(candidate.encoding) != {
+        k: part["encoding"].get(k) for k in _encoding(candidate.encoding)
+    }:
         return False
     return _frame(candidate.draw.to_json()) == _frame(part["law"])
 
@@ -139,11 +145,15 @@ def _frame(law: object) -> object:
         return law
     out = {k: _frame(v) for k, v in law.items() if k not in _PROPOSED}
     if law.get("kind") == "box":  # the sides of a box share its epsilon by floating point
-        out["laws"] = [_frame({k: v for k, v in side.items() if k != "epsilon"}) for side in law["laws"]]
+        out["laws"] = [
+            _frame({k: v for k, v in side.items() if k != "epsilon"}) for side in law["laws"]
+        ]
     return out
 
 
-def _with_law(block: BlockLayout, fresh: Candidate, law: Mapping[str, Any], loss: Loss) -> Candidate:
+def _with_law(
+    block: BlockLayout, fresh: Candidate, law: Mapping[str, Any], loss: Loss
+) -> Candidate:
     """Return the candidate with other integers, if they serve as well as those found here."""
     draw = draw_from_json(law)
     if _errors(block, draw, loss) is None or not all(
@@ -172,7 +182,11 @@ def _check_shares(query: Query, priced: Sequence[Priced], method: str) -> None:
     for each in priced:
         shares = [m.statistic.spec.share for m in each.block.members]
         declared = sum((s for s in shares if s is not None), Fraction(0))
-        if declared and method == "basic/1" and each.share.epsilon not in (0, declared * query.epsilon):
+        if (
+            declared
+            and method == "basic/1"
+            and each.share.epsilon not in (0, declared * query.epsilon)
+        ):
             _other(each.block.name, "its declared share of epsilon is another one")
 
 

@@ -134,7 +134,9 @@ def _cost(
     """Return the weighted total of a split; infinite where an error is not known or a share is nothing."""
     if min(_whole(amount) for amount in split) <= 0:
         return math.inf
-    total = sum(w * price(i, e) ** power for i, (w, e) in enumerate(zip(weights, split, strict=True)))
+    total = sum(
+        w * price(i, e) ** power for i, (w, e) in enumerate(zip(weights, split, strict=True))
+    )
     return total if math.isfinite(total) else math.inf
 
 

@@ -116,7 +116,9 @@ def _scale(domains: Sequence[Domain], moves: Sequence[Fraction], epsilon: Fracti
     total = 0.0
     for domain, move in zip(domains, moves, strict=True):
         if not domain.is_finite:
-            raise ArgumentError("a box has finite sides", fix="declare finite domains", code="DPR604")
+            raise ArgumentError(
+                "a box has finite sides", fix="declare finite domains", code="DPR604"
+            )
         width = float(domain.width)
         total += width * min(float(move), width)
     return math.sqrt(max(total, 2.0**-40) / float(epsilon))

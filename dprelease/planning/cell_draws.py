@@ -160,7 +160,10 @@ class ScalarDraw:
         den = 2 * num[1] * shift[1]
         low, high = self.law.allowed.lower, self.law.allowed.upper
         answers = [
-            min(max((2 * (int(c) * num[0] * shift[1] + shift[0] * num[1]) + den // 2) // den, low), high)
+            min(
+                max((2 * (int(c) * num[0] * shift[1] + shift[0] * num[1]) + den // 2) // den, low),
+                high,
+            )
             for c in exact[:, 0]
         ]
         raw = self.law.draw_raw(np.array(answers, dtype=np.int64), bits)

@@ -33,7 +33,11 @@ _ROWS_INSIDE = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 57, 80, 113, 160, 226, 320, 4
 
 
 def rows_inside(
-    rate: float, candidates: int, size: int, end: tuple[int, int], loss: Literal["absolute", "squared"]
+    rate: float,
+    candidates: int,
+    size: int,
+    end: tuple[int, int],
+    loss: Literal["absolute", "squared"],
 ) -> int:
     """Return k, the row from the end of least error to aim at for min or max, counted from 1.
 

@@ -62,7 +62,9 @@ def choice_notes(draw: ChoiceDraw, encoding: Encoding) -> tuple[str, ...]:
     elif a in (0, b) and not shift:
         notes.append("if the declared range reaches far beyond the data, so may this value")
     elif a not in (0, b):
-        notes.append("inverse distribution function: between two equally good rows any value may come")
+        notes.append(
+            "inverse distribution function: between two equally good rows any value may come"
+        )
     return tuple(notes)
 
 

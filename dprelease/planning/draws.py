@@ -100,7 +100,9 @@ def draw_from_json(value: Mapping[str, Any]) -> Draw:
         case _:
             return MeanDraw(
                 size=scalar_from_json(value["size"]),
-                allowed=GridSet(tuple((whole_from_json(a), whole_from_json(b)) for a, b in value["allowed"])),
+                allowed=GridSet(
+                    tuple((whole_from_json(a), whole_from_json(b)) for a, b in value["allowed"])
+                ),
                 step=fraction_from_json(value["step"]),
                 reach=fraction_from_json(value["reach"]),
                 epsilon=fraction_from_json(value["epsilon"]),

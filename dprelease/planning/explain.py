@@ -114,7 +114,9 @@ def html(plan: ReleasePlan) -> str:
     """Return the plan as an HTML table, every text escaped."""
     head = "".join(f"<th style='text-align:left'>{escaping.escape(h)}</th>" for h in HEADERS)
     body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:left'>{escaping.escape(c)}</td>" for c in row) + "</tr>"
+        "<tr>"
+        + "".join(f"<td style='text-align:left'>{escaping.escape(c)}</td>" for c in row)
+        + "</tr>"
         for row in rows(plan)
     )
     lines = "<br>".join(escaping.escape(line) for line in _summary(plan))

@@ -45,7 +45,9 @@ def gaussian_candidates(
         sensitivities: of each encoding in `block.options`.
     """
     spec = block.members[0].statistic.spec
-    if spec.mechanism not in (None, NAME) or not all(m.statistic.spec.spikes for m in block.members):
+    if spec.mechanism not in (None, NAME) or not all(
+        m.statistic.spec.spikes for m in block.members
+    ):
         return []
     found = []
     for encoding in block.options:
@@ -101,6 +103,8 @@ def _errors(
     if member.statistic.function == "std":  # drawn as a variance, on the cell's own hull
         low, high = encoding.lower, encoding.upper
         assert high is not None
-        domain = Domain(encoding.offset + encoding.pitch * low, encoding.offset + encoding.pitch * high)
+        domain = Domain(
+            encoding.offset + encoding.pitch * low, encoding.offset + encoding.pitch * high
+        )
     average, worst = rectified_error(scale, domain, loss)
     return rooted(member, average, loss), rooted_worst(member, worst)

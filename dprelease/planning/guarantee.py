@@ -44,7 +44,9 @@ def composed(plan: ReleasePlan, proofs: Sequence[Proof]) -> Fraction:
             )
     if method == "basic/1":
         if any(p.rho is not None for p in proofs):
-            raise _underclaimed("a Gaussian block is summed as if it were pure", "it has no pure loss")
+            raise _underclaimed(
+                "a Gaussian block is summed as if it were pure", "it has no pure loss"
+            )
         total = sum((b.epsilon for b in plan.blocks), Fraction(0))
     else:
         if plan.delta <= 0:
@@ -57,8 +59,7 @@ def composed(plan: ReleasePlan, proofs: Sequence[Proof]) -> Fraction:
         )
     stated = plan.composition
     if stated is not None and (
-        stated.epsilon_upper < compose(method, proofs, plan.delta)
-        or stated.rho < total_rho(proofs)
+        stated.epsilon_upper < compose(method, proofs, plan.delta) or stated.rho < total_rho(proofs)
     ):
         raise _underclaimed(
             "the plan's composition states less than it costs",

@@ -38,9 +38,7 @@ _MOST_EPSILON = 100
 _SOLVED = 8
 
 
-def says_nothing(
-    candidate: Candidate, member: Member, size: int, *, narrow: bool = True
-) -> bool:
+def says_nothing(candidate: Candidate, member: Member, size: int, *, narrow: bool = True) -> bool:
     """Return whether a typical interval in a group of `size` rows is the whole domain.
 
     Args:
@@ -53,7 +51,10 @@ def says_nothing(
         return False
     if isinstance(draw, ChoiceDraw):
         return _any_rank(draw, encoding, size)
-    raw = np.array([[math.floor(c + 0.5) for c in _typical(candidate, member, size, narrow=narrow)]], dtype=object)
+    raw = np.array(
+        [[math.floor(c + 0.5) for c in _typical(candidate, member, size, narrow=narrow)]],
+        dtype=object,
+    )
     reading = reading_of(draw, raw, LEVEL)
     seen, _, own = seen_by(member.view, encoding, draw.cells(raw), reading)
     lower, upper = member.aggregate.interval(seen, own)
@@ -72,7 +73,9 @@ def _any_rank(draw: ChoiceDraw, encoding: Encoding, size: int) -> bool:
 
 def least_size(candidate: Candidate, member: Member, size: int) -> int | None:
     """Return about how many rows per group would say something at the same draw, to two digits."""
-    return _least(lambda factor: not says_nothing(candidate, member, math.ceil(size * factor)), size)
+    return _least(
+        lambda factor: not says_nothing(candidate, member, math.ceil(size * factor)), size
+    )
 
 
 def _least(says: Callable[[float], bool], size: int) -> int | None:
@@ -111,9 +114,7 @@ def least_factor(says: Callable[[Fraction], bool], total: Fraction) -> Fraction 
     return Fraction(_between(holds, 1.0, most, steps=_SOLVED))
 
 
-def _between(
-    says: Callable[[float], bool], low: float, high: float, *, steps: int = 3
-) -> float:
+def _between(says: Callable[[float], bool], low: float, high: float, *, steps: int = 3) -> float:
     """Return a factor that does, near the least one: `low` does not, `high` does."""
     for _ in range(steps):
         middle = math.sqrt(low * high)
@@ -142,7 +143,9 @@ def _typical(candidate: Candidate, member: Member, size: int, *, narrow: bool) -
         return np.array([(value - float(encoding.offset)) / float(encoding.pitch)])
     cells = len(encoding.cells)
     if encoding.family in ("bins", "laplacian"):
-        return np.full(cells, size / cells if encoding.family == "bins" else (encoding.upper or 0) / 2)
+        return np.full(
+            cells, size / cells if encoding.family == "bins" else (encoding.upper or 0) / 2
+        )
     spread = spreads(member, max(1, len(encoding.axes)))[-1 if narrow else 0]
     if encoding.axes:
         return simulated_cells(encoding, simulated_columns(spread, 0.5, 0.0), size)

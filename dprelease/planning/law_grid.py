@@ -36,7 +36,9 @@ def scalar_domain(block: BlockLayout, encoding: Encoding) -> Domain:
     if len(block.members) > 1 or first.statistic.function == "std":
         low, high = encoding.lower, encoding.upper
         assert high is not None
-        return Domain(encoding.offset + encoding.pitch * low, encoding.offset + encoding.pitch * high)
+        return Domain(
+            encoding.offset + encoding.pitch * low, encoding.offset + encoding.pitch * high
+        )
     return first.domain
 
 
@@ -62,7 +64,11 @@ def additive_grid(
 
 def _steps(epsilon: Fraction) -> int:
     """Return how many grid steps a shift should have at `epsilon`."""
-    return _FINE * math.ceil(math.exp(min(float(epsilon) - _LARGE, 100.0) / 2)) if epsilon > _LARGE else _FINE
+    return (
+        _FINE * math.ceil(math.exp(min(float(epsilon) - _LARGE, 100.0) / 2))
+        if epsilon > _LARGE
+        else _FINE
+    )
 
 
 def rounded_error(error: float, step: float, *, squared: bool, worst: bool = False) -> float:
@@ -81,7 +87,9 @@ def _divisor(shift: int, factor: int) -> list[int]:
 
     Found as shift / m, m rising: at most 4 * `_FINE` candidates, however large the shift is.
     """
-    for m in range(-(-shift // factor), min(2 * shift // factor, -(-shift // factor) + 4 * _FINE) + 1):
+    for m in range(
+        -(-shift // factor), min(2 * shift // factor, -(-shift // factor) + 4 * _FINE) + 1
+    ):
         if shift % m == 0:
             return [shift // m] if 2 * (shift // m) > factor else []
     return []

@@ -25,7 +25,17 @@ from dprelease.schema.domain import Domain
 
 __all__ = ["WITHOUT_ATOMS", "BlockLayout", "Member", "layout"]
 
-_CELLS = ("two_sums", "bernstein2", "bins", "soft_table", "tensor", "pairs", "spectrum", "matrix", "laplacian")
+_CELLS = (
+    "two_sums",
+    "bernstein2",
+    "bins",
+    "soft_table",
+    "tensor",
+    "pairs",
+    "spectrum",
+    "matrix",
+    "laplacian",
+)
 _JOINT = ("bernstein2", "tensor")
 """Families that hold more than one statistic: whoever can be computed from one that is drawn
 anyway, is."""
@@ -63,7 +73,9 @@ class Member:
         if function == "count_distinct":
             return "values"
         if column is None or column.measure is None or function == "histogram":
-            return {"count": "rows", "count_persons": "units", "histogram": "rows"}.get(function, "")
+            return {"count": "rows", "count_persons": "units", "histogram": "rows"}.get(
+                function, ""
+            )
         return f"{column.measure}²" if function == "variance" else column.measure
 
 

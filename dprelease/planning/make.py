@@ -69,7 +69,9 @@ def make_plan(query: Query) -> ReleasePlan:
     """
     blocks = laid_out(query)
     pricer = Maker(query)
-    return write_plan(query, spend(blocks, query.epsilon, query.spec.delta, query.loss, pricer), pricer)
+    return write_plan(
+        query, spend(blocks, query.epsilon, query.spec.delta, query.loss, pricer), pricer
+    )
 
 
 def laid_out(query: Query) -> tuple[BlockLayout, ...]:
@@ -98,7 +100,8 @@ def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
     places = Places(task)
     order = {s.spec.name: i for i, s in enumerate(query.statistics)}
     statistics = sorted(
-        (s for p in priced for s in maker.statistics(p, spending.epsilon)), key=lambda s: order[s.name]
+        (s for p in priced for s in maker.statistics(p, spending.epsilon)),
+        key=lambda s: order[s.name],
     )
     schema, window = query.schema, query.window
     return ReleasePlan(
@@ -199,7 +202,9 @@ class Maker:
 
     def sensitivity(self, encoding: Encoding, max_rows: int | None) -> Sensitivity:
         schema, groups = self.query.schema, len(self.query.groups.keys)
-        return sensitivity(encoding, unit_bounds(schema.unit, max_rows, groups), schema.adjacency, groups)
+        return sensitivity(
+            encoding, unit_bounds(schema.unit, max_rows, groups), schema.adjacency, groups
+        )
 
     def _rows(self, block: BlockLayout) -> int:
         groups = len(self.query.groups.keys)
@@ -223,7 +228,11 @@ class Maker:
         error = error if self.query.loss == "absolute" else math.sqrt(error)
         domain = block.members[0].domain
         scale = float(domain.width)
-        if best.encoding.family in ("scalar", "bins") and best.encoding.axes == () and block.members[0].statistic.column is None:
+        if (
+            best.encoding.family in ("scalar", "bins")
+            and best.encoding.axes == ()
+            and block.members[0].statistic.column is None
+        ):
             scale = min(scale, float(self.size))
         return error / scale if scale > 0 else 0.0
 
@@ -235,9 +244,7 @@ class Maker:
             return (None,) * len(best.errors)
         return tuple(e if self.query.loss == "absolute" else math.sqrt(e) for e in best.errors)
 
-    def priced(
-        self, block: BlockLayout, share: Share, like: Candidate | None = None
-    ) -> Priced:
+    def priced(self, block: BlockLayout, share: Share, like: Candidate | None = None) -> Priced:
         tick()
         ranked = self._candidates(block, share, self.size, like)
         return Priced(
@@ -279,7 +286,9 @@ class Maker:
     def _statistic(self, priced: Priced, index: int, total: Fraction) -> PlannedStatistic:
         member = priced.block.members[index]
         spec, best = member.statistic.spec, priced.best
-        figures = self.recorded[spec.name] if self.recorded is not None else self.figures(priced, index)
+        figures = (
+            self.recorded[spec.name] if self.recorded is not None else self.figures(priced, index)
+        )
         error = best.errors[index]
         depends = best.encoding.family in _RATIOS
         stated = best.stated[index] if best.stated else (error,)
@@ -343,7 +352,9 @@ class Maker:
         def says(factor: Fraction) -> bool:
             nonlocal like
             ranked = self._candidates(priced.block, priced.share.times(factor), size, like)
-            if len(priced.block.options) == 1:  # rivals differ by their law: they are priced once, at the most
+            if (
+                len(priced.block.options) == 1
+            ):  # rivals differ by their law: they are priced once, at the most
                 like = ranked[0]
             return not says_nothing(ranked[0], member, size)
 
@@ -377,10 +388,14 @@ class Maker:
             out.append(cache[size])
         return tuple(out)
 
+
 def _evidence(draw: Draw) -> dict[str, Any]:
     """What a stranger needs beside the law to follow the proof."""
     if isinstance(draw, ScalarDraw):
-        return {"law": draw.law.certificate.to_json(), "groups_charged": 1 if draw.linear else draw.touched}
+        return {
+            "law": draw.law.certificate.to_json(),
+            "groups_charged": 1 if draw.linear else draw.touched,
+        }
     if isinstance(draw, CellDraw):
         return {"law": draw.noise.certificate.to_json(), "groups_charged": 1}
     if isinstance(draw, BoxDraw | ChoiceDraw):
@@ -420,4 +435,8 @@ def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
         notes.append("laws were compared by their expected error at the worst answer")
     notes += view_notes(query.view)
     notes += shortcut_notes(query.spec.allow)
-    return (*notes, *plan_notes(query.statistics), *spending.notes(query.spec.delta, goals=not query.epsilon))
+    return (
+        *notes,
+        *plan_notes(query.statistics),
+        *spending.notes(query.spec.delta, goals=not query.epsilon),
+    )

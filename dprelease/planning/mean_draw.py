@@ -123,7 +123,9 @@ class MeanDraw:
 
     def _pair(self, raw: Objects, k: npt.NDArray[np.int64] | Floats) -> Floats:
         num, den = self.step.as_integer_ratio()
-        return np.stack([self.size.cells(raw[:, :1])[:, 0], k.astype(np.float64) * num / den], axis=1)
+        return np.stack(
+            [self.size.cells(raw[:, :1])[:, 0], k.astype(np.float64) * num / den], axis=1
+        )
 
     def cells(self, raw: Objects) -> Floats:
         return self._pair(raw, raw[:, 1].astype(np.int64))
@@ -195,7 +197,9 @@ def mean_reach(sensitivity: Sensitivity, width: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=512)
-def _mean_law(allowed: GridSet, shift: int, epsilon: Fraction, mechanism: str, loss: str) -> GridLaw:
+def _mean_law(
+    allowed: GridSet, shift: int, epsilon: Fraction, mechanism: str, loss: str
+) -> GridLaw:
     request = GridRequest(allowed, shift, epsilon, loss=loss, spikes=False)  # type: ignore[arg-type]
     family = cast("Any", registry.load("mechanisms", mechanism))
     laws: list[GridLaw] = family.grid_laws(request)

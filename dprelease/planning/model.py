@@ -25,7 +25,18 @@ from dprelease.query.task import task_from_json, task_to_json
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, unit_to_json
 
-__all__ = ["TIDY_NAMES", "WIDE_PARTS", "Composition", "Option", "PlannedBlock", "PlannedStatistic", "ReleasePlan", "Uninformative", "canonical_json", "plan_hash"]
+__all__ = [
+    "TIDY_NAMES",
+    "WIDE_PARTS",
+    "Composition",
+    "Option",
+    "PlannedBlock",
+    "PlannedStatistic",
+    "ReleasePlan",
+    "Uninformative",
+    "canonical_json",
+    "plan_hash",
+]
 
 PLAN_VERSION = "plan/2"
 
@@ -50,7 +61,9 @@ WIDE_PARTS = ("lower", "upper", "status")
 
 def canonical_json(value: object) -> str:
     """Return the one JSON text of `value`: sorted keys, no spaces, strict numbers."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +105,7 @@ class Uninformative:
     def __str__(self) -> str:
         where = f" in {self.groups:,} of {self.of:,} groups" if self.groups < self.of else ""
         rows = " where values lie close together (sd 5 % of the range)" if self.narrow else ""
-        said = (
-            f"expected to say nothing{where} at n={self.size:,}{rows}: its 95 % range leaves nothing out"
-        )
+        said = f"expected to say nothing{where} at n={self.size:,}{rows}: its 95 % range leaves nothing out"
         ways = []
         if self.epsilon is not None:
             there = " (for the largest of these groups)" if self.groups > 1 else ""

@@ -92,7 +92,9 @@ def _noise(cells: int) -> Floats:
     make: public constants.
     """
     prime = 1_000_003
-    place = (np.arange(1, _DRAWS + 1)[:, None] * 7919 + np.arange(1, cells + 1)[None, :] * 104_729) % prime
+    place = (
+        np.arange(1, _DRAWS + 1)[:, None] * 7919 + np.arange(1, cells + 1)[None, :] * 104_729
+    ) % prime
     mixed = (place * place % prime * place + 12_345) % prime
     u = (mixed.argsort(axis=0).argsort(axis=0) + 0.5) / _DRAWS
     return np.asarray(np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u))))

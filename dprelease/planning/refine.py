@@ -62,7 +62,9 @@ def refine(
     if min(found) * NANO < 1:  # a ledger's unit: less is nothing
         return tuple(start)
     before = sum(w * r**power for w, r in zip(weights, errors, strict=True))
-    after = sum(w * price(i, e) ** power for i, (w, e) in enumerate(zip(weights, found, strict=True)))
+    after = sum(
+        w * price(i, e) ** power for i, (w, e) in enumerate(zip(weights, found, strict=True))
+    )
     return found if after < _GAIN * before else tuple(start)
 
 

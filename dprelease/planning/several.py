@@ -44,7 +44,8 @@ def several_notes(member: Member) -> tuple[str, ...]:
     if not statistic.columns:
         return ()
     notes = [
-        f"rows of {c.name} are clamped to {c.domain or '[0, 1]'} before use" for c in statistic.columns
+        f"rows of {c.name} are clamped to {c.domain or '[0, 1]'} before use"
+        for c in statistic.columns
     ]
     for column, code in zip(statistic.columns, statistic.codes, strict=True):
         if isinstance(code, Fixed) and column.step is not None and code.step != column.step:

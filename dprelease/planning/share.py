@@ -67,7 +67,6 @@ class Share:
         nano = math.isqrt(int(2 * rho * NANO * NANO))
         return cls(Fraction(nano, NANO), rho)
 
-
     def times(self, factor: Fraction) -> Share:
         """Return the share of a release with `factor` times the epsilon, its parts kept."""
         if self.rho is not None:
@@ -96,9 +95,7 @@ class Priced:
 class Pricer(Protocol):
     """Prices blocks of one query."""
 
-    def priced(
-        self, block: BlockLayout, share: Share, like: Candidate | None = None
-    ) -> Priced:
+    def priced(self, block: BlockLayout, share: Share, like: Candidate | None = None) -> Priced:
         """Return every candidate at `share`, best first; PlanError if there is none.
 
         `like`: only the way that this candidate is drawn (pure shares).
@@ -173,9 +170,7 @@ def ways(
         with contextlib.suppress(PlanError):
             wide = candidates(block, Fraction(nano, NANO), loss, size, sensitivities, judge)
             found += [c for c in wide if isinstance(c.draw, ScalarDraw) and not c.draw.linear]
-    fits = [
-        c for c in found if proof(c.draw, c.moved(sensitivities)).concentrated <= share.rho
-    ]
+    fits = [c for c in found if proof(c.draw, c.moved(sensitivities)).concentrated <= share.rho]
     if not fits:
         raise problem or _no_law(block, "no law is that cheap")
     return sorted(fits, key=lambda c: c.price(judge))

@@ -203,9 +203,7 @@ def _summed(
     """
     del delta  # the sum is pure
     needed = {
-        i: least_budget(
-            blocks[i], lambda b, e: pricer.errors(pricer.priced(b, Share(e))), _LEAST
-        )
+        i: least_budget(blocks[i], lambda b, e: pricer.errors(pricer.priced(b, Share(e))), _LEAST)
         for i in goals
     }
     asked = sum(needed.values(), Fraction(0))
@@ -282,9 +280,7 @@ def _groups(priced: Priced) -> int:
     return draw.touched if isinstance(draw, ScalarDraw) else 1
 
 
-def _largest(
-    cost: Callable[[Fraction], Fraction], least: Fraction, limit: Fraction
-) -> Fraction:
+def _largest(cost: Callable[[Fraction], Fraction], least: Fraction, limit: Fraction) -> Fraction:
     """Return a factor of at least `least` whose `cost`, which rises with it, is within `limit`.
 
     False position, the kept side halved; only factors that were priced are returned.
@@ -352,5 +348,3 @@ def _charged(proofs: Sequence[Proof], delta: Fraction) -> Fraction:
 
 def _whole(epsilon: Fraction) -> Fraction:
     return Fraction(math.floor(epsilon * NANO), NANO)
-
-

@@ -64,8 +64,12 @@ def cells_errors(
     """
     assert isinstance(draw, CellDraw | GaussianDraw)
     scale = float(draw.noise.scale)
-    if isinstance(draw, CellDraw):  # prices simulate continuous noise: of the lattice noise's own mean
-        scale = draw.noise.mean_abs() if loss == "absolute" else math.sqrt(draw.noise.variance() / 2)
+    if isinstance(
+        draw, CellDraw
+    ):  # prices simulate continuous noise: of the lattice noise's own mean
+        scale = (
+            draw.noise.mean_abs() if loss == "absolute" else math.sqrt(draw.noise.variance() / 2)
+        )
     if encoding.axes:
         correlations: tuple[float, ...] = (0.0, 0.6)
         if member.statistic.function == "correlation":
@@ -84,9 +88,7 @@ def cells_errors(
     )
 
 
-def rooted(
-    member: Member, error: float, loss: Literal["absolute", "squared"]
-) -> tuple[float, ...]:
+def rooted(member: Member, error: float, loss: Literal["absolute", "squared"]) -> tuple[float, ...]:
     """Return the errors of a statistic whose noisy variance has the expected `error`.
 
     One per spread for a standard deviation, the root of that variance: the mean of

@@ -23,9 +23,7 @@ from dprelease.schema.unit import UserUnit
 __all__ = ["error_text", "sensitivity_text", "statistic_notes"]
 
 
-def error_text(
-    errors: Sequence[float], member: Member, size: int | None, *, public: bool
-) -> str:
+def error_text(errors: Sequence[float], member: Member, size: int | None, *, public: bool) -> str:
     """Return "±2.5 years at n=1,000", as a function of the rows' spread where that matters.
 
     Args:
@@ -81,7 +79,11 @@ def sensitivity_text(priced: Priced, member: Member) -> str:
         return f"{s.total} over all bins"
     if best.encoding.axes:
         return several_text(s, best.encoding, member)
-    unit = f" {member.statistic.column.measure}" if member.statistic.column and member.statistic.column.measure else ""
+    unit = (
+        f" {member.statistic.column.measure}"
+        if member.statistic.column and member.statistic.column.measure
+        else ""
+    )
     return f"{rows} row{'s' if rows > 1 else ''} in {member.context.hull}{unit}"
 
 
@@ -95,7 +97,9 @@ def statistic_notes(query: Query, member: Member) -> tuple[str, ...]:
             f"and at most {unit.max_groups} group{'s' if unit.max_groups > 1 else ''} per {unit.column}"
         )
     if member.statistic.function == "count_distinct":
-        notes.append(f"among {int(member.induced.upper):,} possible values; other values and nulls are none")
+        notes.append(
+            f"among {int(member.induced.upper):,} possible values; other values and nulls are none"
+        )
     elif member.statistic.column is not None and member.statistic.function != "histogram":
         notes.append(f"rows are clamped to {member.statistic.column.domain or '[0, 1]'} before use")
     if member.statistic.function in ("variance", "std"):

@@ -29,8 +29,12 @@ def best_step(target: Fraction, domain: Domain, least: Fraction = Fraction(0)) -
         target = Fraction(1)
     power = math.floor(math.log10(target))
     step = max(
-        (m * Fraction(10) ** p for p in (power - 1, power, power + 1) for m in (1, 2, 5)
-         if m * Fraction(10) ** p <= target),
+        (
+            m * Fraction(10) ** p
+            for p in (power - 1, power, power + 1)
+            for m in (1, 2, 5)
+            if m * Fraction(10) ** p <= target
+        ),
     )
     edges = [
         edge
@@ -64,7 +68,13 @@ def publish_step(draw: Draw, member: Member, error: float) -> Fraction:
             return draw.step
         if draw.origin == 0 and member.statistic.function in ("count", "count_persons", "sum"):
             return draw.step
-    if member.statistic.function in ("count", "count_persons", "count_distinct", "histogram", "degree"):
+    if member.statistic.function in (
+        "count",
+        "count_persons",
+        "count_distinct",
+        "histogram",
+        "degree",
+    ):
         return Fraction(1)
     width = Fraction(member.domain.width)
     if width == 0:

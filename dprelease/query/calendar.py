@@ -29,6 +29,7 @@ class Calendar:
     timezone: str
     name: str
     zones: str
+
     def to_json(self) -> dict[str, str]:
         return {
             "column": self.column,
@@ -60,4 +61,6 @@ def _found() -> str:
     except metadata.PackageNotFoundError:
         return "unknown"
     year, _, number = version.partition(".")
-    return f"{year}{chr(ord('a') + int(number) - 1)}" if number.isdigit() and int(number) else version
+    return (
+        f"{year}{chr(ord('a') + int(number) - 1)}" if number.isdigit() and int(number) else version
+    )

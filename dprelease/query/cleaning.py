@@ -37,7 +37,14 @@ from dprelease.query.bounded import BoundedQuery, Condition, Fixed
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
 
-__all__ = ["EXACT_DOUBLE", "cleaning_json", "code_of", "is_cleaned", "read_by_expressions", "snapping"]
+__all__ = [
+    "EXACT_DOUBLE",
+    "cleaning_json",
+    "code_of",
+    "is_cleaned",
+    "read_by_expressions",
+    "snapping",
+]
 
 EXACT_DOUBLE = 2**53
 """Whole numbers up to it are doubles, all of them."""
@@ -90,7 +97,11 @@ def cleaning_json(columns: Iterable[Column]) -> list[dict[str, Any]]:
 def _one(column: Column) -> dict[str, Any]:
     out: dict[str, Any] = {"column": column.name}
     if column.kind is Kind.category:
-        return out | {"values": list(column.values), "other": column.other, "null": column.null_label}
+        return out | {
+            "values": list(column.values),
+            "other": column.other,
+            "null": column.null_label,
+        }
     if column.domain is not None:
         out |= column.domain.to_json() | {"step": None if column.step is None else str(column.step)}
     return out | {"default": None if column.null_default is None else str(column.null_default)}

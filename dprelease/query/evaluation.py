@@ -52,9 +52,7 @@ def evaluate_node(node: Node, row: Mapping[str, object]) -> Value:
         case n.Rounded():
             return _rounded(node.op, cast("float | None", evaluate_node(node.operand, row)))
         case n.Elapsed():
-            return _elapsed(
-                node.unit, evaluate_node(node.start, row), evaluate_node(node.end, row)
-            )
+            return _elapsed(node.unit, evaluate_node(node.start, row), evaluate_node(node.end, row))
         case n.Case():
             for condition, value_node in node.branches:
                 if evaluate_node(condition, row) is True:

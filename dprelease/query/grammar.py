@@ -196,7 +196,9 @@ class Parser:
             f"'{str(right.node.value)[:30]}' is no value of `{column.name}`",
             right,
             why=f"filters read cleaned values: whatever is not declared is {goes} to them",
-            fix=f"did you mean '{near}'?" if near is not None else f"declare it, or use one of {shown}",
+            fix=f"did you mean '{near}'?"
+            if near is not None
+            else f"declare it, or use one of {shown}",
             code="DPR126",
         )
 

@@ -85,7 +85,8 @@ def graph_of(schema: TableSchema, release: ReleaseSpec, spec: StatisticSpec) -> 
             raise PlanError(
                 f"`{asked}` is not a node of this graph",
                 where=spec.origin,
-                fix=f"nodes are {labels[0]} to {labels[-1]}" if not unit.labels
+                fix=f"nodes are {labels[0]} to {labels[-1]}"
+                if not unit.labels
                 else f"declared nodes begin with {', '.join(labels[:5])}",
                 code="DPR271",
             )

@@ -53,7 +53,12 @@ ArithmeticOp = Choice["+", "-", "*", "/", "%"]
 CompareOp = Choice["=", "!=", "<", "<=", ">", ">="]
 PartName = Choice["year", "quarter", "month", "day", "hour", "minute", "weekday"]
 ElapsedUnit = Choice["days", "hours", "minutes", "seconds"]
-MICROSECONDS = {"days": 86_400_000_000, "hours": 3_600_000_000, "minutes": 60_000_000, "seconds": 1_000_000}
+MICROSECONDS = {
+    "days": 86_400_000_000,
+    "hours": 3_600_000_000,
+    "minutes": 60_000_000,
+    "seconds": 1_000_000,
+}
 KEYWORDS = frozenset(
     "and or not in between is null true false case when then else end".split()  # noqa: SIM905
 )
@@ -316,7 +321,15 @@ def _operand(node: Node) -> str:
     text = canonical_text(node)
     atomic = isinstance(
         node,
-        Literal | ColumnRef | Absolute | DatePart | Rounded | Elapsed | AsTimestamp | Coalesce | Case,
+        Literal
+        | ColumnRef
+        | Absolute
+        | DatePart
+        | Rounded
+        | Elapsed
+        | AsTimestamp
+        | Coalesce
+        | Case,
     )
     return text if atomic else f"({text})"
 

@@ -164,7 +164,9 @@ def _calendar(value: object, schema: TableSchema) -> Calendar:
         )
     column = schema.columns.get(texts[0])
     if column is None or column.kind not in (Kind.date, Kind.timestamp):
-        raise ConfigError("a period is of a date or a timestamp", where="request.period", code="DPR122")
+        raise ConfigError(
+            "a period is of a date or a timestamp", where="request.period", code="DPR122"
+        )
     return Calendar(*texts)
 
 

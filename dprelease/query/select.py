@@ -156,7 +156,9 @@ class _Select:
         by = []
         while True:
             token = read.peek()
-            name = None if read.is_word("ALL", "ROLLUP", "CUBE", "GROUPING") else self.names.column()
+            name = (
+                None if read.is_word("ALL", "ROLLUP", "CUBE", "GROUPING") else self.names.column()
+            )
             if name is None:
                 read.fail(
                     "GROUP BY takes names of columns",

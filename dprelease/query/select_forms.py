@@ -40,7 +40,15 @@ INSTEAD = {
     "COUNTIF": "PROPORTION(condition), or COUNT(*) with WHERE",
     "MODE": "COUNT(*) with GROUP BY c",
 }
-KNOWN = ("COUNT", *ONE_COLUMN, *TWO_COLUMNS, *QUANTILE, "PERCENTILE_DISC", "PROPORTION", *AS_WRITTEN)
+KNOWN = (
+    "COUNT",
+    *ONE_COLUMN,
+    *TWO_COLUMNS,
+    *QUANTILE,
+    "PERCENTILE_DISC",
+    "PROPORTION",
+    *AS_WRITTEN,
+)
 CLAUSES = {
     "HAVING": "release the groups, then choose among the released ones",
     "ORDER": "sort the released table",

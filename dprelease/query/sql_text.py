@@ -88,7 +88,9 @@ class SqlText:
             if kind is None and re.fullmatch(r"[^\W\d]\w*(\s+[^\W\d]\w*)*", written):
                 # the tokenizer joins some pairs, such as GROUP BY
                 words = re.finditer(r"\w+", written)
-                tokens += [SqlToken("word", w[0], start + w.start(), start + w.end()) for w in words]
+                tokens += [
+                    SqlToken("word", w[0], start + w.start(), start + w.end()) for w in words
+                ]
                 continue
             kind = kind or "sign"
             value = token.text if kind in ("text", "name") else written

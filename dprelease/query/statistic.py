@@ -209,7 +209,11 @@ def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
             code="DPR130",
         )
     function, inside = found.group(1), found.group(2)
-    form = FORMS.get(function) or (Form(1, 1, f"{function}(column)") if function in registry.third_party_names("aggregates") else None)
+    form = FORMS.get(function) or (
+        Form(1, 1, f"{function}(column)")
+        if function in registry.third_party_names("aggregates")
+        else None
+    )
     if form is None:
         near = nearest(function, FORMS)
         raise ConfigError(

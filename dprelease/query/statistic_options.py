@@ -57,7 +57,9 @@ class Options:
             number = exact(value, key)
         except ArgumentError:
             number = Fraction(0)
-        if not isinstance(number, Fraction) or not 0 < number <= 10**300:  # planned with as a double
+        if (
+            not isinstance(number, Fraction) or not 0 < number <= 10**300
+        ):  # planned with as a double
             self._fail(key, f"`{key}` must be a finite number above 0", f"e.g. `{key}: 0.5`")
         return number
 

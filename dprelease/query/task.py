@@ -53,7 +53,12 @@ def task_to_json(query: BoundedQuery) -> dict[str, Any]:
         "max_rows_total": query.max_rows_total,
         # left out where there is none: plans without them keep their hash
         **(
-            {"derived": [{"column": d.column, "from": d.expression.canonical} for d in sorted(query.derived, key=lambda d: d.column)]}
+            {
+                "derived": [
+                    {"column": d.column, "from": d.expression.canonical}
+                    for d in sorted(query.derived, key=lambda d: d.column)
+                ]
+            }
             if query.derived
             else {}
         ),
@@ -119,7 +124,9 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
         else:
             runs = tuple((whole_from_json(a), whole_from_json(b)) for a, b in code["runs"])
             default = whole_or_none(code["default"])
-            codes.append(Fixed(code["column"], GridSet(runs), fraction_from_json(code["step"]), default))
+            codes.append(
+                Fixed(code["column"], GridSet(runs), fraction_from_json(code["step"]), default)
+            )
     groups = tuple(
         Column(g["column"], Kind.category, other=g["other"], null_label=g["null"])
         for g in value["groups"]

@@ -36,7 +36,16 @@ from dprelease.query.nodes import KEYWORDS
 from dprelease.query.sql_text import SqlText, SqlToken
 from dprelease.schema.unit import EdgeUnit, Unit, UserUnit
 
-__all__ = ["UNPROVEN", "Place", "View", "ViewColumn", "ViewJoin", "check_unit", "parse_view", "view_notes"]
+__all__ = [
+    "UNPROVEN",
+    "Place",
+    "View",
+    "ViewColumn",
+    "ViewJoin",
+    "check_unit",
+    "parse_view",
+    "view_notes",
+]
 
 UNPROVEN = "unproven-view"
 
@@ -325,7 +334,9 @@ class _Reader:
         read = self.read
         token, first = read.peek(), read.at
         place = self._place()
-        ends = read.is_sign(",") or read.is_word("FROM", "AS") or read.peek().kind in ("word", "name")
+        ends = (
+            read.is_sign(",") or read.is_word("FROM", "AS") or read.peek().kind in ("word", "name")
+        )
         if place is not None and ends and token.word != "CASE":
             named = read.take_word("AS") or not read.is_word("FROM")
             if named and read.peek().kind in ("word", "name"):
@@ -378,7 +389,9 @@ class _Reader:
             called = token.kind == "word" and i + 1 < stop and read.tokens[i + 1].value == "("
             if called and token.value.lower() not in (*FUNCTIONS, *KEYWORDS):
                 self._wider(token, f"`{token.value}` is not a function of one row")
-            dotted = i + 2 < stop and read.tokens[i + 1].value == "." and token.value in self.aliases
+            dotted = (
+                i + 2 < stop and read.tokens[i + 1].value == "." and token.value in self.aliases
+            )
             if dotted:
                 name = f"{token.value}.{read.tokens[i + 2].value}"
                 out.append('"' + name.replace('"', '""') + '"')

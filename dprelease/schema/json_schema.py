@@ -27,7 +27,9 @@ def json_schema(kind: Literal["schema", "pipeline", "manifest"] = "schema") -> d
         ArgumentError: another kind (DPR607).
     """
     if kind not in _MODELS:
-        raise ArgumentError(f"no JSON Schema for `{kind}`", fix="schema, pipeline or manifest", code="DPR607")
+        raise ArgumentError(
+            f"no JSON Schema for `{kind}`", fix="schema, pipeline or manifest", code="DPR607"
+        )
     module, name = _MODELS[kind]
     model = getattr(import_module(module), name)
     out: dict[str, Any] = model.model_json_schema(by_alias=True, mode="validation")

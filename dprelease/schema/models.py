@@ -42,7 +42,6 @@ __all__ = [
 ]
 
 
-
 class As(Strict):
     """A replacement key."""
 
@@ -145,7 +144,9 @@ def _nodes_tag(value: object) -> str:
 
 
 Nodes = Annotated[
-    Annotated[Whole, Tag("count")] | Annotated[Labels, Tag("list")] | Annotated[NodeFile, Tag("file")],
+    Annotated[Whole, Tag("count")]
+    | Annotated[Labels, Tag("list")]
+    | Annotated[NodeFile, Tag("file")],
     Discriminator(_nodes_tag),
 ]
 

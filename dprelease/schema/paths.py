@@ -107,9 +107,7 @@ def read_keys(path: Path, columns: tuple[str, ...], origin: str) -> tuple[tuple[
                         reader.line_num,
                     )
                 if any(category(c) in ("Cc", "Cs", "Zl", "Zp") for label in key for c in label):
-                    raise fail(
-                        "a key holds a control character", "remove it", reader.line_num
-                    )
+                    raise fail("a key holds a control character", "remove it", reader.line_num)
                 if key in keys:
                     raise fail("a key appears twice", "remove one of them", reader.line_num)
                 keys[key] = None

@@ -70,7 +70,9 @@ def _nodes(file: DeclarationFile, model: object) -> tuple[str, ...]:
     return tuple(model)
 
 
-def _unit_column(file: DeclarationFile, name: str, columns: Mapping[str, Column], *place: str) -> None:
+def _unit_column(
+    file: DeclarationFile, name: str, columns: Mapping[str, Column], *place: str
+) -> None:
     column = columns.get(name)
     if column is None:
         near = nearest(name, columns)

@@ -25,7 +25,9 @@ def html(schema: TableSchema) -> str:
     heads = ("column", "kind", "allowed values", "unit", "null")
     head = "".join(f"<th style='text-align:left'>{h}</th>" for h in heads)
     body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:left'>{_text(c)}</td>" for c in _row(column)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td style='text-align:left'>{_text(c)}</td>" for c in _row(column))
+        + "</tr>"
         for column in schema.columns.values()
     )
     rows = schema.rows

@@ -63,5 +63,7 @@ def _column(column: Column) -> dict[str, Any]:
         out["nulls"] = {"as": column.null_label}
     elif column.null_default is not None:
         truth = column.kind is Kind.boolean
-        out["nulls"] = {"default": bool(column.null_default) if truth else plain(column.null_default)}
+        out["nulls"] = {
+            "default": bool(column.null_default) if truth else plain(column.null_default)
+        }
     return out

@@ -136,9 +136,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
     unreadable = []
     with os.scandir(folder) as listed:
         names = [
-            e.name
-            for e in listed
-            if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")
+            e.name for e in listed if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")
         ]
     for name in sorted(names, key=period_order):
         try:
@@ -207,9 +205,7 @@ def _numbers(column: Released) -> bool:
     )
 
 
-def _values(
-    files: Mapping[str, bytes], manifest: Mapping[str, Any], said: Stated
-) -> Columns:
+def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any], said: Stated) -> Columns:
     """Return the released values: from a data file, else from the noisy integers."""
     keys, rows = len(said.by), said.groups * len(said.statistics)
     for name, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):

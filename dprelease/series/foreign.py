@@ -84,7 +84,15 @@ def _statistics(value: object) -> dict[str, PlannedStatistic]:
     """Return the statistics by published column."""
     found: dict[str, PlannedStatistic] = {}
     for part in _list(value):
-        for name in ("name", "statistic", "function", "block", "mechanism", "error_text", "sensitivity"):
+        for name in (
+            "name",
+            "statistic",
+            "function",
+            "block",
+            "mechanism",
+            "error_text",
+            "sensitivity",
+        ):
             _text(part[name])
         _text(part["measure"], least=0)
         if part["remark"] is not None:

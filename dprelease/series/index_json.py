@@ -97,7 +97,12 @@ def _period(period: Period) -> dict[str, Any]:
         "status": "published" if standing is None else standing.word,
         "correction": None
         if standing is None
-        else {"reason": standing.reason, "at": standing.at, "by": standing.by, "hash": standing.hash},
+        else {
+            "reason": standing.reason,
+            "at": standing.at,
+            "by": standing.by,
+            "hash": standing.hash,
+        },
     }
 
 

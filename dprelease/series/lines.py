@@ -79,7 +79,9 @@ def released(table: pa.Table, keys: int) -> dict[str, Released]:
     codes = coded.indices.to_numpy(zero_copy_only=False)
     order = np.argsort(codes, kind="stable")  # rows by statistic, in their own order
     bounds = np.searchsorted(codes[order], np.arange(len(coded.dictionary) + 1))
-    for name, first, last_row in zip(coded.dictionary.to_pylist(), bounds, bounds[1:], strict=False):
+    for name, first, last_row in zip(
+        coded.dictionary.to_pylist(), bounds, bounds[1:], strict=False
+    ):
         rows = pa.array(order[first:last_row], pa.int64())
         mine = [column.take(rows) for column in labels]
         # Columns share their groups, nearly always: then their keys are made and looked at once.

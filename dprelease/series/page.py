@@ -257,7 +257,10 @@ def _each(losses: Iterable[Fraction]) -> str:
 def _budget(budget: dict[str, str | None], own: Fraction) -> dict[str, Any] | None:
     if not budget["dataset_spent"] or not budget["dataset_total"]:
         return None
-    spent, total = fraction_from_json(budget["dataset_spent"]), fraction_from_json(budget["dataset_total"])
+    spent, total = (
+        fraction_from_json(budget["dataset_spent"]),
+        fraction_from_json(budget["dataset_total"]),
+    )
     if total <= 0:
         return None
     mine = min(own, spent)

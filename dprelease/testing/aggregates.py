@@ -93,7 +93,9 @@ def check_aggregate(name: str, statistic: str | None = None) -> int:
             with np.errstate(all="ignore"):
                 values = aggregate.finish(encoding, cells)
             columns = aggregate.columns(case.context)
-            assert values.shape == (len(cells), len(columns)), f"{said}: finish has shape {values.shape}"
+            assert values.shape == (len(cells), len(columns)), (
+                f"{said}: finish has shape {values.shape}"
+            )
         count += 1
     assert count, f"{name} has no encodings"
     return count
@@ -124,7 +126,13 @@ def cases(statistic: str) -> Iterator[Case]:
         values = (float(low), float(high), 1.0, high + 9.0, None)
         for block in layout(query):
             for encoding in block.options:
-                yield Case(query, encoding, block.members[0].context, bound(query, ((encoding, None),)), values)
+                yield Case(
+                    query,
+                    encoding,
+                    block.members[0].context,
+                    bound(query, ((encoding, None),)),
+                    values,
+                )
 
 
 def moves(case: Case) -> tuple[int, int]:

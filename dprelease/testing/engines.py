@@ -260,7 +260,11 @@ def _primitives(rng: random.Random, codes: list[Code]) -> list[Primitive]:
     for j in range(len(codes)):
         primitives += [Primitive("power", j, p) for p in (0, 1, 2)]
         primitives.append(Primitive("between", j, low=1, high=rng.choice([1, 40, 10**6])))
-        primitives += [Primitive("tally", j), Primitive("tally", j, near=_near(rng)), Primitive("distinct", j)]
+        primitives += [
+            Primitive("tally", j),
+            Primitive("tally", j, near=_near(rng)),
+            Primitive("distinct", j),
+        ]
         if rng.random() < 0.5:
             primitives.append(Primitive("tally", j, near=_near(rng)))
     for _ in range(3):
@@ -326,9 +330,7 @@ def answer(engine: Any, source: Source, query: BoundedQuery) -> list[list[int]]:
     return cells
 
 
-def check_engine(
-    engine: Callable[[], Any], makes: Iterable[str] = MAKES, tables: int = 32
-) -> int:
+def check_engine(engine: Callable[[], Any], makes: Iterable[str] = MAKES, tables: int = 32) -> int:
     """Compare an engine with the reference on `tables` generated tables per make.
 
     Args:

@@ -37,7 +37,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from great_expectations import ExpectationSuite
 
-__all__ = ["COUNTS", "ENGINE", "expectation_suite", "gx_validate", "long_table", "require_great_expectations", "undisturbed"]
+__all__ = [
+    "COUNTS",
+    "ENGINE",
+    "expectation_suite",
+    "gx_validate",
+    "long_table",
+    "require_great_expectations",
+    "undisturbed",
+]
 
 ENGINE = "great_expectations"
 SUITE = "dprelease"

@@ -55,7 +55,11 @@ def on_step(rows: pd.DataFrame, steps: dict[str, list[int]]) -> pd.Series:
     """Columns (statistic, value); `steps`: published column -> [numerator, denominator]."""
     value = rows.iloc[:, 1].to_numpy(dtype=float)
     at = _places(rows.iloc[:, 0], steps)
-    p, q = np.array(list(steps.values()), dtype=float).reshape(-1, 2)[at].T if steps else (value, value)
+    p, q = (
+        np.array(list(steps.values()), dtype=float).reshape(-1, 2)[at].T
+        if steps
+        else (value, value)
+    )
     with np.errstate(all="ignore"):
         multiple = np.rint(value / p * q)
         good = (at >= 0) & np.isfinite(value) & (multiple * p / q == value)

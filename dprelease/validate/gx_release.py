@@ -27,7 +27,16 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["COLUMNS", "CONTRACT", "NAME", "group_label", "group_labels", "long_table", "main", "read_release"]
+__all__ = [
+    "COLUMNS",
+    "CONTRACT",
+    "NAME",
+    "group_label",
+    "group_labels",
+    "long_table",
+    "main",
+    "read_release",
+]
 
 NAME = "dprelease"
 """What data source, asset, batch definition, suite, validation and checkpoint are called."""
@@ -47,8 +56,12 @@ def group_label(key: Sequence[str]) -> str:
 def group_labels(keys: Iterable[Sequence[str]]) -> list[str]:
     """Return `group_label` of many keys: keys and labels repeat, so each is written once."""
     listed = [tuple(key) for key in keys]
-    texts = {label: json.dumps(label, ensure_ascii=False) for label in {t for key in listed for t in key}}
-    known = {key: f"[{', '.join([texts[label] for label in key])}]" for key in dict.fromkeys(listed)}
+    texts = {
+        label: json.dumps(label, ensure_ascii=False) for label in {t for key in listed for t in key}
+    }
+    known = {
+        key: f"[{', '.join([texts[label] for label in key])}]" for key in dict.fromkeys(listed)
+    }
     return [known[key] for key in listed]
 
 

@@ -80,9 +80,7 @@ def hulls_of(block: PlannedBlock) -> tuple[tuple[int | None, Fraction, Fraction]
 def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
     """Return every joint rule that is a theorem for this plan."""
     found: list[JointRule] = []
-    for block, view, low, high in (
-        (b, *hull) for b in plan.blocks for hull in hulls_of(b)
-    ):
+    for block, view, low, high in ((b, *hull) for b in plan.blocks for hull in hulls_of(b)):
         width = high - low
         whole = {
             "mean": Domain(low, high),
@@ -93,7 +91,10 @@ def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
             f: [
                 s
                 for s in plan.statistics
-                if s.block == block.name and s.function == f and s.view == view and s.domain == whole[f]
+                if s.block == block.name
+                and s.function == f
+                and s.view == view
+                and s.domain == whole[f]
             ]
             for f in FUNCTIONS
         }

@@ -94,9 +94,7 @@ def pair_holds(rule: PairRule, values: Sequence[Fraction]) -> bool:
     )
 
 
-def pair_surely_holds(
-    rule: PairRule, values: npt.NDArray[np.float64]
-) -> npt.NDArray[np.bool_]:
+def pair_surely_holds(rule: PairRule, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Return, per group, whether `pair_holds` is certain from doubles alone (`joint.surely_holds`).
 
     `values`: shape `(members, groups)`.

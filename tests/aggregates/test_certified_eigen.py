@@ -52,7 +52,9 @@ def test_lapack_and_exact_inertias_agree_within_twice_the_bound(matrix):
     exact = certified_eigen._bisected(a * scale) / scale if np.abs(a).max() >= 8 else None
     ours = symmetric_eigenvalues(a)
     if exact is not None:
-        assert max(abs(Fraction(x) - Fraction(y)) for x, y in zip(ours, exact, strict=True)) <= 2 * tau
+        assert (
+            max(abs(Fraction(x) - Fraction(y)) for x, y in zip(ours, exact, strict=True)) <= 2 * tau
+        )
 
 
 @given(square)

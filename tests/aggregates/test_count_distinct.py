@@ -55,7 +55,11 @@ def test_other_values_and_nulls_are_none_of_the_values() -> None:
         }
     )
     answer = DuckDBEngine().compute(as_source(frame), plan.query, b"s").reveal_to_mechanism()
-    assert answer.sums[0].tolist() == [2, 1, 3]  # out of range counts as the nearest: 9 is 5, -4 is 1
+    assert answer.sums[0].tolist() == [
+        2,
+        1,
+        3,
+    ]  # out of range counts as the nearest: 9 is 5, -4 is 1
 
 
 def test_the_task_says_which_values_are_counted() -> None:

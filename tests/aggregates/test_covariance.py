@@ -65,9 +65,7 @@ def test_exact_cells_finish_to_the_statistic(name: str, public: int | None) -> N
     member = member_of(f"{name}(x, y)", public)
     least, most = np.inf, -np.inf
     sizes = (1, 2, 3) if public is None else (public,)
-    for rows in (
-        r for n in sizes for r in itertools.combinations_with_replacement(CORNERS, n)
-    ):
+    for rows in (r for n in sizes for r in itertools.combinations_with_replacement(CORNERS, n)):
         matrix = np.cov(np.array(rows).T, ddof=0)
         cov = float(matrix[0, 1])
         spread = float(np.sqrt(matrix[0, 0] * matrix[1, 1]))

@@ -20,7 +20,12 @@ from dprelease.schema.table import StatisticSpec
 
 
 def context(
-    n: int, *, k: int = 1, node: int | None = None, sparse: bool = False, domain: Domain | None = None
+    n: int,
+    *,
+    k: int = 1,
+    node: int | None = None,
+    sparse: bool = False,
+    domain: Domain | None = None,
 ) -> Context:
     ends = tuple(str(i) for i in range(n))
     graph = Graph(k, Label("a", ends), Label("b", ends), node, sparse)

@@ -36,7 +36,9 @@ def test_laplacian_is_degrees_minus_adjacency() -> None:
 
 def test_cells_are_degrees_and_rounded_eigenvalues() -> None:
     assert graph_cells(encoding("degree", (6, 3)), RING).tolist() == [[2]]
-    assert graph_cells(encoding("connectivity", (6, 1000)), RING).tolist() == [[1000]]  # 2 - 2 cos 60
+    assert graph_cells(encoding("connectivity", (6, 1000)), RING).tolist() == [
+        [1000]
+    ]  # 2 - 2 cos 60
     assert graph_cells(encoding("connectivity", (6, 10)), COMPLETE).tolist() == [[60]]
     assert graph_cells(encoding("connectivity", (6, 10)), NOTHING).tolist() == [[0]]
     assert graph_cells(encoding("laplacian", (6, 10)), RING).tolist() == [[10, 10, 30, 30, 40]]

@@ -23,7 +23,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def soft(s: Floats, t: Floats) -> Floats:
-    return np.array([[((1 - s) * (1 - t)).sum(), ((1 - s) * t).sum(), (s * (1 - t)).sum(), (s * t).sum()]])
+    return np.array(
+        [[((1 - s) * (1 - t)).sum(), ((1 - s) * t).sum(), (s * (1 - t)).sum(), (s * t).sum()]]
+    )
 
 
 def bernstein(s: Floats) -> Floats:
@@ -56,7 +58,9 @@ def noisy(groups: int, scale: float = 40.0) -> Floats:
     random = np.random.default_rng(11)
     size = random.integers(0, 2_000, groups)[:, None]
     s, t = random.beta(0.5, 0.7, (2, groups, 3))
-    cells = np.einsum("gri,grj->gij", bernstein(s).transpose(1, 2, 0), bernstein(t).transpose(1, 2, 0))
+    cells = np.einsum(
+        "gri,grj->gij", bernstein(s).transpose(1, 2, 0), bernstein(t).transpose(1, 2, 0)
+    )
     noise = random.laplace(scale=scale, size=(groups, 9))
     return np.asarray(size * cells.reshape(groups, 9) / 3 + noise)
 

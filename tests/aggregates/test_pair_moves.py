@@ -29,9 +29,14 @@ def test_no_row_and_no_replacement_moves_further(cells: list[list[int]], a: int,
         per_row, per_swap = pair_moves(cells, PRIMITIVES, (a, b), absent=absent)
         rows = [*found, [0] * len(cells)] if absent else found
         assert max(sum(map(abs, row)) for row in found) <= per_row
-        assert max(
-            sum(abs(x - y) for x, y in zip(one, other, strict=True)) for one in rows for other in rows
-        ) <= per_swap
+        assert (
+            max(
+                sum(abs(x - y) for x, y in zip(one, other, strict=True))
+                for one in rows
+                for other in rows
+            )
+            <= per_swap
+        )
 
 
 @given(weights, st.integers(1, 6), st.integers(1, 6))

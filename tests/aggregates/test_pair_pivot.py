@@ -59,9 +59,7 @@ def truth(exact: Floats, side: int) -> tuple[float, float]:
 def below(hits: int, level: float) -> float:
     """Return P(at most `hits` of GROUPS) if each is a hit with probability `level`."""
     miss = GROUPS - hits
-    return 1 - sum(
-        comb(GROUPS, k) * (1 - level) ** k * level ** (GROUPS - k) for k in range(miss)
-    )
+    return 1 - sum(comb(GROUPS, k) * (1 - level) ** k * level ** (GROUPS - k) for k in range(miss))
 
 
 @pytest.mark.parametrize("side", [2, 3])
@@ -112,7 +110,10 @@ def test_a_wrong_scale_is_caught() -> None:
 
 def test_no_signal_gives_everything() -> None:
     nothing = np.zeros((2, 9))
-    assert [a.tolist() for a in covariance_interval(nothing, 9.0, 0.95)] == [[-0.25] * 2, [0.25] * 2]
+    assert [a.tolist() for a in covariance_interval(nothing, 9.0, 0.95)] == [
+        [-0.25] * 2,
+        [0.25] * 2,
+    ]
     assert [a.tolist() for a in correlation_interval(nothing, 9.0, 0.95)] == [[-1.0] * 2, [1.0] * 2]
 
 

@@ -40,20 +40,27 @@ def grid_of(statistic: object, x: dict[str, Any], groups: int = 1) -> Fixed:
         ({"range": [-(2**52), 2**52], "step": 1}, "1", 2**53 + 1),
     ],
 )
-def test_candidates_are_the_column_s_own_grid(x: dict[str, Any], step: str, candidates: int) -> None:
+def test_candidates_are_the_column_s_own_grid(
+    x: dict[str, Any], step: str, candidates: int
+) -> None:
     code = grid_of("median(x)", x)
     assert (code.step, len(code.grid)) == (Fraction(step), candidates)
     assert grid_of("median(x)", x, groups=10_000) == code
 
 
 def test_an_island_of_one_value_stays_a_candidate() -> None:
-    code = grid_of("median(x)", {"range": [0, 50_000], "step": 0.1, "forbidden": [[0, 40], [40, 90]]})
+    code = grid_of(
+        "median(x)", {"range": [0, 50_000], "step": 0.1, "forbidden": [[0, 40], [40, 90]]}
+    )
     assert {run for run in code.grid.runs if run[0] == run[1]} == {(0, 0), (400, 400)}
 
 
 def test_a_declared_step_and_domain_are_used() -> None:
     wide = {"range": [0, 1_000_000], "step": 0.01}
-    spec = {"statistic": "median(x)", "domain": {"range": [100, 200], "forbidden": [[120, 180]], "step": 4}}
+    spec = {
+        "statistic": "median(x)",
+        "domain": {"range": [100, 200], "forbidden": [[120, 180]], "step": 4},
+    }
     code = grid_of(spec, wide)
     assert (code.step, code.grid.runs) == (4, ((25, 30), (45, 50)))
     assert len(grid_of({"statistic": "max(x)", "domain": {"step": 10}}, wide).grid) == 100_001

@@ -53,7 +53,12 @@ def sums_of(codes: np.ndarray) -> np.ndarray:
 
 
 def values_of(codes: np.ndarray) -> np.ndarray:
-    return np.array([[float(a.offset + a.pitch * int(k)) for a, k in zip(AXES, row, strict=True)] for row in codes])
+    return np.array(
+        [
+            [float(a.offset + a.pitch * int(k)) for a, k in zip(AXES, row, strict=True)]
+            for row in codes
+        ]
+    )
 
 
 def test_the_constant_is_an_upper_bound_of_two_over_root_three() -> None:
@@ -82,7 +87,9 @@ def test_the_solver_s_error_is_far_below_a_grid_step_and_is_charged() -> None:
 def test_cells_are_those_of_the_covariance_matrix(count: int) -> None:
     codes = np.random.default_rng(count).integers(0, [8, 11, 4], (count, 3))
     matrix = np.cov(values_of(codes).T, ddof=0).reshape(3, 3) / float(square_width(AXES))
-    found = spectrum_cells(encoding(count, "spectrum"), sums_of(codes))[0].astype(float) * float(GRID)
+    found = spectrum_cells(encoding(count, "spectrum"), sums_of(codes))[0].astype(float) * float(
+        GRID
+    )
     assert found == pytest.approx(np.linalg.eigvalsh(matrix)[::-1], abs=float(GRID))
     assert (np.diff(found) <= 0).all()
     made = encoding(count, "matrix")

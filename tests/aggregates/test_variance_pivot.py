@@ -28,7 +28,8 @@ def beyond(weights: list[float], z: float) -> float:
     with mpmath.workdps(60):
         square = [mpmath.mpf(w) ** 2 for w in weights]
         parts = [
-            mpmath.fprod(s / (s - t) for j, t in enumerate(square) if j != i) * mpmath.exp(-z / mpmath.mpf(w))
+            mpmath.fprod(s / (s - t) for j, t in enumerate(square) if j != i)
+            * mpmath.exp(-z / mpmath.mpf(w))
             for i, (w, s) in enumerate(zip(weights, square, strict=True))
         ]
         return float(mpmath.fsum(parts))
@@ -81,7 +82,9 @@ def test_it_covers_under_gaussian_noise() -> None:
 
 
 def test_noise_alone_gives_the_whole_range_or_a_point_inside_it() -> None:
-    raw = np.array([[0.0, 0, 0], [-5e4, 1, 2], [-1e9, -1e9, -1e9], [1e9, 0, 0], [0, 0, 1e9], [5e8, 0, 5e8]])
+    raw = np.array(
+        [[0.0, 0, 0], [-5e4, 1, 2], [-1e9, -1e9, -1e9], [1e9, 0, 0], [0, 0, 1e9], [5e8, 0, 5e8]]
+    )
     low, high = variance_interval(raw, 400.0, 0.95)
     assert ((low >= 0) & (low <= high) & (high <= 0.25)).all()
     assert low[0] == 0

@@ -70,7 +70,9 @@ def of_block(block, exact):
     law = draw_from_json(block.law)
 
     def inside(raw):
-        return np.isfinite(law.cells(raw)).all() and all(abs(int(v)) <= RAW_LIMIT for v in raw.ravel())
+        return np.isfinite(law.cells(raw)).all() and all(
+            abs(int(v)) <= RAW_LIMIT for v in raw.ravel()
+        )
 
     return lambda: law.draw(np.tile(exact[:1], (COUNT, 1)), SystemBits()), inside
 
@@ -132,7 +134,10 @@ def classes_that_draw():
 
 
 def test_every_class_that_draws_is_here():
-    unused = {"ConstantDraw", "DiscreteLaplaceNoise"}  # draws nothing; is what `CellNoise` draws from
+    unused = {
+        "ConstantDraw",
+        "DiscreteLaplaceNoise",
+    }  # draws nothing; is what `CellNoise` draws from
     known, found = {kind for kind, _, _ in SAMPLERS.values()}, classes_that_draw()
     assert len(found) >= 18
     assert {c.__name__ for c in found - known} <= unused
@@ -174,7 +179,9 @@ def test_broken_system_bits_end_and_stay_in_the_domain(stream, monkeypatch, evid
 
 def drawn_by_all():
     """Return a digest per sampler of what it draws now."""
-    return [hashlib.sha256(repr(draw().tolist()).encode()).digest() for _, draw, _ in SAMPLERS.values()]
+    return [
+        hashlib.sha256(repr(draw().tolist()).encode()).digest() for _, draw, _ in SAMPLERS.values()
+    ]
 
 
 def drawn_after_forks(children):
@@ -220,4 +227,8 @@ def test_forked_children_draw_differently(monkeypatch, evidence):
         patch.setattr(SystemBits, "read", lambda self, count: PooledBits.read(count))
         pooled = drawn_after_forks(2)
     assert sum(len(set(digests)) < 3 for digests in pooled) > len(pooled) / 2
-    evidence("fork safety", f"{len(found)} samplers, 2 children", "all draw differently; a pool of bits does not")
+    evidence(
+        "fork safety",
+        f"{len(found)} samplers, 2 children",
+        "all draw differently; a pool of bits does not",
+    )

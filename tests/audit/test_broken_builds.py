@@ -47,7 +47,9 @@ class Seen:
     @property
     def caught(self):
         return "".join(
-            layer for layer, good in zip("ABC", (self.exact, self.fits, self.black_box), strict=True) if not good
+            layer
+            for layer, good in zip("ABC", (self.exact, self.fits, self.black_box), strict=True)
+            if not good
         )
 
 
@@ -182,7 +184,9 @@ def delta_ignored(patch):
         return cls(l2_square, -(-good.square // 30))
 
     patch.setattr(GaussianCells, "calibrate", classmethod(narrow))
-    patch.setattr(GaussianCells, "rho", property(lambda self: Fraction(self.l2_square, 60 * self.square)))
+    patch.setattr(
+        GaussianCells, "rho", property(lambda self: Fraction(self.l2_square, 60 * self.square))
+    )
     spec = {"statistic": "histogram(x, [0, 2, 5, 10])", "mechanism": "rectified_gaussian"}
     return asked([spec], delta=1e-6, unit=USER, by=["g"], epsilon=2)
 
@@ -224,7 +228,9 @@ def answer_moved_into_the_union(patch):
 
     patch.setattr(ScalarDraw, "draw", snapped)
     domain = {"range": [0, 40], "forbidden": [[0, 15]]}
-    return asked([{"statistic": "count", "mechanism": "discrete_laplace", "domain": domain}], epsilon=2)
+    return asked(
+        [{"statistic": "count", "mechanism": "discrete_laplace", "domain": domain}], epsilon=2
+    )
 
 
 def spread_of_ranks_halved(patch):
@@ -236,9 +242,13 @@ def contributions_not_bounded(patch):
     patch.setattr(reference, "row_cap", lambda query, primitive: 10**6)
     honest = reference._bound
     patch.setattr(
-        reference, "_bound", lambda rows, query, salt: honest(rows, replace(query, max_groups=9), salt)
+        reference,
+        "_bound",
+        lambda rows, query, salt: honest(rows, replace(query, max_groups=9), salt),
     )
-    return asked(["count"], unit={"user": "who", "max_groups": 1, "max_rows_per_group": 2}, by=["g"])
+    return asked(
+        ["count"], unit={"user": "who", "max_groups": 1, "max_rows_per_group": 2}, by=["g"]
+    )
 
 
 def the_same_noise_again(patch):
@@ -293,7 +303,9 @@ DRAWS_OF = {exact_size: 8_000, redrawn_until_valid: 200_000}
 redrawn plan's bound is 2.28 to 2.35 against a claim of 2, and at 40,000 draws it lies about 2."""
 
 
-@pytest.mark.parametrize(("break_it", "layer"), MUTANTS.items(), ids=lambda v: getattr(v, "__name__", v))
+@pytest.mark.parametrize(
+    ("break_it", "layer"), MUTANTS.items(), ids=lambda v: getattr(v, "__name__", v)
+)
 def test_a_broken_build_is_caught(break_it, layer, monkeypatch, evidence):
     draws = 0 if layer == "A" else DRAWS_OF.get(break_it, DRAWS)
     choose._cached_laws.cache_clear()
@@ -335,8 +347,5 @@ def test_parallel_edges(keep, monkeypatch):
     engine = ReferenceEngine()
     pair = next(p for p in neighbouring_tables(plan) if "back and forth" in p.name)
     first, second = (answer_of(plan, rows, engine) for rows in (pair.first, pair.second))
-    degrees = [
-        np.bincount(a.tables[0].ravel(), minlength=34)[0] for a in (first, second)
-    ]
+    degrees = [np.bincount(a.tables[0].ravel(), minlength=34)[0] for a in (first, second)]
     assert (abs(int(degrees[1]) - int(degrees[0])) > 2) == keep
-

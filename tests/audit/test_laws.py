@@ -44,7 +44,11 @@ def thin():
     """Requests whose shift is a ten-thousandth of the width: few allowed points on a long hull."""
     pick = random.Random("thin")
     for i, epsilon in enumerate(("0.01", "0.3", "1", "10")):
-        runs = [(0, 3), *((a, a + (i % 2)) for a in (4_000, 7_300)), (9_990 + pick.randint(0, 5), 10_000)]
+        runs = [
+            (0, 3),
+            *((a, a + (i % 2)) for a in (4_000, 7_300)),
+            (9_990 + pick.randint(0, 5), 10_000),
+        ]
         yield GridRequest(GridSet.from_runs(runs), 1, Fraction(epsilon))
     yield GridRequest(GridSet.from_runs([(0, 1_000)]), 1, Fraction(1))
 
@@ -61,7 +65,9 @@ def test_every_law_of_the_corpus_keeps_its_epsilon_in_exact_rationals(evidence):
         worst = worst_ratio(law)
         assert worst.within(law.epsilon), law.to_json()
         assert worst.complete
-        assert worst.nats <= float(law.certificate.epsilon_upper) + 1e-9  # the certificate is no lie
+        assert (
+            worst.nats <= float(law.certificate.epsilon_upper) + 1e-9
+        )  # the certificate is no lie
         seen.add(law.family)
         count += 1
         largest = max(largest, worst.nats / float(law.epsilon))
@@ -111,7 +117,9 @@ def test_every_finite_law_keeps_its_renyi_divergence(evidence):
             assert largest_renyi(law) <= float(rho_upper(law)) * (1 + 1e-9) + 1e-12, law.to_json()
             count += 1
     assert count >= 200
-    assert largest_renyi(narrow := BoundedLaplaceLaw.calibrate(WIDE)) > 0.75 * float(rho_upper(narrow))
+    assert largest_renyi(narrow := BoundedLaplaceLaw.calibrate(WIDE)) > 0.75 * float(
+        rho_upper(narrow)
+    )
     evidence(
         "exact Renyi divergence of every finite law",
         f"{count} plans, all answers, {len(ALPHAS)} orders",
@@ -193,9 +201,9 @@ def test_powers_of_e_are_bounds():
         half = exp_below(x / 2), exp_above(x / 2)
         assert half[0] ** 2 <= high
         assert low <= half[1] ** 2
-    assert exp_below(Fraction(1)) <= Fraction(271828182845904523536028747135266249775724709369995, 10**50) * (
-        1 + Fraction(1, 10**49)
-    )
+    assert exp_below(Fraction(1)) <= Fraction(
+        271828182845904523536028747135266249775724709369995, 10**50
+    ) * (1 + Fraction(1, 10**49))
     low, high = powers(Fraction(1, 3), 10)[9]
     assert low <= 1 / exp_below(Fraction(3))
     assert 1 / exp_above(Fraction(3)) <= high

@@ -76,7 +76,10 @@ class Costs:
 
 def table_of(rows, user):
     names = ("x", "y", "g")
-    made = {n: pa.array([r[i] for r in rows], pa.utf8() if n == "g" else pa.float64()) for i, n in enumerate(names)}
+    made = {
+        n: pa.array([r[i] for r in rows], pa.utf8() if n == "g" else pa.float64())
+        for i, n in enumerate(names)
+    }
     return pa.table({"who": pa.array(user[: len(rows)], pa.utf8()), **made})
 
 
@@ -156,13 +159,22 @@ def graphs(nodes):
 
 
 @pytest.mark.parametrize("pinned", [False, True], ids=["chosen", "bounded_gaussian"])
-@pytest.mark.parametrize("statistics", [*([g] for g in GRAPHS), [*GRAPHS[:2]]], ids=lambda s: " and ".join(s))
+@pytest.mark.parametrize(
+    "statistics", [*([g] for g in GRAPHS), [*GRAPHS[:2]]], ids=lambda s: " and ".join(s)
+)
 def test_no_two_graphs_cost_more_than_the_plan_says(statistics, pinned, evidence):
-    pin = {"mechanism": "bounded_gaussian"} if pinned and "laplacian_eigenvalues" not in statistics else {}
+    pin = (
+        {"mechanism": "bounded_gaussian"}
+        if pinned and "laplacian_eigenvalues" not in statistics
+        else {}
+    )
     plan = plan_of([{"statistic": s, **pin} for s in statistics], nodes=4, k=2)
     costs, made = Costs(plan), {}
     for edges in graphs(4):
-        made[edges] = pa.table({n: pa.array([str(e[i]) for e in sorted(edges)], pa.utf8()) for i, n in enumerate("ab")} | {"w": pa.nulls(len(edges), pa.float64())})
+        made[edges] = pa.table(
+            {n: pa.array([str(e[i]) for e in sorted(edges)], pa.utf8()) for i, n in enumerate("ab")}
+            | {"w": pa.nulls(len(edges), pa.float64())}
+        )
     for first, second in combinations(made, 2):
         if len(first ^ second) <= 2:
             costs.add(made[first], made[second])

@@ -55,5 +55,7 @@ def test_a_job_of_the_speed_table_prints_its_own_peak_below_a_large_parent(tmp_p
         f" {str(tmp_path / 'p.parquet')!r}], capture_output=True, text=True, check=True)\n"
         "print(done.stdout.splitlines()[-1])\n"
     )
-    done = subprocess.run([sys.executable, "-c", parent], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", parent], capture_output=True, text=True, check=True
+    )
     assert 20 < json.loads(done.stdout)["peak"] < 300

@@ -86,7 +86,12 @@ def test_every_law_s_interval_covers_every_answer_exactly() -> None:
 def test_the_peers_table_says_of_dprelease_what_a_run_of_it_shows(tmp_path: Path) -> None:
     peers = load("peers")
     found = peers.run_here("dprelease", 5, tmp_path)
-    assert (found["missing"], found["below"], found["outside"], found["gap"]) == (0, "0.0%", "0.0%", "0.0%")
+    assert (found["missing"], found["below"], found["outside"], found["gap"]) == (
+        0,
+        "0.0%",
+        "0.0%",
+        "0.0%",
+    )
     first = peers.run_here("dprelease", 0, tmp_path)["said"]
     again = peers.run_here("dprelease", 0, tmp_path)["said"]
     assert (first, again) == (["answered", "refused"], ["refused", "refused"])
@@ -102,12 +107,17 @@ def test_the_peers_table_says_of_dprelease_what_a_run_of_it_shows(tmp_path: Path
 
 def test_a_call_that_fails_is_not_a_refusal() -> None:
     peers = load("peers")
-    for text in ("the budget of dataset people does not cover it", "Privacy allowance has been exhausted"):
+    for text in (
+        "the budget of dataset people does not cover it",
+        "Privacy allowance has been exhausted",
+    ):
         assert peers.word(ValueError(text)) == "refused"
     assert peers.word(ImportError("no module named x")) == "failed: ImportError"
 
 
-def test_values_outside_the_domain_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_outside_the_domain_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Control: the benchmark's comparison is its own, not the library's."""
     accuracy, path = load("accuracy"), tmp_path / "p.parquet"
     load("payroll").write(path, 60_000)

@@ -287,7 +287,9 @@ def test_an_event_left_out_of_a_rewritten_chain_leaves_a_gap(tmp_path):
     ledger.cap_period("clinic", Fraction(1, 5))
     release(ledger, entry(), tmp_path / "public")
     with sqlite3.connect(ledger.path) as db:
-        ((cap,),) = db.execute("""SELECT seq FROM chain WHERE body LIKE '%"kind":"cap"%'""").fetchall()
+        ((cap,),) = db.execute(
+            """SELECT seq FROM chain WHERE body LIKE '%"kind":"cap"%'"""
+        ).fetchall()
     tamper(ledger, f"DELETE FROM chain WHERE seq = {cap}", "PRAGMA user_version = 1")
     rewrite(ledger, lambda *_: None)
     assert refused(ledger) == "DPR403"

@@ -28,9 +28,7 @@ def tight(rho: float, delta: float) -> float:
     with mp.workdps(50):
         r, d = mp.mpf(rho), mp.mpf(delta)
         grid = [1 + mp.mpf(10) ** (mp.mpf(i) / 200) for i in range(-1000, 1400)]
-        return float(
-            min(a * r + mp.log(1 / (a * d)) / (a - 1) + mp.log(1 - 1 / a) for a in grid)
-        )
+        return float(min(a * r + mp.log(1 / (a * d)) / (a - 1) + mp.log(1 - 1 / a) for a in grid))
 
 
 @pytest.mark.parametrize("rho", ["0.0001", "0.01", "0.5", "3", "40"])

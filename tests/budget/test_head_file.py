@@ -57,7 +57,8 @@ def test_another_ledger_is_found(tmp_path, place):
 
 
 @pytest.mark.parametrize(
-    "data", [None, b"", b"{}", b"[1]", b"\xff", b'{"dprelease":"ledger-head/1","seq":true}', b"[" * 4000]
+    "data",
+    [None, b"", b"{}", b"[1]", b"\xff", b'{"dprelease":"ledger-head/1","seq":true}', b"[" * 4000],
 )
 def test_a_head_that_is_missing_or_does_not_parse_is_not_passed_over(tmp_path, place, data):
     ledger = new_ledger(tmp_path)

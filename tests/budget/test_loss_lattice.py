@@ -54,12 +54,15 @@ def test_one_gaussian_is_its_own_hockey_stick(shift: int, square: int) -> None:
     lattice = LossLattice.gaussian(shift, square)
     reach = 60 * (math.isqrt(square) + 1)
     with mp.workdps(40):
-        weights = {d: mp.exp(-mp.mpf(d * d) / (2 * square)) for d in range(-reach, reach + shift + 1)}
+        weights = {
+            d: mp.exp(-mp.mpf(d * d) / (2 * square)) for d in range(-reach, reach + shift + 1)
+        }
         z = sum(weights.values())
         for epsilon in (Fraction(0), Fraction(1, 3), Fraction(2)):
             e = mp.exp(mp.mpf(epsilon.numerator) / epsilon.denominator)
             exact = sum(
-                max(mp.mpf(0), (weights[d] - e * weights[d - shift]) / z) for d in range(-reach + shift, reach)
+                max(mp.mpf(0), (weights[d] - e * weights[d - shift]) / z)
+                for d in range(-reach + shift, reach)
             )
             found = lattice.delta(epsilon)
             assert float(exact) * (1 - 1e-12) <= float(found) <= float(exact) + 1e-25
@@ -86,7 +89,9 @@ def test_times_is_repeated_composition_up_to_rounding() -> None:
     for _ in range(6):
         slow = slow.compose(one)
     for epsilon in (Fraction(1), Fraction(2)):
-        assert float(one.times(7).delta(epsilon)) == pytest.approx(float(slow.delta(epsilon)), rel=1e-9)
+        assert float(one.times(7).delta(epsilon)) == pytest.approx(
+            float(slow.delta(epsilon)), rel=1e-9
+        )
 
 
 def test_joining_cells_only_raises_delta() -> None:

@@ -21,7 +21,8 @@ with contextlib.suppress(ImportError):
 
 TENTH = Fraction(1, 10)
 SERVER = pytest.mark.skipif(
-    binaries() is None or "psycopg" not in globals(), reason="no PostgreSQL server, or no psycopg, is installed"
+    binaries() is None or "psycopg" not in globals(),
+    reason="no PostgreSQL server, or no psycopg, is installed",
 )
 
 
@@ -33,7 +34,13 @@ def dsn():
 
 
 @pytest.fixture(
-    params=["file to file", *(pytest.param(p, marks=SERVER) for p in ("file to server", "server to file", "server to server"))]
+    params=[
+        "file to file",
+        *(
+            pytest.param(p, marks=SERVER)
+            for p in ("file to server", "server to file", "server to server")
+        ),
+    ]
 )
 def places(request, tmp_path):
     """Return two places, empty."""
@@ -43,7 +50,9 @@ def places(request, tmp_path):
         if name == "file":
             made.append(tmp_path / f"place{i}" / "ledger.db")
             continue
-        dsn = request.getfixturevalue("dsn").replace("dbname=postgres", f"dbname={('postgres', 'other')[i]}")
+        dsn = request.getfixturevalue("dsn").replace(
+            "dbname=postgres", f"dbname={('postgres', 'other')[i]}"
+        )
         with psycopg.connect(dsn, autocommit=True) as db:
             db.execute("DROP SCHEMA IF EXISTS dprelease_ledger CASCADE")
         made.append(PostgresPlace(f"PostgreSQL ${{env:PLACE{i}}}", lambda dsn=dsn: dsn))
@@ -72,14 +81,28 @@ def code_of(call, *args, **kwargs):
     return caught.value.code
 
 
-@pytest.mark.parametrize("more", [{}, {"delta": "1e-6", "composition": "zcdp"}], ids=["basic", "zcdp"])
+@pytest.mark.parametrize(
+    "more", [{}, {"delta": "1e-6", "composition": "zcdp"}], ids=["basic", "zcdp"]
+)
 def test_everything_is_there_and_the_old_place_spends_no_more(places, tmp_path, more):
     source, target = places
     old = filled(source, tmp_path / "public", **more)
-    before = old.head(), old.entries(), old.budget("clinic"), old.salt("clinic"), old.per_period("clinic")
+    before = (
+        old.head(),
+        old.entries(),
+        old.budget("clinic"),
+        old.salt("clinic"),
+        old.per_period("clinic"),
+    )
     moving.move(source, target)
     new = Ledger.open(target, public=tmp_path / "public")
-    assert (new.head(), new.entries(), new.budget("clinic"), new.salt("clinic"), new.per_period("clinic")) == before
+    assert (
+        new.head(),
+        new.entries(),
+        new.budget("clinic"),
+        new.salt("clinic"),
+        new.per_period("clinic"),
+    ) == before
     assert new.files(key()) == old.files(key())
     assert new.payload(key("2030-03")) == b"abcd"
     assert new.verify().ok
@@ -118,7 +141,9 @@ def test_a_copy_that_fails_moves_nothing(places, tmp_path, monkeypatch):
     assert Ledger.open(target).has(key("2030-05"))
 
 
-def test_after_a_crash_between_copy_and_rest_the_same_command_ends_it(places, tmp_path, monkeypatch):
+def test_after_a_crash_between_copy_and_rest_the_same_command_ends_it(
+    places, tmp_path, monkeypatch
+):
     source, target = places
     filled(source, tmp_path / "public")
     with monkeypatch.context() as patch:
@@ -166,7 +191,9 @@ def test_a_ledger_is_not_moved_onto_itself(places, tmp_path):
 def test_an_event_after_the_move_is_found(tmp_path):
     ledger = filled(tmp_path / "a.db", tmp_path / "public")
     moving.move(ledger.path, tmp_path / "b.db")
-    with moving.backend.transaction(ledger.path, write=True, charged=False) as db:  # round the guard
+    with moving.backend.transaction(
+        ledger.path, write=True, charged=False
+    ) as db:  # round the guard
         chain.append(db, "budget", {"dataset": "clinic", "nano_epsilon": 10**9, "atto_delta": 0})
         db.execute("INSERT INTO budget SELECT MAX(seq), 'clinic', 1000000000, 0 FROM chain")
     assert "comes after its move" in "; ".join(ledger.verify().problems)
@@ -180,7 +207,11 @@ def test_the_command(tmp_path):
         return done.exit_code, " ".join(done.output.split())  # however lines are broken
 
     status, said = command("move", ledger.path, tmp_path / "b.db")
-    assert (status, "clinic has epsilon 2, 0.4 spent" in said, "can only be read" in said) == (0, True, True), said
+    assert (status, "clinic has epsilon 2, 0.4 spent" in said, "can only be read" in said) == (
+        0,
+        True,
+        True,
+    ), said
     status, said = command("move", ledger.path, tmp_path / "c.db")
     assert (status, "DPR427" in said) == (1, True)
     assert not (tmp_path / "c.db").exists()

@@ -75,7 +75,12 @@ def test_a_dataset_without_one_is_not_capped_and_its_ledger_stays_version_1(tmp_
     assert (version(ledger), ledger.per_period("clinic")) == (1, None)
     with pytest.raises(LedgerError) as caught:
         Ledger.create(
-            ledger.path, dataset="clinic", epsilon=1, adjacency="add_remove", unit=UNIT, per_period=1
+            ledger.path,
+            dataset="clinic",
+            epsilon=1,
+            adjacency="add_remove",
+            unit=UNIT,
+            per_period=1,
         )
     assert caught.value.code == "DPR418"
     ledger.cap_period("clinic", 1)
@@ -102,7 +107,8 @@ def test_software_that_does_not_know_caps_refuses(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "edit", ["PRAGMA user_version = 1", "PRAGMA user_version = 2", "DELETE FROM chain WHERE seq = 4"]
+    "edit",
+    ["PRAGMA user_version = 1", "PRAGMA user_version = 2", "DELETE FROM chain WHERE seq = 4"],
 )
 def test_a_cap_cannot_be_taken_out(tmp_path, edit):
     ledger = capped(tmp_path)

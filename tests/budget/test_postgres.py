@@ -33,7 +33,8 @@ from tests.engines.postgres_server import binaries, server
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
 pytestmark = pytest.mark.skipif(
-    binaries() is None, reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)"
+    binaries() is None,
+    reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
 )
 TENTH = Fraction(1, 10)
 
@@ -155,17 +156,23 @@ def test_rows_are_never_changed(place, tmp_path):
 @pytest.mark.parametrize(
     "edit",
     [
-        ("ALTER TABLE entry DISABLE TRIGGER ALL; UPDATE entry SET nano_epsilon = 1;"
-        " ALTER TABLE entry ENABLE TRIGGER ALL"),
+        (
+            "ALTER TABLE entry DISABLE TRIGGER ALL; UPDATE entry SET nano_epsilon = 1;"
+            " ALTER TABLE entry ENABLE TRIGGER ALL"
+        ),
         "ALTER TABLE chain DISABLE TRIGGER chain_no_change",
         "DROP TRIGGER entry_in_budget ON entry",
-        ("CREATE OR REPLACE FUNCTION entry_in_budget() RETURNS trigger LANGUAGE plpgsql"
-        " AS 'BEGIN RETURN NULL; END'"),
+        (
+            "CREATE OR REPLACE FUNCTION entry_in_budget() RETURNS trigger LANGUAGE plpgsql"
+            " AS 'BEGIN RETURN NULL; END'"
+        ),
         "INSERT INTO version VALUES (9)",
         "INSERT INTO version VALUES (3)",
-        ("ALTER TABLE chain DISABLE TRIGGER ALL;"
-        " UPDATE chain SET body = replace(body, '1/10', '1/20');"
-        " ALTER TABLE chain ENABLE TRIGGER ALL"),
+        (
+            "ALTER TABLE chain DISABLE TRIGGER ALL;"
+            " UPDATE chain SET body = replace(body, '1/10', '1/20');"
+            " ALTER TABLE chain ENABLE TRIGGER ALL"
+        ),
     ],
 )
 def test_tampering_is_found_when_the_ledger_is_opened(place, tmp_path, edit):

@@ -22,7 +22,8 @@ from tests.pipeline.tiny import project
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
 pytestmark = pytest.mark.skipif(
-    binaries() is None, reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)"
+    binaries() is None,
+    reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
 )
 WEEK = "2026-W02"
 

@@ -186,9 +186,7 @@ def test_twin_a_debit_beyond_rho_max(tmp_path: Path) -> None:
     def less(body: dict[str, Any]) -> None:
         body["zcdp"]["nano_rho"] = 10**6
 
-    assert forged(tmp_path, "budget", less) == [
-        "debit 4 exceeds the budget it was charged to"
-    ]
+    assert forged(tmp_path, "budget", less) == ["debit 4 exceeds the budget it was charged to"]
 
 
 def test_twin_the_ceiling_is_taken_for_a_budget(tmp_path: Path) -> None:

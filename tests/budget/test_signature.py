@@ -57,7 +57,13 @@ def test_pem_is_read_and_other_keys_are_not():
 
     own = ed25519.Ed25519PrivateKey.from_private_bytes(bytes.fromhex(SECRET))
     assert load_signer("\n" + pem(own), "test").public_key == PUBLIC
-    for text in (pem(ec.generate_private_key(ec.SECP256R1())), "", SECRET[:-2], "-----BEGIN x", "é"):
+    for text in (
+        pem(ec.generate_private_key(ec.SECP256R1())),
+        "",
+        SECRET[:-2],
+        "-----BEGIN x",
+        "é",
+    ):
         assert code(load_signer, text, "test") == "DPR421"
     assert public_key(f" {PUBLIC.upper()}\n") == PUBLIC
     for text in ("", "zz", PUBLIC[:-2], PUBLIC + "00"):

@@ -82,7 +82,18 @@ def test_delta_can_be_raised_through_both_doors(tmp_path):
     place = dp.create_ledger(tmp_path / "z.db", SCHEMA, epsilon=1, delta="0.000001")
     book = dp.open_ledger(place)
     book.add("people", epsilon=1, delta="0.000001")
-    done = command("ledger", "add", "--ledger", place, "--dataset", "people", "--epsilon", 1, "--delta", "0.000001")
+    done = command(
+        "ledger",
+        "add",
+        "--ledger",
+        place,
+        "--dataset",
+        "people",
+        "--epsilon",
+        1,
+        "--delta",
+        "0.000001",
+    )
     assert done.exit_code == 0, done.output
     assert (book.balance("people").epsilon, book.balance("people").delta) == (3, Fraction(3, 10**6))
 
@@ -116,7 +127,11 @@ def test_refusals_change_nothing(place, kind, call):
         (["--ledger", "PLACE", "--epsilon", "1"], 2, "whose budget"),
         (["--epsilon", "1"], 2, "name a pipeline file, or a ledger"),
         (["--ledger", "PLACE", "--dataset", "nobody", "--epsilon", "1"], 1, "no budget"),
-        (["PIPELINE", "--ledger", "PLACE", "--dataset", "people", "--epsilon", "1"], 2, "names its ledger"),
+        (
+            ["PIPELINE", "--ledger", "PLACE", "--dataset", "people", "--epsilon", "1"],
+            2,
+            "names its ledger",
+        ),
         (["--ledger", "PLACE", "--dataset", "people"], 2, "epsilon"),
     ],
 )

@@ -81,7 +81,10 @@ def test_an_engine_that_fails_or_differs_is_a_finding(monkeypatch):
             answer = super().compute(*arguments).reveal_to_mechanism()
             return Secret(replace(answer, sums=answer.sums + 1))
 
-    for engine, word in ((Failing(), "fails on made-up rows (DPR900)"), (Other(), "OTHER integers")):
+    for engine, word in (
+        (Failing(), "fails on made-up rows (DPR900)"),
+        (Other(), "OTHER integers"),
+    ):
         evidence = audit_plan_module.audit_plan(plan, engine, draws=200, engine_name="tried")
         (broken,) = [f for f in evidence.findings if f.ok is False]
         assert broken.subject == "engine: tried"
@@ -91,7 +94,9 @@ def test_an_engine_that_fails_or_differs_is_a_finding(monkeypatch):
 def test_a_spark_pipeline_starts_no_session(project, monkeypatch):
     text = project.read_text().replace("csv: ../data/visits.csv", "parquet: ../data/visits.parquet")
     project.write_text(text + "engine: spark\n")
-    monkeypatch.setattr(registry, "load", lambda kind, name, load=registry.load: no_spark(load, kind, name))
+    monkeypatch.setattr(
+        registry, "load", lambda kind, name, load=registry.load: no_spark(load, kind, name)
+    )
     said = CliRunner().invoke(app, ["audit", str(project), "--draws", "200", "--json"])
     assert said.exit_code == 0, said.output
     assert json.loads(said.stdout)["engine"] == "duckdb (no Spark session is started)"
@@ -110,7 +115,10 @@ def test_too_few_draws_are_bad_usage(project):
     "plan",
     [
         planned(["median(x)"], by=["g"]),
-        planned([{"statistic": "mean(x)", "spikes": "forbid", "domain": {"step": 0.5}}], rows={"max": 60}),
+        planned(
+            [{"statistic": "mean(x)", "spikes": "forbid", "domain": {"step": 0.5}}],
+            rows={"max": 60},
+        ),
         planned(
             [{"statistic": "count", "mechanism": "rectified_gaussian"}], delta=Fraction(1, 10**6)
         ),

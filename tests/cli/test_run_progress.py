@@ -19,7 +19,10 @@ class Stop(Exception):
     """Ends the command before anything is charged."""
 
 
-@pytest.mark.parametrize(("is_terminal", "quiet", "watched"), [(True, False, True), (True, True, False), (False, False, False)])
+@pytest.mark.parametrize(
+    ("is_terminal", "quiet", "watched"),
+    [(True, False, True), (True, True, False), (False, False, False)],
+)
 def test_only_a_terminal_is_told(
     is_terminal: bool, quiet: bool, watched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,7 +45,9 @@ def test_a_refusal_is_1_and_names_the_way_out(tmp_path):
     loaded(tmp_path, budget=1, catch_up=2)
     status, text = schedule(tmp_path / "pipelines" / "weekly.yaml", *AT)
     assert status == 1
-    assert "ERROR   refused     weekly 2026-W05: the budget of dataset visits does not cover" in text
+    assert (
+        "ERROR   refused     weekly 2026-W05: the budget of dataset visits does not cover" in text
+    )
     assert "\n  code   DPR301\n" in text
     assert "ledger add" in text
 
@@ -112,7 +114,9 @@ def test_two_processes_share_one_period_and_stop_on_a_signal(tmp_path):
     ]  # fmt: skip
     events = [[] for _ in workers]
     try:
-        for worker, seen, number in zip(workers, events, (signal.SIGTERM, signal.SIGINT), strict=True):
+        for worker, seen, number in zip(
+            workers, events, (signal.SIGTERM, signal.SIGINT), strict=True
+        ):
             for text in worker.stdout:
                 seen.append(json.loads(text))
                 if seen[-1]["event"] == "next":

@@ -9,8 +9,26 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("great_expectations", "scipy", "duckdb", "pandas", "pyarrow", "jinja2", "pyspark", "sqlite3")
-BEHIND = ("execute", "noised", "publish", "validate", "series", "engines.duckdb", "budget.ledger", "formats")
+HEAVY = (
+    "great_expectations",
+    "scipy",
+    "duckdb",
+    "pandas",
+    "pyarrow",
+    "jinja2",
+    "pyspark",
+    "sqlite3",
+)
+BEHIND = (
+    "execute",
+    "noised",
+    "publish",
+    "validate",
+    "series",
+    "engines.duckdb",
+    "budget.ledger",
+    "formats",
+)
 """Modules of ours that only a run needs."""
 
 
@@ -52,4 +70,6 @@ def test_the_look_sees_what_is_imported(plan_modules):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     seen = done.stdout.split()
-    assert {"dprelease.noised", "dprelease.budget.ledger", "dprelease.publish", "pyarrow"} <= set(seen)
+    assert {"dprelease.noised", "dprelease.budget.ledger", "dprelease.publish", "pyarrow"} <= set(
+        seen
+    )

@@ -79,7 +79,9 @@ def test_row_order_and_threads_do_not_matter(threads: int) -> None:
 def _moved(query: BoundedQuery, before: Any, after: Any) -> dict[str, int]:
     """Return the L1 change of `rows`, `persons`, `power 0` over all groups."""
     groups = len(query.groups.keys)
-    change = np.abs(np.array(after[:groups], dtype=object) - np.array(before[:groups], dtype=object)).sum(axis=0)
+    change = np.abs(
+        np.array(after[:groups], dtype=object) - np.array(before[:groups], dtype=object)
+    ).sum(axis=0)
     kinds = [f"{p.kind} {p.power}" for p in query.primitives]
     rows = [{(r[0], r[1]): r[3] - r[2] for r in made[groups + 1 :]} for made in (before, after)]
     tallied = sum(abs(rows[0].get(k, 0) - rows[1].get(k, 0)) for k in {*rows[0], *rows[1]})

@@ -59,11 +59,11 @@ def stacked_query(rng: random.Random) -> BoundedQuery:
     keys = tuple((part, *key) for part in PART.values for key in query.groups.keys)
     groups = GroupKeys((PART, *query.groups.columns), keys)
     # a third of the primitives, each kind in turn: Spark's planning time grows with them
-    chosen = tuple(sorted(rng.sample(range(len(query.primitives)), k=min(9, len(query.primitives)))))
-    primitives = tuple(query.primitives[i] for i in chosen)
-    return replace(
-        query, columns=(*query.columns, PART), groups=groups, primitives=primitives
+    chosen = tuple(
+        sorted(rng.sample(range(len(query.primitives)), k=min(9, len(query.primitives))))
     )
+    primitives = tuple(query.primitives[i] for i in chosen)
+    return replace(query, columns=(*query.columns, PART), groups=groups, primitives=primitives)
 
 
 def typed_table(rows: Rows) -> pa.Table:
@@ -118,7 +118,9 @@ def test_compiled_plans_agree_as_well(tmp_path: Path) -> None:
     rows, query = stacked(rng), stacked_query(rng)
     plain, for_spark = source_of("parquet", rows, tmp_path)
     conf = session().conf
-    before = {n: conf.get(n) for n in ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")}
+    before = {
+        n: conf.get(n) for n in ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
+    }
     try:
         conf.set("spark.sql.codegen.wholeStage", "true")
         conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")

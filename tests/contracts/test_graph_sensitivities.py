@@ -41,7 +41,9 @@ class World:
         more = has.astype(np.int64) @ (1 - has.T)  # edges of i that j lacks
         self.apart, self.moved = more + more.T, np.where(more == more.T, more, 10**6)
         self.edges = [
-            np.array([p for p, on in zip(self.pairs, row, strict=True) if on], np.int64).reshape(-1, 2)
+            np.array([p for p, on in zip(self.pairs, row, strict=True) if on], np.int64).reshape(
+                -1, 2
+            )
             for row in has
         ]
 

@@ -35,7 +35,20 @@ from dprelease.schema.column import Column, Kind
 ENGINES: dict[str, Callable[[], Any]] = {"duckdb": DuckDBEngine, "reference": ReferenceEngine}
 HARD = (0, 1, 999, 2**53, 2**53 + 1, 2**62, -(2**62), 2**63 - 2, -(2**63) + 2)
 LEAST = -9_223_372_022_400_000_000
-BYTES = (b"\xff", b"\xfe", b"\\xff", b"\\xFF", b"?", b"", b"\0ff", b"\0\xff", b"a", b"A", "é".encode(), "\ufffd".encode())
+BYTES = (
+    b"\xff",
+    b"\xfe",
+    b"\\xff",
+    b"\\xFF",
+    b"?",
+    b"",
+    b"\0ff",
+    b"\0\xff",
+    b"a",
+    b"A",
+    "é".encode(),
+    "\ufffd".encode(),
+)
 
 
 @dataclass(frozen=True)
@@ -63,28 +76,68 @@ def counts(cells: tuple[int, ...], kind: pa.DataType, different: int | None = No
 def _storages() -> Iterator[Stored]:
     for bits in (8, 16, 32, 64):
         top = 2 ** (bits - 1)
-        yield stored(f"int{bits}", (0, 1, top - 1, top - 2, -top, -top + 1), getattr(pa, f"int{bits}")())
+        yield stored(
+            f"int{bits}", (0, 1, top - 1, top - 2, -top, -top + 1), getattr(pa, f"int{bits}")()
+        )
         yield stored(f"uint{bits}", (0, 1, 2 * top - 1, 2 * top - 2), getattr(pa, f"uint{bits}")())
     yield stored("doubled int64", HARD, pa.int64())
-    yield stored("double", (0.5, 1.0, 2.0**53, 2.0**53 + 2, 0.1, np.nextafter(0.1, 1), 1e300, -1e300, 5e-324, float("inf")), pa.float64())
+    yield stored(
+        "double",
+        (
+            0.5,
+            1.0,
+            2.0**53,
+            2.0**53 + 2,
+            0.1,
+            np.nextafter(0.1, 1),
+            1e300,
+            -1e300,
+            5e-324,
+            float("inf"),
+        ),
+        pa.float64(),
+    )
     yield stored("float", (0.5, 0.1, 16777216.0, 16777218.0), pa.float32())
     yield stored("decimal(38, 0)", (Decimal(10**37), Decimal(10**37 + 1)), pa.decimal128(38, 0))
-    yield stored("decimal(38, 30)", (Decimal("1E-30"), Decimal("2E-30"), Decimal("1E-7")), pa.decimal128(38, 30))
-    yield stored("decimal(76, 3)", (Decimal(10**50), Decimal(f"{10**50}.001"), Decimal("0.001")), pa.decimal256(76, 3))
-    yield stored("text", ("a", "A", "á", "a ", " a", "", "1", "1.0", "01", "\\xff", "ß", "ss", "İ", "i"), pa.string())
+    yield stored(
+        "decimal(38, 30)",
+        (Decimal("1E-30"), Decimal("2E-30"), Decimal("1E-7")),
+        pa.decimal128(38, 30),
+    )
+    yield stored(
+        "decimal(76, 3)",
+        (Decimal(10**50), Decimal(f"{10**50}.001"), Decimal("0.001")),
+        pa.decimal256(76, 3),
+    )
+    yield stored(
+        "text",
+        ("a", "A", "á", "a ", " a", "", "1", "1.0", "01", "\\xff", "ß", "ss", "İ", "i"),
+        pa.string(),
+    )
     yield stored("large text", ("a", "A"), pa.large_string())
     yield stored("text view", ("a", "A"), pa.string_view())
     yield stored("dictionary", pa.array(["a", "A", "b"]).dictionary_encode(), pa.string())
     yield stored("binary", BYTES, pa.binary())
     yield stored("fixed binary", (b"\xff\xff", b"\xff\xfe", b"ab", b"AB"), pa.binary(2))
-    yield stored("text that is no text", pa.array(BYTES, pa.binary()).view(pa.string()), pa.string())
-    yield stored("uuid", pa.array([UUID(int=1).bytes, UUID(int=2).bytes, b"\xff" * 16], pa.uuid()), pa.uuid())
+    yield stored(
+        "text that is no text", pa.array(BYTES, pa.binary()).view(pa.string()), pa.string()
+    )
+    yield stored(
+        "uuid", pa.array([UUID(int=1).bytes, UUID(int=2).bytes, b"\xff" * 16], pa.uuid()), pa.uuid()
+    )
     yield stored("boolean", (True, False), pa.bool_())
     yield counts((0, 1, -1, 2**31 - 2, -(2**31), -719_529), pa.date32())
     for zone in (None, "UTC", "America/New_York"):
-        yield counts((0, 1, -1, LEAST, LEAST + 1, 2**63 - 2, 2**53, 2**53 + 1), pa.timestamp("us", zone))
-        yield counts((0, 1, -1, 1000, 1001, 2**63 - 2, -(2**63), 2**53 + 1, 2**53 + 2), pa.timestamp("ns", zone))
-        yield counts((0, 1, -1, 2**53 // 1000, 2**62, -(2**62), 2**63 - 1), pa.timestamp("ms", zone), 4)
+        yield counts(
+            (0, 1, -1, LEAST, LEAST + 1, 2**63 - 2, 2**53, 2**53 + 1), pa.timestamp("us", zone)
+        )
+        yield counts(
+            (0, 1, -1, 1000, 1001, 2**63 - 2, -(2**63), 2**53 + 1, 2**53 + 2),
+            pa.timestamp("ns", zone),
+        )
+        yield counts(
+            (0, 1, -1, 2**53 // 1000, 2**62, -(2**62), 2**63 - 1), pa.timestamp("ms", zone), 4
+        )
 
 
 def _beyond_parquet() -> Iterator[Stored]:
@@ -98,18 +151,29 @@ STORED = {one.name: one for one in _storages()}
 IN_MEMORY = STORED | {one.name: one for one in _beyond_parquet()}
 KINDS = dict.fromkeys(IN_MEMORY, (Kind.identifier, Kind.category))
 for _name in KINDS:
-    if "int" in _name or _name in ("double", "float", "text", "binary", "boolean", "text that is no text") or "decimal" in _name:
+    if (
+        "int" in _name
+        or _name in ("double", "float", "text", "binary", "boolean", "text that is no text")
+        or "decimal" in _name
+    ):
         KINDS[_name] = (Kind.identifier, Kind.category, Kind.integer, Kind.number)
 
 
 def persons(engine: Any, source: Source, kind: Kind) -> tuple[int, int, int]:
     """Return the rows with an id, the persons, and the rows left at one row per person."""
     query = BoundedQuery(
-        (Column("id", kind),), GroupKeys((), ((),)), (), (Primitive("rows", max_rows=9), Primitive("persons")), user="id", max_rows=9
+        (Column("id", kind),),
+        GroupKeys((), ((),)),
+        (),
+        (Primitive("rows", max_rows=9), Primitive("persons")),
+        user="id",
+        max_rows=9,
     )
     engine.preflight(source, query)
     rows, found = engine.compute(source, query, b"salt").reveal_to_mechanism().sums[0]
-    one = BoundedQuery((Column("id", kind),), GroupKeys((), ((),)), (), (Primitive("rows"),), user="id")
+    one = BoundedQuery(
+        (Column("id", kind),), GroupKeys((), ((),)), (), (Primitive("rows"),), user="id"
+    )
     ((kept,),) = engine.compute(source, one, b"salt").reveal_to_mechanism().sums
     return rows, found, kept
 
@@ -123,7 +187,9 @@ def sources(column: Stored, folder: Path) -> Iterator[Source]:
             pq.write_table(table, path, version="2.6", use_dictionary=compression)
             yield as_source(path)
     # what a relation cannot give is its own: here, one over Arrow that DuckDB itself does not read
-    if column.name not in ("text that is no text", "decimal(76, 3)") and not column.name.startswith(_UNREAD):
+    if column.name not in ("text that is no text", "decimal(76, 3)") and not column.name.startswith(
+        _UNREAD
+    ):
         yield as_source(duckdb.connect().from_arrow(table))
 
 
@@ -134,7 +200,11 @@ def test_no_two_stored_ids_meet_and_equal_ones_do(name: str, engine: str, tmp_pa
     for source in sources(column, tmp_path):
         for kind in KINDS[name]:
             rows, found, kept = persons(ENGINES[engine](), source, kind)
-            assert (rows, found, kept) == (column.different + 2, column.different, column.different), (source.name, kind)
+            assert (rows, found, kept) == (
+                column.different + 2,
+                column.different,
+                column.different,
+            ), (source.name, kind)
 
 
 TYPES = {
@@ -175,7 +245,12 @@ def database(kind: str, cells: tuple[Any, ...], folder: Path) -> Source:
 def test_no_two_ids_of_a_database_meet(kind: str, engine: str, tmp_path: Path) -> None:
     source = database(kind, TYPES[kind], tmp_path)
     kinds = [Kind.identifier, Kind.category]
-    if "INT" in kind or kind in ("DOUBLE", "BLOB", "BOOLEAN") or "VARCHAR" in kind or "DECIMAL" in kind:
+    if (
+        "INT" in kind
+        or kind in ("DOUBLE", "BLOB", "BOOLEAN")
+        or "VARCHAR" in kind
+        or "DECIMAL" in kind
+    ):
         kinds += [Kind.integer, Kind.number]
     for declared in kinds:
         found = persons(ENGINES[engine](), source, declared)
@@ -183,10 +258,27 @@ def test_no_two_ids_of_a_database_meet(kind: str, engine: str, tmp_path: Path) -
 
 
 def test_no_two_objects_of_pandas_meet() -> None:
-    cells = [b"\xff", "\\xff", "\0ff", "\ud800", "a", "A", 2**53, 2**53 + 1, 2.0**53, "1.0", Decimal("1.50"), None]
+    cells = [
+        b"\xff",
+        "\\xff",
+        "\0ff",
+        "\ud800",
+        "a",
+        "A",
+        2**53,
+        2**53 + 1,
+        2.0**53,
+        "1.0",
+        Decimal("1.50"),
+        None,
+    ]
     source = as_source(pd.DataFrame({"id": pd.Series([*cells, *cells[:2]], dtype=object)}))
     for engine in ENGINES.values():
-        assert persons(engine(), source, Kind.identifier) == (len(cells) + 1, len(cells) - 1, len(cells) - 1)
+        assert persons(engine(), source, Kind.identifier) == (
+            len(cells) + 1,
+            len(cells) - 1,
+            len(cells) - 1,
+        )
 
 
 def test_folders_of_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
@@ -194,14 +286,37 @@ def test_folders_of_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
         folder = tmp_path / f"id={value}"
         folder.mkdir()
         pq.write_table(pa.table({"x": [1]}), folder / "a.parquet")
-    query = BoundedQuery((Column("id", Kind.identifier),), GroupKeys((), ((),)), (), (Primitive("persons"),), user="id")
+    query = BoundedQuery(
+        (Column("id", Kind.identifier),),
+        GroupKeys((), ((),)),
+        (),
+        (Primitive("persons"),),
+        user="id",
+    )
     with pytest.raises(SourceError) as refused:  # both would be U+FFFD
         DuckDBEngine().preflight(as_source(str(tmp_path / "*" / "*.parquet")), query)
     assert refused.value.code == "DPR502"
 
 
 def test_equal_decimals_are_one_person_however_many_zeros_they_end_in() -> None:
-    texts = ("1.5", "1.50", "0", "-0", "0.00", "-0.0", "1E+2", "100", "100.000", "1E-7", "1.0E-7", "1E2000", "1.0E2000", "10", "NaN", "Infinity")
+    texts = (
+        "1.5",
+        "1.50",
+        "0",
+        "-0",
+        "0.00",
+        "-0.0",
+        "1E+2",
+        "100",
+        "100.000",
+        "1E-7",
+        "1.0E-7",
+        "1E2000",
+        "1.0E2000",
+        "10",
+        "NaN",
+        "Infinity",
+    )
     cells = [Decimal(text) for text in texts]
     frames: list[Any] = [pd.DataFrame({"id": pd.Series(cells, dtype=object)})]
     polars = pytest.importorskip("polars")
@@ -215,10 +330,16 @@ def test_equal_objects_of_polars_are_one_person() -> None:
     polars = pytest.importorskip("polars")
     people = [UUID(int=1), UUID(int=2), UUID(int=3)]
     columns = {
-        "UUIDs": polars.Series("id", [UUID(int=i.int) for i in (*people, *people[:2])]),  # each an object of its own
+        "UUIDs": polars.Series(
+            "id", [UUID(int=i.int) for i in (*people, *people[:2])]
+        ),  # each an object of its own
         "texts": polars.Series("id", ["ann", "ANN", "b", "ann", "ANN"], dtype=polars.Object),
-        "whole": polars.Series("id", [2**100, 2**100 + 1, -1, 2**100, 2**100 + 1], dtype=polars.Int128),
-        "unsigned": polars.Series("id", [2**127, 2**127 + 1, 1, 2**127, 2**127 + 1], dtype=polars.UInt128),
+        "whole": polars.Series(
+            "id", [2**100, 2**100 + 1, -1, 2**100, 2**100 + 1], dtype=polars.Int128
+        ),
+        "unsigned": polars.Series(
+            "id", [2**127, 2**127 + 1, 1, 2**127, 2**127 + 1], dtype=polars.UInt128
+        ),
     }
     for name, column in columns.items():
         for frame in (polars.DataFrame({"id": column}), polars.LazyFrame({"id": column})):
@@ -228,22 +349,44 @@ def test_equal_objects_of_polars_are_one_person() -> None:
 
 def test_columns_that_differ_in_case_are_two_columns(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [2**53, 2**53 + 1, 2**53]}), tmp_path / "a.parquet")
-    for other in ([0.5, 0.5, 0.5], [7, 7, 7]):  # DuckDB reads both files' columns as one, of doubles here
+    for other in (
+        [0.5, 0.5, 0.5],
+        [7, 7, 7],
+    ):  # DuckDB reads both files' columns as one, of doubles here
         pq.write_table(pa.table({"ID": other}), tmp_path / "b.parquet")
         for engine in ENGINES.values():
-            assert persons(engine(), as_source(str(tmp_path / "[ab].parquet")), Kind.identifier) == (3, 2, 2)
+            assert persons(
+                engine(), as_source(str(tmp_path / "[ab].parquet")), Kind.identifier
+            ) == (3, 2, 2)
     for names in (("id", "ID"), ("ID", "id")):
         path = tmp_path / "c.parquet"
-        pq.write_table(pa.table([[1, 2, 1] if name == "id" else [5, 5, 5] for name in names], names=names), path)
+        pq.write_table(
+            pa.table([[1, 2, 1] if name == "id" else [5, 5, 5] for name in names], names=names),
+            path,
+        )
         for engine in ENGINES.values():
             assert persons(engine(), as_source(path), Kind.identifier) == (3, 2, 2)
     # what DuckDB would call the second of two columns is no column of the files
-    query = BoundedQuery((Column("ID_1", Kind.identifier),), GroupKeys((), ((),)), (), (Primitive("persons"),), user="ID_1")
+    query = BoundedQuery(
+        (Column("ID_1", Kind.identifier),),
+        GroupKeys((), ((),)),
+        (),
+        (Primitive("persons"),),
+        user="ID_1",
+    )
     with pytest.raises(SourceError) as refused:
         DuckDBEngine().preflight(as_source(tmp_path / "c.parquet"), query)
     assert refused.value.code == "DPR503"
-    relation = duckdb.connect().sql("SELECT 1 AS ID, i AS x FROM range(3) t(i)").select('ID, x AS "id"')
-    query = BoundedQuery((Column("id", Kind.identifier),), GroupKeys((), ((),)), (), (Primitive("persons"),), user="id")
+    relation = (
+        duckdb.connect().sql("SELECT 1 AS ID, i AS x FROM range(3) t(i)").select('ID, x AS "id"')
+    )
+    query = BoundedQuery(
+        (Column("id", Kind.identifier),),
+        GroupKeys((), ((),)),
+        (),
+        (Primitive("persons"),),
+        user="id",
+    )
     with pytest.raises(SourceError) as refused:  # it has no name for the second one
         DuckDBEngine().preflight(as_source(relation), query)
     assert refused.value.code == "DPR505"
@@ -256,8 +399,12 @@ REGION = Column("id", Kind.category, values=("a", "A", "b"))
 
 @pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT", "NOCASE.NOACCENT", "de"])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_label_a_constant_and_a_code_are_compared_by_their_bytes(collation: str, engine: str, tmp_path: Path) -> None:
-    source = database(f"VARCHAR COLLATE {collation}", ("a", "a", "a", "b", "á"), tmp_path)  # 'a' five times
+def test_a_label_a_constant_and_a_code_are_compared_by_their_bytes(
+    collation: str, engine: str, tmp_path: Path
+) -> None:
+    source = database(
+        f"VARCHAR COLLATE {collation}", ("a", "a", "a", "b", "á"), tmp_path
+    )  # 'a' five times
     keys = tuple((key,) for key in REGION.keys)
     codes: tuple[Code, ...] = (Label("id", ("A", "a", "b")),)
     for x in (None, Column("x", Kind.integer)):  # by one key, and by a join of two
@@ -270,11 +417,22 @@ def test_a_label_a_constant_and_a_code_are_compared_by_their_bytes(collation: st
         )
         answer = ENGINES[engine]().compute(source, query, b"").reveal_to_mechanism()
         assert answer.sums[:, :2].tolist() == [[5, 1], [0, 0], [1, 1]]
-        assert answer.tallies[2].tolist() == [[0, 1, 0, 5, 5], [2, 2, 0, 1, 1]]  # group, code, rows below, of it, in all
-    for text, rows in (("id = 'a'", 5), ("id = 'A'", 0), ("id in ('A', 'b')", 1), ("id != 'a'", 1), ("id < 'a'", 0)):
+        assert answer.tallies[2].tolist() == [
+            [0, 1, 0, 5, 5],
+            [2, 2, 0, 1, 1],
+        ]  # group, code, rows below, of it, in all
+    for text, rows in (
+        ("id = 'a'", 5),
+        ("id = 'A'", 0),
+        ("id in ('A', 'b')", 1),
+        ("id != 'a'", 1),
+        ("id < 'a'", 0),
+    ):
         where = parse_condition(text, {"id": REGION}, origin="test")
         query = BoundedQuery((REGION,), GroupKeys((), ((),)), (), (Primitive("rows"),), where=where)
-        assert ENGINES[engine]().compute(source, query, b"").reveal_to_mechanism().sums.tolist() == [[rows]]
+        assert ENGINES[engine]().compute(
+            source, query, b""
+        ).reveal_to_mechanism().sums.tolist() == [[rows]]
 
 
 # -- the neighbouring tables of each hole, and the broken twins ------------------------------------
@@ -282,12 +440,16 @@ def test_a_label_a_constant_and_a_code_are_compared_by_their_bytes(collation: st
 
 def loss(ids: list[Any], source: Callable[[list[Any]], Source], kind: Kind) -> int:
     """Return the most that one id's rows move the count of rows at one row per person."""
-    query = BoundedQuery((Column("id", kind),), GroupKeys((), ((),)), (), (Primitive("rows"),), user="id")
+    query = BoundedQuery(
+        (Column("id", kind),), GroupKeys((), ((),)), (), (Primitive("rows"),), user="id"
+    )
 
     def kept(cells: list[Any]) -> int:
         if not cells:
             return 0
-        return int(DuckDBEngine().compute(source(cells), query, b"").reveal_to_mechanism().sums[0, 0])
+        return int(
+            DuckDBEngine().compute(source(cells), query, b"").reveal_to_mechanism().sums[0, 0]
+        )
 
     return max(abs(kept(ids) - kept([i for i in ids if i != one])) for one in set(ids))
 
@@ -314,16 +476,36 @@ def test_adding_a_person_moves_no_other_ones_rows(tmp_path: Path) -> None:
         for ids in combinations(whole, size):
             for kind in (Kind.integer, Kind.number, Kind.identifier):
                 table = [*ids, *ids]
-                assert loss(table, lambda cells: as_source(pa.table({"id": pa.array(cells, pa.int64())})), kind) == 1
-    assert loss(["ann", "ANN", "ann", "bob"], _of_database("VARCHAR COLLATE NOCASE", tmp_path), Kind.identifier) == 1
+                assert (
+                    loss(
+                        table,
+                        lambda cells: as_source(pa.table({"id": pa.array(cells, pa.int64())})),
+                        kind,
+                    )
+                    == 1
+                )
+    assert (
+        loss(
+            ["ann", "ANN", "ann", "bob"],
+            _of_database("VARCHAR COLLATE NOCASE", tmp_path),
+            Kind.identifier,
+        )
+        == 1
+    )
 
 
 def _kept(column: str, cells: list[Any], tmp_path: Path) -> int:
-    found = persons(DuckDBEngine(), _filled(column, cells, tmp_path), Kind.integer if column == "BIGINT" else Kind.identifier)
+    found = persons(
+        DuckDBEngine(),
+        _filled(column, cells, tmp_path),
+        Kind.integer if column == "BIGINT" else Kind.identifier,
+    )
     return found[1]
 
 
-def test_the_double_cast_and_the_kept_collation_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_double_cast_and_the_kept_collation_are_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert _kept("BIGINT", [2**53, 2**53 + 1], tmp_path) == 2
     (tmp_path / "t.duckdb").unlink()
     assert _kept("VARCHAR COLLATE NOCASE", ["a", "A"], tmp_path) == 2
@@ -339,9 +521,17 @@ def test_the_double_cast_and_the_kept_collation_are_caught(tmp_path: Path, monke
 
 
 def test_an_id_in_timestamps_of_96_bits_and_files_of_two_types_are_refused(tmp_path: Path) -> None:
-    query = BoundedQuery((Column("id", Kind.identifier),), GroupKeys((), ((),)), (), (Primitive("persons"),), user="id")
+    query = BoundedQuery(
+        (Column("id", Kind.identifier),),
+        GroupKeys((), ((),)),
+        (),
+        (Primitive("persons"),),
+        user="id",
+    )
     moments = pa.array([0, 1], pa.int64()).view(pa.timestamp("ns"))
-    pq.write_table(pa.table({"id": moments}), tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    pq.write_table(
+        pa.table({"id": moments}), tmp_path / "a.parquet", use_deprecated_int96_timestamps=True
+    )
     with pytest.raises(SourceError) as refused:
         DuckDBEngine().preflight(as_source(tmp_path / "a.parquet"), query)
     assert refused.value.code == "DPR504"
@@ -351,4 +541,8 @@ def test_an_id_in_timestamps_of_96_bits_and_files_of_two_types_are_refused(tmp_p
         DuckDBEngine().preflight(as_source(str(tmp_path / "*.parquet")), query)
     assert refused.value.code == "DPR506"
     pq.write_table(pa.table({"id": pa.array([1], pa.int8())}), tmp_path / "b.parquet")
-    assert persons(DuckDBEngine(), as_source(str(tmp_path / "*.parquet")), Kind.integer) == (2, 2, 2)
+    assert persons(DuckDBEngine(), as_source(str(tmp_path / "*.parquet")), Kind.integer) == (
+        2,
+        2,
+        2,
+    )

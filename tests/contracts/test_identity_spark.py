@@ -29,7 +29,9 @@ READ = [name for name in STORED if not any(part in name for part in _UNREAD)]
 def test_no_two_stored_ids_meet_and_equal_ones_do(name: str, tmp_path: Path) -> None:
     session()
     column = STORED[name]
-    different = column.different - (2 if name == "date32[day]" else 0)  # days beyond timestamps are null
+    different = column.different - (
+        2 if name == "date32[day]" else 0
+    )  # days beyond timestamps are null
     pq.write_table(pa.table({"id": column.array}), tmp_path / "t.parquet", version="2.6")
     for kind in KINDS[name]:
         found = persons(SparkEngine(), as_source(tmp_path / "t.parquet"), kind)
@@ -43,13 +45,19 @@ def test_a_collation_makes_no_two_people_one(collation: str) -> None:
     frame = frame.selectExpr(f"id COLLATE {collation} AS id")
     assert persons(SparkEngine(), as_source(frame), Kind.identifier) == (5, 4, 4)
     region = Column("id", Kind.category, values=("a", "A", "b"))
-    query = BoundedQuery((region,), GroupKeys((region,), (("a",), ("A",), ("b",))), (), (Primitive("rows"),))
-    assert SparkEngine().compute(as_source(frame), query, b"").reveal_to_mechanism().sums.tolist() == [[2], [1], [1]]
+    query = BoundedQuery(
+        (region,), GroupKeys((region,), (("a",), ("A",), ("b",))), (), (Primitive("rows"),)
+    )
+    assert SparkEngine().compute(
+        as_source(frame), query, b""
+    ).reveal_to_mechanism().sums.tolist() == [[2], [1], [1]]
 
 
 def refused(table: pa.Table, column: Column, tmp_path: Path, **options: Any) -> str:
     pq.write_table(table, tmp_path / "t.parquet", **options)
-    query = BoundedQuery((column,), GroupKeys((), ((),)), (), (Primitive("rows"),), user=column.name)
+    query = BoundedQuery(
+        (column,), GroupKeys((), ((),)), (), (Primitive("rows"),), user=column.name
+    )
     with pytest.raises(SourceError) as error:
         SparkEngine().preflight(as_source(tmp_path / "t.parquet"), query)
     return str(error.value.code)
@@ -59,9 +67,14 @@ def test_what_spark_does_not_read_exactly_is_refused(tmp_path: Path) -> None:
     session()
     moments = pa.array([0, 2**62], pa.int64())
     identifier = Column("id", Kind.identifier)
-    assert refused(pa.table({"id": moments.view(pa.timestamp("ms"))}), identifier, tmp_path) == "DPR504"
+    assert (
+        refused(pa.table({"id": moments.view(pa.timestamp("ms"))}), identifier, tmp_path)
+        == "DPR504"
+    )
     nanoseconds = pa.table({"id": moments.view(pa.timestamp("ns"))})
-    assert refused(nanoseconds, identifier, tmp_path, use_deprecated_int96_timestamps=True) == "DPR504"
+    assert (
+        refused(nanoseconds, identifier, tmp_path, use_deprecated_int96_timestamps=True) == "DPR504"
+    )
 
 
 def test_an_odd_date_stops_nobody_and_no_claim_filters(tmp_path: Path) -> None:
@@ -69,10 +82,24 @@ def test_an_odd_date_stops_nobody_and_no_claim_filters(tmp_path: Path) -> None:
     days = pa.array([18_262, 2**31 - 1, -(2**31)], pa.int32()).view(pa.date32())
     pq.write_table(pa.table({"at": days}), tmp_path / "t.parquet")
     day = Column("at", Kind.date)
-    query = BoundedQuery((day,), GroupKeys((), ((),)), (), (Primitive("rows"),), window=Window("at", MONTH.start, MONTH.end))
-    assert SparkEngine().compute(as_source(tmp_path / "t.parquet"), query, b"").reveal_to_mechanism().sums.tolist() == [[1]]
+    query = BoundedQuery(
+        (day,),
+        GroupKeys((), ((),)),
+        (),
+        (Primitive("rows"),),
+        window=Window("at", MONTH.start, MONTH.end),
+    )
+    assert SparkEngine().compute(
+        as_source(tmp_path / "t.parquet"), query, b""
+    ).reveal_to_mechanism().sums.tolist() == [[1]]
     from dprelease.query.expression import parse_condition
 
-    asked = BoundedQuery((X,), GroupKeys((), ((),)), (), (Primitive("rows"),), where=parse_condition("x > 700000000", ALL, origin="test"))
+    asked = BoundedQuery(
+        (X,),
+        GroupKeys((), ((),)),
+        (),
+        (Primitive("rows"),),
+        where=parse_condition("x > 700000000", ALL, origin="test"),
+    )
     source = lying(tmp_path / "lie.parquet")
     assert SparkEngine().compute(source, asked, b"").reveal_to_mechanism().sums.tolist() == [[1000]]

@@ -157,7 +157,9 @@ def obvious_score(rows: list[int], y: int, a: int, b: int, shift: int) -> int:
     return int(b * max(ranks[0] - target, target - ranks[1], 0))
 
 
-@pytest.mark.parametrize("target", [(1, 2, 0), (3, 4, 0), (9, 10, 0), (0, 1, 0), (2, 2, -3), (0, 2, 1)])
+@pytest.mark.parametrize(
+    "target", [(1, 2, 0), (3, 4, 0), (9, 10, 0), (0, 1, 0), (2, 2, -3), (0, 2, 1)]
+)
 def test_scores_are_the_distance_in_ranks(target: tuple[int, int, int]) -> None:
     for size in range(5):
         for rows in itertools.combinations_with_replacement(range(5), size):
@@ -177,9 +179,13 @@ def test_the_best_score_is_that_of_the_quantile() -> None:
                 assert scores[rows[place - 1]] == scores.min() == 0
 
 
-@pytest.mark.parametrize("target", [(1, 2, 0), (3, 4, 0), (1, 1, 0), (2, 2, -3), (0, 2, 1), (2, 2, -1)])
+@pytest.mark.parametrize(
+    "target", [(1, 2, 0), (3, 4, 0), (1, 1, 0), (2, 2, -3), (0, 2, 1), (2, 2, -1)]
+)
 @pytest.mark.parametrize("most", [None, 3, 1, 0])
-def test_codes_near_the_rank_give_the_law_of_all_rows(target: tuple[int, int, int], most: int | None) -> None:
+def test_codes_near_the_rank_give_the_law_of_all_rows(
+    target: tuple[int, int, int], most: int | None
+) -> None:
     """Every table of up to four rows at six values, and heaps: the chances are equal, as fractions.
 
     With `most`, scores weigh alike from so near on that the engine leaves most codes out.
@@ -226,7 +232,9 @@ def worst_ratio(score: Any, spread: int, n: int, *, replaced: bool) -> float:
             near = [(*rest, y) for rest in near for y in range(6)]
         for other in near:
             q = law.pmf(score(other))
-            worst = max(worst, *(abs(float(np.log(float(x / y)))) for x, y in zip(p, q, strict=True)))
+            worst = max(
+                worst, *(abs(float(np.log(float(x / y)))) for x, y in zip(p, q, strict=True))
+            )
     return worst
 
 
@@ -238,7 +246,9 @@ def by_rank(a: int, b: int, shift: int) -> Any:
     return score
 
 
-@pytest.mark.parametrize("target", [(1, 2, 0), (3, 4, 0), (1, 1, 0), (2, 2, -3), (2, 2, -1), (0, 2, 1)])
+@pytest.mark.parametrize(
+    "target", [(1, 2, 0), (3, 4, 0), (1, 1, 0), (2, 2, -3), (2, 2, -1), (0, 2, 1)]
+)
 @pytest.mark.parametrize("replaced", [False, True])
 def test_the_whole_law_keeps_its_epsilon(target: tuple[int, int, int], replaced: bool) -> None:
     spread = spreads(*target)[int(replaced)]
@@ -285,7 +295,14 @@ def test_the_wall_refuses_scores_that_it_cannot_bound() -> None:
     case = made("median", "from zero", "row", "add_remove")
     (encoding,) = case.encodings
     places = case.places(encoding)
-    for weights in (((3, 2, 0),), ((-1, 2, 0),), ((1, 0, 0),), ((1, 2),), (), ((1, 2, 0), (1, 2, 0))):
+    for weights in (
+        ((3, 2, 0),),
+        ((-1, 2, 0),),
+        ((1, 0, 0),),
+        ((1, 2),),
+        (),
+        ((1, 2, 0), (1, 2, 0)),
+    ):
         with pytest.raises(InternalError) as caught:
             row_moves(case.task, replace(encoding, weights=weights), places)
         assert caught.value.code == "DPR902"

@@ -48,7 +48,9 @@ TEXTS = {
 BY_VALUE = ("count_distinct", "max", "median", "min", "quantile")
 """Made of rows per value, not of sums: their tables are in `test_rank_sensitivities`."""
 
-AGGREGATES = tuple(n for n in registry.names("aggregates") if n not in (*SEVERAL, *BY_VALUE, *GRAPH))
+AGGREGATES = tuple(
+    n for n in registry.names("aggregates") if n not in (*SEVERAL, *BY_VALUE, *GRAPH)
+)
 """Of one column; those of several have their own tables in `test_pair_sensitivities`."""
 
 
@@ -164,7 +166,9 @@ CASES = tuple(grid())
 
 
 def test_every_registered_aggregate_is_covered() -> None:
-    assert {c[0] for c in CASES} | {*SEVERAL, *BY_VALUE, *GRAPH} == set(registry.names("aggregates"))
+    assert {c[0] for c in CASES} | {*SEVERAL, *BY_VALUE, *GRAPH} == set(
+        registry.names("aggregates")
+    )
     assert len(CASES) >= 300
 
 

@@ -44,7 +44,9 @@ def results(tmp_path, monkeypatch):
 
 
 def test_every_result_is_asked_for_by_a_page(results):
-    asked = {n for p in DOCS.rglob("*.md") for n in results.MARK.findall(p.read_text(encoding="utf-8"))}
+    asked = {
+        n for p in DOCS.rglob("*.md") for n in results.MARK.findall(p.read_text(encoding="utf-8"))
+    }
     assert asked == {p.stem for p in RESULTS.glob("*.md")}
 
 
@@ -56,7 +58,9 @@ def test_a_result_is_shown_row_by_row_and_follows_a_rerun(results, name):
     assert rows
     assert [line for line in shown.splitlines() if line.startswith("|")] == rows
     assert not shown.startswith("# ")
-    (results.RESULTS / f"{name}.md").write_text("# t\n\n| another | run |\n|---|---|\n", encoding="utf-8")
+    (results.RESULTS / f"{name}.md").write_text(
+        "# t\n\n| another | run |\n|---|---|\n", encoding="utf-8"
+    )
     assert "| another | run |" in results.result(name)
 
 
@@ -81,7 +85,12 @@ def test_a_result_that_no_page_shows_fails_the_build(results):
 def test_every_error_code_is_listed_with_class_and_words(generate):
     source = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "dprelease").rglob("*.py"))
     page = generate.PAGES["errors"]()
-    rows = {r[0]: r[1:] for r in re.findall(r"^\| `(DPR\d+)` \| (\w+) \| (\w+) \| (\d) \| (.+) \|$", page, re.MULTILINE)}
+    rows = {
+        r[0]: r[1:]
+        for r in re.findall(
+            r"^\| `(DPR\d+)` \| (\w+) \| (\w+) \| (\d) \| (.+) \|$", page, re.MULTILINE
+        )
+    }
     assert set(rows) == set(re.findall(r"DPR[1-9]\d\d", source))
     assert rows["DPR301"][:3] == ("BudgetError", "nothing", "1")
     assert all(words.strip(" ·") for *_, words in rows.values())

@@ -16,7 +16,8 @@ from tests.engines.postgres_server import binaries, server
 
 pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
 pytestmark = pytest.mark.skipif(
-    binaries() is None, reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)"
+    binaries() is None,
+    reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
 )
 here = test_pages.here
 NAME = "${env:LEDGER_DSN}"
@@ -64,7 +65,10 @@ def test_init_and_run_refuse_alike_and_both_ways_out_work(here, monkeypatch, cap
     until_the_server(monkeypatch)
     with server(durable=True) as dsn:
         monkeypatch.setenv("LEDGER_DSN", dsn)
-        said = [command("ledger", "init", SHARED), command("run", SHARED, "--period", "2026-W46", "--quiet")]
+        said = [
+            command("ledger", "init", SHARED),
+            command("run", SHARED, "--period", "2026-W46", "--quiet"),
+        ]
         assert said[0] == said[1]
         status, text = said[0]
         assert status == 1
@@ -76,7 +80,16 @@ def test_init_and_run_refuse_alike_and_both_ways_out_work(here, monkeypatch, cap
             assert part in text
 
         # The other way, for a ledger that is lost: an empty one, and what was published is debited.
-        made = ("ledger", "init", "--ledger", NAME, "--schema", "schemas/clinic.yaml", "--dataset", "clinic")
+        made = (
+            "ledger",
+            "init",
+            "--ledger",
+            NAME,
+            "--schema",
+            "schemas/clinic.yaml",
+            "--dataset",
+            "clinic",
+        )
         assert command(*made, "--epsilon", 12)[0] == 0
         status, text = command("run", SHARED, "--period", "2026-W46", "--quiet")
         assert (status, f"`dprelease ledger reconcile {SHARED}`" in text) == (1, True)

@@ -43,7 +43,12 @@ def schema(statistics: object, **declared: Any) -> str:
             "columns": {
                 "who": {"kind": "identifier"},
                 "x": dict(x),
-                "y": {**x, "range": [0, 4], "step": 1, **({"nulls": {"default": 2}} if "nulls" in x else {})},
+                "y": {
+                    **x,
+                    "range": [0, 4],
+                    "step": 1,
+                    **({"nulls": {"default": 2}} if "nulls" in x else {}),
+                },
                 "g": {"kind": "category", "values": ["a", "b"]},
             },
             **declared,
@@ -111,17 +116,29 @@ def _substitution() -> World:
         "nan": "n,NaN,NaN,a", "unknown": "n,10,4,nowhere",
     }  # fmt: skip
     tables = {name: rows(*BASE, line) for name, line in lines.items()}
-    pairs = [(a, b) for a, b in combinations(lines, 2) if "upper" in (a, b) or {a, b} == {"lower", "null"}]
+    pairs = [
+        (a, b)
+        for a, b in combinations(lines, 2)
+        if "upper" in (a, b) or {a, b} == {"lower", "null"}
+    ]
     text = schema(["count", "sum(x)", "mean(x)"], by=["g"], adjacency="substitution")
     return World(text, tables, tuple(pairs))
 
 
 def _public() -> World:
     equal = tuple(f"u{i},10,4,a" for i in range(8))
-    last = {"all equal": "n,10,4,a", "one differs": "n,0,0,a", "one is null": "n,,,a", "one is not a number": "n,NaN,NaN,a"}
+    last = {
+        "all equal": "n,10,4,a",
+        "one differs": "n,0,0,a",
+        "one is null": "n,,,a",
+        "one is not a number": "n,NaN,NaN,a",
+    }
     tables = {name: rows(*equal, line) for name, line in last.items()}
     text = schema(
-        ["variance(x)", "mean(x)", "std(y)"], adjacency="substitution", rows={"exact": 9}, x=PUBLIC_X
+        ["variance(x)", "mean(x)", "std(y)"],
+        adjacency="substitution",
+        rows={"exact": 9},
+        x=PUBLIC_X,
     )
     return World(text, tables, tuple(("all equal", n) for n in last if n != "all equal"))
 
@@ -130,8 +147,16 @@ ENDS = ("a row at the upper end", "a row at the lower end")
 
 
 def _gap(spikes: str) -> World:
-    count = {"statistic": "count", "spikes": spikes, "domain": {"range": [0, 40], "forbidden": [[0, 6]]}}
-    total = {"statistic": "sum(x)", "spikes": spikes, "domain": {"range": [0, 60], "forbidden": [[20, 29]]}}
+    count = {
+        "statistic": "count",
+        "spikes": spikes,
+        "domain": {"range": [0, 40], "forbidden": [[0, 6]]},
+    }
+    total = {
+        "statistic": "sum(x)",
+        "spikes": spikes,
+        "domain": {"range": [0, 60], "forbidden": [[20, 29]]},
+    }
     return one_more(schema([count, total]), ENDS[0], alone=ENDS[:1])
 
 

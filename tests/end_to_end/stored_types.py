@@ -45,7 +45,9 @@ class Stored:
             return pa.array(cells, pa.int64()).view(kind)
         if kind in (pa.string(), pa.large_string()):
             raw = pa.binary() if kind == pa.string() else pa.large_binary()
-            return pa.array([c.encode() if isinstance(c, str) else c for c in cells], raw).view(kind)
+            return pa.array([c.encode() if isinstance(c, str) else c for c in cells], raw).view(
+                kind
+            )
         if pa.types.is_dictionary(kind):
             return pa.array(cells, kind.value_type).dictionary_encode()
         if kind == pa.uuid():
@@ -61,8 +63,30 @@ TEXTS = (
     "2020-01-01T00:00:00+99:99", "2020-02-30", "24:00:00", "now", "today", "NULL", "NaT", "\n", '"', ",", LONG,
 )  # fmt: skip
 WHOLE = (None, 0, 1, -1)
-SPANS = (2**63 - 1, -(2**63) + 1, 2**62, -(2**62), 2**53, 253402300799, 253402300800, -62135596801, None)
-FLOATS = (None, 0.0, -0.0, 1e308, -1e308, 5e-324, float("nan"), float("inf"), -float("inf"), 2.0**53, 2.0**63)
+SPANS = (
+    2**63 - 1,
+    -(2**63) + 1,
+    2**62,
+    -(2**62),
+    2**53,
+    253402300799,
+    253402300800,
+    -62135596801,
+    None,
+)
+FLOATS = (
+    None,
+    0.0,
+    -0.0,
+    1e308,
+    -1e308,
+    5e-324,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    2.0**53,
+    2.0**63,
+)
 DAY = 86_400
 
 ARROW: dict[str, Stored] = {

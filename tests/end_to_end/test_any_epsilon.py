@@ -61,8 +61,17 @@ def schema(
         "unit": unit,
         "adjacency": adjacency,
         "rows": {"exact": 6} if public else {"max": 1000, "expected": 300},
-        "columns": {"who": {"kind": "identifier"}, **columns, "g": {"kind": "category", "values": ["a", "b", "c"]}},
-        "release": {"epsilon": epsilon, "by": [] if public else ["g"], "statistics": statistics, **more},
+        "columns": {
+            "who": {"kind": "identifier"},
+            **columns,
+            "g": {"kind": "category", "values": ["a", "b", "c"]},
+        },
+        "release": {
+            "epsilon": epsilon,
+            "by": [] if public else ["g"],
+            "statistics": statistics,
+            **more,
+        },
     }
 
 
@@ -84,7 +93,9 @@ def planned(seen: Counter[str], declared: dict[str, Any]) -> None:
 def test_every_statistic_at_every_epsilon(evidence):
     seen: Counter[str] = Counter()
     for epsilon in EPSILONS if FULL else FEW:
-        for statistic, unit in itertools.product(STATISTICS if FULL else SOME, UNITS if FULL else UNITS[::2]):
+        for statistic, unit in itertools.product(
+            STATISTICS if FULL else SOME, UNITS if FULL else UNITS[::2]
+        ):
             planned(seen, schema([statistic], epsilon, *unit))
     if FULL:
         for epsilon, statistic, unit, options, more in itertools.product(
@@ -103,15 +114,28 @@ def test_every_statistic_at_every_epsilon(evidence):
     ("epsilon", "statistics"),
     [
         (1e-8, ["count", "sum(x)", "mean(x)"]),
-        (186.5, ["count"]),  # the report plans other budgets: at four times this a law lost its last weight
+        (
+            186.5,
+            ["count"],
+        ),  # the report plans other budgets: at four times this a law lost its last weight
         (300, ["count"]),
-        (1000, ["count", "sum(x)", "mean(x)", {"statistic": "count", "as": "smooth", "spikes": "forbid"}]),
+        (
+            1000,
+            [
+                "count",
+                "sum(x)",
+                "mean(x)",
+                {"statistic": "count", "as": "smooth", "spikes": "forbid"},
+            ],
+        ),
     ],
 )
 def test_what_is_released_is_published(epsilon, statistics, tmp_path):
     declared = schema(statistics, epsilon, *UNITS[0])
     ledger = dp.create_ledger(tmp_path / "ledger.db", declared, epsilon=epsilon)
-    rows = pd.DataFrame({"who": list("abcdef"), "x": [1.0, 2, 3, 4, 5, 6], "y": 1.0, "i": 1, "g": list("aabbcc")})
+    rows = pd.DataFrame(
+        {"who": list("abcdef"), "x": [1.0, 2, 3, 4, 5, 6], "y": 1.0, "i": 1, "g": list("aabbcc")}
+    )
     release = dp.release(rows, declared, ledger=ledger, period="once")
     folder = release.publish(tmp_path / "public")
     assert (folder / "report.html").exists()
@@ -129,7 +153,10 @@ def test_a_plan_that_fails_after_the_charge_is_left_out(monkeypatch):
 
 def test_no_other_budget_is_more_than_a_release_may_spend():
     plan = dp.plan(schema(["count"], MAX_EPSILON / 2, *UNITS[0]))
-    assert [p["epsilon"] for p in other_budgets.what_if(plan)] == [str(MAX_EPSILON // 4), str(MAX_EPSILON)]
+    assert [p["epsilon"] for p in other_budgets.what_if(plan)] == [
+        str(MAX_EPSILON // 4),
+        str(MAX_EPSILON),
+    ]
 
 
 def test_the_wall_s_own_errors_are_no_refusals():

@@ -119,7 +119,9 @@ def empty_groups_left_out(patch):
         return last[-1]
 
     def tidy(release):
-        full = np.repeat([c[0] > 0 for c in last[-1]], release.table.num_rows // len(release.plan.keys))
+        full = np.repeat(
+            [c[0] > 0 for c in last[-1]], release.table.num_rows // len(release.plan.keys)
+        )
         return written(replace(release, table=release.table.filter(pa.array(full))))
 
     patch.setattr(execute, "_cells", cells)

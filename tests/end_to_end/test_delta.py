@@ -89,7 +89,12 @@ def test_the_ledger_shows_rho_and_a_new_one_can_be_reconciled(published, tmp_pat
     assert "spent_rho" in json.loads(value)["datasets"]["small"]
     other = Ledger.open(
         dp.create_ledger(
-            tmp_path / "l.db", SCHEMA, epsilon=3, delta="0.00001", dataset="small", composition="zcdp"
+            tmp_path / "l.db",
+            SCHEMA,
+            epsilon=3,
+            delta="0.00001",
+            dataset="small",
+            composition="zcdp",
         )
     )
     assert other.reconcile([home / "out"]) == 1

@@ -56,7 +56,9 @@ def test_a_median_far_inside_its_range_is_within_five_ranks(high, tmp_path):
 @pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
 @pytest.mark.parametrize("most", [10, 50_000_000])
 def test_the_least_and_greatest_value_come_out_where_epsilon_is_large(adjacency, most, tmp_path):
-    path = schema(tmp_path, adjacency=adjacency, high=most, epsilon=600, statistics='["min(x)", "max(x)"]')
+    path = schema(
+        tmp_path, adjacency=adjacency, high=most, epsilon=600, statistics='["min(x)", "max(x)"]'
+    )
     for _ in range(4):
         assert released(path, [10, *[2] * 40]) == {"min_x": 2.0, "max_x": 10.0}
         assert released(path, [1, *[9] * 40]) == {"min_x": 1.0, "max_x": 9.0}
@@ -79,5 +81,7 @@ def test_forbidden_intervals_and_a_published_domain_hold_on_the_fine_grid(tmp_pa
 def test_a_range_finer_than_doubles_is_not_refused(tmp_path):
     plan = dp.plan(schema(tmp_path, kind="number", high=2 * 10**16, more=", step: 0.1"))
     assert plan.statistics[0].step == 10
-    values = released(schema(tmp_path, kind="number", high=2 * 10**16, more=", step: 0.1", epsilon=99), [7e15] * 9)
+    values = released(
+        schema(tmp_path, kind="number", high=2 * 10**16, more=", step: 0.1", epsilon=99), [7e15] * 9
+    )
     assert values["median_x"] == 7e15

@@ -125,8 +125,11 @@ class Watched:
         return {
             "streams": (said.exit_code, said.stdout, said.stderr),
             "files": tree(public),
-            "sizes": {name: len(data) for name, data in tree(self.folder.parent / "project").items()
-                      if not name.startswith("data/")},
+            "sizes": {
+                name: len(data)
+                for name, data in tree(self.folder.parent / "project").items()
+                if not name.startswith("data/")
+            },
             "ledger": ledger_rows(self.folder / ".dprelease" / "ledger.db"),
             "log": [r.getMessage() for r in self.log.records] if self.log else [],
             "modes": {str(p): p.lstat().st_mode for p in sorted(public.rglob("*"))},
@@ -232,7 +235,9 @@ def traces(folder, words):
 
 def test_no_row_leaves_a_trace_in_any_file(watched):
     """Everything that was written, the ledger and temporary folders included, is searched."""
-    hostile = "".join(CHANGES[c]("") for c in ("a huge value", "text for a number", "an unknown region"))
+    hostile = "".join(
+        CHANGES[c]("") for c in ("a huge value", "text for a number", "an unknown region")
+    )
     watched.run(watched.text + hostile)
     assert traces(watched.folder.parent, CANARIES) == ["project/data/visits.csv"]
 
@@ -250,7 +255,10 @@ def shape(name, data):
     """What may not depend on the rows: columns, keys, numbers of rows, decimals after the point."""
     if name.endswith(".csv"):
         rows = list(csv.reader(io.StringIO(data.decode())))
-        return [[len(c.rpartition(".")[2]) if re.fullmatch(r"-?\d+\.\d+", c) else "" for c in r] for r in rows], rows[0]
+        return [
+            [len(c.rpartition(".")[2]) if re.fullmatch(r"-?\d+\.\d+", c) else "" for c in r]
+            for r in rows
+        ], rows[0]
     return None
 
 

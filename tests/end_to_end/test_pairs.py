@@ -64,7 +64,9 @@ def frame() -> pd.DataFrame:
 def schema_text(public: bool) -> str:
     if public:
         rows = f"{{exact: {ROWS}}}"
-        return SCHEMA.format(adjacency="substitution", rows=rows, kept=", nulls: {default: 60}", by="").replace(
+        return SCHEMA.format(
+            adjacency="substitution", rows=rows, kept=", nulls: {default: 60}", by=""
+        ).replace(
             "range: [140, 210], step: 1, nulls: {default: 60}",
             "range: [140, 210], step: 1, nulls: {default: 170}",
         )
@@ -115,9 +117,7 @@ def test_a_frame_is_released_with_intervals_that_hold(public: bool, tmp_path: Pa
 
 
 @pytest.mark.parametrize("public", [False, True])
-def test_a_pipeline_runs_verifies_and_reports(
-    public: bool, tmp_path: Path
-) -> None:
+def test_a_pipeline_runs_verifies_and_reports(public: bool, tmp_path: Path) -> None:
     (tmp_path / ".dprelease").mkdir()
     (tmp_path / "schema.yaml").write_text(schema_text(public), encoding="utf-8")
     (tmp_path / "bodies.yaml").write_text(PIPELINE, encoding="utf-8")

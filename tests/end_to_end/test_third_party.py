@@ -116,7 +116,9 @@ def test_r_itself_reads_the_tables_without_options(folder, name, tmp_path):
     assert list(ours.columns) == list(theirs.columns)
     for column in ours:
         if pd.api.types.is_numeric_dtype(ours[column]):  # R writes 15 digits
-            assert (ours[column] - theirs[column]).abs().fillna(0).max() <= 1e-12 * max(1, ours[column].abs().max())
+            assert (ours[column] - theirs[column]).abs().fillna(0).max() <= 1e-12 * max(
+                1, ours[column].abs().max()
+            )
             assert (ours[column].isna() == theirs[column].isna()).all()
         else:
             assert list(ours[column]) == list(theirs[column])

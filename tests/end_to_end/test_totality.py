@@ -44,7 +44,16 @@ from tests.end_to_end.projects import repeatable, tree
 from tests.end_to_end.stored_types import ARROW, CANARY, LINES, OBJECTS, ROWS, SQL, Stored
 from tests.sizes import NIGHTLY
 
-LABELS = ["a", "b", "1", "2.5", "true", "2020-01-01", "2020-01-01 00:00:00", "2020-01-01 00:00:00+00"]
+LABELS = [
+    "a",
+    "b",
+    "1",
+    "2.5",
+    "true",
+    "2020-01-01",
+    "2020-01-01 00:00:00",
+    "2020-01-01 00:00:00+00",
+]
 KINDS: dict[str, dict[str, Any]] = {
     "who": {"kind": "identifier"},
     "cat": {"kind": "category", "values": LABELS, "other": {"as": "rest"}, "nulls": {"as": "none"}},
@@ -54,8 +63,17 @@ KINDS: dict[str, dict[str, Any]] = {
     "day": {"kind": "date"},
     "at": {"kind": "timestamp"},
 }
-SHARES = ["proportion(flag)", "proportion(at >= '2020-01-01')", "proportion(day >= '2020-01-01')", "proportion(who = 'a')"]
-ROW: dict[str, Any] = {"unit": "row", "adjacency": "add_remove", "rows": {"max": 100, "expected": ROWS}}
+SHARES = [
+    "proportion(flag)",
+    "proportion(at >= '2020-01-01')",
+    "proportion(day >= '2020-01-01')",
+    "proportion(who = 'a')",
+]
+ROW: dict[str, Any] = {
+    "unit": "row",
+    "adjacency": "add_remove",
+    "rows": {"max": 100, "expected": ROWS},
+}
 WORLDS: dict[str, dict[str, Any]] = {
     "a public number of rows": {
         "unit": "row",
@@ -88,7 +106,9 @@ PLAIN = {
     "flag": pa.array([True, False] * (ROWS // 2)),
     "day": pa.array([18262] * ROWS, pa.int32()).cast(pa.date32()),
     # the first half and the last row lie in the period
-    "at": pa.array([1794304800 * 10**6] * 6 + [0] * 5 + [1794304800 * 10**6]).cast(pa.timestamp("us")),
+    "at": pa.array([1794304800 * 10**6] * 6 + [0] * 5 + [1794304800 * 10**6]).cast(
+        pa.timestamp("us")
+    ),
 }
 PERIOD = "2026-W46"
 RAN: dict[str, list[int]] = {}
@@ -99,7 +119,13 @@ def document(world: str) -> dict[str, Any]:
     given = WORLDS[world]
     release = {"epsilon": 5, **given["release"]}
     columns = {"x": KINDS["x"]} if world == "unused" else KINDS
-    return {"dprelease": "schema/1", "name": "total", "columns": columns, **given, "release": release}
+    return {
+        "dprelease": "schema/1",
+        "name": "total",
+        "columns": columns,
+        **given,
+        "release": release,
+    }
 
 
 @cache
@@ -143,7 +169,9 @@ class Case:
             "flag": "i % 2 = 0", "day": "DATE '2020-01-01'",
             "at": "CASE WHEN i < 6 OR i = 11 THEN TIMESTAMP '2026-11-10 10:00:00' ELSE TIMESTAMP '1970-01-01' END",
         }  # fmt: skip
-        parts = [f"{'c' if n in names else e} AS {n}" for n, e in plain.items()] + ["c AS y"] * ("y" in names)
+        parts = [f"{'c' if n in names else e} AS {n}" for n, e in plain.items()] + ["c AS y"] * (
+            "y" in names
+        )
         return f"SELECT {', '.join(parts)} FROM (VALUES {rows}) t(i, c)"
 
 
@@ -171,7 +199,10 @@ def csv_bytes(case: Case, hostile: int) -> bytes:
     """Return the table as a CSV file."""
     table = case.table(hostile)
     cells = [_quoted_cells(column.combine_chunks()) for column in table.columns]
-    lines = [",".join(table.column_names).encode(), *(b",".join(row) for row in zip(*cells, strict=True))]
+    lines = [
+        ",".join(table.column_names).encode(),
+        *(b",".join(row) for row in zip(*cells, strict=True)),
+    ]
     return b"\n".join(lines) + b"\n"
 
 
@@ -198,7 +229,9 @@ def _objects(case: Case, hostile: int, _: Path) -> object:
     table = case.table(hostile)
     names = placed(case.world, _arrow_of(case.stored))
     cells = pd.Series(case.stored.cells(hostile), dtype=object)
-    return pd.DataFrame({n: cells if n in names else table.column(n).to_pandas() for n in table.column_names})
+    return pd.DataFrame(
+        {n: cells if n in names else table.column(n).to_pandas() for n in table.column_names}
+    )
 
 
 def _database(case: Case, hostile: int, folder: Path) -> object:
@@ -249,7 +282,9 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def outcome(data: object, world: str, capfd: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> Any:
+def outcome(
+    data: object, world: str, capfd: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch
+) -> Any:
     """Return all that can be seen of `dp.release` of a table."""
     with blind(patch), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -278,7 +313,12 @@ def made(door: str, make: Door, case: Case, hostile: int, folder: Path) -> objec
 
 
 def compared(
-    case: Case, door: str, make: Door, folder: Path, capfd: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch
+    case: Case,
+    door: str,
+    make: Door,
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    patch: pytest.MonkeyPatch,
 ) -> int:
     """Assert that tables with and without hostile cells end alike; return how many were compared."""
     data = made(door, make, case, 0, folder)
@@ -288,7 +328,12 @@ def compared(
     for hostile in (1, ROWS - 1):
         data = made(door, make, case, hostile, folder)
         if data is not None:
-            assert outcome(data, case.world, capfd, patch) == base, (case.name, case.world, door, hostile)
+            assert outcome(data, case.world, capfd, patch) == base, (
+                case.name,
+                case.world,
+                door,
+                hostile,
+            )
             counts[0] += 1
             counts[1] += isinstance(base[0], tuple)
     return counts[0]
@@ -308,17 +353,31 @@ def chosen(count: int) -> list[tuple[Case, str, Door]]:
     """Return all cases, or `count` of them in which every type, world and door occurs."""
     if NIGHTLY:
         return CASES
-    first = {case.name: (case, door, make) for case, door, make in random.Random(2).sample(CASES, len(CASES))}
+    first = {
+        case.name: (case, door, make)
+        for case, door, make in random.Random(2).sample(CASES, len(CASES))
+    }
     return [*first.values(), *random.Random(3).sample(CASES, max(0, count - len(first)))]
 
 
 def _named(value: object) -> str | None:
-    return f"{value.name}, {value.world}" if isinstance(value, Case) else value if isinstance(value, str) else ""
+    return (
+        f"{value.name}, {value.world}"
+        if isinstance(value, Case)
+        else value
+        if isinstance(value, str)
+        else ""
+    )
 
 
 @pytest.mark.parametrize(("case", "door", "make"), chosen(SAMPLE), ids=_named)
 def test_no_cell_changes_how_a_release_ends(
-    case: Case, door: str, make: Door, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    case: Case,
+    door: str,
+    make: Door,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compared(case, door, make, tmp_path, capfd, monkeypatch)
 
@@ -407,7 +466,9 @@ class Project:
         """Return exit status, streams and published bytes of one run."""
         shutil.rmtree(self.folder / "public", ignore_errors=True)
         shutil.rmtree(self.folder / ".dprelease")
-        shutil.copytree(self.folder.parent / f"{self.folder.name} ledger", self.folder / ".dprelease")
+        shutil.copytree(
+            self.folder.parent / f"{self.folder.name} ledger", self.folder / ".dprelease"
+        )
         with blind(self.patch):
             said = CliRunner().invoke(app, ["run", str(self.folder / "p.yaml"), *self.period])
         seen = said.exit_code, said.stdout, said.stderr, tree(self.folder / "public")
@@ -418,10 +479,15 @@ class Project:
     def write(self, case: Case, hostile: int) -> object:
         def make(case: Case, hostile: int, folder: Path) -> object:
             if self.source == "arrow":
-                with pa.OSFile(str(folder / "t.arrow"), "wb") as file, pa.ipc.new_file(file, case.table(hostile).schema) as out:
+                with (
+                    pa.OSFile(str(folder / "t.arrow"), "wb") as file,
+                    pa.ipc.new_file(file, case.table(hostile).schema) as out,
+                ):
                     out.write_table(case.table(hostile))
                 return True
-            return {"parquet": _parquet, "csv": _csv, "duckdb": _database}[self.source](case, hostile, folder)
+            return {"parquet": _parquet, "csv": _csv, "duckdb": _database}[self.source](
+                case, hostile, folder
+            )
 
         return made(self.source, make, case, hostile, self.folder)
 
@@ -454,7 +520,10 @@ def test_no_line_of_a_csv_file_changes_how_a_run_ends(
     world: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line in the place of another one: also under a public number of rows."""
-    project, case = Project(tmp_path / "project", world, "csv", monkeypatch), Case("text", ARROW["text"], world)
+    project, case = (
+        Project(tmp_path / "project", world, "csv", monkeypatch),
+        Case("text", ARROW["text"], world),
+    )
     project.write(case, 0)
     path = project.folder / "t.csv"
     lines = path.read_bytes().splitlines()

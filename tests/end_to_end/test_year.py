@@ -34,7 +34,9 @@ def year(tmp_path_factory):
     kept = table.filter(pc.is_in(table["carrier"].cast(pa.utf8()), value_set=pa.array(CARRIERS)))
     pq.write_table(kept, data)
     schema = folder / "schemas" / "flights.yaml"
-    schema.write_text(re.sub(r'values: \["9E".*\]', 'values: ["AA", "DL", "HA", "UA"]', schema.read_text()))
+    schema.write_text(
+        re.sub(r'values: \["9E".*\]', 'values: ["AA", "DL", "HA", "UA"]', schema.read_text())
+    )
     path = folder / "pipelines" / "flights_year.yaml"
     text = path.read_text().replace("[parquet, csv, html]", "[parquet]")
     lines = [t for t in text.splitlines() if "proportion" not in t and "mean(" not in t]
@@ -53,7 +55,13 @@ def year(tmp_path_factory):
             # A fortnight in July the machine is off; then it catches up.
             if not (now.month == 7 and 8 <= now.day <= 21):
                 back = now.month == 7 and 22 <= now.day <= 28
-                statuses.append(tick(job([config], clock=FixedClock(now), tell=told.append, catch_up=3) if back else work))
+                statuses.append(
+                    tick(
+                        job([config], clock=FixedClock(now), tell=told.append, catch_up=3)
+                        if back
+                        else work
+                    )
+                )
             now += timedelta(days=7)
     finally:
         patch.undo()
@@ -71,11 +79,15 @@ def test_every_week_is_released_once_in_order(year):
 def test_instants_follow_new_york_s_clock(year):
     folder = year[0]
     seen = {
-        week: json.loads((folder / "public" / "flights_year" / week / "release.json").read_text())["scheduled"]
+        week: json.loads((folder / "public" / "flights_year" / week / "release.json").read_text())[
+            "scheduled"
+        ]
         for week in WEEKS
     }
     assert seen["2013-W08"] == "2013-02-27T11:00:00Z"  # 06:00 in winter
-    assert seen["2013-W10"] == "2013-03-13T10:00:00Z"  # 06:00 in summer: the clocks changed on the 10th
+    assert (
+        seen["2013-W10"] == "2013-03-13T10:00:00Z"
+    )  # 06:00 in summer: the clocks changed on the 10th
     assert seen["2013-W44"] == "2013-11-06T11:00:00Z"
     assert len(set(seen.values())) == 52
 
@@ -114,9 +126,7 @@ def test_the_year_s_counts_are_near_the_truth_they_may_show(year):
     folder = year[0]
     index = json.loads((folder / "public" / "flights_year" / "index.json").read_text())
     [counts] = [t for t in index["tracks"] if t["column"] == "count"]
-    means = {
-        g["key"][0]: sum(v[0] for v in g["values"]) / 52 for g in counts["groups"]
-    }
+    means = {g["key"][0]: sum(v[0] for v in g["values"]) / 52 for g in counts["groups"]}
     assert all(means[c] > 200 for c in CARRIERS)
     assert means["HA"] < 60
 

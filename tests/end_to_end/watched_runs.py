@@ -116,12 +116,16 @@ def seen_in(text: bytes, plan: ReleasePlan, count: int) -> Columns:
     table = arrow_csv.read_csv(
         io.BytesIO(text),
         convert_options=arrow_csv.ConvertOptions(
-            column_types={n: pa.utf8() for n in (RELEASE, *plan.by, "statistic", "status", *NUMBERS)}
+            column_types={
+                n: pa.utf8() for n in (RELEASE, *plan.by, "statistic", "status", *NUMBERS)
+            }
         ),
     )
     names = [c for s in plan.statistics for c in s.columns]
     lines = [table[c].to_pylist() for c in (RELEASE, *plan.by, "statistic")]
-    place = {(*key, name): i for i, (key, name) in enumerate((k, n) for k in plan.keys for n in names)}
+    place = {
+        (*key, name): i for i, (key, name) in enumerate((k, n) for k in plan.keys for n in names)
+    }
     width = len(place)
     at = np.array([int(n) * width + place[tuple(rest)] for n, *rest in zip(*lines, strict=True)])
     out: Columns = {}
@@ -138,7 +142,11 @@ def seen_in(text: bytes, plan: ReleasePlan, count: int) -> Columns:
         add(name, numbers, ABSENT)
         if name == "value":
             add("length of value", np.array([float(len(t)) for t in texts]), -1.0)
-            add("last digit of value", np.array([float(ord(t[-1])) if t else 0.0 for t in texts]), -1.0)
+            add(
+                "last digit of value",
+                np.array([float(ord(t[-1])) if t else 0.0 for t in texts]),
+                -1.0,
+            )
             add("last bits of value", (numbers.view(np.int64) & 0xFF).astype(float), -1.0)
     add("status", np.array([float(len(s)) for s in table["status"].to_pylist()]), -1.0)
     present = np.zeros(count * width)

@@ -16,7 +16,9 @@ from typing import Any
 
 def binaries() -> Path | None:
     """Return the newest installed server's folder, or None."""
-    found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda p: float(p.split("/")[4]))
+    found = sorted(
+        glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda p: float(p.split("/")[4])
+    )
     if found:
         return Path(found[-1]).parent
     own = shutil.which("initdb")
@@ -37,7 +39,20 @@ def server(*, durable: bool = False) -> Iterator[str]:
         os.chown(home, account.pw_uid, account.pw_gid)
     data = str(home / "data")
     try:
-        _call(home, "initdb", "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C")
+        _call(
+            home,
+            "initdb",
+            "-D",
+            data,
+            "-U",
+            "tester",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-sync",
+            "--locale=C",
+        )
         options = f"-c listen_addresses='' -c unix_socket_directories={home} -c fsync={'on' if durable else 'off'}"
         _call(home, "pg_ctl", "-D", data, "-o", options, "-w", "-l", str(home / "log"), "start")
         try:

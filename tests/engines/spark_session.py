@@ -50,7 +50,9 @@ def session() -> Any:
 
     builder = SparkSession.builder.master("local[1]").appName("dprelease tests")
     # Spark makes its folder of tables in the working folder otherwise
-    builder = builder.config("spark.sql.warehouse.dir", tempfile.gettempdir() + "/dprelease-spark-tests")
+    builder = builder.config(
+        "spark.sql.warehouse.dir", tempfile.gettempdir() + "/dprelease-spark-tests"
+    )
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
     with warnings.catch_warnings():

@@ -28,9 +28,20 @@ X = Column("x", Kind.integer)
 PERSON = Column("person", Kind.identifier)
 KEYS = {
     "drop": Column("region", Kind.category, values=("a", "b", "é")),
-    "other": Column("region", Kind.category, values=("a", "b"), other="rest", nulls="as", null_label="none"),
+    "other": Column(
+        "region", Kind.category, values=("a", "b"), other="rest", nulls="as", null_label="none"
+    ),
 }
-TYPES = (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64())
+TYPES = (
+    pa.int8(),
+    pa.uint8(),
+    pa.int16(),
+    pa.uint16(),
+    pa.int32(),
+    pa.uint32(),
+    pa.int64(),
+    pa.uint64(),
+)
 RANGES = ((0, 120), (-30, 70), (50, 60), (-(2**15), 2**15 - 1), (0, 2**31))
 
 
@@ -54,7 +65,9 @@ def query(key: Column, low: int = 0, high: int = 120, **changes: Any) -> Bounded
 
 def agree(source: Source, asked: BoundedQuery) -> list[list[int]]:
     engines = (DuckDBEngine(threads=2), ReferenceEngine())
-    one, other = (e.compute(source, asked, b"salt").reveal_to_mechanism().sums.tolist() for e in engines)
+    one, other = (
+        e.compute(source, asked, b"salt").reveal_to_mechanism().sums.tolist() for e in engines
+    )
     assert one == other
     assert all(type(cell) is int for row in one for cell in row)
     found: list[list[int]] = one
@@ -63,12 +76,35 @@ def agree(source: Source, asked: BoundedQuery) -> list[list[int]]:
 
 def table(rng: random.Random, kind: pa.DataType, low: int, high: int) -> pa.Table:
     width = kind.bit_width
-    least, most = (0, 2**width - 1) if pa.types.is_unsigned_integer(kind) else (-(2 ** (width - 1)), 2 ** (width - 1) - 1)
-    values = [least, least + 1, low - 1, low, low + 1, (low + high) // 2, high - 1, high, high + 1, most - 1, most, None]
+    least, most = (
+        (0, 2**width - 1)
+        if pa.types.is_unsigned_integer(kind)
+        else (-(2 ** (width - 1)), 2 ** (width - 1) - 1)
+    )
+    values = [
+        least,
+        least + 1,
+        low - 1,
+        low,
+        low + 1,
+        (low + high) // 2,
+        high - 1,
+        high,
+        high + 1,
+        most - 1,
+        most,
+        None,
+    ]
     fitting = [v for v in values if v is None or least <= v <= most]
     regions = [rng.choice(["a", "b", "é", "elsewhere", "", None]) for _ in range(60)]
     rows = [rng.choice(fitting) for _ in regions]
-    return pa.table({"region": regions, "x": pa.array(rows, kind), "person": pa.array([i % 9 for i in range(60)], kind)})
+    return pa.table(
+        {
+            "region": regions,
+            "x": pa.array(rows, kind),
+            "person": pa.array([i % 9 for i in range(60)], kind),
+        }
+    )
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
@@ -84,20 +120,34 @@ def test_whole_numbers_of_every_type_are_clipped_as_doubles_are(kind: pa.DataTyp
     assert nonzero == len(RANGES)
 
 
-def test_an_unsigned_number_that_no_bigint_holds_is_clipped_and_not_null(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = pa.table({"region": ["a"] * 2, "x": pa.array([2**64 - 1, 7], pa.uint64()), "person": [1, 2]})
+def test_an_unsigned_number_that_no_bigint_holds_is_clipped_and_not_null(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = pa.table(
+        {"region": ["a"] * 2, "x": pa.array([2**64 - 1, 7], pa.uint64()), "person": [1, 2]}
+    )
     assert agree(as_source(rows), query(KEYS["drop"]))[0][:3] == [2, 2, 127]
-    monkeypatch.setattr(bounded_sql._Builder, "_whole", lambda _self, _name, make: try_cast(make(), "BIGINT"))
+    monkeypatch.setattr(
+        bounded_sql._Builder, "_whole", lambda _self, _name, make: try_cast(make(), "BIGINT")
+    )
     with pytest.raises(AssertionError):
         agree(as_source(rows), query(KEYS["drop"]))
 
 
 def test_beyond_the_exact_halves_doubles_decide() -> None:
     ends = (2**50 - 1, 2**50, 2**52 + 1)
-    assert [code_sql.stepped_by_one(query(KEYS["drop"], 0, end).codes[0]) for end in ends] == [True, False, False]  # type: ignore[arg-type]
-    source = as_source(pa.table({"region": ["a"] * 3, "x": [2**52 + 1, 2**53 + 1, -(2**62)], "person": [1, 2, 3]}))
+    assert [code_sql.stepped_by_one(query(KEYS["drop"], 0, end).codes[0]) for end in ends] == [
+        True,
+        False,
+        False,
+    ]  # type: ignore[arg-type]
+    source = as_source(
+        pa.table({"region": ["a"] * 3, "x": [2**52 + 1, 2**53 + 1, -(2**62)], "person": [1, 2, 3]})
+    )
     wide = query(KEYS["drop"], 0, 2**52 + 3, primitives=(Primitive("power", 0, 1),))
-    assert agree(source, wide)[0] == [2**52 + 2 + 2**52 + 3]  # a double's tie, as the reference has it
+    assert agree(source, wide)[0] == [
+        2**52 + 2 + 2**52 + 3
+    ]  # a double's tie, as the reference has it
 
 
 @pytest.mark.parametrize("policy", list(KEYS))
@@ -108,7 +158,11 @@ def test_sums_by_text_are_the_sums_by_label(policy: str, dictionary: bool) -> No
     if dictionary:
         rows = rows.set_column(0, "region", rows["region"].dictionary_encode())
     asked = query(KEYS[policy])
-    stored = {"x": ("c0", Physical.whole), "region": ("c1", Physical.text), "person": ("c2", Physical.whole)}
+    stored = {
+        "x": ("c0", Physical.whole),
+        "region": ("c1", Physical.text),
+        "person": ("c2", Physical.whole),
+    }
     assert "summed" in build(asked, stored, b"", quick=True).tree.sql()
     assert "summed" not in build(asked, stored, b"").tree.sql()
     assert any(map(any, agree(as_source(rows), asked)))
@@ -124,13 +178,21 @@ def test_sums_by_text_are_the_sums_by_label(policy: str, dictionary: bool) -> No
         {"groups": GroupKeys((), ((),))},
     ],
 )
-def test_what_does_not_add_up_is_labelled_first(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_add_up_is_labelled_first(
+    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = query(KEYS["other"], **changes)
-    stored = {"x": ("c0", Physical.whole), "region": ("c1", Physical.text), "person": ("c2", Physical.whole)}
+    stored = {
+        "x": ("c0", Physical.whole),
+        "region": ("c1", Physical.text),
+        "person": ("c2", Physical.whole),
+    }
     assert "summed" not in build(asked, stored, b"", quick=True).tree.sql()
     rows = as_source(pa.table({"region": ["y", "z", "a"], "x": [5, 5, 1], "person": [1, 1, 2]}))
     agree(rows, asked)
-    if asked.primitives[-1].kind == "distinct":  # the guard's broken twin counts 5 once for each text
+    if (
+        asked.primitives[-1].kind == "distinct"
+    ):  # the guard's broken twin counts 5 once for each text
         monkeypatch.setattr(bounded_sql, "_adds_up", lambda _query: True)
         with pytest.raises(AssertionError):
             agree(rows, asked)
@@ -154,9 +216,15 @@ def test_a_boolean_stored_as_a_number_is_no_clipped_number() -> None:
 def test_a_unit_of_whole_numbers_is_the_same_unit_as_its_text() -> None:
     rng = random.Random(5)
     numbers = [rng.randrange(-4, 4) for _ in range(200)]
-    columns = {"region": [rng.choice(["a", "b"]) for _ in numbers], "x": [rng.randrange(120) for _ in numbers]}
+    columns = {
+        "region": [rng.choice(["a", "b"]) for _ in numbers],
+        "x": [rng.randrange(120) for _ in numbers],
+    }
     asked = query(KEYS["drop"], user="person", max_rows=2)
-    whole, texts = (as_source(pa.table({**columns, "person": ids})) for ids in (numbers, [str(n) for n in numbers]))
+    whole, texts = (
+        as_source(pa.table({**columns, "person": ids}))
+        for ids in (numbers, [str(n) for n in numbers])
+    )
     assert agree(whole, asked) == agree(texts, asked)
 
 
@@ -180,7 +248,9 @@ def test_no_clamp_is_dropped_because_a_file_claims_that_it_is_idle(
 def test_many_undeclared_texts_spill_under_a_small_limit(tmp_path: Path) -> None:
     texts = np.char.add("undeclared-and-rather-long-", np.arange(600_000).astype(str))
     regions = np.concatenate([texts, np.repeat("a", 1000)])
-    pq.write_table(pa.table({"region": regions, "x": np.arange(len(regions)) % 120}), tmp_path / "t.parquet")
+    pq.write_table(
+        pa.table({"region": regions, "x": np.arange(len(regions)) % 120}), tmp_path / "t.parquet"
+    )
     asked = query(KEYS["drop"])
     engine = DuckDBEngine(memory_limit=64 << 20, threads=2, temp_directory=tmp_path)
     found = engine.compute(as_source(tmp_path / "t.parquet"), asked, b"").reveal_to_mechanism().sums

@@ -31,7 +31,11 @@ from dprelease.schema.domain import Domain
 X = Column("x", Kind.integer)
 PERSON = Column("person", Kind.identifier)
 REGION = Column("region", Kind.category, values=("a", "b", "c"))
-STORED = {"x": ("x", Physical.whole), "person": ("person", Physical.whole), "region": ("region", Physical.text)}
+STORED = {
+    "x": ("x", Physical.whole),
+    "person": ("person", Physical.whole),
+    "region": ("region", Physical.text),
+}
 PRIMITIVES = (
     Primitive("rows"),
     Primitive("power", 0, 1),
@@ -93,7 +97,9 @@ def test_every_small_unit_under_every_small_cap(total: int | None, persons: bool
     for max_groups, max_rows in itertools.product((1, 2, 3), (1, 2, 3)):
         if total is not None and total < max_rows:
             continue
-        asked = query(max_groups=max_groups, max_rows=max_rows, max_rows_total=total, primitives=primitives)
+        asked = query(
+            max_groups=max_groups, max_rows=max_rows, max_rows_total=total, primitives=primitives
+        )
         assert agree(asked), (max_groups, max_rows)
 
 
@@ -101,12 +107,18 @@ CAPS = {
     "rows": {"max_groups": 3, "max_rows": 2},
     "groups": {"max_groups": 2, "max_rows": 3},
     "in all": {"max_groups": 3, "max_rows": 3, "max_rows_total": 3},
-    "a primitive's own": {"max_groups": 3, "max_rows": 3, "primitives": (Primitive("rows", max_rows=2), *PRIMITIVES[1:4])},
+    "a primitive's own": {
+        "max_groups": 3,
+        "max_rows": 3,
+        "primitives": (Primitive("rows", max_rows=2), *PRIMITIVES[1:4]),
+    },
 }
 
 
 @pytest.mark.parametrize("cap", CAPS)
-def test_a_light_unit_has_at_most_as_many_rows_as_the_least_cap(cap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_light_unit_has_at_most_as_many_rows_as_the_least_cap(
+    cap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = query(**{"primitives": PRIMITIVES[:4], **CAPS[cap]})
     least = Bounding(asked, pytest.fail, pytest.fail, light_apart=True).least_cap
     assert least == (3 if cap == "in all" else 2)
@@ -115,7 +127,9 @@ def test_a_light_unit_has_at_most_as_many_rows_as_the_least_cap(cap: str, monkey
     assert not agree(asked)
 
 
-def test_a_heavy_unit_counted_among_the_light_ones_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heavy_unit_counted_among_the_light_ones_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Bounding, "_split", staticmethod(lambda select, _kind: select))
     assert not agree(query(max_groups=1, max_rows=2))
 
@@ -160,7 +174,9 @@ def test_a_source_that_can_be_read_only_once() -> None:
     once = connection(asked)
     answers = []
     for quick in (True, False):
-        once.register("source_rows", pa.RecordBatchReader.from_batches(UNITS.schema, UNITS.to_batches()))
+        once.register(
+            "source_rows", pa.RecordBatchReader.from_batches(UNITS.schema, UNITS.to_batches())
+        )
         answers.append(sorted(once.execute(statement(asked, quick=quick)).fetchall(), key=str))
     assert answers[0] == answers[1]
     assert answers[0]
@@ -187,7 +203,10 @@ def test_codes_at_the_end_of_a_type(high: int, monkeypatch: pytest.MonkeyPatch) 
     rows = pa.table(
         {
             "person": [i // 3 for i in range(60)],
-            "x": pa.array([rng.choice([-1, 0, 1, high - 1, high, high + 1, None]) for _ in range(60)], pa.int64()),
+            "x": pa.array(
+                [rng.choice([-1, 0, 1, high - 1, high, high + 1, None]) for _ in range(60)],
+                pa.int64(),
+            ),
             "region": [rng.choice("abc") for _ in range(60)],
         }
     )
@@ -215,7 +234,12 @@ def test_no_salt_is_the_same_choice_for_everyone() -> None:
     """The control: another salt keeps other rows, so the order is the salt's."""
     asked = query(max_groups=1, max_rows=1, primitives=(Primitive("power", 0, 1),))
     sums = {
-        str(DuckDBEngine().compute(as_source(UNITS), asked, salt).reveal_to_mechanism().sums.tolist())
+        str(
+            DuckDBEngine()
+            .compute(as_source(UNITS), asked, salt)
+            .reveal_to_mechanism()
+            .sums.tolist()
+        )
         for salt in (b"one", b"two", b"three")
     }
     assert len(sums) > 1

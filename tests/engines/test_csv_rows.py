@@ -99,14 +99,19 @@ def test_a_hostile_line_is_one_row_and_leaves_the_others_alone(
 
 def test_the_database_s_own_reader_loses_such_lines(tmp_path: Path) -> None:
     """Control: read as before, some of them vanish or take others with them."""
+
     def rows(lines: list[bytes]) -> list[tuple[str | None, ...]]:
         (tmp_path / "t.csv").write_bytes(_file(lines, b"\n"))
-        return duckdb.connect().execute(
-            f"SELECT * FROM read_csv('{tmp_path / 't.csv'}', auto_detect = false, header = true, "
-            "delim = ',', quote = '\"', escape = '\"', columns = {'a': 'VARCHAR', 'b': 'VARCHAR', "
-            "'c': 'VARCHAR'}, strict_mode = false, null_padding = true, ignore_errors = true, "
-            "parallel = false)"
-        ).fetchall()
+        return (
+            duckdb.connect()
+            .execute(
+                f"SELECT * FROM read_csv('{tmp_path / 't.csv'}', auto_detect = false, header = true, "
+                "delim = ',', quote = '\"', escape = '\"', columns = {'a': 'VARCHAR', 'b': 'VARCHAR', "
+                "'c': 'VARCHAR'}, strict_mode = false, null_padding = true, ignore_errors = true, "
+                "parallel = false)"
+            )
+            .fetchall()
+        )
 
     base = rows(OTHERS)
     lost = set()
@@ -119,7 +124,12 @@ def test_the_database_s_own_reader_loses_such_lines(tmp_path: Path) -> None:
 
 def test_the_bad_cell_alone_is_missing(tmp_path: Path) -> None:
     longest = b"y" * LONGEST_CELL
-    lines = [b"x,\xff,5", b"," + longest + b",6", b"z," + longest + b"y,7", b'"' + longest + b'",\xc3\xa9,8']
+    lines = [
+        b"x,\xff,5",
+        b"," + longest + b",6",
+        b"z," + longest + b"y,7",
+        b'"' + longest + b'",\xc3\xa9,8',
+    ]
     found = both(tmp_path / "t.csv", _file(lines, b"\n"))
     long = longest.decode()
     assert found == [("x", None, "5"), (None, long, "6"), ("z", None, "7"), (long, "é", "8")]
@@ -159,7 +169,9 @@ def test_what_a_writer_that_quotes_writes_comes_back(
     assert found == by_reference(path) == [(a or None, b or None) for a, b in cells]
 
 
-def test_any_bytes_read_alike_however_they_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_bytes_read_alike_however_they_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By numpy in blocks of any size, record by record, and by the reference: the same rows."""
     at_once = csv_rows._Splitter._at_once
     pick, path, quick = random.Random(1), tmp_path / "t.csv", 0
@@ -183,7 +195,11 @@ def test_any_bytes_read_alike_however_they_are_cut(tmp_path: Path, monkeypatch: 
         with monkeypatch.context() as patch:
             for module in (csv_rows, reference_rows):
                 patch.setattr(module, "LONGEST_RECORD", longest)
-                patch.setattr(module, "LONGEST_CELL", pick.choice([2, 100]) if module is csv_rows else csv_rows.LONGEST_CELL)
+                patch.setattr(
+                    module,
+                    "LONGEST_CELL",
+                    pick.choice([2, 100]) if module is csv_rows else csv_rows.LONGEST_CELL,
+                )
             whole = by_reference(path)
             patch.setattr(csv_rows, "_BLOCK", pick.choice([3, 8, 20, 1000]))
             patch.setattr(csv_rows, "_READ", pick.choice([1, 5, 50, 1000]))
@@ -220,7 +236,9 @@ def test_files_read_together_have_one_header_each_with_its_own_line_ends(tmp_pat
         read_header((*paths, tmp_path / "4.csv"))
 
 
-@pytest.mark.parametrize("data", [b"", b"\n1\n", b'"a\nb",c\n1,2\n', b"\xff\xfea\0\n", b"a" * (1 << 20)])
+@pytest.mark.parametrize(
+    "data", [b"", b"\n1\n", b'"a\nb",c\n1,2\n', b"\xff\xfea\0\n", b"a" * (1 << 20)]
+)
 def test_a_header_that_does_not_end_or_is_no_text_is_refused(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(data)
     with pytest.raises(SourceError) as caught:
@@ -228,7 +246,9 @@ def test_a_header_that_does_not_end_or_is_no_text_is_refused(data: bytes, tmp_pa
     assert caught.value.code == "DPR502"
 
 
-def test_an_open_quote_costs_a_bounded_look_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_open_quote_costs_a_bounded_look_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is looked for as far as a record may reach, not to the end of the file."""
     monkeypatch.setattr(csv_rows, "LONGEST_RECORD", 1000)
     monkeypatch.setattr(csv_rows, "_READ", 100)
@@ -252,7 +272,9 @@ def test_a_stream_is_read_again_by_every_scan(tmp_path: Path) -> None:
     connection = duckdb.connect()
     connection.register("t", CsvRows((tmp_path / "t.csv",), ",", (1,)))
     for _ in range(2):
-        assert connection.execute("SELECT sum(x.c1::INT) FROM t x JOIN t y USING (c1)").fetchone() == (6,)
+        assert connection.execute(
+            "SELECT sum(x.c1::INT) FROM t x JOIN t y USING (c1)"
+        ).fetchone() == (6,)
 
 
 def test_the_tests_write_what_they_say() -> None:

@@ -42,12 +42,14 @@ def query(top: int, *, by: bool = True, **more: Any) -> BoundedQuery:
 def rows(top: int, count: int = 300) -> pa.Table:
     pick = random.Random(top)
     value = lambda: pick.choice([None, 0, 1, top, top - 1, pick.randrange(top)])  # noqa: E731
-    return pa.table({
-        "x": pa.array([value() for _ in range(count)], pa.int64()),
-        "z": pa.array([value() for _ in range(count)], pa.int64()),
-        "k": [pick.choice("ab") for _ in range(count)],
-        "u": [str(pick.randrange(60)) for _ in range(count)],
-    })
+    return pa.table(
+        {
+            "x": pa.array([value() for _ in range(count)], pa.int64()),
+            "z": pa.array([value() for _ in range(count)], pa.int64()),
+            "k": [pick.choice("ab") for _ in range(count)],
+            "u": [str(pick.randrange(60)) for _ in range(count)],
+        }
+    )
 
 
 def summed(engine: Any, top: int, asked: BoundedQuery) -> Any:

@@ -55,7 +55,9 @@ def query(**changes: Any) -> BoundedQuery:
 
 
 def total(source: Source, asked: BoundedQuery, engine: Any = None) -> list[list[int]]:
-    found = (engine or DuckDBEngine(threads=1)).compute(source, asked, SALT).reveal_to_mechanism().sums
+    found = (
+        (engine or DuckDBEngine(threads=1)).compute(source, asked, SALT).reveal_to_mechanism().sums
+    )
     cells: list[list[int]] = found.tolist()
     return cells
 

@@ -25,7 +25,9 @@ from dprelease.schema.domain import Domain
 
 COLUMNS = (
     Column("pid", Kind.identifier),
-    Column("region", Kind.category, values=("n", "s"), other="other", nulls="as", null_label="none"),
+    Column(
+        "region", Kind.category, values=("n", "s"), other="other", nulls="as", null_label="none"
+    ),
     Column("age", Kind.integer),
     Column("score", Kind.number),
 )
@@ -67,7 +69,11 @@ def query(found: View, **changes: Any) -> BoundedQuery:
         "columns": COLUMNS,
         "groups": GroupKeys((REGION,), tuple((k,) for k in REGION.keys)),
         "codes": codes,
-        "primitives": (Primitive("rows"), Primitive("persons"), *(Primitive("power", j, p) for j in (0, 1) for p in (0, 1))),
+        "primitives": (
+            Primitive("rows"),
+            Primitive("persons"),
+            *(Primitive("power", j, p) for j in (0, 1) for p in (0, 1)),
+        ),
         "view": found,
     }
     return BoundedQuery(**{**out, **changes})
@@ -216,7 +222,9 @@ def test_faults_are_found_before_the_charge(tmp_path: Path) -> None:
     for broken in (as_source(pa.table({"age": [1]})), source):
         task = query(view(VIEWS[0]))
         with pytest.raises(SourceError) as caught:
-            DuckDBEngine().preflight(broken, task if broken is not source else replace(task, view=None))
+            DuckDBEngine().preflight(
+                broken, task if broken is not source else replace(task, view=None)
+            )
         assert caught.value.code == "DPR509"
 
 
@@ -233,7 +241,9 @@ def test_an_accepted_view_runs_behind_the_lock(tmp_path: Path) -> None:
         "SELECT pid, 'n' AS region, max(age) AS age, CAST(count(*) AS INT) AS score "
         "FROM visits GROUP BY pid"
     )
-    table = pa.table({"pid": ["a", "a", "b"], "postcode": [1, 1, 1], "year": [1, 1, 1], "age": [3, 9, 4]})
+    table = pa.table(
+        {"pid": ["a", "a", "b"], "postcode": [1, 1, 1], "year": [1, 1, 1], "age": [3, 9, 4]}
+    )
     task = query(view(sql, UNPROVEN))
     for kind in ("arrow", "parquet", "csv", "duckdb"):
         source = sources(table, tmp_path, kind)
@@ -255,12 +265,23 @@ def test_keys_are_joined_by_their_bytes(collation: str, tmp_path: Path) -> None:
     path = tmp_path / "t.duckdb"
     with duckdb.connect(str(path)) as connection:
         kind = f"VARCHAR COLLATE {collation}"
-        connection.execute(f"CREATE TABLE visits (pid VARCHAR, code {kind}); CREATE TABLE postcodes (code {kind}, region {kind})")
-        connection.execute("INSERT INTO visits VALUES ('1', 'a'), ('2', 'A'), ('3', 'á'), ('4', 'b')")
+        connection.execute(
+            f"CREATE TABLE visits (pid VARCHAR, code {kind}); CREATE TABLE postcodes (code {kind}, region {kind})"
+        )
+        connection.execute(
+            "INSERT INTO visits VALUES ('1', 'a'), ('2', 'A'), ('3', 'á'), ('4', 'b')"
+        )
         connection.execute("INSERT INTO postcodes VALUES ('a', 'n'), ('A', 's'), ('á', 'N')")
-    found = view("SELECT v.pid AS pid, p.region AS region FROM visits v LEFT JOIN postcodes p ON p.code = v.code")
+    found = view(
+        "SELECT v.pid AS pid, p.region AS region FROM visits v LEFT JOIN postcodes p ON p.code = v.code"
+    )
     asked = replace(query(found), codes=(), primitives=(Primitive("rows"),))
     source = tables_source({name: duckdb_table(path, name) for name in ("visits", "postcodes")})
     for engine in (DuckDBEngine(), ReferenceEngine()):
         engine.preflight(source, asked)  # no key is there twice
-        assert engine.compute(source, asked, b"").reveal_to_mechanism().sums.tolist() == [[1], [1], [1], [1]]
+        assert engine.compute(source, asked, b"").reveal_to_mechanism().sums.tolist() == [
+            [1],
+            [1],
+            [1],
+            [1],
+        ]

@@ -29,7 +29,9 @@ COLUMNS = {
 }
 
 
-def query(nodes: tuple[str, ...], where: str | None = None, window: Window | None = None) -> BoundedQuery:
+def query(
+    nodes: tuple[str, ...], where: str | None = None, window: Window | None = None
+) -> BoundedQuery:
     return BoundedQuery(
         columns=tuple(COLUMNS.values()),
         groups=GroupKeys((), ((),)),
@@ -79,7 +81,8 @@ def test_engines_agree_with_the_definition(kind: str) -> None:
         wanted = set()
         for a, b in zip(table["from"], table["to"], strict=True):
             ends = [
-                None if pd.isna(v) else number.get(v if kind == "text" else str(int(v))) for v in (a, b)
+                None if pd.isna(v) else number.get(v if kind == "text" else str(int(v)))
+                for v in (a, b)
             ]
             if None not in ends and ends[0] != ends[1]:
                 wanted.add(tuple(sorted(ends)))  # type: ignore[type-var]
@@ -103,7 +106,9 @@ def test_an_edge_is_there_if_any_of_its_rows_passes() -> None:
 
 
 def test_kept_repeats_would_be_caught() -> None:
-    table = pd.DataFrame({"from": [0, 1, 0, 1], "to": [1, 0, 1, 1], "w": [1.0] * 4, "at": [None] * 4})
+    table = pd.DataFrame(
+        {"from": [0, 1, 0, 1], "to": [1, 0, 1, 1], "w": [1.0] * 4, "at": [None] * 4}
+    )
     found = both(table, query(("0", "1")))
     assert found == [(0, 1)]
     twin = [tuple(sorted(e)) for e in zip(table["from"], table["to"], strict=True)]

@@ -19,7 +19,11 @@ from dprelease.schema.column import Column, Kind
 
 COLUMNS = {
     c.name: c
-    for c in (Column("day", Kind.date), Column("region", Kind.category, values=("n", "s")), Column("x", Kind.integer))
+    for c in (
+        Column("day", Kind.date),
+        Column("region", Kind.category, values=("n", "s")),
+        Column("x", Kind.integer),
+    )
 }
 DAY = Window("day", datetime(2020, 1, 1), datetime(2020, 1, 2))
 
@@ -52,10 +56,20 @@ def test_only_files_that_can_count_are_read(
     window: Window | None, where: str | None, files: int, rows: int, source: Source
 ) -> None:
     condition = None if where is None else parse_condition(where, COLUMNS, origin="test")
-    asked = BoundedQuery(tuple(COLUMNS.values()), GroupKeys((), ((),)), (), (Primitive("rows"),), where=condition, window=window)
+    asked = BoundedQuery(
+        tuple(COLUMNS.values()),
+        GroupKeys((), ((),)),
+        (),
+        (Primitive("rows"),),
+        where=condition,
+        window=window,
+    )
     engine = DuckDBEngine()
     engine.preflight(source, asked)
-    found = [e.compute(source, asked, b"").reveal_to_mechanism().sums.tolist() for e in (engine, ReferenceEngine())]
+    found = [
+        e.compute(source, asked, b"").reveal_to_mechanism().sums.tolist()
+        for e in (engine, ReferenceEngine())
+    ]
     assert found == [[[rows]], [[rows]]]
     last = [sql for sql in engine.statements if "read_parquet" in sql][-1]
     assert last.count(".parquet'") == files

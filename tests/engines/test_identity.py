@@ -17,7 +17,17 @@ from dprelease.engines.identity import Moment, float_text, text_of
 from dprelease.engines.physical import of_arrow
 from dprelease.engines.typed_sql import canonical
 
-EDGES = [0, 1, -1, 2**63 - 1, 2**63 - 2, -(2**63), -(2**63) + 1, -9_223_372_022_400_000_000, -9_223_372_022_400_000_001]
+EDGES = [
+    0,
+    1,
+    -1,
+    2**63 - 1,
+    2**63 - 2,
+    -(2**63),
+    -(2**63) + 1,
+    -9_223_372_022_400_000_000,
+    -9_223_372_022_400_000_001,
+]
 
 
 def _written(array: pa.Array) -> list[str | None]:
@@ -32,7 +42,9 @@ def _written(array: pa.Array) -> list[str | None]:
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_timestamps_are_written_as_duckdb_writes_them(unit: str, zone: str | None) -> None:
     rng = random.Random(1)
-    ticks = EDGES + [rng.randint(-(10 ** rng.randint(1, 18)), 10 ** rng.randint(1, 18)) for _ in range(3000)]
+    ticks = EDGES + [
+        rng.randint(-(10 ** rng.randint(1, 18)), 10 ** rng.randint(1, 18)) for _ in range(3000)
+    ]
     ticks += [rng.randint(-(2**63), 2**63 - 1) for _ in range(3000)]
     per_second = {"us": 10**6, "ns": 10**9}[unit]
     expected = [Moment(n, per_second, zone is not None).text() for n in ticks]
@@ -42,22 +54,39 @@ def test_timestamps_are_written_as_duckdb_writes_them(unit: str, zone: str | Non
 
 def test_dates_are_written_as_duckdb_writes_them() -> None:
     rng = random.Random(2)
-    days = [-(2**31), -(2**31) + 1, 2**31 - 1, *range(-719_900, -719_000), *(rng.randint(-(2**31), 2**31 - 1) for _ in range(3000))]
-    assert _written(pa.array(days, pa.int32()).view(pa.date32())) == [Moment(n, 0).text() for n in days]
+    days = [
+        -(2**31),
+        -(2**31) + 1,
+        2**31 - 1,
+        *range(-719_900, -719_000),
+        *(rng.randint(-(2**31), 2**31 - 1) for _ in range(3000)),
+    ]
+    assert _written(pa.array(days, pa.int32()).view(pa.date32())) == [
+        Moment(n, 0).text() for n in days
+    ]
 
 
 def test_doubles_are_written_as_duckdb_writes_them() -> None:
     rng = random.Random(3)
     values = [struct.unpack("d", rng.randbytes(8))[0] for _ in range(5000)]
     values += [rng.uniform(-1, 1) * 10 ** rng.randint(-8, 20) for _ in range(5000)]
-    values += [float(2**53 + n) for n in range(-4, 5)] + [0.0, -0.0, 5e-324, float("inf"), float("-inf"), float("nan")]
+    values += [float(2**53 + n) for n in range(-4, 5)] + [
+        0.0,
+        -0.0,
+        5e-324,
+        float("inf"),
+        float("-inf"),
+        float("nan"),
+    ]
     assert _written(pa.array(values)) == [float_text(value) for value in values]
 
 
 @given(st.datetimes())
 def test_a_moment_is_its_datetime(moment: datetime) -> None:
     ticks = (moment - datetime(1970, 1, 1)).days * 86_400_000_000
-    ticks += ((moment.hour * 60 + moment.minute) * 60 + moment.second) * 1_000_000 + moment.microsecond
+    ticks += (
+        (moment.hour * 60 + moment.minute) * 60 + moment.second
+    ) * 1_000_000 + moment.microsecond
     found = Moment(ticks, 1_000_000)
     assert found.datetime() == moment
     assert found.date() == moment.date()

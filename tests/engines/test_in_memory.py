@@ -127,7 +127,10 @@ SERIES: dict[str, tuple[Any, list[object]]] = {
         pd.Series(pd.period_range("2020-01", periods=2, freq="M")),
         ["2020-01", "2020-02"],
     ),
-    "categorical with an odd one": (pd.Series([1.5, None, "x", True], dtype="category"), ["1.5", None, "x", "true"]),
+    "categorical with an odd one": (
+        pd.Series([1.5, None, "x", True], dtype="category"),
+        ["1.5", None, "x", "true"],
+    ),
     "categorical days": (pd.Series([date(2020, 1, 2)], dtype="category"), ["2020-01-02"]),
     "long double": (pd.Series(np.array([1.5, 2], dtype=np.longdouble)), ["1.5", "2"]),
     "sparse": (pd.Series(pd.arrays.SparseArray([0, 0, 5])), ["0", "0", "5"]),

@@ -40,7 +40,13 @@ ONE = BoundedQuery(
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("1B", 1), ("500MB", 500 * 10**6), ("2GiB", 2 << 30), ("1.5 GB", 1500000000), ("1TiB", 1 << 40)],
+    [
+        ("1B", 1),
+        ("500MB", 500 * 10**6),
+        ("2GiB", 2 << 30),
+        ("1.5 GB", 1500000000),
+        ("1TiB", 1 << 40),
+    ],
 )
 def test_sizes(text: str, size: int) -> None:
     assert bytes_of(text) == size
@@ -50,7 +56,20 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "2", "2G", "0B", "-1GB", "1e9B", "80%", "２GB", "1GB; SET x = 1", "9" * 12 + "TiB", "nanB", "0.1B"],
+    [
+        "",
+        "2",
+        "2G",
+        "0B",
+        "-1GB",
+        "1e9B",
+        "80%",
+        "２GB",
+        "1GB; SET x = 1",
+        "9" * 12 + "TiB",
+        "nanB",
+        "0.1B",
+    ],
 )
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(ArgumentError):
@@ -69,7 +88,11 @@ def test_other_limits() -> None:
 
 def test_the_environment_wins(tmp_path: Path) -> None:
     mine = Limits(memory_limit=1 << 30, threads=4)
-    said = {"DPRELEASE_THREADS": "2", "DPRELEASE_TEMP_DIRECTORY": str(tmp_path), "DPRELEASE_TIMEOUT": ""}
+    said = {
+        "DPRELEASE_THREADS": "2",
+        "DPRELEASE_TEMP_DIRECTORY": str(tmp_path),
+        "DPRELEASE_TIMEOUT": "",
+    }
     assert mine.under(said) == Limits(memory_limit=1 << 30, threads=2, temp_directory=tmp_path)
     assert mine.under({}) == mine
 
@@ -174,7 +197,9 @@ def test_the_settings_reach_the_connection(tmp_path: Path, monkeypatch: pytest.M
         if sql.startswith("WITH"):
             names = ("memory_limit", "threads", "max_temp_directory_size", "temp_directory")
             for name in names:
-                seen[name] = str(connection.execute(f"SELECT current_setting('{name}')").fetchall()[0][0])
+                seen[name] = str(
+                    connection.execute(f"SELECT current_setting('{name}')").fetchall()[0][0]
+                )
         return run(self, connection, sql, parameters)
 
     monkeypatch.setattr(DuckDBEngine, "_run", watching)
@@ -182,7 +207,11 @@ def test_the_settings_reach_the_connection(tmp_path: Path, monkeypatch: pytest.M
     few = as_source(pa.table({"x": [1, 2], "who": ["a", "b"]}))
     assert totals(stages.engine_named("duckdb", limits), few) == totals(ReferenceEngine(), few)
     assert seen.pop("temp_directory").startswith(str(tmp_path / "dprelease-"))
-    assert seen == {"memory_limit": "256.0 MiB", "threads": "1", "max_temp_directory_size": "1.0 GiB"}
+    assert seen == {
+        "memory_limit": "256.0 MiB",
+        "threads": "1",
+        "max_temp_directory_size": "1.0 GiB",
+    }
     assert os.listdir(tmp_path) == []
 
 
@@ -204,11 +233,17 @@ def test_no_room_to_spill_is_one_fixed_message(tmp_path: Path) -> None:
 
 
 def test_a_time_limit_stops_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    endless = "WITH t AS (SELECT count(*) FROM range(100000000) a, range(100000000) b) SELECT * FROM t"
+    endless = (
+        "WITH t AS (SELECT count(*) FROM range(100000000) a, range(100000000) b) SELECT * FROM t"
+    )
     run = DuckDBEngine._run
 
     def slow(self: Any, connection: Any, sql: str, parameters: Any = None) -> Any:
-        return run(self, connection, endless) if sql.startswith("WITH") else run(self, connection, sql, parameters)
+        return (
+            run(self, connection, endless)
+            if sql.startswith("WITH")
+            else run(self, connection, sql, parameters)
+        )
 
     few = as_source(pa.table({"x": [1, 2], "who": ["a", "b"]}))
     patient = DuckDBEngine(threads=1, temp_directory=tmp_path, timeout=600)
@@ -220,10 +255,13 @@ def test_a_time_limit_stops_what_runs(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_an_alarm_between_two_statements_rings_again() -> None:
     """An interrupt finds nothing to stop while Python prepares the next statement."""
+
     def late() -> None:
         with duckdb.connect() as connection, engine_module._stopped_after(1, connection):
             time.sleep(1.2)
-            connection.execute("SELECT count(*) FROM range(100000000) a, range(100000000) b").fetchall()
+            connection.execute(
+                "SELECT count(*) FROM range(100000000) a, range(100000000) b"
+            ).fetchall()
 
     with pytest.raises(duckdb.InterruptException):
         late()

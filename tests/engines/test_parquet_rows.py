@@ -35,7 +35,11 @@ def query(*columns: Column, **changes: Any) -> BoundedQuery:
     return BoundedQuery(columns or (AT, ID, X), GroupKeys((), ((),)), (), ROWS, **changes)
 
 
-def counted(source: Source, asked: BoundedQuery, engines: tuple[Callable[[], Any], ...] = (DuckDBEngine, ReferenceEngine)) -> list[int]:
+def counted(
+    source: Source,
+    asked: BoundedQuery,
+    engines: tuple[Callable[[], Any], ...] = (DuckDBEngine, ReferenceEngine),
+) -> list[int]:
     out = []
     for make in engines:
         engine = make()
@@ -54,7 +58,10 @@ def test_one_odd_millisecond_stops_no_neighbour(zone: str | None, odd: int, tmp_
         assert counted(source, query(AT, window=MONTH)) == [rows, rows]
         where = parse_condition("year(at) = 2020 or x = 0", ALL, origin="test")
         assert counted(source, query(AT, X, where=where)) == [2, 2]
-        assert counted(source, query(X, where=parse_condition("x > 0", ALL, origin="test"))) == [2 + (odd in cells and odd > 0)] * 2
+        assert (
+            counted(source, query(X, where=parse_condition("x > 0", ALL, origin="test")))
+            == [2 + (odd in cells and odd > 0)] * 2
+        )
 
 
 def test_only_files_that_need_it_are_read_by_arrow(tmp_path: Path) -> None:
@@ -64,13 +71,19 @@ def test_only_files_that_need_it_are_read_by_arrow(tmp_path: Path) -> None:
         cells: dict[str, Any] = {"x": [1]} | {name: odd}
         pq.write_table(pa.table(cells), tmp_path / "t.parquet")
         engine = DuckDBEngine()
-        engine.compute(as_source(tmp_path / "t.parquet"), query(X, where=parse_condition("x > 0", ALL, origin="test")), b"")
+        engine.compute(
+            as_source(tmp_path / "t.parquet"),
+            query(X, where=parse_condition("x > 0", ALL, origin="test")),
+            b"",
+        )
         assert any("DROP VIEW" in sql for sql in engine.statements) == by_arrow
 
 
 def test_texts_that_are_no_text_stay_apart(tmp_path: Path) -> None:
     cells = [b"\xff", b"\xfe", b"?", b"\xff", b"ok", b"\xef\xbf\xbd"]
-    pq.write_table(pa.table({"id": pa.array(cells, pa.binary()).view(pa.string())}), tmp_path / "t.parquet")
+    pq.write_table(
+        pa.table({"id": pa.array(cells, pa.binary()).view(pa.string())}), tmp_path / "t.parquet"
+    )
     assert counted(as_source(tmp_path / "t.parquet"), query(ID, user="id")) == [5, 5]
 
 
@@ -87,7 +100,9 @@ def test_files_with_and_without_a_column_and_folders_are_read_alike(tmp_path: Pa
     assert counted(source, query()) == [6, 6]
     assert counted(source, query(window=MONTH)) == [2, 2]
     assert counted(source, query(user="id", max_rows=9)) == [4, 4]
-    assert counted(source, query(where=parse_condition("at is null and x > 1 or x = 1", ALL, origin="test"))) == [3, 3]
+    assert counted(
+        source, query(where=parse_condition("at is null and x > 1 or x = 1", ALL, origin="test"))
+    ) == [3, 3]
     paths: Any = source.payload
     rows = ParquetRows(paths, ("id", "at", "x"), hive=True)
     assert [str(kind) for kind in rows.schema.types] == ["large_string", "timestamp[us]", "int64"]
@@ -98,9 +113,14 @@ def test_a_public_table_in_milliseconds_is_read_twice_and_whole(tmp_path: Path) 
     pq.write_table(pa.table({"code": ["a", "b"], "at": at}), tmp_path / "p.parquet")
     pq.write_table(pa.table({"code": ["a", "a", "b", None]}), tmp_path / "v.parquet")
     view = parse_view(
-        "SELECT v.code AS id, p.at AS at FROM v v LEFT JOIN p p ON p.code = v.code", private=("v",), public=("p",), allow=()
+        "SELECT v.code AS id, p.at AS at FROM v v LEFT JOIN p p ON p.code = v.code",
+        private=("v",),
+        public=("p",),
+        allow=(),
     )
-    source = tables_source({"v": as_source(tmp_path / "v.parquet"), "p": as_source(tmp_path / "p.parquet")})
+    source = tables_source(
+        {"v": as_source(tmp_path / "v.parquet"), "p": as_source(tmp_path / "p.parquet")}
+    )
     assert counted(source, query(AT, ID, view=view, window=MONTH)) == [2, 2]
 
 
@@ -116,7 +136,10 @@ def test_nested_columns_are_passed_over(tmp_path: Path) -> None:
     import duckdb
 
     nested = pa.array([{"a": {"b": 1, "c": [1]}, "d": 2}])
-    pq.write_table(pa.table({"s": nested, "at": pa.array([1]).view(pa.timestamp("ms")), "l": [[1]], "x": [1]}), tmp_path / "t.parquet")
+    pq.write_table(
+        pa.table({"s": nested, "at": pa.array([1]).view(pa.timestamp("ms")), "l": [[1]], "x": [1]}),
+        tmp_path / "t.parquet",
+    )
     found = stored_columns(duckdb.connect().execute, f"['{tmp_path}/t.parquet']")
     assert list(found) == ["s", "at", "l", "x"]
     assert [one.exact for columns in found.values() for one in columns] == [True, False, True, True]
@@ -128,7 +151,9 @@ def test_nested_columns_are_passed_over(tmp_path: Path) -> None:
 def lying(path: Path) -> Source:
     """Write 1,000 rows with x = 700,000,001 in a file whose footer claims that none is over 700,000,000."""
     value, claimed = 700_000_001, 700_000_000
-    pq.write_table(pa.table({"x": pa.array([value] * 1000)}), path, use_dictionary=False, compression="none")
+    pq.write_table(
+        pa.table({"x": pa.array([value] * 1000)}), path, use_dictionary=False, compression="none"
+    )
     content = path.read_bytes()
     footer = content.rindex(b"PAR1") - 4
     start = footer - int.from_bytes(content[footer : footer + 4], "little")
@@ -138,13 +163,17 @@ def lying(path: Path) -> Source:
     return as_source(path)
 
 
-def test_what_a_file_claims_of_its_values_filters_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_file_claims_of_its_values_filters_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = lying(tmp_path / "t.parquet")
     asked = query(X, where=parse_condition("x > 700000000", ALL, origin="test"))
     assert counted(source, asked) == [1000, 1000]
     left = tuple(name for name in duckdb_engine._HARMFUL if name != "filter_pushdown")
     monkeypatch.setattr(duckdb_engine, "_HARMFUL", left)
-    assert counted(source, asked, (DuckDBEngine,)) == [0]  # the guard's broken twin believes the file
+    assert counted(source, asked, (DuckDBEngine,)) == [
+        0
+    ]  # the guard's broken twin believes the file
 
 
 def test_a_join_believes_no_claim(tmp_path: Path) -> None:
@@ -158,5 +187,8 @@ def test_a_file_that_stores_a_column_otherwise_is_refused_before_the_charge(tmp_
     for i, cells in enumerate((pa.array([Decimal("1.5")]), pa.array([2.5]))):
         pq.write_table(pa.table({"x": cells}), tmp_path / f"{i}.parquet")
     with pytest.raises(SourceError) as refused:
-        DuckDBEngine().preflight(as_source(str(tmp_path / "*.parquet")), query(X, where=parse_condition("x > 1", ALL, origin="test")))
+        DuckDBEngine().preflight(
+            as_source(str(tmp_path / "*.parquet")),
+            query(X, where=parse_condition("x > 1", ALL, origin="test")),
+        )
     assert refused.value.code == "DPR506"

@@ -42,9 +42,32 @@ def test_the_text_of_any_stored_value_is_taken_for_one(kind: str) -> None:
     """No type is refused wrongly: values across the whole range, written by the engine itself."""
     pick, connection = random.Random(kind), duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
-    raw: list[object] = [0, 1, -1, 7, 10**18, 10**37, 0.1, 1e300, 1e-7, 5e-324, "inf", "-inf", "true", False]
-    raw += [date(2020, 1, 1), "infinity", "-infinity", "0044-03-15 (BC)", "9999-12-31 23:59:59.999999"]
-    raw += [pick.randrange(-(2**63), 2**64) for _ in range(50)] + [pick.gauss(0, 1e9) for _ in range(50)]
+    raw: list[object] = [
+        0,
+        1,
+        -1,
+        7,
+        10**18,
+        10**37,
+        0.1,
+        1e300,
+        1e-7,
+        5e-324,
+        "inf",
+        "-inf",
+        "true",
+        False,
+    ]
+    raw += [
+        date(2020, 1, 1),
+        "infinity",
+        "-infinity",
+        "0044-03-15 (BC)",
+        "9999-12-31 23:59:59.999999",
+    ]
+    raw += [pick.randrange(-(2**63), 2**64) for _ in range(50)] + [
+        pick.gauss(0, 1e9) for _ in range(50)
+    ]
     raw += ["12345-01-01", "2020-02-02 10:11:12.5", "2020-07-01 10:00:00+02"]
     seen = 0
     for value in raw:
@@ -112,7 +135,11 @@ NEVER: dict[str, Any] = {
 @pytest.mark.parametrize("kind", NEVER)
 def test_every_door_refuses_labels_that_its_type_never_has(kind: str, tmp_path: Path) -> None:
     table = pa.table({"g": NEVER[kind]})
-    sources: dict[str, Any] = {"arrow": table, "polars": pl.from_arrow(table), "arrow in pandas": None}
+    sources: dict[str, Any] = {
+        "arrow": table,
+        "polars": pl.from_arrow(table),
+        "arrow in pandas": None,
+    }
     sources["arrow in pandas"] = table.to_pandas(types_mapper=pd.ArrowDtype)
     sources["relation"] = duckdb.from_arrow(table)
     if kind not in ("duration", "time", "list"):
@@ -143,7 +170,9 @@ PANDAS = {
 }
 
 
-@pytest.mark.parametrize("kind", [Kind.identifier, Kind.category, Kind.number, Kind.boolean, Kind.date, Kind.timestamp])
+@pytest.mark.parametrize(
+    "kind", [Kind.identifier, Kind.category, Kind.number, Kind.boolean, Kind.date, Kind.timestamp]
+)
 @pytest.mark.parametrize("name", PANDAS)
 def test_pandas_types_that_fit_nothing(name: str, kind: Kind) -> None:
     column = Column("g", kind, values=("north",) if kind is Kind.category else ())

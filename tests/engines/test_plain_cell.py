@@ -132,8 +132,19 @@ def test_distant_numpy_instants_stay_apart() -> None:
 
 
 def test_no_cell_recurses_warns_or_prints(capfd: pytest.CaptureFixture[str]) -> None:
-    cells = [np.longdouble("1e4000"), np.float32(3e38), np.clongdouble("nan"), deep, Recursive(), 10**5000]
-    cells += [datetime(2020, 1, 1, tzinfo=Nested()), datetime(2020, 1, 1, tzinfo=UTC), Decimal("1e999999999")]
+    cells = [
+        np.longdouble("1e4000"),
+        np.float32(3e38),
+        np.clongdouble("nan"),
+        deep,
+        Recursive(),
+        10**5000,
+    ]
+    cells += [
+        datetime(2020, 1, 1, tzinfo=Nested()),
+        datetime(2020, 1, 1, tzinfo=UTC),
+        Decimal("1e999999999"),
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         texts = pandas_array(pd.Series(cells, dtype=object)).to_pylist()
@@ -149,7 +160,9 @@ def test_one_odd_cell_changes_no_other(recwarn: pytest.WarningsRecorder) -> None
             for at in range(2):
                 some = usual[at:] if at else usual
                 try:
-                    series = pd.Series(make([*some, odd]), dtype=None if make is not list else object)  # type: ignore[operator]
+                    series = pd.Series(
+                        make([*some, odd]), dtype=None if make is not list else object
+                    )  # type: ignore[operator]
                 except TypeError:  # no category: not hashable
                     continue
                 alone = pd.Series(make(some), dtype=None if make is not list else object)  # type: ignore[operator]
@@ -160,8 +173,17 @@ def test_one_odd_cell_changes_no_other(recwarn: pytest.WarningsRecorder) -> None
 
 @pytest.mark.parametrize(
     "cells",
-    [[1, 2], [1.5, 2.5], [date(2020, 1, 2)] * 2, [pd.Timestamp("2020-01-02")] * 2, [True, False], [pd.Timedelta(1)] * 2],
+    [
+        [1, 2],
+        [1.5, 2.5],
+        [date(2020, 1, 2)] * 2,
+        [pd.Timestamp("2020-01-02")] * 2,
+        [True, False],
+        [pd.Timedelta(1)] * 2,
+    ],
 )
 def test_the_type_of_a_categorical_is_not_read_off_its_categories(cells: list[object]) -> None:
-    kinds = {pandas_array(pd.Series([*cells, *odd], dtype="category")).type for odd in ([], ["odd"])}
+    kinds = {
+        pandas_array(pd.Series([*cells, *odd], dtype="category")).type for odd in ([], ["odd"])
+    }
     assert len(kinds) == 1

@@ -25,7 +25,8 @@ from tests.engines.postgres_server import binaries, server
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
 pytestmark = pytest.mark.skipif(
-    binaries() is None, reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)"
+    binaries() is None,
+    reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
 )
 
 CREATE = """
@@ -134,15 +135,22 @@ def test_the_integers_are_those_of_the_same_frame(dsn: str) -> None:
             "weight": [None, float("inf"), 70.5, 1e300, -0.0],
         }
     )
-    assert sums(DuckDBEngine(), source(dsn), query()) == sums(DuckDBEngine(), as_source(frame), query())
+    assert sums(DuckDBEngine(), source(dsn), query()) == sums(
+        DuckDBEngine(), as_source(frame), query()
+    )
 
 
 def test_batches_are_small_and_hold_the_asked_columns_only(dsn: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(postgres, "BATCH", 100)
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("CREATE TABLE many AS SELECT i AS x, 'secret' AS y FROM generate_series(1, 1050) i")
+        connection.execute(
+            "CREATE TABLE many AS SELECT i AS x, 'secret' AS y FROM generate_series(1, 1050) i"
+        )
     described = postgres.describe(source(dsn, "many"))
-    assert {n: k.physical for n, k in described.items()} == {"x": Physical.whole, "y": Physical.text}
+    assert {n: k.physical for n, k in described.items()} == {
+        "x": Physical.whole,
+        "y": Physical.text,
+    }
     reader = postgres.read(source(dsn, "many"), {"x": described["x"]})
     sizes = [(batch.num_rows, batch.num_columns) for batch in reader]
     assert sizes == [(100, 1)] * 10 + [(50, 1)]
@@ -154,7 +162,9 @@ def test_text_that_is_not_valid_in_its_encoding_is_a_cell(dsn: str) -> None:
         connection.execute("CREATE DATABASE odd ENCODING 'EUC_JP' TEMPLATE template0")
     plain = dsn.replace("dbname=postgres", "dbname=bytes")
     with psycopg.connect(plain, autocommit=True) as connection:
-        connection.execute(r"CREATE TABLE t AS SELECT E'n\xc3\xa9' AS region UNION ALL SELECT E'\xff'")
+        connection.execute(
+            r"CREATE TABLE t AS SELECT E'n\xc3\xa9' AS region UNION ALL SELECT E'\xff'"
+        )
     task = query(codes=(), primitives=(Primitive("rows"),))
     for engine in (DuckDBEngine(), ReferenceEngine()):
         assert sums(engine, source(plain, "t"), task) == [[0], [1], [0], [1]]
@@ -164,7 +174,10 @@ def test_text_that_is_not_valid_in_its_encoding_is_a_cell(dsn: str) -> None:
 
 
 def test_the_session_cannot_write(dsn: str) -> None:
-    with postgres._Session(source(dsn)) as session, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+    with (
+        postgres._Session(source(dsn)) as session,
+        pytest.raises(psycopg.errors.ReadOnlySqlTransaction),
+    ):
         session.connection.execute("CREATE TABLE written (x int)")
 
 
@@ -178,8 +191,17 @@ def test_a_missing_table_is_refused_before_anything_is_charged(dsn: str, table: 
 
 
 def test_unfit_and_missing_columns_are_refused(dsn: str) -> None:
-    for name, kind, code in (("note", Kind.category, "DPR504"), ("born", Kind.number, "DPR504"), ("sid", Kind.number, "DPR503")):
-        task = query(columns=(*COLUMNS[:5], Column(name, kind)), codes=(), user=name, primitives=(Primitive("rows"),))
+    for name, kind, code in (
+        ("note", Kind.category, "DPR504"),
+        ("born", Kind.number, "DPR504"),
+        ("sid", Kind.number, "DPR503"),
+    ):
+        task = query(
+            columns=(*COLUMNS[:5], Column(name, kind)),
+            codes=(),
+            user=name,
+            primitives=(Primitive("rows"),),
+        )
         with pytest.raises(SourceError) as caught:
             DuckDBEngine().preflight(source(dsn), task)
         assert caught.value.code == code, name
@@ -257,7 +279,12 @@ def test_ids_meet_where_they_are_equal_and_only_there(dsn: str, stored: str) -> 
     numbers = (Kind.integer, Kind.number) if stored.startswith(("numeric", "int")) else ()
     for kind in (Kind.identifier, Kind.category, *numbers):
         task = BoundedQuery(
-            (Column("id", kind),), GroupKeys((), ((),)), (), (Primitive("rows"), Primitive("persons")), user="id", max_rows=9
+            (Column("id", kind),),
+            GroupKeys((), ((),)),
+            (),
+            (Primitive("rows"), Primitive("persons")),
+            user="id",
+            max_rows=9,
         )
         for engine in (DuckDBEngine(), ReferenceEngine()):
             assert sums(engine, source(dsn, "ids"), task) == [[5, 4]], kind
@@ -268,12 +295,21 @@ def test_no_setting_of_a_role_makes_two_ids_one(digits: int, dsn: str) -> None:
     table = f"doubles_{digits + 15}"
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"CREATE TABLE {table} (id float8, narrow float4)")
-        cells = [(0.1, 16777216), (0.10000000000000002, 16777218), (12345678.123456789, 0.1), (0.1, 16777216)]
+        cells = [
+            (0.1, 16777216),
+            (0.10000000000000002, 16777218),
+            (12345678.123456789, 0.1),
+            (0.1, 16777216),
+        ]
         connection.cursor().executemany(f"INSERT INTO {table} VALUES (%s, %s)", cells)
     of_role = f"{dsn} options='-c extra_float_digits={digits}'"
     for name in ("id", "narrow"):
         task = BoundedQuery(
-            (Column(name, Kind.identifier),), GroupKeys((), ((),)), (), (Primitive("rows"), Primitive("persons")), user=name
+            (Column(name, Kind.identifier),),
+            GroupKeys((), ((),)),
+            (),
+            (Primitive("rows"), Primitive("persons")),
+            user=name,
         )
         for engine in (DuckDBEngine(), ReferenceEngine()):
             assert sums(engine, source(of_role, table), task) == [[3, 3]], name

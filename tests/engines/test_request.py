@@ -76,8 +76,13 @@ def test_products_of_many_wide_codes_are_refused() -> None:
         ({"codes": (Label("x", ("a", "b")),)}, "DPR232"),
         ({"codes": (Label("k", ()),)}, "DPR232"),
         ({"codes": (Label("k", ("a", "a")),)}, "DPR232"),
-        ({"codes": (Fixed("x", GridSet(((0, 2**24),)), Fraction(1)),),
-          "primitives": (Primitive("tally", 0),)}, "DPR219"),
+        (
+            {
+                "codes": (Fixed("x", GridSet(((0, 2**24),)), Fraction(1)),),
+                "primitives": (Primitive("tally", 0),),
+            },
+            "DPR219",
+        ),
         ({"max_groups": 0}, "DPR233"),
         ({"max_rows": 0}, "DPR233"),
         ({"max_rows_total": 0}, "DPR233"),
@@ -137,7 +142,12 @@ def test_tallies_near_a_rank_need_room_for_the_codes_near_it_only() -> None:
     near = Near(1, 2, 0, 2**20)
     assert near.most == 2**20 + 3
     check_query(query(codes=wide, primitives=(Primitive("tally", 0, near=near),)))
-    for other in (replace(near, reach=2**26), replace(near, a=3), replace(near, b=0), replace(near, reach=-1)):
+    for other in (
+        replace(near, reach=2**26),
+        replace(near, a=3),
+        replace(near, b=0),
+        replace(near, reach=-1),
+    ):
         with pytest.raises(PlanError) as caught:
             check_query(query(codes=wide, primitives=(Primitive("tally", 0, near=other),)))
         assert caught.value.code == "DPR219"

@@ -78,7 +78,9 @@ def test_ctrl_c_during_a_scan_is_a_cancel_and_not_a_failure(tmp_path):
     presser.join()
     assert signal.getsignal(signal.SIGINT) is before
     assert not list(tmp_path.iterdir())  # the folder for spilled rows is gone, and its thread
-    assert not [t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
+    assert not [
+        t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon
+    ]
 
 
 def test_without_the_memory_of_the_signal_it_would_look_like_a_failure(monkeypatch):
@@ -143,9 +145,15 @@ def shares_of_a_long_scan(folder) -> list[float]:
     rows = 1_500_000
     region = {"kind": "category", "values": ["a", "b"]}
     schema = {**SCHEMA, "columns": {**SCHEMA["columns"], "region": region}}
-    plan = stages.plan_release(_schema(schema), {"epsilon": 1, "by": ["region"], "statistics": ["mean(age)"]})
+    plan = stages.plan_release(
+        _schema(schema), {"epsilon": 1, "by": ["region"], "statistics": ["mean(age)"]}
+    )
     path = folder / "rows.parquet"
-    columns = {"person": np.arange(rows) // 9, "age": np.arange(rows) % 100, "region": np.tile(["a", "b"], rows // 2)}
+    columns = {
+        "person": np.arange(rows) // 9,
+        "age": np.arange(rows) % 100,
+        "region": np.tile(["a", "b"], rows // 2),
+    }
     pq.write_table(pa.table(columns), path)
     measured, heard = DuckDBEngine(threads=1), []
     measured.meter = lambda share, _left: heard.append(share)
@@ -158,5 +166,7 @@ def test_a_scan_joined_with_public_tables_is_measured(tmp_path, monkeypatch):
     heard = shares_of_a_long_scan(tmp_path)
     assert max(heard) > 0.2
     # the broken twin joins an Arrow table, of whose scan DuckDB knows no progress
-    monkeypatch.setattr(engine, "_copy", lambda connection, name, table: connection.register(name, table))
+    monkeypatch.setattr(
+        engine, "_copy", lambda connection, name, table: connection.register(name, table)
+    )
     assert set(shares_of_a_long_scan(tmp_path)) == {0.0}

@@ -50,13 +50,17 @@ def sums(source: object, query: BoundedQuery = SUMS, engine: Any = None) -> list
     data = source if isinstance(source, Source) else as_source(source)
     engine = engine or SparkEngine()
     engine.preflight(data, query)
-    found: list[list[int]] = engine.compute(data, query, b"salt").reveal_to_mechanism().sums.tolist()
+    found: list[list[int]] = (
+        engine.compute(data, query, b"salt").reveal_to_mechanism().sums.tolist()
+    )
     return found
 
 
 @needs_spark
 def test_a_table_of_the_catalogue_and_a_frame() -> None:
-    frame = session().createDataFrame([("a", 1.0), ("a", 2.0), ("b", 500.0), (None, 1.0)], "site STRING, x DOUBLE")
+    frame = session().createDataFrame(
+        [("a", 1.0), ("a", 2.0), ("b", 500.0), (None, 1.0)], "site STRING, x DOUBLE"
+    )
     frame.createOrReplaceTempView("visits")
     try:
         want = [[2, 3], [1, 100], [0, 0], [0, 0]]
@@ -69,15 +73,22 @@ def test_a_table_of_the_catalogue_and_a_frame() -> None:
 def test_names_that_differ_in_case_only_and_names_with_signs() -> None:
     frame = session().createDataFrame([("a", 1, 7), ("b", 2, 8)], ["site", "X`y", "x"])
     frame = frame.toDF("site", "X`y. z", "x").select("site", "`X``y. z`", "x")
-    both = session().createDataFrame([("a", 1, 7)], "site STRING, X INT, y INT").toDF("site", "X", "x")
+    both = (
+        session().createDataFrame([("a", 1, 7)], "site STRING, X INT, y INT").toDF("site", "X", "x")
+    )
     assert sums(frame)[:2] == [[1, 7], [1, 8]]
     assert sums(both)[0] == [1, 7]
 
 
 @needs_spark
 def test_decimals_collations_and_bytes_are_the_texts_they_show() -> None:
-    for value, scale, expected in (("1.20", 2, [[1, 1], [0, 0]]), ("0.0000001", 7, [[0, 0], [1, 1]])):
-        frame = session().createDataFrame([(Decimal(value), 1)], f"site DECIMAL(12, {scale}), x INT")
+    for value, scale, expected in (
+        ("1.20", 2, [[1, 1], [0, 0]]),
+        ("0.0000001", 7, [[0, 0], [1, 1]]),
+    ):
+        frame = session().createDataFrame(
+            [(Decimal(value), 1)], f"site DECIMAL(12, {scale}), x INT"
+        )
         assert sums(frame)[2:] == expected
     pairs = session().createDataFrame([("A", 1), ("a", 2)], "site STRING, x INT")
     collated = pairs.selectExpr("site COLLATE UNICODE_CI AS site", "x")
@@ -88,7 +99,9 @@ def test_decimals_collations_and_bytes_are_the_texts_they_show() -> None:
 @needs_spark
 def test_an_instant_as_a_key_is_spelt_with_its_zone() -> None:
     at = Column("site", Kind.category, values=("2020-01-01 00:00:00+00",))
-    query = BoundedQuery((at, X), GroupKeys((at,), (at.keys[0:1] and (at.keys[0],),)), SUMS.codes, SUMS.primitives)
+    query = BoundedQuery(
+        (at, X), GroupKeys((at,), (at.keys[0:1] and (at.keys[0],),)), SUMS.codes, SUMS.primitives
+    )
     frame = session().sql("SELECT TIMESTAMP '2020-01-01 01:00:00+01:00' AS site, 4 AS x")
     table = pa.table({"site": [datetime(2020, 1, 1, tzinfo=UTC)], "x": [4]})
     assert sums(frame, query) == sums(table, query, DuckDBEngine()) == [[1, 4]]
@@ -97,7 +110,15 @@ def test_an_instant_as_a_key_is_spelt_with_its_zone() -> None:
 @needs_spark
 @pytest.mark.parametrize(
     "line",
-    [b"", b'a,"open', b'"a,1', b"a,\xff\xfe", b"," * 30_000, b'a,"' + b"x" * (1 << 21) + b'"', b"a,\x00"],
+    [
+        b"",
+        b'a,"open',
+        b'"a,1',
+        b"a,\xff\xfe",
+        b"," * 30_000,
+        b'a,"' + b"x" * (1 << 21) + b'"',
+        b"a,\x00",
+    ],
     ids=["empty", "open quote", "open key", "not UTF-8", "30,000 cells", "2 MiB", "NUL"],
 )
 def test_no_line_of_a_csv_file_decides_about_others(tmp_path: Path, line: bytes) -> None:
@@ -111,7 +132,13 @@ def test_no_line_of_a_csv_file_decides_about_others(tmp_path: Path, line: bytes)
 
 @needs_spark
 def test_files_with_quoted_line_ends_and_partitions(tmp_path: Path) -> None:
-    lines = [["note", "site", "x"], ["two\nlines, a", "a", "5"], ['say "hi"', "b", " 7 "], ["", "", "1"], ["short"]]
+    lines = [
+        ["note", "site", "x"],
+        ["two\nlines, a", "a", "5"],
+        ['say "hi"', "b", " 7 "],
+        ["", "", "1"],
+        ["short"],
+    ]
     with (tmp_path / "t.csv").open("w", newline="") as file:
         csv.writer(file, delimiter=";").writerows(lines)
     assert sums(tmp_path / "t.csv") == sums(tmp_path / "t.csv", engine=DuckDBEngine())
@@ -131,7 +158,10 @@ def test_what_does_not_fit_is_refused_by_names_and_types(tmp_path: Path) -> None
         (sources.spark_table("no_such_table"), "DPR502"),
         (as_source(make([(1.0,)], "x DOUBLE")), "DPR503"),
         (as_source(make([("a", [1])], "site STRING, x ARRAY<INT>")), "DPR504"),
-        (as_source(make([("a", 1, 2)], "site STRING, x INT, y INT").toDF("site", "x", "x")), "DPR505"),
+        (
+            as_source(make([("a", 1, 2)], "site STRING, x INT, y INT").toDF("site", "x", "x")),
+            "DPR505",
+        ),
         (as_source(pa.table({"site": ["a"], "x": [1]})), "DPR516"),
     ]
     pq.write_table(pa.table({"site": ["a"], "x": [1]}), tmp_path / "_hidden.parquet")
@@ -197,7 +227,9 @@ def test_nor_does_the_log_of_the_java_process() -> None:
     import sys
 
     # a process of its own: the log goes to the stream that was open when Java started
-    done = subprocess.run([sys.executable, "-c", _FAILING], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", _FAILING], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     guarded, mark, control = done.stderr.partition("refused")
     assert mark
     assert CANARY not in guarded + done.stdout
@@ -264,10 +296,15 @@ def test_a_pipeline_on_spark_has_the_integers_of_duckdb(tmp_path: Path) -> None:
     session()
     engine = SparkEngine(**config.engine_options())
     engine.preflight(data, plan.query)
-    found, want = (e.compute(data, plan.query, bytes(32)).reveal_to_mechanism() for e in (engine, DuckDBEngine()))
+    found, want = (
+        e.compute(data, plan.query, bytes(32)).reveal_to_mechanism()
+        for e in (engine, DuckDBEngine())
+    )
     assert found.sums.tolist() == want.sums.tolist()
     assert found.sums.sum() > 5000
-    assert {k: t.tolist() for k, t in found.tallies.items()} == {k: t.tolist() for k, t in want.tallies.items()}
+    assert {k: t.tolist() for k, t in found.tallies.items()} == {
+        k: t.tolist() for k, t in want.tallies.items()
+    }
     if plan.query.user is None:
         return
     assert plan.query.max_rows >= 1
@@ -312,7 +349,9 @@ def test_importing_the_engine_imports_no_spark() -> None:
     import sys
 
     code = "import sys, dprelease.engines.spark; print('pyspark' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     assert done.stdout.strip() == "False"
     assert not [w for w in warnings.filters if w[1] is not None and "pandas" in str(w[1])]
 
@@ -320,9 +359,13 @@ def test_importing_the_engine_imports_no_spark() -> None:
 @needs_spark
 @pytest.mark.parametrize("top", [5 * 10**7, 2**53])
 @pytest.mark.parametrize("more", [{}, {"user": "u", "max_rows": 3, "max_groups": 2}])
-def test_sums_wider_than_a_decimal_are_those_of_the_reference(top: int, more: dict[str, Any]) -> None:
+def test_sums_wider_than_a_decimal_are_those_of_the_reference(
+    top: int, more: dict[str, Any]
+) -> None:
     asked = digits.query(top, **more)
     wanted = digits.summed(ReferenceEngine(), top, asked)
-    frame = session().createDataFrame(digits.rows(top).to_pylist(), "x BIGINT, z BIGINT, k STRING, u STRING")
+    frame = session().createDataFrame(
+        digits.rows(top).to_pylist(), "x BIGINT, z BIGINT, k STRING, u STRING"
+    )
     found = SparkEngine().compute(as_source(frame), asked, b"salt").reveal_to_mechanism().sums
     assert np.array_equal(found, wanted)

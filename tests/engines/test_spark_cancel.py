@@ -67,7 +67,9 @@ def pressed_while_a_job_runs(handler: Any) -> Iterator[None]:
 
 
 def endless() -> Any:
-    return as_source(session().range(10**12).selectExpr("'a' AS site", "CAST(id % 7 AS DOUBLE) AS x"))
+    return as_source(
+        session().range(10**12).selectExpr("'a' AS site", "CAST(id % 7 AS DOUBLE) AS x")
+    )
 
 
 def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -77,7 +79,9 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @needs_spark
 @pytest.mark.parametrize("handler", HANDLERS)
-def test_ctrl_c_stops_the_jobs_and_leaves_the_session_usable(handler: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_ctrl_c_stops_the_jobs_and_leaves_the_session_usable(
+    handler: str, caplog: pytest.LogCaptureFixture
+) -> None:
     source = endless()
     start = time.monotonic()
     with pressed_while_a_job_runs(HANDLERS[handler]), pytest.raises(KeyboardInterrupt):

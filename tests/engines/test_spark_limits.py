@@ -44,7 +44,11 @@ stages.engine_named("spark", limits).preflight(rows, SUMS)
 @needs_spark
 def test_a_session_that_starts_here_has_them() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", STARTED], capture_output=True, text=True, cwd=ROOT, check=False
+        [sys.executable, "-W", "ignore", "-c", STARTED],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
     )
     assert done.stdout.split() == ["local[1]", "1", "True", "True"], done.stderr[-2000:]
 

@@ -99,7 +99,9 @@ def cells(kind: Kind, stored: Physical, values: list[Any], ddl: str) -> tuple[li
         (Kind.timestamp, Physical.date, [date(2020, 1, 2), date(1, 1, 1), None], "DATE"),
     ],
 )
-def test_every_cell_means_the_same(kind: Kind, stored: Physical, values: list[Any], ddl: str) -> None:
+def test_every_cell_means_the_same(
+    kind: Kind, stored: Physical, values: list[Any], ddl: str
+) -> None:
     ours, theirs = cells(kind, stored, values, ddl)
     different = [(v, a, b) for v, a, b in zip(values, ours, theirs, strict=True) if a != b]
     assert not different
@@ -132,7 +134,11 @@ def test_expressions_mean_the_same_beyond_ordinary_values(monkeypatch: pytest.Mo
     codes = tuple(Condition(parse_condition(t, columns, origin="test")) for t in texts)
     values = [0.0, -0.0, 2.5, -2.5, 7.0, 9.75, 1e17, 1e300, -1e300, 2.0**53 + 2, 4503599627370495.5]
     values += [math.inf, -math.inf, math.nan, None, 0.1, -0.1]
-    moments = [datetime(2020, 2, 29, 10, 1, 30), datetime(2020, 3, 1), datetime(1700, 1, 1, 23, 59, 59, 5)]
+    moments = [
+        datetime(2020, 2, 29, 10, 1, 30),
+        datetime(2020, 3, 1),
+        datetime(1700, 1, 1, 23, 59, 59, 5),
+    ]
     rows = [(x, moments[i % 3] if i % 5 else None) for i, x in enumerate(values * 3)]
     # every row is a group of its own, so that no difference can cancel another
     names = tuple(f"r{i}" for i in range(len(rows)))
@@ -145,7 +151,8 @@ def test_expressions_mean_the_same_beyond_ordinary_values(monkeypatch: pytest.Mo
     )
     table = pa.table({"key": names, "x": [x for x, _ in rows], "at": [m for _, m in rows]})
     frame = session().createDataFrame(
-        [(n, x, m) for n, (x, m) in zip(names, rows, strict=True)], "key STRING, x DOUBLE, at TIMESTAMP_NTZ"
+        [(n, x, m) for n, (x, m) in zip(names, rows, strict=True)],
+        "key STRING, x DOUBLE, at TIMESTAMP_NTZ",
     )
     want = DuckDBEngine().compute(as_source(table), query, b"").reveal_to_mechanism().sums
     found = SparkEngine().compute(as_source(frame), query, b"").reveal_to_mechanism().sums
@@ -166,7 +173,9 @@ def test_the_hash_orders_alike() -> None:
     lasts = {hashlib.md5(t.encode()).digest()[-1] for t in texts}
     assert lasts == set(range(256))
     connection = duckdb.connect()
-    ours = connection.execute("SELECT t FROM (SELECT unnest($1) AS t) ORDER BY md5_number(t)", [texts]).fetchall()
+    ours = connection.execute(
+        "SELECT t FROM (SELECT unnest($1) AS t) ORDER BY md5_number(t)", [texts]
+    ).fetchall()
     hashed = spark_sql._md5_backwards(column("t")).sql(dialect="spark")
     frame = session().createDataFrame([(t,) for t in texts], "t STRING")
     frame.createOrReplaceTempView("texts")
@@ -205,7 +214,9 @@ def test_a_sum_is_a_bigint_only_where_it_cannot_wrap() -> None:
 
 
 def test_no_cast_is_left_that_could_raise() -> None:
-    sql = statement(Primitive("rows"), Primitive("tally", 0), condition="floor(x) > 2 and x % 3 = 1").sql
+    sql = statement(
+        Primitive("rows"), Primitive("tally", 0), condition="floor(x) > 2 and x % 3 = 1"
+    ).sql
     bare = [part.split(" AS ")[0] for part in sql.split("TRY_CAST(")[0].split(" CAST(")[1:]]
     assert all(part.startswith(":") for part in bare)  # parameters only
     assert "`rows_1`" in sql

@@ -37,7 +37,9 @@ def test_the_integers_are_those_of_duckdb(kind: str, tmp_path: Path) -> None:
     for seed, sql in enumerate(views):
         rng = random.Random(f"spark view {seed}")
         source = sources(visits(rng, 40), tmp_path, kind)
-        task = query(view(sql), user=rng.choice([None, "pid"]), max_rows=2, max_groups=rng.choice([1, 3]))
+        task = query(
+            view(sql), user=rng.choice([None, "pid"]), max_rows=2, max_groups=rng.choice([1, 3])
+        )
         SparkEngine().preflight(source, task)
         found = sums(SparkEngine(), source, task)
         assert (found == sums(DuckDBEngine(), source, task)).all(), (kind, seed)
@@ -48,7 +50,11 @@ def test_the_integers_are_those_of_duckdb(kind: str, tmp_path: Path) -> None:
 def tables(codes: pa.Array, **public: Any) -> Any:
     """Return the tables of a view as Spark DataFrames."""
     made = {"visits": [(str(i), code, 10 + i) for i, code in enumerate(codes)]}
-    frames = {"visits": session().createDataFrame(made["visits"], public.pop("visits", "pid STRING, postcode STRING, age INT"))}
+    frames = {
+        "visits": session().createDataFrame(
+            made["visits"], public.pop("visits", "pid STRING, postcode STRING, age INT")
+        )
+    }
     for name, (rows, schema) in public.items():
         frames[name] = session().createDataFrame(rows, schema)
     return tables_source({name: as_source(frame) for name, frame in frames.items()})
@@ -84,10 +90,16 @@ def test_a_key_is_compared_by_the_text_that_duckdb_would_write(tmp_path: Path) -
     made = {"visits": "pid STRING, postcode DECIMAL(12, 7), age INT", "postcodes": public}
     codes = [Decimal("0.0000001"), Decimal("1.5")]
     found = sums(SparkEngine(), tables(codes, **made), query(view(BY_POSTCODE)))
-    rows = pa.table({"pid": ["0", "1"], "postcode": pa.array(codes, pa.decimal128(12, 7)), "age": [10, 11]})
+    rows = pa.table(
+        {"pid": ["0", "1"], "postcode": pa.array(codes, pa.decimal128(12, 7)), "age": [10, 11]}
+    )
     pq.write_table(rows, tmp_path / "v.parquet")
-    places = pa.table({"code": ["0.0000001", "1.5000000"], "region": ["n", "s"], "weight": [2.0, 5.0]})
-    same = tables_source({"visits": as_source(tmp_path / "v.parquet"), "postcodes": as_source(places)})
+    places = pa.table(
+        {"code": ["0.0000001", "1.5000000"], "region": ["n", "s"], "weight": [2.0, 5.0]}
+    )
+    same = tables_source(
+        {"visits": as_source(tmp_path / "v.parquet"), "postcodes": as_source(places)}
+    )
     assert found.tolist() == sums(DuckDBEngine(), same, query(view(BY_POSTCODE))).tolist()
     assert found[:2, 0].tolist() == [1, 1]
     # calculated with as well, it has no one form

@@ -26,9 +26,19 @@ def table(kind: str, array: pa.Array, folder: Path) -> Source:
     return duckdb_table(path, "t")
 
 
-def counted(source: Source, column: Column, where: str | None = None, **changes: Any) -> list[list[int]]:
+def counted(
+    source: Source, column: Column, where: str | None = None, **changes: Any
+) -> list[list[int]]:
     condition = None if where is None else parse_condition(where, {"x": column}, origin="test")
-    query = BoundedQuery((column,), GroupKeys((), ((),)), (), (Primitive("rows"), Primitive("persons")), where=condition, max_rows=9, **changes)
+    query = BoundedQuery(
+        (column,),
+        GroupKeys((), ((),)),
+        (),
+        (Primitive("rows"), Primitive("persons")),
+        where=condition,
+        max_rows=9,
+        **changes,
+    )
     out = []
     for engine in (DuckDBEngine(), ReferenceEngine()):
         engine.preflight(source, query)
@@ -36,7 +46,18 @@ def counted(source: Source, column: Column, where: str | None = None, **changes:
     return out
 
 
-BYTES = [b"1", b" 2.5 ", b"\xff", b"1\xff", b"true", b"2020-01-01", b"", b"\0", b"2020-01-01T00:00:00Z", None]
+BYTES = [
+    b"1",
+    b" 2.5 ",
+    b"\xff",
+    b"1\xff",
+    b"true",
+    b"2020-01-01",
+    b"",
+    b"\0",
+    b"2020-01-01T00:00:00Z",
+    None,
+]
 
 
 @pytest.mark.parametrize(
@@ -62,19 +83,38 @@ def test_bytes_are_read_as_every_kind(kind: Kind, where: str, rows: int, tmp_pat
     ("TIMESTAMP_MS", "ms", [2**62, -(2**63), 2**63 - 1, -(2**63) + 1]),
     ("TIMESTAMP", "us", [-(2**63), -(2**63) + 1, 2**63 - 1, -9_223_372_022_400_000_001]),
 ])  # fmt: skip
-def test_instants_out_of_range_are_null(stored: str, unit: str, odd: list[int], tmp_path: Path) -> None:
+def test_instants_out_of_range_are_null(
+    stored: str, unit: str, odd: list[int], tmp_path: Path
+) -> None:
     for cells in ([0, 1, 1], *([0, 1, 1, one] for one in odd), [0, 1, 1, *odd]):
         source = table(stored, pa.array(cells, pa.int64()).view(pa.timestamp(unit)), tmp_path)
         for kind in (Kind.identifier, Kind.category, Kind.node):
             assert counted(source, Column("x", kind), user="x") == [[3, 2], [3, 2]]
-            assert [found[0] for found in counted(source, Column("x", kind), "x is null")] == [len(cells) - 3] * 2
+            assert [found[0] for found in counted(source, Column("x", kind), "x is null")] == [
+                len(cells) - 3
+            ] * 2
         for kind in (Kind.date, Kind.timestamp):
-            assert [found[0] for found in counted(source, Column("x", kind), "year(x) = 1970")] == [3, 3]
+            assert [found[0] for found in counted(source, Column("x", kind), "year(x) = 1970")] == [
+                3,
+                3,
+            ]
 
 
 def test_nanoseconds_are_cut_and_not_rounded_into_the_next_day(tmp_path: Path) -> None:
     for stored, zone in (("TIMESTAMP_NS", None), ("TIMESTAMPTZ_NS", "UTC")):
         last = 86_400 * 10**9 - 1  # 1970-01-01 23:59:59.999999999
-        source = table(stored, pa.array([last, -1, -(2**63), 2**63 - 1], pa.int64()).view(pa.timestamp("ns", zone)), tmp_path)
-        assert [n for n, _ in counted(source, Column("x", Kind.date), "x = date '1970-01-01'")] == [1, 1]
-        assert [n for n, _ in counted(source, Column("x", Kind.timestamp), "x < timestamp '1970-01-01 00:00'")] == [2, 2]
+        source = table(
+            stored,
+            pa.array([last, -1, -(2**63), 2**63 - 1], pa.int64()).view(pa.timestamp("ns", zone)),
+            tmp_path,
+        )
+        assert [n for n, _ in counted(source, Column("x", Kind.date), "x = date '1970-01-01'")] == [
+            1,
+            1,
+        ]
+        assert [
+            n
+            for n, _ in counted(
+                source, Column("x", Kind.timestamp), "x < timestamp '1970-01-01 00:00'"
+            )
+        ] == [2, 2]

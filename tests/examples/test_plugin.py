@@ -133,7 +133,9 @@ def _schema():
         ("pipeline.yaml", ", jsonl]", "DPR146"),
     ],
 )
-def test_without_the_package_every_name_is_refused_before_anything_is_spent(project, file, old, code):
+def test_without_the_package_every_name_is_refused_before_anything_is_spent(
+    project, file, old, code
+):
     for name in ("people.yaml", "pipeline.yaml"):
         text = (project / name).read_text(encoding="utf-8")
         for word, known in (

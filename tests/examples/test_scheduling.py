@@ -100,11 +100,15 @@ def load(path, monkeypatch, *names):
     for name in names:
         parts = name.split(".")
         for i in range(1, len(parts) + 1):
-            monkeypatch.setitem(sys.modules, ".".join(parts[:i]), recording(".".join(parts[:i]), made))
+            monkeypatch.setitem(
+                sys.modules, ".".join(parts[:i]), recording(".".join(parts[:i]), made)
+            )
     source = (HERE / path).read_text()
     ast.parse(source)
     scope = {"__name__": path.removesuffix(".py")}
-    exec(compile(source, path, "exec", dont_inherit=True), scope)  # not with this file's annotations
+    exec(
+        compile(source, path, "exec", dont_inherit=True), scope
+    )  # not with this file's annotations
     return scope, made
 
 
@@ -113,7 +117,11 @@ def test_the_airflow_dag_starts_one_pass(monkeypatch):
         "airflow_dag.py", monkeypatch, "airflow.sdk", "airflow.providers.standard.operators.bash"
     )
     [settings] = [kwargs for name, _, kwargs in made if name == "airflow.sdk"]
-    assert (settings["catchup"], settings["max_active_runs"], settings["default_args"]["retries"]) == (False, 1, 0)
+    assert (
+        settings["catchup"],
+        settings["max_active_runs"],
+        settings["default_args"]["retries"],
+    ) == (False, 1, 0)
     [task] = [kwargs for name, _, kwargs in made if name.endswith("bash")]
     assert task["bash_command"] == scope["command"](
         "pipelines/flights_weekly.yaml", "pipelines/flights_monthly.yaml"
@@ -166,18 +174,27 @@ def must_have_released_the_last_four_weeks(project):
 def run_task(task):
     """Do what a BashOperator does: bash, in its folder."""
     return subprocess.run(
-        ["bash", "-c", task["bash_command"]], cwd=task["cwd"], capture_output=True, text=True, check=False, timeout=300
+        ["bash", "-c", task["bash_command"]],
+        cwd=task["cwd"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
 
 
 def test_the_airflow_task_releases_weeks_that_have_data(project, monkeypatch):
     """A stand-in runs the DAG's command; its month is refused, as the page says: the budget is used up."""
-    _, made = load("airflow_dag.py", monkeypatch, "airflow.sdk", "airflow.providers.standard.operators.bash")
+    _, made = load(
+        "airflow_dag.py", monkeypatch, "airflow.sdk", "airflow.providers.standard.operators.bash"
+    )
     [task] = [kwargs for name, _, kwargs in made if name.endswith("bash")]
     assert task["cwd"] == str(project)
     done = run_task(task)
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    assert (done.returncode, [e["event"] for e in events]) == (1, ["released"] * 4 + ["refused"]), done.stdout + done.stderr
+    assert (done.returncode, [e["event"] for e in events]) == (1, ["released"] * 4 + ["refused"]), (
+        done.stdout + done.stderr
+    )
     assert (events[-1]["pipeline"], events[-1]["code"]) == ("flights_monthly", "DPR301")
     must_have_released_the_last_four_weeks(project)
     again = [json.loads(line)["event"] for line in run_task(task).stdout.splitlines()]
@@ -196,7 +213,9 @@ def test_the_dagster_op_releases_weeks_that_have_data(project, monkeypatch):
     monkeypatch.setitem(scope, "Failure", FailureError)
     with pytest.raises(FailureError, match="exit status 1"):
         scope["release_what_is_due"](types.SimpleNamespace(log=Log()))
-    assert [(level, e["event"]) for level, e in told] == [("info", "released")] * 4 + [("error", "refused")]
+    assert [(level, e["event"]) for level, e in told] == [("info", "released")] * 4 + [
+        ("error", "refused")
+    ]
     must_have_released_the_last_four_weeks(project)
 
 
@@ -215,7 +234,9 @@ def test_without_the_ends_of_the_data_empty_weeks_would_be_paid_for(project):
     assert all(due.period > "2025" for due in due_periods(config, datetime.now(UTC), 4))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("airflow") is None, reason="Airflow is not installed beside the tests")
+@pytest.mark.skipif(
+    importlib.util.find_spec("airflow") is None, reason="Airflow is not installed beside the tests"
+)
 def test_airflow_itself_runs_the_dag(project):
     settings = {
         "AIRFLOW_HOME": str(project / "airflow"),
@@ -232,10 +253,15 @@ def test_airflow_itself_runs_the_dag(project):
     must_have_released_the_last_four_weeks(project)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("dagster") is None, reason="Dagster is not installed beside the tests")
+@pytest.mark.skipif(
+    importlib.util.find_spec("dagster") is None, reason="Dagster is not installed beside the tests"
+)
 def test_dagster_itself_runs_the_job(project):
     scope = {"__name__": "dagster_job"}
-    exec(compile((HERE / "dagster_job.py").read_text(), "dagster_job.py", "exec", dont_inherit=True), scope)
+    exec(
+        compile((HERE / "dagster_job.py").read_text(), "dagster_job.py", "exec", dont_inherit=True),
+        scope,
+    )
     assert not scope["dprelease_schedule"].execute_in_process(raise_on_error=False).success
     must_have_released_the_last_four_weeks(project)
 
@@ -247,4 +273,7 @@ def test_the_op_s_context_is_annotated_by_a_class_as_dagster_demands(monkeypatch
 
 @pytest.mark.parametrize("path", sorted(HERE.iterdir()), ids=lambda p: p.name)
 def test_the_readme_names_every_file(path):
-    assert f"]({path.name})" in (HERE / "README.md").read_text() or path.name in ("README.md", "__pycache__")
+    assert f"]({path.name})" in (HERE / "README.md").read_text() or path.name in (
+        "README.md",
+        "__pycache__",
+    )

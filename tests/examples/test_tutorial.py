@@ -51,7 +51,13 @@ def outputs(tmp_path_factory):
 
 def test_every_cell_runs_and_the_rich_ones_are_html(outputs):
     text = "\n".join(outputs)
-    for words in ("<strong>Schema fair</strong>", "runner-up", "<svg", "spent epsilon 1", "cost nothing"):
+    for words in (
+        "<strong>Schema fair</strong>",
+        "runner-up",
+        "<svg",
+        "spent epsilon 1",
+        "cost nothing",
+    ):
         assert words in text
     assert outputs[-1] == "True"
 

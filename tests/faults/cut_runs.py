@@ -81,7 +81,9 @@ def main(place: Path, rounds: int) -> None:
         said = (folder / "said").read_text(encoding="utf-8")
         if number == signal.SIGINT:
             assert end in ("exit 0", "exit 130"), (end, said[-2000:])
-            assert ("cancelled; the budget may be spent" in said) == (end == "exit 130"), said[-2000:]
+            assert ("cancelled; the budget may be spent" in said) == (end == "exit 130"), said[
+                -2000:
+            ]
         assert "Traceback" not in said, said[-3000:]
         before = outcome(folder)
         left[before[0]] += 1

@@ -235,7 +235,9 @@ class Disk:
         """
         self._write(self.top, target, chance, keep)
 
-    def _write(self, folder: _Folder, target: Path, chance: random.Random | None, keep: bool) -> None:
+    def _write(
+        self, folder: _Folder, target: Path, chance: random.Random | None, keep: bool
+    ) -> None:
         entries = dict(folder.durable)
         count = len(folder.changes) if keep else 0
         if chance is not None:

@@ -1,8 +1,8 @@
 """Ctrl-C and kill -9 in whole runs: what is published is whole, the ledger says what happened.
 
-    named instants   `dprelease run` in a process of its own, interrupted before the charge, between charge and
-                     draw, in the draw, in validation, while files are written, after the rename
-    random instants  many forks of one process, half of them interrupted, half killed
+named instants   `dprelease run` in a process of its own, interrupted before the charge, between charge and
+                 draw, in the draw, in validation, while files are written, after the rename
+random instants  many forks of one process, half of them interrupted, half killed
 """
 
 from __future__ import annotations
@@ -107,7 +107,13 @@ def test_a_run_that_is_not_interrupted(place):
 def test_at_random_instants(place, evidence):
     words = [sys.executable, "-m", "tests.faults.cut_runs", str(place), str(RUN_CUTS)]
     done = subprocess.run(
-        words, cwd=ROOT, preexec_fn=terminal, capture_output=True, text=True, check=False, timeout=3000
+        words,
+        cwd=ROOT,
+        preexec_fn=terminal,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=3000,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     said = json.loads(done.stdout)
@@ -123,7 +129,8 @@ def test_a_folder_that_is_written_in_place_is_caught(place):
     """Broken twin: a publication without the rename leaves half a folder."""
     pipeline = make_project(place / "project")
     twin = RUN.replace(
-        "for module in", "import dprelease.publish as publish\n"
+        "for module in",
+        "import dprelease.publish as publish\n"
         "publish._ASIDE = '2016-W46'\npublish.secrets = type('', (), {'token_hex': lambda n: ''})\n"
         "for module in",
     )

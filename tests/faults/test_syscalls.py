@@ -24,9 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 def test_any_failing_call_leaves_every_promise_standing(place, tmp_path, evidence):
     shim = tmp_path / "shim.so"
-    subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-O1", "-w", "-o", shim, SOURCE, "-ldl"], check=True
-    )
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-w", "-o", shim, SOURCE, "-ldl"], check=True)
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.shimmed", shim, place, str(SYSCALL_STEP)],
         cwd=ROOT,

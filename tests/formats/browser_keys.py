@@ -81,12 +81,19 @@ class Browser:
         return found
 
     def evaluate(self, script: str) -> Any:
-        return self.send("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
+        return self.send("Runtime.evaluate", expression=script, returnByValue=True)["result"].get(
+            "value"
+        )
 
     def press(self, key: str, *, shift: bool = False) -> dict[str, Any]:
         """Press a key and return what has the focus then."""
         text = {"text": "\r"} if key == "Enter" else {}
-        common = {"key": key, "code": key, "windowsVirtualKeyCode": KEYS[key], "modifiers": 8 * shift}
+        common = {
+            "key": key,
+            "code": key,
+            "windowsVirtualKeyCode": KEYS[key],
+            "modifiers": 8 * shift,
+        }
         self.send("Input.dispatchKeyEvent", type="keyDown", **common, **text)
         self.send("Input.dispatchKeyEvent", type="keyUp", **common)
         found: dict[str, Any] = self.evaluate(FOCUSED)

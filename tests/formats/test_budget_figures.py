@@ -93,4 +93,7 @@ def test_squared_loss_is_shown_as_its_root():
 def test_nothing_to_compare_is_no_picture():
     assert price_list(manifest(), statistics()) is None
     assert price_list(manifest(("2", {})), statistics()) is None
-    assert price_list({"guarantee": {"epsilon": "1"}, "plan": {"loss": "absolute"}}, statistics()) is None
+    assert (
+        price_list({"guarantee": {"epsilon": "1"}, "plan": {"loss": "absolute"}}, statistics())
+        is None
+    )

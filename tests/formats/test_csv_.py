@@ -129,7 +129,9 @@ def test_the_guard_leaves_other_text_alone():
     assert guarded("") == ""
 
 
-@pytest.mark.parametrize("text", ["=1", "'=1", "''=1", "'", "''", "'x", "x'", "", "north", *FORMULAS])
+@pytest.mark.parametrize(
+    "text", ["=1", "'=1", "''=1", "'", "''", "'x", "x'", "", "north", *FORMULAS]
+)
 def test_no_two_texts_meet_in_a_cell(text):
     assert unguarded(guarded(text)) == text  # so the map is injective
     if text.startswith("="):

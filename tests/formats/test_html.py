@@ -123,7 +123,11 @@ def test_nothing_is_loaded_and_the_style_is_pinned():
     assert policies == [pinned + "base-uri 'none'; form-action 'none'"]
     for tag, attrs in Page(text).elements:
         for name in ("src", "href", "xlink:href"):
-            assert name not in attrs or str(attrs[name]).startswith("#") or (tag, name) == ("a", "href")
+            assert (
+                name not in attrs
+                or str(attrs[name]).startswith("#")
+                or (tag, name) == ("a", "href")
+            )
     assert "url(http" not in text and "@import" not in text and "http://" not in text
     assert len(text) < 60_000
 
@@ -246,6 +250,7 @@ def contrast(one: str, other: str) -> float:
 
     high, low = sorted((light(one), light(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
 
 def test_the_published_page_names_where_its_standing_is_recorded():
     assert 'href="../index.html"' in page(GOOD)

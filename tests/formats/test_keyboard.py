@@ -10,7 +10,9 @@ from tests.formats.test_html_browser import report
 from tests.series.made import year
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed here")
-REACHABLE = "[...document.querySelectorAll('a[href], summary, [tabindex=\"0\"], input, select, button')]"
+REACHABLE = (
+    "[...document.querySelectorAll('a[href], summary, [tabindex=\"0\"], input, select, button')]"
+)
 SHOWN = f"{REACHABLE}.filter((e) => e.checkVisibility())"
 
 
@@ -70,7 +72,9 @@ def test_the_skip_link_comes_first_can_be_seen_and_skips(browser):
     target = f"document.querySelector('{first['href']}')"
     after = browser.press("Tab")
     assert after["tag"] != "BODY"
-    assert browser.evaluate(f"Boolean({target}.compareDocumentPosition(document.activeElement) & 4)")
+    assert browser.evaluate(
+        f"Boolean({target}.compareDocumentPosition(document.activeElement) & 4)"
+    )
 
 
 def test_what_folds_opens_and_closes_by_key(browser):

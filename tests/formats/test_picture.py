@@ -70,7 +70,11 @@ def test_a_histogram_has_a_panel_per_group_with_that_group_s_values():
     assert len(panes) == len(GOOD.plan.keys)
     for key, pane in zip(GOOD.plan.keys, panes, strict=True):
         assert pane.find(f"{SVG}text").text == " · ".join(key)
-        rows = {r["statistic"]: r["value"] for r in GOOD.table.to_pylist() if r[GOOD.plan.by[0]] == key[0]}
+        rows = {
+            r["statistic"]: r["value"]
+            for r in GOOD.table.to_pylist()
+            if r[GOOD.plan.by[0]] == key[0]
+        }
         said = [t.text.rpartition(": ")[2] for t in pane.iter(f"{SVG}title")]
         assert said == [f"{rows[c]:,.6g}" for c in HISTOGRAM.columns]
 

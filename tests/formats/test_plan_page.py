@@ -41,7 +41,9 @@ def test_style_and_script_are_the_pinned_ones_and_nothing_is_loaded():
         pin = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
         assert f"{tag}-src 'sha256-{pin}'" in policy
     assert policy.startswith("default-src 'none'")
-    plain = text.replace("<input ", "<meta ").replace("<circle ", "<g ").replace("</circle>", "</g>")
+    plain = (
+        text.replace("<input ", "<meta ").replace("<circle ", "<g ").replace("</circle>", "</g>")
+    )
     for name, attributes in Page(plain).elements:
         assert not any(a.startswith("on") for a in attributes)
         assert "style" not in attributes

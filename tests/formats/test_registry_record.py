@@ -25,7 +25,9 @@ from tests.formats.releases import SOFTWARE, clinic
 
 GOOD = clinic()
 VALIDATORS = [Draft7Validator(SCHEMA, format_checker=Draft7Validator.FORMAT_CHECKER)]
-if OWN := os.environ.get("DPRELEASE_REGISTRY_SCHEMA"):  # the registry's own file, where it is at hand
+if OWN := os.environ.get(
+    "DPRELEASE_REGISTRY_SCHEMA"
+):  # the registry's own file, where it is at hand
     VALIDATORS.append(
         Draft7Validator(
             yaml.safe_load(Path(OWN).read_text(encoding="utf-8")),

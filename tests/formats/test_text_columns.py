@@ -31,7 +31,12 @@ def bits(count: int) -> list[float]:
     return [x for x in made if math.isfinite(x)]
 
 
-SPREAD = [*ENDS, *(-x for x in ENDS), *bits(3000), *np.round(np.geomspace(1e-6, 1e14, 3000), 2).tolist()]
+SPREAD = [
+    *ENDS,
+    *(-x for x in ENDS),
+    *bits(3000),
+    *np.round(np.geomspace(1e-6, 1e14, 3000), 2).tolist(),
+]
 
 
 def test_the_shortest_text_is_repr() -> None:
@@ -48,7 +53,9 @@ def test_the_shortest_text_is_repr_of_anything(values: list[float]) -> None:
 @pytest.mark.parametrize("decimals", range(13))
 def test_fixed_decimals_are_the_formatter_s(decimals: int) -> None:
     values = [*SPREAD, *(round(x, decimals) for x in SPREAD)]
-    assert fixed(pa.array(values), decimals).to_pylist() == [machine_text(x, decimals) for x in values]
+    assert fixed(pa.array(values), decimals).to_pylist() == [
+        machine_text(x, decimals) for x in values
+    ]
 
 
 @given(st.lists(st.tuples(st.integers(-(10**18), 10**18), st.integers(0, 12))))

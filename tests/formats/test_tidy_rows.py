@@ -19,12 +19,16 @@ PLAN = releases.plan(
 
 
 def table(rows: list[tuple[str, str]]) -> pa.Table:
-    return pa.table({name: pa.array([r[i] for r in rows], pa.utf8()) for i, name in enumerate("ab")})
+    return pa.table(
+        {name: pa.array([r[i] for r in rows], pa.utf8()) for i, name in enumerate("ab")}
+    )
 
 
 def test_rows_as_they_are_made() -> None:
     rows = [key for key in KEYS for _ in range(4)]
-    assert group_places(table(rows), PLAN).tolist() == [g for g in range(len(KEYS)) for _ in range(4)]
+    assert group_places(table(rows), PLAN).tolist() == [
+        g for g in range(len(KEYS)) for _ in range(4)
+    ]
     assert group_places(table([]), PLAN).tolist() == []
 
 
@@ -46,4 +50,9 @@ def test_one_stray_row_among_the_usual_ones() -> None:
 
 
 def test_places_of_values() -> None:
-    assert places_of(pa.chunked_array([["b", "z"], [None, "a"]]), ["a", "b"]).tolist() == [1, -1, -1, 0]
+    assert places_of(pa.chunked_array([["b", "z"], [None, "a"]]), ["a", "b"]).tolist() == [
+        1,
+        -1,
+        -1,
+        0,
+    ]

@@ -249,7 +249,9 @@ def test_draws_wider_than_the_hull_and_draws_by_inversion_fit_the_same_law(q, mo
             weight = np.exp(-float(rate) * np.abs(points - q))
             expected = draws.size * weight / weight.sum()
             seen = np.array([np.count_nonzero(draws == y) for y in points])
-            bins = np.add.reduceat(np.stack([seen, expected])[:, np.argsort(expected)], range(0, 91, 7), axis=1)
+            bins = np.add.reduceat(
+                np.stack([seen, expected])[:, np.argsort(expected)], range(0, 91, 7), axis=1
+            )
             return stats.chisquare(bins[0], bins[1]).pvalue
 
         assert p_value(rate) > 1e-6
@@ -259,7 +261,11 @@ def test_draws_wider_than_the_hull_and_draws_by_inversion_fit_the_same_law(q, mo
 @pytest.mark.parametrize(
     ("runs", "rate", "q"),
     [
-        (((0, 0), (10**9, 10**9)), Fraction(1, 10), 5 * 10**8),  # noise lands in D once in e**(5 * 10**7)
+        (
+            ((0, 0), (10**9, 10**9)),
+            Fraction(1, 10),
+            5 * 10**8,
+        ),  # noise lands in D once in e**(5 * 10**7)
         (((0, 10**6),), Fraction(1, 10**14), 0),  # a domain narrower than the noise by eight orders
         (((-(2**60), 2**60),), Fraction(1, 2**62), 2**60),
     ],

@@ -33,7 +33,9 @@ def expectation(q: int, low: int, high: int, r: Fraction, beyond: Fraction) -> F
     st.integers(0, 9),
     st.fractions(Fraction(1, 50), Fraction(49, 50), max_denominator=50),
 )
-def test_the_lattice_formula_is_exactly_unbiased(low: int, width: int, at: int, r: Fraction) -> None:
+def test_the_lattice_formula_is_exactly_unbiased(
+    low: int, width: int, at: int, r: Fraction
+) -> None:
     high = low + width
     q = low + at % (width + 1)
     assert expectation(q, low, high, r, atom_shift(r)) == q

@@ -79,9 +79,19 @@ def test_the_support_is_the_same_whatever_the_scores() -> None:
 
 @pytest.mark.parametrize(
     ("candidates", "rate"),
-    [(2, 1), (5 * 10**7, "1/2"), (2**60, "1/2"), (2**60, "1/1000"), (9, "0.0000003"), (2**60, 200), (3, 41)],
+    [
+        (2, 1),
+        (5 * 10**7, "1/2"),
+        (2**60, "1/2"),
+        (2**60, "1/1000"),
+        (9, "0.0000003"),
+        (2**60, 200),
+        (3, 41),
+    ],
 )
-def test_weights_never_rise_never_fall_by_more_than_p_and_end_far_below_the_best(candidates, rate) -> None:
+def test_weights_never_rise_never_fall_by_more_than_p_and_end_far_below_the_best(
+    candidates, rate
+) -> None:
     law = ScoreLaw.calibrate(candidates, spread=1, epsilon=rate)
     ratio, end = Fraction(law.p, 2**120), law.last
     near = [*range(min(end, 400) + 1), *range(max(0, end - 400), end + 1)]

@@ -30,7 +30,10 @@ def test_the_renyi_divergence_of_a_vector_is_at_most_rho_alpha(
         z = sum(w)
         at = {d: w[d + reach + 400] / z for d in range(-reach - 400, reach + 401)}
         for k in shift:  # independent cells: divergences add up
-            s = sum(at[d] ** mp.mpf(alpha) * at[d - k] ** (1 - mp.mpf(alpha)) for d in range(-reach, reach))
+            s = sum(
+                at[d] ** mp.mpf(alpha) * at[d - k] ** (1 - mp.mpf(alpha))
+                for d in range(-reach, reach)
+            )
             total += mp.log(s) / (mp.mpf(alpha) - 1)
     claim = float(cells.rho) * alpha
     assert float(total) <= claim * (1 + 1e-12)
@@ -55,7 +58,7 @@ def test_draws_fit_and_a_wrong_scale_is_caught(square: int) -> None:
 
     def p_value(scale: float) -> float:
         d = np.arange(-int(40 * scale) - 2, int(40 * scale) + 3)
-        w = np.exp(-d.astype(float) ** 2 / (2 * scale**2))
+        w = np.exp(-(d.astype(float) ** 2) / (2 * scale**2))
         w /= w.sum()
         cuts = np.concatenate([[-np.inf], edges + 0.5, [np.inf]])
         expected = np.histogram(d, cuts, weights=w)[0] * drawn.size
@@ -91,7 +94,7 @@ def test_moments_and_quantiles(square: int) -> None:
     scale = math.sqrt(square)
     if square <= 401:
         d = np.arange(-60 * int(scale + 1), 60 * int(scale + 1) + 1)
-        w = np.exp(-d.astype(float) ** 2 / (2 * square))
+        w = np.exp(-(d.astype(float) ** 2) / (2 * square))
         w /= w.sum()
         assert cells.mean_abs() == pytest.approx(float((np.abs(d) * w).sum()), rel=1e-3)
         assert cells.variance() == pytest.approx(float((d * d * w).sum()), rel=1e-6)

@@ -75,7 +75,10 @@ def test_a_source_that_is_stuck_draws_the_first_point_or_stops():
 
 
 def test_2_to_the_60_points_of_one_run_are_drawn_evenly_where_the_rate_is_nothing():
-    draws = [inverse_draw(GridSet(((0, 2**60),)), Fraction(1, 2**90), 77, ReplayBits(f"{i}")) for i in range(60)]
+    draws = [
+        inverse_draw(GridSet(((0, 2**60),)), Fraction(1, 2**90), 77, ReplayBits(f"{i}"))
+        for i in range(60)
+    ]
     assert stats.kstest(np.array(draws) / 2.0**60, "uniform").pvalue > 1e-6
 
 

@@ -165,7 +165,12 @@ def test_rates_of_integers_of_any_size_are_drawn_exactly(rate: Fraction) -> None
 
 def test_calibrated_rates_lose_next_to_nothing() -> None:
     for reach in (1, 10**6, 25 * 10**14, 10**18, 10**44):
-        for epsilon in (Fraction(1, 10**9), Fraction(1, 100), Fraction(333333333, 10**9), Fraction(10)):
+        for epsilon in (
+            Fraction(1, 10**9),
+            Fraction(1, 100),
+            Fraction(333333333, 10**9),
+            Fraction(10),
+        ):
             noise = CellNoise.calibrate(reach, epsilon)
             loss = noise.certify().epsilon_upper
             assert epsilon * (1 - Fraction(1, 2**50)) <= loss <= epsilon
@@ -234,14 +239,20 @@ class TestCells:
             DiscreteLaplace.for_cells(shift, Fraction(epsilon))
 
 
-@pytest.mark.parametrize("rate", [Fraction(3), Fraction(1, 7), Fraction(1, 10**4), Fraction(1, 10**12), Fraction(1, 10**20)])
+@pytest.mark.parametrize(
+    "rate",
+    [Fraction(3), Fraction(1, 7), Fraction(1, 10**4), Fraction(1, 10**12), Fraction(1, 10**20)],
+)
 @pytest.mark.parametrize(("start", "stop"), [(0, 1), (0, 10), (5, 100), (0, 3000), (100, 100)])
 def test_partial_tails_do_not_cancel(rate: Fraction, start: int, stop: int) -> None:
     """As differences of tails they came out negative at tiny rates, and a squared error had no root."""
     with mp.workdps(60):
         q = mp.e ** (-mp.mpf(rate.numerator) / rate.denominator)
         beyond = [q ** (x + 1) / (1 + q) for x in range(start, stop)]
-        wanted = [sum(beyond), sum((2 * x + 1) * p for x, p in zip(range(start, stop), beyond, strict=True))]
+        wanted = [
+            sum(beyond),
+            sum((2 * x + 1) * p for x, p in zip(range(start, stop), beyond, strict=True)),
+        ]
         wanted = [float(w) for w in wanted]
     found = DiscreteLaplaceNoise(rate).between(start, stop)
     assert [float(f) for f in found] == pytest.approx(wanted, rel=1e-7)

@@ -25,7 +25,9 @@ def test_rows_survive_a_rewrite():
 def test_the_committed_table_is_one_of_ours_and_reports_no_failure():
     rows = rows_of(TABLE.read_text(encoding="utf-8"))
     assert {"kill -9", "power loss", "same key", "race for the last budget"} <= set(rows)
-    faults = r"(\d[\d,]*) (violations|tracebacks|bytes differ|files touched|moves above|other\b|left\b)"
+    faults = (
+        r"(\d[\d,]*) (violations|tracebacks|bytes differ|files touched|moves above|other\b|left\b)"
+    )
     said = [(name, *found) for name, row in rows.items() for found in re.findall(faults, row[2])]
     assert len(said) > 10
     assert [entry for entry in said if entry[1] != "0"] == []
@@ -49,7 +51,9 @@ def test_worse(evidence):
 
 def test_a_test_that_fails_after_its_note_leaves_no_row(tmp_path):
     (tmp_path / "test_harness.py").write_text(HARNESS)
-    (tmp_path / "conftest.py").write_text("from tests.conftest import evidence, pytest_runtest_makereport\n")
+    (tmp_path / "conftest.py").write_text(
+        "from tests.conftest import evidence, pytest_runtest_makereport\n"
+    )
     log = tmp_path / "rows"
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null",

@@ -11,7 +11,10 @@ PROMISES = {
     "L1 debit before draw": (
         ("tests.budget.test_ledger", "test_nothing_is_drawn_before_the_debit"),
         ("tests.budget.test_ledger", "test_the_debit_is_durable_when_the_draw_begins"),
-        ("tests.faults.test_power_loss_of_runs", "test_no_power_cut_takes_back_what_a_run_has_said"),
+        (
+            "tests.faults.test_power_loss_of_runs",
+            "test_no_power_cut_takes_back_what_a_run_has_said",
+        ),
         ("tests.faults.test_power_loss", "test_without_the_syncs_of_the_database_promises_break"),
     ),
     "L2 never over budget": (
@@ -22,7 +25,10 @@ PROMISES = {
     ),
     "L3 one debit and one draw per key": (
         ("tests.faults.test_races", "test_many_processes_on_one_key"),
-        ("tests.budget.test_ledger", "test_the_same_key_with_another_plan_is_refused_with_both_hashes"),
+        (
+            "tests.budget.test_ledger",
+            "test_the_same_key_with_another_plan_is_refused_with_both_hashes",
+        ),
         ("tests.faults.test_interrupts", "test_at_a_named_instant"),
         ("tests.budget.test_ledger", "test_the_race_catches_a_draw_outside_the_transaction"),
     ),

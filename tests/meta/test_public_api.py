@@ -90,8 +90,11 @@ def test_a_module_states_its_purpose_and_keeps_the_house_rules(path):
         (
             "reveal_to_mechanism",  # audits open what they sum over made-up rows
             {
-                "dprelease/execute.py", "dprelease/secret.py", "dprelease/audit/answers.py",
-                "dprelease/testing/aggregates.py", "dprelease/testing/engines.py",
+                "dprelease/execute.py",
+                "dprelease/secret.py",
+                "dprelease/audit/answers.py",
+                "dprelease/testing/aggregates.py",
+                "dprelease/testing/engines.py",
             },
         ),
         ("pickle", {"dprelease/secret.py"}),

@@ -18,7 +18,10 @@ def texts():
     pages += [p for p in sorted(ROOT.iterdir()) if p.is_file()]
     for path in pages:
         if path.is_file() and path.suffix in SUFFIXES and "__pycache__" not in path.parts:
-            yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8", errors="replace")
+            yield (
+                path.relative_to(ROOT).as_posix(),
+                path.read_text(encoding="utf-8", errors="replace"),
+            )
 
 
 TEXTS = {name: text for name, text in texts() if name != HERE}

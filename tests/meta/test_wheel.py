@@ -21,6 +21,17 @@ def test_the_wheel_contains_only_dprelease(tmp_path):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
     assert tops == {"dprelease", next(t for t in tops if t.endswith(".dist-info"))}
-    for needed in ("py.typed", "formats/report.html.j2", "formats/report.css", "formats/plan_page.html.j2", "formats/plan_page.css", "formats/plan_page.js", "validate/gx_release.py", "series/index.html.j2", "series/index.css", "cli/__init__.py"):
+    for needed in (
+        "py.typed",
+        "formats/report.html.j2",
+        "formats/report.css",
+        "formats/plan_page.html.j2",
+        "formats/plan_page.css",
+        "formats/plan_page.js",
+        "validate/gx_release.py",
+        "series/index.html.j2",
+        "series/index.css",
+        "cli/__init__.py",
+    ):
         assert f"dprelease/{needed}" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)

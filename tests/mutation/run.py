@@ -8,6 +8,7 @@ printed, and the exit status is 1. Words choose guards by area, file or name.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,12 +46,28 @@ class Outcome:
 def broken_text(text: str, guard: Guard) -> str:
     """Return the file's text with the guard broken.
 
+    How lines are broken says nothing: the formatter's white space and its last commas are skipped.
+
     Raises:
         LookupError: its text does not stand there exactly once.
     """
-    if text.count(guard.old) != 1:
-        raise LookupError(f"{guard.file}: {text.count(guard.old)} times: {guard.old}")
-    return text.replace(guard.old, guard.new)
+    found = list(re.finditer(_however_broken(guard.old), text))
+    if len(found) != 1:
+        raise LookupError(f"{guard.file}: {len(found)} times: {guard.old}")
+    start, end = found[0].span()
+    return text[:start] + guard.new + text[end:]
+
+
+def _however_broken(text: str) -> str:
+    lead, tail = re.match(r"\s*", text), re.search(r"\s*$", text)
+    assert lead is not None
+    assert tail is not None
+    words = re.sub(r",(?=\s*[)\]}])", "", text).split()
+    signs = [
+        rf"{',?' if sign in ')]}' else ''}\s*{re.escape(sign)}" for word in words for sign in word
+    ]
+    body = "".join(signs).removeprefix(r"\s*")
+    return re.escape(lead.group()) + body + re.escape(tail.group())
 
 
 def chosen(words: Sequence[str]) -> list[tuple[str, Guard]]:
@@ -78,13 +95,29 @@ def copy_of_the_tree() -> Iterator[Path]:
 
 def passes(tree: Path, tests: Sequence[str]) -> str | None:
     """Return None if the tests pass in `tree`, else the first test that fails."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        *tests,
+    ]
     # No byte code: two broken texts of one second and one length would share it.
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("DPRELEASE_EVIDENCE", None)
     try:
         done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=_LONGEST, check=False
+            command,
+            cwd=tree,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_LONGEST,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return "no end"
@@ -112,7 +145,10 @@ def main(words: Sequence[str]) -> int:
     with copy_of_the_tree() as tree:
         for area, guard in chosen(words):
             found = outcome(tree, guard)
-            print(f"{area}: {guard.broken}: {found.noticed_by or 'NOT NOTICED'} ({found.seconds:.0f} s)", flush=True)
+            print(
+                f"{area}: {guard.broken}: {found.noticed_by or 'NOT NOTICED'} ({found.seconds:.0f} s)",
+                flush=True,
+            )
             if found.noticed_by is None:
                 survivors.append(f"{guard.file}: {guard.broken}")
     print(f"{len(survivors)} unnoticed", *survivors, sep="\n  ")

@@ -57,4 +57,8 @@ def test_every_broken_guard_is_noticed(area, evidence):
     unnoticed = [f.guard.broken for f in found if f.noticed_by is None]
     assert not unnoticed
     files = {f.noticed_by.partition("::")[0] for f in found if f.noticed_by}
-    evidence(f"broken guards: {area}", f"{len(found)} guards, one at a time", f"all noticed, in {len(files)} files of tests")
+    evidence(
+        f"broken guards: {area}",
+        f"{len(found)} guards, one at a time",
+        f"all noticed, in {len(files)} files of tests",
+    )

@@ -54,8 +54,18 @@ def test_a_run_moves_the_head_and_needs_it(signed, tmp_path, monkeypatch):
     dp.run(pipeline, period="2026-W46")
     assert read_head(head, load_signer(KEY, "").public_key) == Ledger.open(ledger).head()
     public = load_signer(KEY, "").public_key
-    assert invoke("ledger", "verify", "--ledger", ledger, "--head", head, "--public-key", public).exit_code == 0
-    assert invoke("ledger", "verify", "--ledger", ledger, "--head", head, "--public-key", "44" * 32).exit_code == 1
+    assert (
+        invoke(
+            "ledger", "verify", "--ledger", ledger, "--head", head, "--public-key", public
+        ).exit_code
+        == 0
+    )
+    assert (
+        invoke(
+            "ledger", "verify", "--ledger", ledger, "--head", head, "--public-key", "44" * 32
+        ).exit_code
+        == 1
+    )
     assert invoke("ledger", "verify", pipeline).exit_code == 0
 
     saved = head.read_bytes()

@@ -59,7 +59,9 @@ def test_an_open_period_is_refused_to_the_second_and_then_released(config):
     error = refused(config, WEEK, OPEN)
     assert "week 2026-W02 is not over" in error.what
     assert f"closes at {instant_text(CLOSES)}, its delay of 1d counted" in error.why
-    assert f"`dprelease run {config.origin.rpartition(':')[0]} --period {WEEK} --early`" in error.fix
+    assert (
+        f"`dprelease run {config.origin.rpartition(':')[0]} --period {WEEK} --early`" in error.fix
+    )
     assert spent(config) == 0
     assert not config.publish.to.exists()
     assert run(config, period=WEEK, now=OVER).receipt.early is None  # control
@@ -75,7 +77,10 @@ def test_the_clock_is_the_system_s_and_every_door_asks_it(config):
     assert done.exit_code == 1
     assert json.loads(done.stdout[done.stdout.index("{") :])["code"] == "DPR521"
     assert spent(config) == 0
-    assert CliRunner().invoke(app, ["run", file, "--period", "2099-W01", "--early", "-q"]).exit_code == 0
+    assert (
+        CliRunner().invoke(app, ["run", file, "--period", "2099-W01", "--early", "-q"]).exit_code
+        == 0
+    )
     dp.run(file, period="2099-W02", early=True)
     assert spent(config) == 2
     assert latest(config) is None
@@ -116,7 +121,9 @@ def test_the_report_of_an_early_release_says_so(tmp_path, config):
     path.write_text(path.read_text().replace("[parquet, csv]", "[html]"))
     early = run(path, period=WEEK, now=OPEN, early=True)
     over = run(path, period="2026-W01", now=OPEN)
-    assert f"the period closes at {instant_text(CLOSES)}" in (early.folder / "report.html").read_text()
+    assert (
+        f"the period closes at {instant_text(CLOSES)}" in (early.folder / "report.html").read_text()
+    )
     assert "Released early" not in (over.folder / "report.html").read_text()
     assert dp.verify(early.folder).ok
 
@@ -187,7 +194,10 @@ def held(tmp_path, span):
 
 
 def test_a_schedule_releases_what_the_source_holds_and_nothing_else(config, tmp_path):
-    assert {e.period for e in due_periods(config, datetime(2031, 1, 1, tzinfo=UTC), 2)} == {"2030-W51", "2030-W52"}
+    assert {e.period for e in due_periods(config, datetime(2031, 1, 1, tzinfo=UTC), 2)} == {
+        "2030-W51",
+        "2030-W52",
+    }
     short = held(tmp_path, "first: 2025-W49, last: 2025-W51")
     far = datetime(2031, 1, 1, tzinfo=UTC)
     assert [d.period for d in due_periods(short, far, 2)] == ["2025-W50", "2025-W51"]
@@ -197,21 +207,33 @@ def test_a_schedule_releases_what_the_source_holds_and_nothing_else(config, tmp_
     assert due_periods(short, long_ago, 9) == ()
     assert next_due(short, long_ago).period == "2025-W49"
     assert tick(job([short], clock=FixedClock(far))) == 0
-    assert [e.entry.key.period for e in book(short).entries()] == ["2025-W49", "2025-W50", "2025-W51"]
+    assert [e.entry.key.period for e in book(short).entries()] == [
+        "2025-W49",
+        "2025-W50",
+        "2025-W51",
+    ]
 
 
 @pytest.mark.parametrize("period", ["2025-W48", "2025-W52", "2026-W01"])
 def test_a_run_of_a_period_that_it_does_not_hold_is_refused_early_or_not(config, tmp_path, period):
     short = held(tmp_path, "first: 2025-W49, last: 2025-W51")
     for early in (False, True):
-        assert "from 2025-W49 to 2025-W51" in refused(short, period, OVER, "DPR522", early=early).why
+        assert (
+            "from 2025-W49 to 2025-W51" in refused(short, period, OVER, "DPR522", early=early).why
+        )
     assert spent(short) == 0
     assert run(short, period="2025-W50", now=OVER).receipt.fresh  # control
 
 
 @pytest.mark.parametrize(
     "span",
-    ["first: 2025-12", "last: 2025-W54", "first: 2025-W50, last: 2025-W49", "last: 2025-12-01", "first: 2025"],
+    [
+        "first: 2025-12",
+        "last: 2025-W54",
+        "first: 2025-W50, last: 2025-W49",
+        "last: 2025-12-01",
+        "first: 2025",
+    ],
 )
 def test_faulty_ends_are_refused_when_the_file_is_read(config, tmp_path, span):
     with pytest.raises(ConfigError) as caught:

@@ -99,7 +99,9 @@ def test_spark_goes_with_its_engine(project: Path) -> None:
 
 def test_spark_reads_files_as_well_and_may_be_elsewhere(project: Path) -> None:
     assert read(project, WEEKLY.replace("engine: duckdb", "engine: spark")).engine_options() == {}
-    config = read(project, WEEKLY.replace("engine: duckdb", "engine: {kind: spark, master: 'local[2]'}"))
+    config = read(
+        project, WEEKLY.replace("engine: duckdb", "engine: {kind: spark, master: 'local[2]'}")
+    )
     assert (config.engine, config.engine_options()) == ("spark", {"master": "local[2]"})
     remote = "engine: {kind: spark, remote: '${env:SPARK_ADDRESS}'}"
     config = read(project, WEEKLY.replace("engine: duckdb", remote))
@@ -273,8 +275,16 @@ def test_a_view_names_its_tables(project: Path) -> None:
         ("{csv: ../data/postcodes.csv}", '{view: "SELECT a FROM b"}', "DPR110"),
         ("{postcodes:", "{visits:", "DPR140"),
         ("{view:", "{csv: x.csv, view:", "DPR140"),
-        ('{view: "SELECT v.patient_id, p.region, v.age FROM visits v LEFT JOIN postcodes p ON p.code = v.code"', "{csv: x.csv", "DPR140"),
-        ("{visits: {parquet: ../data/visits/*.parquet}, unused: {csv: ../data/u.csv}}", "{}", "DPR140"),
+        (
+            '{view: "SELECT v.patient_id, p.region, v.age FROM visits v LEFT JOIN postcodes p ON p.code = v.code"',
+            "{csv: x.csv",
+            "DPR140",
+        ),
+        (
+            "{visits: {parquet: ../data/visits/*.parquet}, unused: {csv: ../data/u.csv}}",
+            "{}",
+            "DPR140",
+        ),
     ],
 )
 def test_faulty_views(project: Path, old: str, new: str, code: str) -> None:

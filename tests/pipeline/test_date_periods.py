@@ -24,7 +24,17 @@ from tests.pipeline.tiny import project
 
 ZONES = ["America/New_York", "Pacific/Auckland"]
 DAYS = [date(2024, 10, 30) + timedelta(days=i // 3) for i in range(180)]
-MAKES = ["arrow", "pandas", "pandas datetimes", "polars", "parquet", "csv", "hive", "duckdb", "text"]
+MAKES = [
+    "arrow",
+    "pandas",
+    "pandas datetimes",
+    "polars",
+    "parquet",
+    "csv",
+    "hive",
+    "duckdb",
+    "text",
+]
 
 
 def _plan(folder: Path, kind: str, zone: str, every: str, period: str) -> Any:
@@ -75,7 +85,9 @@ def _counted(plan: Any, source: Source) -> set[int]:
 
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("make", MAKES)
-def test_a_date_is_in_its_own_month_wherever_the_pipeline_is(make: str, zone: str, tmp_path: Path) -> None:
+def test_a_date_is_in_its_own_month_wherever_the_pipeline_is(
+    make: str, zone: str, tmp_path: Path
+) -> None:
     source = _source(make, DAYS, tmp_path)
     for every, period in (("month", "2024-11"), ("day", "2024-11-03"), ("week", "2024-W44")):
         plan = _plan(tmp_path, "date", zone, every, period)

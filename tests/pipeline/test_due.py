@@ -121,14 +121,19 @@ CRONS = st.sampled_from(["0 6 * * TUE", "30 1 * * *", "15 */4 * * *", "0 0 1 * *
     ZONES, ZONES, CRONS, st.sampled_from(["day", "week", "month"]),
     st.integers(0, 200), st.integers(0, 2 * 365 * 24 * 60),
 )  # fmt: skip
-def test_the_newest_periods_are_those_of_the_definition(base, zone, other, cron, every, delay, minute):
+def test_the_newest_periods_are_those_of_the_definition(
+    base, zone, other, cron, every, delay, minute
+):
     made = config(base, cron, zone, every, timedelta(hours=delay), other)
     now = at(2026, 1, 1) + timedelta(minutes=minute)
     found = due_periods(made, now, 3)
     assert [d.at for d in found] == [due_at(made, d.period) for d in found]
     assert all(d.at <= now for d in found)
     for first, second in itertools.pairwise(found):
-        assert parse_period(first.period, every, other)[1] == parse_period(second.period, every, other)[0]
+        assert (
+            parse_period(first.period, every, other)[1]
+            == parse_period(second.period, every, other)[0]
+        )
     upcoming = next_due(made, now)
     assert upcoming.at > now  # so the newest found is the newest there is
     end = parse_period(found[-1].period, every, other)[1]
@@ -146,7 +151,9 @@ def test_a_schedule_is_needed_and_must_fire(base):
 
 
 def test_text_is_utc():
-    assert instant_text(datetime.fromisoformat("2026-07-01T06:00:00+01:00")) == "2026-07-01T05:00:00Z"
+    assert (
+        instant_text(datetime.fromisoformat("2026-07-01T06:00:00+01:00")) == "2026-07-01T05:00:00Z"
+    )
 
 
 def test_comparing_wall_clocks_would_be_wrong():

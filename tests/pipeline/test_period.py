@@ -116,7 +116,9 @@ def test_zones_and_naive_instants() -> None:
         ("Pacific/Kwajalein", "1993-08-20", "1993-08-21", "1993-08-22"),
     ],
 )
-def test_a_day_that_a_zone_left_out_is_no_period(zone: str, before: str, gone: str, after: str) -> None:
+def test_a_day_that_a_zone_left_out_is_no_period(
+    zone: str, before: str, gone: str, after: str
+) -> None:
     for window in (parse_period, lambda *a: row_window(*a, dates=True)):
         with pytest.raises(ArgumentError, match="no instant") as caught:
             window(gone, "day", zone)

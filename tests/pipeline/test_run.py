@@ -200,9 +200,9 @@ def test_a_missing_period_names_the_file(pipeline):
 
 def view_project(folder, view, allow=""):
     (folder / ".dprelease").mkdir()
-    pd.DataFrame({"id": range(40), "age": [30] * 40, "code": [i % 4 for i in range(40)]}).to_parquet(
-        folder / "visits.parquet"
-    )
+    pd.DataFrame(
+        {"id": range(40), "age": [30] * 40, "code": [i % 4 for i in range(40)]}
+    ).to_parquet(folder / "visits.parquet")
     (folder / "codes.csv").write_text("code,region\n0,n\n1,s\n2,n\n")
     (folder / "s.yaml").write_text(
         "dprelease: schema/1\nname: visits\nadjacency: add_remove\nrows: {max: 100}\n"

@@ -33,7 +33,9 @@ class Told(list):
         self.append(dict(event))
 
     def of(self, *names):
-        return [(e["event"], e.get("pipeline"), e.get("period")) for e in self if e["event"] in names]
+        return [
+            (e["event"], e.get("pipeline"), e.get("period")) for e in self if e["event"] in names
+        ]
 
 
 class FakeClock:
@@ -93,8 +95,12 @@ def test_nothing_is_due_before_the_delay_has_passed(tmp_path):
     assert told.of("released") == [("released", "weekly", "2026-W04")]
 
 
-@pytest.mark.parametrize(("catch_up", "option", "runs"), [(0, None, 1), (1, None, 1), (4, None, 4), (4, 2, 2), (1, 3, 3)])
-def test_at_most_catch_up_missed_periods_and_older_ones_stay_missed(tmp_path, catch_up, option, runs):
+@pytest.mark.parametrize(
+    ("catch_up", "option", "runs"), [(0, None, 1), (1, None, 1), (4, None, 4), (4, 2, 2), (1, 3, 3)]
+)
+def test_at_most_catch_up_missed_periods_and_older_ones_stay_missed(
+    tmp_path, catch_up, option, runs
+):
     config = loaded(tmp_path, catch_up=catch_up)
     for _ in range(3):
         passes(config, TUESDAY, catch_up=option)
@@ -116,7 +122,9 @@ def test_an_exhausted_budget_is_a_clear_refusal_and_the_others_go_on(tmp_path):
     first = loaded(tmp_path, budget=2, catch_up=4)
     second = load_pipeline(pipeline(tmp_path, name="other", catch_up=1))
     text = (tmp_path / "pipelines" / "other.yaml").read_text()
-    (tmp_path / "pipelines" / "other.yaml").write_text(text.replace("dataset: visits", "dataset: more"))
+    (tmp_path / "pipelines" / "other.yaml").write_text(
+        text.replace("dataset: visits", "dataset: more")
+    )
     second = load_pipeline(tmp_path / "pipelines" / "other.yaml")
     init_ledger(second)
     told = Told()
@@ -246,8 +254,14 @@ def test_the_foreground_waits_for_the_next_instant_and_tells_it(tmp_path):
     clock = FakeClock(TUESDAY - timedelta(minutes=5), end=TUESDAY + timedelta(minutes=1))
     told = Told()
     assert serve(job([config], clock=clock, tell=told)) == 0
-    assert told.of("released") == [("released", "weekly", "2026-W04"), ("released", "weekly", "2026-W05")]
-    assert [e["due"] for e in told if e["event"] == "next"] == ["2026-02-03T06:00:00Z", "2026-02-10T06:00:00Z"]
+    assert told.of("released") == [
+        ("released", "weekly", "2026-W04"),
+        ("released", "weekly", "2026-W05"),
+    ]
+    assert [e["due"] for e in told if e["event"] == "next"] == [
+        "2026-02-03T06:00:00Z",
+        "2026-02-10T06:00:00Z",
+    ]
     assert told[-1]["event"] == "stopped"
     assert len(clock.waits) < 10
 
@@ -267,7 +281,10 @@ def test_a_missing_source_is_looked_for_again_before_the_next_period(tmp_path):
     clock = Arrives(TUESDAY, end=TUESDAY + timedelta(minutes=20))
     told = Told()
     serve(job([config], clock=clock, tell=told, stop=stop))
-    assert told.of("released", "refused") == [("refused", "weekly", "2026-W05"), ("released", "weekly", "2026-W05")]
+    assert told.of("released", "refused") == [
+        ("refused", "weekly", "2026-W05"),
+        ("released", "weekly", "2026-W05"),
+    ]
 
 
 def test_an_exhausted_budget_is_not_asked_for_every_quarter_of_an_hour(tmp_path):

@@ -114,7 +114,9 @@ def test_each_draw_is_new_and_each_unledgered_salt_is_fresh(drawn):
     assert again[0].cells != again[1].cells
     assert len(set(salts)) == 2
     assert all(len(s) == 32 for s in salts)
-    assert noised.width(drawn.plan) == noised.CELL_BYTES * sum(len(b.cells) for b in drawn.plan.blocks)
+    assert noised.width(drawn.plan) == noised.CELL_BYTES * sum(
+        len(b.cells) for b in drawn.plan.blocks
+    )
 
 
 def test_versions_are_listed():

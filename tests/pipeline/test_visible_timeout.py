@@ -75,7 +75,9 @@ def test_what_is_published_is_published_again_under_any_limit(tmp_path, monkeypa
 
 def test_a_run_over_its_time_is_charged_and_the_next_one_completes_it(tmp_path, monkeypatch):
     pipeline = project(tmp_path, "engine: {timeout: 1s}\n" + ALLOW)
-    endless = "WITH t AS (SELECT count(*) FROM range(100000000) a, range(100000000) b) SELECT * FROM t"
+    endless = (
+        "WITH t AS (SELECT count(*) FROM range(100000000) a, range(100000000) b) SELECT * FROM t"
+    )
     honest = DuckDBEngine._run
 
     def slow(self, connection, sql, parameters=None):

@@ -41,7 +41,9 @@ def test_a_pipeline_s_files_are_its_own_its_schema_s_and_their_lists(tmp_path):
     create_starter(tmp_path)
     schema = tmp_path / "schemas" / "clinic.yaml"
     (tmp_path / "schemas" / "regions.csv").write_text("region\nnorth\nsouth\n")
-    text = schema.read_text().replace('values: ["north", "south", "east", "west"]', "values_from: regions.csv")
+    text = schema.read_text().replace(
+        'values: ["north", "south", "east", "west"]', "values_from: regions.csv"
+    )
     schema.write_text(text)
     found = files_of(load_pipeline(tmp_path / "pipelines" / "clinic_weekly.yaml"))
     assert {p.name for p in found} == {"clinic_weekly.yaml", "clinic.yaml", "regions.csv"}

@@ -118,7 +118,9 @@ def _statistics(pick: random.Random, columns: Columns, count: int) -> list[str]:
         low, high = columns[a]["range"]
         every += [text.format(a=a) for text in _ONE]
         every.append(_SHARE.format(a=a, middle=(low + high) // 2))
-    pairs = [t.format(a=min(a, b), b=max(a, b)) for t in _TWO for a in names for b in names if a < b]
+    pairs = [
+        t.format(a=min(a, b), b=max(a, b)) for t in _TWO for a in names for b in names if a < b
+    ]
     first = [text.format(a=names[0]) for text in _ONE[:4]]
     chosen = [pick.choice((*first, pick.choice(pairs), pick.choice(every)))]
     rest = [s for s in (*every, *pick.sample(pairs, 2)) if s not in chosen]
@@ -164,8 +166,12 @@ def _error(
     of_answer = error.reshape(exact.shape[0], -1)
     spread = of_answer.std(axis=1) / np.sqrt(of_answer.shape[1])
     deviation = float(np.sqrt((spread**2).sum()) / exact.shape[0])
-    if not error.any():  # noise this rare was not seen at all: then one draw in all is what may be missed
-        jump = float(statistic.domain.width) / float(max(1, sum(map(abs, exact[0])) // max(1, encoding.per_row)))
+    if (
+        not error.any()
+    ):  # noise this rare was not seen at all: then one draw in all is what may be missed
+        jump = float(statistic.domain.width) / float(
+            max(1, sum(map(abs, exact[0])) // max(1, encoding.per_row))
+        )
         deviation = (jump * jump if plan.loss == "squared" else jump) / error.size
     return float(error.mean()), deviation
 
@@ -197,7 +203,9 @@ def _answers(draw: Draw, encoding: Encoding, size: int) -> npt.NDArray[np.object
             out.append([sum(c * n for c, n in codes), sum((k - c) * n for c, n in codes)])
         elif encoding.family == "bernstein2":
             parts = [((k - c) ** 2, 2 * c * (k - c), c * c) for c, _ in codes]
-            out.append([sum(p[j] * n for p, (_, n) in zip(parts, codes, strict=True)) for j in range(3)])
+            out.append(
+                [sum(p[j] * n for p, (_, n) in zip(parts, codes, strict=True)) for j in range(3)]
+            )
         else:
             return None
     return np.array(out, dtype=object)

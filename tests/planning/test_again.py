@@ -23,7 +23,9 @@ def read_back(plan):
     return request_from_json(asked, window_of)
 
 
-@pytest.mark.parametrize("name", ["groups of users", "a week", "no spikes", "normal noise", "ranks", "goals", "a view"])
+@pytest.mark.parametrize(
+    "name", ["groups of users", "a week", "no spikes", "normal noise", "ranks", "goals", "a view"]
+)
 def test_request_and_choice_give_the_plan(name):
     plan = CASES[name]()
     query = read_back(plan)
@@ -44,7 +46,11 @@ def test_other_integers_of_a_solver_pass_where_they_serve_as_well():
     else:
         rate = law["noise"]["rate"] if key == "noise" else law["rate"]
         top, _, bottom = rate.partition("/")
-        less = f"{int(top) * 10**6 - 1}/{int(bottom or 1) * 10**6}" if int(top) < 10**6 else f"{int(top) - 1}/{bottom}"
+        less = (
+            f"{int(top) * 10**6 - 1}/{int(bottom or 1) * 10**6}"
+            if int(top) < 10**6
+            else f"{int(top) - 1}/{bottom}"
+        )
         law[key] = {"rate": less} if key == "noise" else less
     assert json.dumps(law[key]) != old
     again = plan_again(query, stated)
@@ -73,7 +79,9 @@ def test_a_budget_that_misses_the_declared_errors_is_refused():
         pricer.priced(block, Share(Fraction(part["share"]["epsilon"]) / 10))
         for block, part in zip(laid_out(query), plan.to_json()["blocks"], strict=True)
     )
-    cheaper = write_plan(query, added_up("basic/1", priced, query.epsilon, query.spec.delta, ()), Maker(query))
+    cheaper = write_plan(
+        query, added_up("basic/1", priced, query.epsilon, query.spec.delta, ()), Maker(query)
+    )
     assert cheaper.epsilon == plan.epsilon / 10
     with pytest.raises(VerificationError, match="is not one of its request") as caught:
         plan_again(query, json.loads(canonical_json(cheaper.to_json())))

@@ -167,7 +167,9 @@ def test_no_block_is_starved_for_what_nearly_nothing_is_left_of(
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 @pytest.mark.parametrize("epsilon", [100, 300, 1000])
-@pytest.mark.parametrize("statistics", [["count", "median(x)"], ["sum(x)", "sum(y)"], ["count", "mean(x)"]])
+@pytest.mark.parametrize(
+    "statistics", [["count", "median(x)"], ["sum(x)", "sum(y)"], ["count", "mean(x)"]]
+)
 def test_a_large_budget_is_shared(epsilon: int, statistics: list[str], loss: str) -> None:
     y = {"kind": "number", "range": [0, 500_000], "step": 0.01}
     rows = {"max": 1000, "expected": 300}

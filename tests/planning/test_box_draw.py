@@ -119,7 +119,15 @@ def test_draws_fit_the_law_and_a_wrong_answer_is_caught() -> None:
     assert [e[0] < e[1] for e in box_errors(draw, "absolute")] == [True, True]
 
 
-TABLE_1 = ((0.1, 290.9), (0.5, 61.40), (1.0, 32.34), (1.5, 22.46), (2.0, 17.41), (2.5, 14.32), (3.0, 12.21))
+TABLE_1 = (
+    (0.1, 290.9),
+    (0.5, 61.40),
+    (1.0, 32.34),
+    (1.5, 22.46),
+    (2.0, 17.41),
+    (2.5, 14.32),
+    (3.0, 12.21),
+)
 
 
 @pytest.mark.parametrize(("epsilon", "exact"), TABLE_1)

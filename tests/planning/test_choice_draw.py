@@ -187,7 +187,9 @@ def fewer_codes(plan: Json) -> None:
 
 def smaller_spread(plan: Json) -> None:
     law = plan["blocks"][0]["law"]["law"]
-    law["spread"] = str(int(law["spread"]) // 2) if isinstance(law["spread"], str) else law["spread"] // 2
+    law["spread"] = (
+        str(int(law["spread"]) // 2) if isinstance(law["spread"], str) else law["spread"] // 2
+    )
 
 
 def steeper(plan: Json) -> None:

@@ -27,7 +27,9 @@ def spread_out(text: str, **options: object) -> PlannedStatistic:
 
 
 def test_more_rows_or_less_noise_bring_the_aim_nearer_and_below_the_naive_price() -> None:
-    near = [rows_inside(rate, 1001, 1000, (1, 1), "absolute") for rate in (0.025, 0.075, 0.25, 0.75)]
+    near = [
+        rows_inside(rate, 1001, 1000, (1, 1), "absolute") for rate in (0.025, 0.075, 0.25, 0.75)
+    ]
     assert near == sorted(near, reverse=True)
     assert near[0] > 40 > near[-1] > 0
     for rate in (0.075, 0.25):
@@ -44,9 +46,14 @@ def test_a_large_epsilon_aims_at_the_end_itself() -> None:
 
 def test_candidates_between_the_public_tables_weigh() -> None:
     """The wider the range, the more rows inside: what lies beyond the data are more candidates."""
-    wide = [rows_inside(0.25, candidates, 1000, (1, 1), "absolute") for candidates in (1001, 10**6, 10**12)]
+    wide = [
+        rows_inside(0.25, candidates, 1000, (1, 1), "absolute")
+        for candidates in (1001, 10**6, 10**12)
+    ]
     assert wide[0] < wide[1] < wide[2]
-    errors = [choice_error(0.5, candidates, 1000, (1, 2, 0), "absolute") for candidates in (1001, 10**12)]
+    errors = [
+        choice_error(0.5, candidates, 1000, (1, 2, 0), "absolute") for candidates in (1001, 10**12)
+    ]
     assert errors[0] < errors[1]
 
 
@@ -66,7 +73,9 @@ def test_a_price_falls_with_epsilon_and_is_never_zero() -> None:
         found = [choice_error(rate, 2, 100, target, "absolute") for rate in (0.01, 0.1, 1.0, 10.0)]
         assert found == sorted(found, reverse=True)
         assert found[-1] > 0
-        assert choice_error(0.1, 500, 100, target, "squared") <= choice_error(0.1, 500, 100, target, "absolute")
+        assert choice_error(0.1, 500, 100, target, "squared") <= choice_error(
+            0.1, 500, 100, target, "absolute"
+        )
 
 
 def test_the_plan_offers_both_aims_and_names_the_rows() -> None:
@@ -99,7 +108,9 @@ def test_spikes_forbidden_and_the_exponential_pinned_are_both_met() -> None:
 
 
 def test_quantiles_of_one_column_are_charged_one_by_one() -> None:
-    plan = planned(["quantile(x, 0.25)", "median(x)", "quantile(x, 0.75)", "max(x)"], x=X, epsilon=2)
+    plan = planned(
+        ["quantile(x, 0.25)", "median(x)", "quantile(x, 0.75)", "max(x)"], x=X, epsilon=2
+    )
     assert len(plan.blocks) == 4
     assert sum(b.epsilon for b in plan.blocks) == 2
 
@@ -123,7 +134,9 @@ def expected_error(law: ScoreLaw, values: np.ndarray, shift: tuple[int, int, int
 
 
 def test_aiming_inside_beats_the_naive_maximum_unless_the_data_fill_the_range() -> None:
-    planned_draw = draw_from_json(planned(["max(x)"], x=X, rows={"max": 10_000, "expected": 1000}).blocks[0].law)
+    planned_draw = draw_from_json(
+        planned(["max(x)"], x=X, rows={"max": 10_000, "expected": 1000}).blocks[0].law
+    )
     assert isinstance(planned_draw, ChoiceDraw)
     naive = ScoreLaw.calibrate(1001, spread=1, epsilon=1)
     found = {

@@ -33,12 +33,16 @@ def test_equal_plans_have_no_difference():
         (changed(statistics=["count"]), {("mean_age", "removed")}),
         (changed(statistics=["count", "mean(age)", "sum(age)"]), {("sum_age", "added")}),
         (
-            changed(statistics=[{"statistic": "count", "domain": {"range": [0, 500]}}, "mean(age)"]),
+            changed(
+                statistics=[{"statistic": "count", "domain": {"range": [0, 500]}}, "mean(age)"]
+            ),
             {("count", "domain")},
         ),
         (changed(where="age > 5"), {("", "where")}),
         (
-            changed(statistics=["count", {"statistic": "mean(age)", "mechanism": "reflected_laplace"}]),
+            changed(
+                statistics=["count", {"statistic": "mean(age)", "mechanism": "reflected_laplace"}]
+            ),
             {("mean_age", "mechanism")},
         ),
     ],
@@ -61,7 +65,11 @@ def test_groups_that_come_and_go_are_named():
 
 
 def test_half_the_error_is_called_so():
-    [error] = [c for c in compare(BASE, changed(epsilon=2)) if (c.statistic, c.what) == ("count", "expected error")]
+    [error] = [
+        c
+        for c in compare(BASE, changed(epsilon=2))
+        if (c.statistic, c.what) == ("count", "expected error")
+    ]
     assert error.remark.startswith("×0.4") or error.remark.startswith("×0.5")
     assert error.to_json()["what"] == "expected error"
 

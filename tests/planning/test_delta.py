@@ -72,7 +72,10 @@ def test_wide_units_are_gaussian_on_all_kinds_of_cells() -> None:
     assert {b.family for b in plan.blocks if b.rho is not None} == {"scalar", "bernstein2", "bins"}
     for block in plan.blocks:
         assert block.rho is not None
-        assert Fraction(int(block.law["law"]["l2_square"]), 2 * int(block.law["law"]["square"])) == block.rho
+        assert (
+            Fraction(int(block.law["law"]["l2_square"]), 2 * int(block.law["law"]["square"]))
+            == block.rho
+        )
 
 
 def test_spike_free_laws_over_many_groups_use_optimal_composition() -> None:
@@ -119,13 +122,21 @@ def test_json_round_trip_and_hash() -> None:
 
 def test_values_and_intervals_of_gaussian_blocks() -> None:
     """True cells inside the intervals about as often as stated, with a control on both sides."""
-    plan = planned(["mean(x)", "variance(x)"], **{**WIDE, "epsilon": 20, "x": {"kind": "number", "range": [0, 10], "step": 1}})
+    plan = planned(
+        ["mean(x)", "variance(x)"],
+        **{**WIDE, "epsilon": 20, "x": {"kind": "number", "range": [0, 10], "step": 1}},
+    )
     block = plan.blocks[0]
     assert block.rho is not None
     n, values = 4000, np.array([2, 3, 3, 4, 9])
     k = 10
-    cells = [n * int(v) for v in (((k - values) ** 2).sum(), (2 * values * (k - values)).sum(), (values**2).sum())]
-    raw = drawn(plan, block, np.array([cells] * len(GROUPS), dtype=object), ReplayBits("gaussian mean"))
+    cells = [
+        n * int(v)
+        for v in (((k - values) ** 2).sum(), (2 * values * (k - values)).sum(), (values**2).sum())
+    ]
+    raw = drawn(
+        plan, block, np.array([cells] * len(GROUPS), dtype=object), ReplayBits("gaussian mean")
+    )
     rows = {block.name: tuple(tuple(int(c) for c in r) for r in raw)}
     table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, rows).to_pandas()
     means = table[table.statistic == "mean_x"]

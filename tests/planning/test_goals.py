@@ -57,7 +57,10 @@ def test_squared_loss_means_the_root() -> None:
 
 
 def test_all_members_of_a_block_have_their_say() -> None:
-    loose = [{"statistic": "mean(x)", "max_error": "0.5"}, {"statistic": "variance(x)", "max_error": "0.3"}]
+    loose = [
+        {"statistic": "mean(x)", "max_error": "0.5"},
+        {"statistic": "variance(x)", "max_error": "0.3"},
+    ]
     plan = planned(loose, rows=ROWS, epsilon=3)
     assert len(plan.blocks) == 1
     assert error(plan, "variance_x") <= 0.3
@@ -99,7 +102,9 @@ def test_with_a_delta_goals_may_compose() -> None:
     assert plan.composition is not None
     assert plan.composition.method == "zcdp/1"
     assert plan.epsilon < pure.epsilon
-    assert all(s.planned_error is not None and 19.5 < s.planned_error <= 20 for s in plan.statistics)
+    assert all(
+        s.planned_error is not None and 19.5 < s.planned_error <= 20 for s in plan.statistics
+    )
     more = float(pure.epsilon / plan.epsilon) - 1  # the errors are the goals, whatever the way
     assert f"the sum of pure losses ({more:+.0%} epsilon)" in " ".join(plan.notes)
     with pytest.raises(PlanError) as refusal:
@@ -118,7 +123,12 @@ def test_a_goal_nobody_can_meet_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("item", "code"),
-    [(count(0), "DPR135"), (count(-1), "DPR135"), (count("much"), "DPR135"), (count(2, share="0.5"), "DPR135")],
+    [
+        (count(0), "DPR135"),
+        (count(-1), "DPR135"),
+        (count("much"), "DPR135"),
+        (count(2, share="0.5"), "DPR135"),
+    ],
 )
 def test_faulty_goals_are_found_with_the_file(item: dict[str, Any], code: str) -> None:
     with pytest.raises(ConfigError) as refusal:

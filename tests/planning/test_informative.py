@@ -23,9 +23,7 @@ from tests.planning.requests import USER, planned
 AGE = {"kind": "integer", "range": [0, 110], "measure": "years"}
 
 
-def plan_of(
-    statistics: list[Any], size: int, epsilon: object = 1, **more: Any
-) -> ReleasePlan:
+def plan_of(statistics: list[Any], size: int, epsilon: object = 1, **more: Any) -> ReleasePlan:
     rows = {"max": 500, "expected": size}
     return planned(statistics, rows=more.pop("rows", rows), x=AGE, epsilon=epsilon, **more)
 
@@ -82,7 +80,9 @@ def test_rivals_are_priced_once_to_advise_a_budget(monkeypatch: pytest.MonkeyPat
 
     def counted(request: Any) -> tuple[Any, ...]:
         whole.append(request.epsilon)
-        return tuple(choose.PricedLaw(law, law.expected_error()) for law in choose.grid_laws(request))
+        return tuple(
+            choose.PricedLaw(law, law.expected_error()) for law in choose.grid_laws(request)
+        )
 
     monkeypatch.setattr(choose, "_cached_laws", counted)
     rows = {"max": 1000}
@@ -104,7 +104,14 @@ def test_only_some_groups_are_counted() -> None:
 
 
 def test_ordinary_plans_are_not_marked() -> None:
-    ordinary: list[Any] = ["count", "sum(x)", "mean(x)", "std(x)", "median(x)", "histogram(x, [0, 50, 110])"]
+    ordinary: list[Any] = [
+        "count",
+        "sum(x)",
+        "mean(x)",
+        "std(x)",
+        "median(x)",
+        "histogram(x, [0, 50, 110])",
+    ]
     plan = plan_of(ordinary, 300, unit=USER)
     assert [s.name for s in plan.statistics if s.uninformative] == []
     assert "SAYS" not in str(plan)
@@ -157,7 +164,9 @@ def test_with_a_delta_a_plan_says_it_as_well() -> None:
     assert mark(plan, "mean_x") is not None
 
 
-@pytest.mark.parametrize(("value", "shown"), [("1.21", "1.3"), ("12345", "13000"), ("0.0301", "0.031")])
+@pytest.mark.parametrize(
+    ("value", "shown"), [("1.21", "1.3"), ("12345", "13000"), ("0.0301", "0.031")]
+)
 def test_two_digits_round_up(value: str, shown: str) -> None:
     assert two_digits(Fraction(value)) == Fraction(shown)
 

@@ -55,7 +55,9 @@ def test_wide_sums_take_few_laws(high: int, monkeypatch: pytest.MonkeyPatch) -> 
     """Work is counted, not timed: laws that are built and priced."""
     built = []
     original = choose.grid_laws
-    monkeypatch.setattr(choose, "grid_laws", lambda request: built.append(request) or original(request))
+    monkeypatch.setattr(
+        choose, "grid_laws", lambda request: built.append(request) or original(request)
+    )
     choose._cached_laws.cache_clear()
     plan = make_plan(asked(["sum(x)"], x={"kind": "integer", "range": [0, high]}))
     assert plan.statistics[0].planned_error
@@ -63,7 +65,9 @@ def test_wide_sums_take_few_laws(high: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("epsilon", [12, 50, 200, 600, 1000])
-@pytest.mark.parametrize("x", [(-1_000_000, 1_000_000, 0.001), (0, 500_000, 0.01), (0, 1, "0.000000001")])
+@pytest.mark.parametrize(
+    "x", [(-1_000_000, 1_000_000, 0.001), (0, 500_000, 0.01), (0, 1, "0.000000001")]
+)
 @pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
 def test_a_large_epsilon_publishes_the_sum_itself(
     epsilon: int, x: tuple[Any, Any, Any], adjacency: str
@@ -100,8 +104,12 @@ def rounded(value: int, pitch: int, step: int) -> int:
     return math.floor(Fraction(value * pitch, step) + Fraction(1, 2))
 
 
-@pytest.mark.parametrize(("pitch", "step"), [(1, 1), (1, 2), (1, 3), (2, 3), (3, 2), (2, 5), (1, 7)])
-@pytest.mark.parametrize(("in_group", "total", "touched"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (2, 4, 2), (3, 5, 2)])
+@pytest.mark.parametrize(
+    ("pitch", "step"), [(1, 1), (1, 2), (1, 3), (2, 3), (3, 2), (2, 5), (1, 7)]
+)
+@pytest.mark.parametrize(
+    ("in_group", "total", "touched"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (2, 4, 2), (3, 5, 2)]
+)
 def test_rounded_sums_move_no_further_than_stated(
     pitch: int, step: int, in_group: int, total: int, touched: int
 ) -> None:
@@ -138,7 +146,9 @@ def test_the_wall_refuses_a_draw_that_forgets_it() -> None:
     (block,) = plan.blocks
     draw = draw_from_json(block.law)
     stored = block.encoding["sensitivity"]
-    s = Sensitivity(int(stored["in_group"]), int(stored["total"]), stored["touched"], stored["moves"])
+    s = Sensitivity(
+        int(stored["in_group"]), int(stored["total"]), stored["touched"], stored["moves"]
+    )
     assert isinstance(draw, ScalarDraw)
     draw.certify(s)
     less = replace(draw.law, shift=draw.law.shift - 1)  # type: ignore[type-var]
@@ -157,8 +167,12 @@ def test_rounding_rows_would_bias_a_sum_with_their_number() -> None:
 def test_stated_errors_hold_the_rounding() -> None:
     step = 8.0
     off = (np.arange(8000) + 0.5) / 8000 * step - step / 2
-    assert law_grid.rounded_error(0.0, step, squared=False) == pytest.approx(float(np.abs(off).mean()))
-    assert law_grid.rounded_error(0.0, step, squared=True) == pytest.approx(float((off**2).mean()), rel=1e-6)
+    assert law_grid.rounded_error(0.0, step, squared=False) == pytest.approx(
+        float(np.abs(off).mean())
+    )
+    assert law_grid.rounded_error(0.0, step, squared=True) == pytest.approx(
+        float((off**2).mean()), rel=1e-6
+    )
     noise = np.random.default_rng(1).laplace(scale=5, size=8000)
     with_noise = float(np.abs(noise + np.random.default_rng(2).permutation(off)).mean())
     assert law_grid.rounded_error(5.0, step, squared=False) == pytest.approx(with_noise, rel=0.06)

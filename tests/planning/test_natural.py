@@ -41,7 +41,9 @@ def test_natural_schemas_are_planned_and_their_errors_are_drawn(evidence):
         execute.check(plan)
         rows = schema["rows"]
         size = rows.get("exact") or rows["expected"]
-        for statistic, drawn, deviation in natural.drawn_errors(plan, DRAWS, size, ReplayBits(f"natural {i}")):
+        for statistic, drawn, deviation in natural.drawn_errors(
+            plan, DRAWS, size, ReplayBits(f"natural {i}")
+        ):
             stated = statistic.planned_error
             if stated is None or statistic.spikes is False:
                 continue
@@ -62,7 +64,9 @@ def test_natural_schemas_are_planned_and_their_errors_are_drawn(evidence):
 
 @pytest.mark.parametrize("name", ["salary", "turnover", "share", "millidegrees", "wealth"])
 @pytest.mark.parametrize("epsilon", [0.1, 1])
-@pytest.mark.parametrize("statistics", [["variance({})"], ["mean({})", "variance({})"], ["std({})"]])
+@pytest.mark.parametrize(
+    "statistics", [["variance({})"], ["mean({})", "variance({})"], ["std({})"]]
+)
 def test_squares_of_fine_columns_are_planned(name, epsilon, statistics):
     schema = next(natural.requests(1))
     schema["columns"][name] = dict(natural.COLUMNS[name])

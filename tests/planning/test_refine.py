@@ -18,7 +18,9 @@ BLOCKS = st.lists(
 
 
 def total(budgets, weights, price, power):
-    return sum(w * price(i, e) ** power for i, (e, w) in enumerate(zip(budgets, weights, strict=True)))
+    return sum(
+        w * price(i, e) ** power for i, (e, w) in enumerate(zip(budgets, weights, strict=True))
+    )
 
 
 @settings(deadline=None)

@@ -121,7 +121,9 @@ class TestRefusals:
 
     def test_a_column_that_cannot_vary(self) -> None:
         with pytest.raises(PlanError) as refused:
-            planned(["covariance(x, y)"], columns={"y": {"kind": "number", "range": [3, 3], "step": 1}})
+            planned(
+                ["covariance(x, y)"], columns={"y": {"kind": "number", "range": [3, 3], "step": 1}}
+            )
         assert refused.value.code == "DPR222"
 
     def test_a_column_without_a_range(self) -> None:

@@ -93,7 +93,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("statistic", "public"), CASES)
-def test_with_public_guesses_the_stated_error_is_the_drawn_one(statistic: str, public: bool) -> None:
+def test_with_public_guesses_the_stated_error_is_the_drawn_one(
+    statistic: str, public: bool
+) -> None:
     (planned_one,) = dp.plan(schema(True, public, statistic)).statistics
     assert planned_one.planned_error is not None
     assert 0.5 < drawn_error(statistic, public) / planned_one.planned_error < 2

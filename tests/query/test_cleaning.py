@@ -26,7 +26,24 @@ from dprelease.schema.load import schema_from_dict
 from dprelease.schema.table import TableSchema
 from tests.sizes import sized
 
-NUMBERS = [None, float("nan"), -7.0, 0.0, 3.3, 9.96, 18.0, 64.9, 65.0, 66.0, 67.5, 69.0, 70.0, 99.0, 1e308, float("inf")]
+NUMBERS = [
+    None,
+    float("nan"),
+    -7.0,
+    0.0,
+    3.3,
+    9.96,
+    18.0,
+    64.9,
+    65.0,
+    66.0,
+    67.5,
+    69.0,
+    70.0,
+    99.0,
+    1e308,
+    float("inf"),
+]
 LABELS = [None, "a", "b", "rest", "none", "z", ""]
 FLAGS = [None, True, False]
 
@@ -49,7 +66,12 @@ def schema(x: dict[str, Any], b: dict[str, Any], k: dict[str, Any], **release: A
     )  # fmt: skip
 
 
-XS = [{}, {"nulls": {"default": 20}}, {"forbidden": [[65, 70]]}, {"forbidden": [[65, 70]], "nulls": {"default": 70}}]
+XS = [
+    {},
+    {"nulls": {"default": 20}},
+    {"forbidden": [[65, 70]]},
+    {"forbidden": [[65, 70]], "nulls": {"default": 70}},
+]
 BS = [{}, {"nulls": {"default": True}}, {"nulls": {"default": False}}, {"nulls": {"as": "unsaid"}}]
 KS: list[dict[str, Any]] = [
     {}, {"other": {"as": "rest"}}, {"nulls": {"as": "none"}}, {"other": {"as": "rest"}, "nulls": {"as": "rest"}},
@@ -70,7 +92,10 @@ def known(engine: Any, frame: pd.DataFrame, declared: TableSchema) -> tuple[int,
     """Return rows known, their codes' sum and squares, of the one statistic: a mean or a proportion."""
     plan = dp.plan(declared)
     query = plan.query
-    moments = [replace(query.primitives[0], kind="power", code=0, power=p, low=0, high=0) for p in (0, 1, 2)]
+    moments = [
+        replace(query.primitives[0], kind="power", code=0, power=p, low=0, high=0)
+        for p in (0, 1, 2)
+    ]
     task = replace(query, codes=query.codes[:1], primitives=tuple(moments))
     found = engine().compute(as_source(frame), task, b"").reveal_to_mechanism().sums[0]
     return int(found[0]), int(found[1]), int(found[2])
@@ -122,7 +147,9 @@ def test_two_ways_to_ask_one_thing_agree(seed: int, engine: Any) -> None:
     assert known(engine, frame, of(statistics=["proportion(x > 65)"]))[:2] == (n, above[0])
     assert known(engine, frame, of(statistics=["mean(old)"]))[:2] == (n, above[0])
     # a copy is what it copies
-    assert known(engine, frame, of(statistics=["mean(twin)"])) == known(engine, frame, of(statistics=["mean(x)"]))
+    assert known(engine, frame, of(statistics=["mean(twin)"])) == known(
+        engine, frame, of(statistics=["mean(x)"])
+    )
     assert where("twin > 65 and x <= 65") == 0
     assert where("x is null") == len(rows) - n
     # no cleaned value is outside what is declared, stored or derived
@@ -133,17 +160,27 @@ def test_two_ways_to_ask_one_thing_agree(seed: int, engine: Any) -> None:
 
 
 def test_the_cases_of_the_report() -> None:
-    frame = pd.DataFrame({"x": [66.0, 69.0, 10.0, 65.0], "b": pd.Series([True, None, None, False], dtype="boolean"), "k": "a"})
+    frame = pd.DataFrame(
+        {
+            "x": [66.0, 69.0, 10.0, 65.0],
+            "b": pd.Series([True, None, None, False], dtype="boolean"),
+            "k": "a",
+        }
+    )
     declared = {"forbidden": [[65, 70]]}, {"nulls": {"default": True}}, {}
     for engine in ENGINES:
         assert counted(engine, frame, schema(*declared, by=["b"])) == {("false",): 1, ("true",): 3}
         assert known(engine, frame, schema(*declared, statistics=["proportion(b)"])) == (4, 3, 3)
-        assert counted(engine, frame, schema(*declared, where="x > 65"))[()] == 1  # 66 is 65, 69 is 70
+        assert (
+            counted(engine, frame, schema(*declared, where="x > 65"))[()] == 1
+        )  # 66 is 65, 69 is 70
 
 
 @pytest.mark.parametrize("nulls", [{}, {"nulls": {"default": 20}}])
 def test_inspection_counts_what_a_release_would_filter(nulls: dict[str, Any]) -> None:
-    frame = pd.DataFrame({"x": [None, 66.0, 69.0, 1e9], "b": [True, None, False, True], "k": ["a", "z", None, "b"]})
+    frame = pd.DataFrame(
+        {"x": [None, 66.0, 69.0, 1e9], "b": [True, None, False, True], "k": ["a", "z", None, "b"]}
+    )
     declared = schema({"forbidden": [[65, 70]], **nulls}, {"nulls": {"default": True}}, {"other": {"as": "rest"}},
                       where="x >= 20 and b and k in ('rest', 'b', 'a')")  # fmt: skip
     plan: ReleasePlan = dp.plan(declared)
@@ -153,7 +190,12 @@ def test_inspection_counts_what_a_release_would_filter(nulls: dict[str, Any]) ->
 
 
 def test_a_text_that_no_cleaned_value_is_is_refused_where_it_stands() -> None:
-    for text in ("k = 'A'", "'A' != k", "k in ('a', 'A')", "case when k = 'A' then true else b end"):
+    for text in (
+        "k = 'A'",
+        "'A' != k",
+        "k in ('a', 'A')",
+        "case when k = 'A' then true else b end",
+    ):
         with pytest.raises(ConfigError, match="no value of `k`") as caught:
             schema({}, {}, {"other": {"as": "rest"}}, where=text)
         assert caught.value.code == "DPR126"
@@ -162,7 +204,9 @@ def test_a_text_that_no_cleaned_value_is_is_refused_where_it_stands() -> None:
 
 
 def test_the_plan_s_hash_covers_how_a_condition_s_cells_are_cleaned() -> None:
-    kinds = itertools.product(({}, {"forbidden": [[65, 70]]}, {"nulls": {"default": 3}}), ({}, {"other": {"as": "rest"}}))
+    kinds = itertools.product(
+        ({}, {"forbidden": [[65, 70]]}, {"nulls": {"default": 3}}), ({}, {"other": {"as": "rest"}})
+    )
     plans = [dp.plan(schema(x, {}, k, where="x > 3 or k = 'a'")) for x, k in kinds]
     assert len({plan.hash for plan in plans}) == len(plans)
     told = plans[-1].to_json()["query"]["cleaned"]
@@ -176,12 +220,23 @@ def test_the_plan_s_hash_covers_how_a_condition_s_cells_are_cleaned() -> None:
 def test_without_a_grid_of_doubles_a_cell_is_clamped_and_kept(ends: list[Any]) -> None:
     """A billion in steps of 1e-9 is finer than doubles: a filter on it still works, in both engines."""
     high = float("inf") if ends[1] == ".inf" else ends[1]
-    declared = schema({"range": [ends[0], high], "step": 1e-9 if high != float("inf") else 1, "forbidden": [[5, 6]]}, {}, {}, where="x >= 6 or x = 5")
+    declared = schema(
+        {
+            "range": [ends[0], high],
+            "step": 1e-9 if high != float("inf") else 1,
+            "forbidden": [[5, 6]],
+        },
+        {},
+        {},
+        where="x >= 6 or x = 5",
+    )
     column = declared.columns["x"]
     assert snapping(column) is None
     assert is_cleaned(column)
     assert [cleaned(column, v) for v in (5.4, 5.5, 5.6, 0.25)] == [5, 5, 6, 0.25]
-    frame = pd.DataFrame({"x": [5.4, 5.5, 5.6, 4.9, -1e12, 1e12, None, float("nan")], "b": True, "k": "a"})
+    frame = pd.DataFrame(
+        {"x": [5.4, 5.5, 5.6, 4.9, -1e12, 1e12, None, float("nan")], "b": True, "k": "a"}
+    )
     assert {counted(engine, frame, declared)[()] for engine in ENGINES} == {4}
 
 

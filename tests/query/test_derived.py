@@ -104,7 +104,10 @@ def test_names_stand_for_columns_and_what_they_are_made_from_comes_first() -> No
     assert condition.columns == {"speed", "band"}
     assert parse_condition(condition.canonical, columns, origin="test").tree == condition.tree
     made = derived_columns(condition.columns, columns)
-    assert [d.column for d in made] in (["minutes", "speed", "long", "band"], ["minutes", "long", "band", "speed"])
+    assert [d.column for d in made] in (
+        ["minutes", "speed", "long", "band"],
+        ["minutes", "long", "band", "speed"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,10 +152,15 @@ def _chain(levels: int, *, top_first: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize("top_first", [True, False])
 def test_chains_are_as_long_as_their_levels_and_end_somewhere(top_first: bool) -> None:
-    declared = schema(_chain(MOST_LEVELS, top_first=top_first), statistics=[f"mean(c{MOST_LEVELS - 1})"])
+    declared = schema(
+        _chain(MOST_LEVELS, top_first=top_first), statistics=[f"mean(c{MOST_LEVELS - 1})"]
+    )
     query = dp.plan(declared).query
     data = as_source(frame().assign(miles=[1.0, 2, 3, 4, 5, 6, 7, 5000]))
-    found = [e().compute(data, query, b"").reveal_to_mechanism().sums.tolist() for e in (DuckDBEngine, ReferenceEngine)]
+    found = [
+        e().compute(data, query, b"").reveal_to_mechanism().sums.tolist()
+        for e in (DuckDBEngine, ReferenceEngine)
+    ]
     assert found[0] == found[1]  # every level doubles, and is clamped before the next one reads it
     assert 8 * 50_000 in found[0][0] or 8 * 5_000 in found[0][0]
     with pytest.raises(ConfigError) as caught:

@@ -128,7 +128,9 @@ def expressions() -> st.SearchStrategy[str]:
                 time,
             ),
             st.builds("{}({})".format, st.sampled_from(["floor", "ceil"]), number),
-            st.builds("{}_between({}, {})".format, st.sampled_from(list(n.MICROSECONDS)), time, time),
+            st.builds(
+                "{}_between({}, {})".format, st.sampled_from(list(n.MICROSECONDS)), time, time
+            ),
             st.sampled_from(["hour(seen)", "minute(seen)"]),
         )
     )

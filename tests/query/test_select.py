@@ -107,7 +107,9 @@ def test_a_share_with_else_counts_unknown_rows_as_no() -> None:
         return DuckDBEngine().compute(as_source(people), query, b"").reveal_to_mechanism().sums
 
     def statistics_of(item: str) -> dict[str, Any]:
-        return {"statistics": parse_select(f"SELECT {item} FROM visits", declared).block["statistics"]}
+        return {
+            "statistics": parse_select(f"SELECT {item} FROM visits", declared).block["statistics"]
+        }
 
     assert primitives("AVG(CAST(smoker AS INT))").max() == 1
     assert primitives("AVG(CASE WHEN smoker THEN 1 ELSE 0 END)").max() == 4
@@ -190,7 +192,10 @@ FAULTS = {
     "SELECT PERCENTILE_DISC(0.1) FROM visits": ("DPR254", 29),
     "SELECT PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY age DESC) FROM visits": ("DPR254", 52),
     "SELECT AVG(CASE WHEN smoker THEN 2 ELSE 0 END) FROM visits": ("DPR254", 12),
-    "SELECT AVG(CASE WHEN smoker THEN 1 WHEN age > 3 THEN 1 ELSE 0 END) FROM visits": ("DPR254", 12),
+    "SELECT AVG(CASE WHEN smoker THEN 1 WHEN age > 3 THEN 1 ELSE 0 END) FROM visits": (
+        "DPR254",
+        12,
+    ),
     "SELECT age, COUNT(*) FROM visits": ("DPR255", 8),
     "SELECT region AS r, COUNT(*) FROM visits GROUP BY region": ("DPR255", 15),
     "SELECT COUNT(*) FROM visits GROUP BY 1": ("DPR255", 38),
@@ -216,7 +221,9 @@ def test_everything_else_is_refused_where_it_stands(sql: str) -> None:
         merge_release(schema(), {"sql": sql})
     assert caught.value.code == code
     assert caught.value.fix
-    assert (caught.value.where or "").startswith(f"SQL, line 1, column {column}" if column else "SQL")
+    assert (caught.value.where or "").startswith(
+        f"SQL, line 1, column {column}" if column else "SQL"
+    )
 
 
 def test_exactly_one_table_under_its_name() -> None:
@@ -230,7 +237,24 @@ def test_exactly_one_table_under_its_name() -> None:
 
 
 def test_fuzz_never_raises_anything_else() -> None:
-    pieces = [*SQL.split(), "(", ")", ",", "'", '"', "FROM", "WHERE", ".", "*", "CASE", "--", "/*", "é", ";", "$1"]
+    pieces = [
+        *SQL.split(),
+        "(",
+        ")",
+        ",",
+        "'",
+        '"',
+        "FROM",
+        "WHERE",
+        ".",
+        "*",
+        "CASE",
+        "--",
+        "/*",
+        "é",
+        ";",
+        "$1",
+    ]
     accepted = 0
     for seed in range(1500):
         rng = random.Random(seed)

@@ -186,7 +186,9 @@ def test_under_substitution_a_view_that_takes_rows_away_makes_their_number_priva
     whole = plan(None).blocks[0].encoding
     kept = plan("SELECT pid, age FROM visits").blocks[0].encoding
     fewer = plan("SELECT pid, age FROM visits WHERE age > 3").blocks[0].encoding
-    wider = plan("SELECT pid, max(age) AS age FROM visits GROUP BY pid", UNPROVEN).blocks[0].encoding
+    wider = (
+        plan("SELECT pid, max(age) AS age FROM visits GROUP BY pid", UNPROVEN).blocks[0].encoding
+    )
     assert [e["public_rows"] for e in (whole, kept, fewer, wider)] == [900, 900, None, None]
 
 

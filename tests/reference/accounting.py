@@ -46,7 +46,9 @@ def values() -> list[dict[str, Any]]:
                 common.DifferentialPrivacyParameters(e, 0), value_discretization_interval=1e-4
             )
             total = one if total is None else total.compose(one)
-        out.append({"pure": epsilons, "delta": delta, "epsilon": total.get_epsilon_for_delta(delta)})
+        out.append(
+            {"pure": epsilons, "delta": delta, "epsilon": total.get_epsilon_for_delta(delta)}
+        )
     for shift, square, count, delta in GAUSSIAN:
         one = pld.from_discrete_gaussian_mechanism(
             square**0.5, sensitivity=shift, value_discretization_interval=1e-5

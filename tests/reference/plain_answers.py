@@ -36,7 +36,11 @@ def clean(cell: Any, declared: Mapping[str, Any]) -> Any:
     kind, nulls = declared["kind"], declared.get("nulls", "drop")
     if is_missing(cell):
         if isinstance(nulls, dict) and "default" in nulls:
-            return _number(nulls["default"], declared) if kind in ("integer", "number") else nulls["default"]
+            return (
+                _number(nulls["default"], declared)
+                if kind in ("integer", "number")
+                else nulls["default"]
+            )
         return nulls["as"] if isinstance(nulls, dict) and kind == "category" else None
     if kind in ("integer", "number"):
         return _number(cell, declared)
@@ -119,7 +123,9 @@ def cleaned_rows(
     return rows
 
 
-def grouped(rows: Sequence[Row], by: Sequence[str], declared: Declared) -> dict[tuple[str, ...], list[Row]]:
+def grouped(
+    rows: Sequence[Row], by: Sequence[str], declared: Declared
+) -> dict[tuple[str, ...], list[Row]]:
     """Return every declared group's rows, empty groups too."""
     groups: dict[tuple[str, ...], list[Row]] = {
         key: [] for key in itertools.product(*(keys_of(declared[name]) for name in by))
@@ -183,4 +189,6 @@ def statistic(name: str, arguments: Sequence[Any], rows: Sequence[Row]) -> list[
     plain = {"mean": np.mean, "variance": np.var, "std": np.std, "min": np.min, "max": np.max}
     if name in plain:
         return [float(plain[name](values))]
-    return [inverse_cdf(values, Fraction(str(arguments[1])) if name == "quantile" else Fraction(1, 2))]
+    return [
+        inverse_cdf(values, Fraction(str(arguments[1])) if name == "quantile" else Fraction(1, 2))
+    ]

@@ -43,7 +43,9 @@ def _band(row: Row) -> str | None:
 DERIVED = {
     "decade": _decade,
     "heavy": lambda row: holds(lambda x: x >= 27.5, row["bmi"]),
-    "ratio": lambda row: None if None in (row["age"], row["bmi"]) else row["age"] / row["bmi"] + 0.00123,
+    "ratio": lambda row: (
+        None if None in (row["age"], row["bmi"]) else row["age"] / row["bmi"] + 0.00123
+    ),
     "band": _band,
 }
 
@@ -77,17 +79,27 @@ def rows(rng: random.Random, count: int = ROWS) -> pd.DataFrame:
         return [None if rng.random() < nulls else make() for _ in range(count)]
 
     first = datetime(2024, 1, 1, tzinfo=UTC)
-    return pd.DataFrame(
-        {
-            "who": [f"p{i // 2:04d}" for i in range(count)],
-            "region": some(lambda: rng.choice(["north", "south", "east", "West", "nowhere", "rest"]), 0.1),
-            "smoker": some(lambda: rng.random() < 0.4, 0.2),
-            "age": some(lambda: float(rng.choice([-5, 130, 66, 68, 69, rng.randint(0, 110)])), 0.15),
-            "bmi": some(lambda: round(rng.uniform(9, 64), 1) + rng.choice([0, 0.02, -0.03]), 0.15),
-            "day": some(lambda: date(2024, 1, 1) + timedelta(days=rng.randrange(91)), 0.05),
-            "at": some(lambda: first + timedelta(minutes=rng.randrange(91 * 1440)), 0.05),
-        }
-    ).astype(object).where(lambda f: f.notna(), None)
+    return (
+        pd.DataFrame(
+            {
+                "who": [f"p{i // 2:04d}" for i in range(count)],
+                "region": some(
+                    lambda: rng.choice(["north", "south", "east", "West", "nowhere", "rest"]), 0.1
+                ),
+                "smoker": some(lambda: rng.random() < 0.4, 0.2),
+                "age": some(
+                    lambda: float(rng.choice([-5, 130, 66, 68, 69, rng.randint(0, 110)])), 0.15
+                ),
+                "bmi": some(
+                    lambda: round(rng.uniform(9, 64), 1) + rng.choice([0, 0.02, -0.03]), 0.15
+                ),
+                "day": some(lambda: date(2024, 1, 1) + timedelta(days=rng.randrange(91)), 0.05),
+                "at": some(lambda: first + timedelta(minutes=rng.randrange(91 * 1440)), 0.05),
+            }
+        )
+        .astype(object)
+        .where(lambda f: f.notna(), None)
+    )
 
 
 def columns(rng: random.Random, *, whole: bool = False) -> dict[str, dict[str, Any]]:
@@ -129,7 +141,9 @@ def columns(rng: random.Random, *, whole: bool = False) -> dict[str, dict[str, A
     }  # fmt: skip
 
 
-def _asked(rng: random.Random, declared: dict[str, dict[str, Any]], *, user: bool) -> list[tuple[str, str, list[Any]]]:
+def _asked(
+    rng: random.Random, declared: dict[str, dict[str, Any]], *, user: bool
+) -> list[tuple[str, str, list[Any]]]:
     """Return a few statistics: as written, the reference's name, its arguments."""
     number = rng.choice(["age", "bmi", "ratio", "decade"])
     other = rng.choice([name for name in ("age", "bmi", "ratio") if name != number])
@@ -168,7 +182,9 @@ def _fitting(rng: random.Random, declared: dict[str, dict[str, Any]]) -> tuple[s
     if "'thin'" in choice[0]:  # an undeclared text is `slim`, or null
         if not thin:
             return "band = 'heavy'", lambda r: holds(lambda x: x == "heavy", r["band"])
-        return "band in ('heavy', 'slim')", lambda r: holds(lambda x: x in ("heavy", "slim"), r["band"])
+        return "band in ('heavy', 'slim')", lambda r: holds(
+            lambda x: x in ("heavy", "slim"), r["band"]
+        )
     return choice
 
 
@@ -181,12 +197,20 @@ def case(seed: object, *, unit: str | None = None) -> Case:
     rng = random.Random(f"case {seed}")
     unit = unit or rng.choice(["row", "row", "row replaced", "user", "public"])
     declared = columns(rng, whole=unit == "public")
-    by = [] if unit == "public" else rng.choice([[], ["region"], ["smoker"], ["band", "smoker"], ["heavy"], ["region", "heavy"]])
+    by = (
+        []
+        if unit == "public"
+        else rng.choice(
+            [[], ["region"], ["smoker"], ["band", "smoker"], ["heavy"], ["region", "heavy"]]
+        )
+    )
     where = None if unit == "public" or rng.random() < 0.4 else _fitting(rng, declared)
     asked = _asked(rng, declared, user=unit == "user")
     frame = rows(rng)
     size = {"exact": len(frame)} if unit == "public" else {"max": 1000, "expected": 100}
-    protected: Any = {"user": "who", "max_groups": 2, "max_rows_per_group": 2} if unit == "user" else "row"
+    protected: Any = (
+        {"user": "who", "max_groups": 2, "max_rows_per_group": 2} if unit == "user" else "row"
+    )
     schema = {
         "dprelease": "schema/1",
         "name": "survey",
@@ -197,7 +221,10 @@ def case(seed: object, *, unit: str | None = None) -> Case:
         "release": {
             "epsilon": 600,
             "by": by,
-            "statistics": [{"statistic": text, "as": f"s{i}", "share": 0.33} for i, (text, _, _) in enumerate(asked)],
+            "statistics": [
+                {"statistic": text, "as": f"s{i}", "share": 0.33}
+                for i, (text, _, _) in enumerate(asked)
+            ],
             **({"where": where[0]} if where is not None else {}),
         },
     }

@@ -69,7 +69,11 @@ def source(make: str, frame: pd.DataFrame, folder: Path) -> Any:
             return duckdb_table(folder / "rows.duckdb", "survey")
         case _:
             pq.write_table(table, folder / "rows.parquet")
-            return session().read.parquet(str(folder / "rows.parquet")) if make == "spark" else folder / "rows.parquet"
+            return (
+                session().read.parquet(str(folder / "rows.parquet"))
+                if make == "spark"
+                else folder / "rows.parquet"
+            )
 
 
 class Tally:
@@ -83,8 +87,15 @@ class Tally:
     def add(self, made: Case, tidy: pd.DataFrame, widths: dict[str, float]) -> None:
         """Compare one release's tidy table with the reference."""
         wanted = answers(made)
-        keys = zip(*(tidy[name].astype(str) for name in made.by), strict=True) if made.by else [()] * len(tidy)
-        places = {(key, name): i for i, (key, name) in enumerate(zip(keys, tidy["statistic"].astype(str), strict=True))}
+        keys = (
+            zip(*(tidy[name].astype(str) for name in made.by), strict=True)
+            if made.by
+            else [()] * len(tidy)
+        )
+        places = {
+            (key, name): i
+            for i, (key, name) in enumerate(zip(keys, tidy["statistic"].astype(str), strict=True))
+        }
         assert len(places) == len(tidy)
         found = 0
         for (key, place), numbers in wanted.items():
@@ -96,7 +107,9 @@ class Tally:
                     self._compare(made, key, place, cells, float(number), widths[column])
         assert found == len(tidy), "the release has other groups than the reference"
 
-    def _compare(self, made: Case, key: Any, place: int, cells: Any, number: float, hull: float) -> None:
+    def _compare(
+        self, made: Case, key: Any, place: int, cells: Any, number: float, hull: float
+    ) -> None:
         name = made.asked[place][0]
         value = float(cells["value"])
         self.compared += 1
@@ -112,7 +125,9 @@ class Tally:
             good = abs(value - number) <= 4 * width + 1e-9 * max(1.0, abs(number))
         if not good:
             text = made.schema["release"]["statistics"][place]["statistic"]
-            self.wrong.append(f"{text} of {key}: released {value}, reference {number}, {json.dumps(made.schema)}")
+            self.wrong.append(
+                f"{text} of {key}: released {value}, reference {number}, {json.dumps(made.schema)}"
+            )
 
 
 def _is_of(column: str, place: int) -> bool:
@@ -205,7 +220,9 @@ def test_postgres_too() -> None:
     assert not tally.wrong, tally.wrong[:5]
 
 
-def _project(folder: Path, made: Case, source: dict[str, Any], period: dict[str, Any] | None) -> Path:
+def _project(
+    folder: Path, made: Case, source: dict[str, Any], period: dict[str, Any] | None
+) -> Path:
     """Write a pipeline of the case; JSON is YAML."""
     (folder / ".dprelease").mkdir(exist_ok=True)
     schema = {k: v for k, v in made.schema.items() if k != "release"}
@@ -237,7 +254,11 @@ def _run(path: Path, period: str) -> tuple[pd.DataFrame, dict[str, float]]:
 def test_periods_of_dates_and_of_instants(column: str, zone: str, tmp_path: Path) -> None:
     tally = Tally()
     for seed, (every, period, form) in enumerate(
-        [("month", "2024-02", "%Y-%m"), ("week", "2024-W06", "%G-W%V"), ("day", "2024-03-10", "%Y-%m-%d")][: sized(1, 3)]
+        [
+            ("month", "2024-02", "%Y-%m"),
+            ("week", "2024-W06", "%G-W%V"),
+            ("day", "2024-03-10", "%Y-%m-%d"),
+        ][: sized(1, 3)]
     ):
         made = case(f"period {column} {zone} {seed}", unit="row")
         folder = tmp_path / every
@@ -269,10 +290,15 @@ def test_views_that_join_a_public_table(tmp_path: Path) -> None:
         places = {"n1": "north", "n2": "north", "s1": "south", "e1": "east", "w1": "West"}
         private = made.frame.drop(columns="region").assign(code=codes)
         pq.write_table(arrow(private), folder / "rows.parquet")
-        pd.DataFrame({"code": list(places), "region": list(places.values())}).to_csv(folder / "places.csv", index=False)
+        pd.DataFrame({"code": list(places), "region": list(places.values())}).to_csv(
+            folder / "places.csv", index=False
+        )
         columns = ", ".join(f"v.{name}" for name in private.columns if name != "code")
         view = f"SELECT {columns}, p.region FROM visits v LEFT JOIN places p ON p.code = v.code"
-        tables = {"tables": {"visits": {"parquet": "rows.parquet"}}, "public_tables": {"places": {"csv": "places.csv"}}}
+        tables = {
+            "tables": {"visits": {"parquet": "rows.parquet"}},
+            "public_tables": {"places": {"csv": "places.csv"}},
+        }
         tidy, widths = _run(_project(folder, made, {"view": view, **tables}, None), "once")
         joined = private.assign(region=[places.get(code) for code in codes])
         tally.add(_with(made, frame=joined), tidy, widths)
@@ -284,7 +310,9 @@ def _with(made: Case, *, frame: pd.DataFrame) -> Case:
 
 
 @pytest.mark.parametrize("broken", ["raw conditions", "nulls ignored", "other dropped"])
-def test_a_reference_that_reads_otherwise_disagrees(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reference_that_reads_otherwise_disagrees(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The control: each rule of cleaning is seen in these requests."""
     whole = plain.clean
 
@@ -293,12 +321,18 @@ def test_a_reference_that_reads_otherwise_disagrees(broken: str, monkeypatch: py
             return float(cell)
         if broken == "nulls ignored" and plain.is_missing(cell):
             return None
-        if broken == "other dropped" and declared["kind"] == "category" and cell not in declared["values"]:
+        if (
+            broken == "other dropped"
+            and declared["kind"] == "category"
+            and cell not in declared["values"]
+        ):
             return None
         return whole(cell, declared)
 
     drawn = (case(f"control {seed}", unit="row") for seed in range(200))
-    cases = [c for c in drawn if "region" in c.by and isinstance(c.columns["region"].get("other"), dict)][:4]
+    cases = [
+        c for c in drawn if "region" in c.by and isinstance(c.columns["region"].get("other"), dict)
+    ][:4]
     tables = [released(made, made.frame) for made in cases]
     monkeypatch.setattr(plain, "clean", partly)
     tally = Tally()
@@ -309,15 +343,32 @@ def test_a_reference_that_reads_otherwise_disagrees(broken: str, monkeypatch: py
 
 def test_the_reference_itself_on_a_table_that_one_can_count_by_hand() -> None:
     declared = {
-        "x": {"kind": "number", "range": [0, 100], "step": 1, "forbidden": [[65, 70]], "nulls": {"default": 10}},
-        "k": {"kind": "category", "values": ["a"], "other": {"as": "rest"}, "nulls": {"as": "none"}},
+        "x": {
+            "kind": "number",
+            "range": [0, 100],
+            "step": 1,
+            "forbidden": [[65, 70]],
+            "nulls": {"default": 10},
+        },
+        "k": {
+            "kind": "category",
+            "values": ["a"],
+            "other": {"as": "rest"},
+            "nulls": {"as": "none"},
+        },
     }
-    frame = pd.DataFrame({"x": [66.0, 68, 130, -1, None, 3.4], "k": ["a", "b", None, "a", "a", "z"]}).astype(object)
+    frame = pd.DataFrame(
+        {"x": [66.0, 68, 130, -1, None, 3.4], "k": ["a", "b", None, "a", "a", "z"]}
+    ).astype(object)
     rows = plain.cleaned_rows(frame.where(frame.notna(), None), declared, {})
     assert [row["x"] for row in rows] == [65, 70, 100, 0, 10, 3]
     assert [row["k"] for row in rows] == ["a", "rest", "none", "a", "a", "rest"]
     groups = plain.grouped(rows, ["k"], declared)
-    assert {key[0]: len(members) for key, members in groups.items()} == {"a": 3, "rest": 2, "none": 1}
+    assert {key[0]: len(members) for key, members in groups.items()} == {
+        "a": 3,
+        "rest": 2,
+        "none": 1,
+    }
     assert plain.statistic("histogram", ["x", [0, 65, 100]], rows) == [3, 3]
     assert plain.statistic("median", ["x"], rows) == [10]
     assert plain.statistic("proportion", [lambda r: r["x"] >= 65], rows) == [0.5]

@@ -524,9 +524,16 @@ def test_a_misspelt_shortcut_is_refused_with_the_nearest_name() -> None:
     known = get_args(Shortcut)
     assert set(known) == {UNPROVEN, SPARSE, VISIBLE_TIMEOUT}
     for name in known:
-        schema = schema_from_dict(minimal(release={"epsilon": 1, "statistics": ["count"], "allow": [name]}))
+        schema = schema_from_dict(
+            minimal(release={"epsilon": 1, "statistics": ["count"], "allow": [name]})
+        )
         assert schema.release is not None
-    for wrong, fix in (("unproven-views", "did you mean `unproven-view`?"), ("x", "take it out of the list")):
+    for wrong, fix in (
+        ("unproven-views", "did you mean `unproven-view`?"),
+        ("x", "take it out of the list"),
+    ):
         with pytest.raises(ConfigError) as caught:
-            schema_from_dict(minimal(release={"epsilon": 1, "statistics": ["count"], "allow": [wrong]}))
+            schema_from_dict(
+                minimal(release={"epsilon": 1, "statistics": ["count"], "allow": [wrong]})
+            )
         assert (caught.value.code, caught.value.fix) == ("DPR112", fix)

@@ -11,9 +11,19 @@ SCHEMA = {
     "adjacency": "add_remove",
     "rows": {"max": 1000, "expected": 100},
     "columns": {
-        "region": {"kind": "category", "values": ["<b>", *"abcdefgh"], "other": {"as": "elsewhere"}, "nulls": {"as": "unknown"}},
+        "region": {
+            "kind": "category",
+            "values": ["<b>", *"abcdefgh"],
+            "other": {"as": "elsewhere"},
+            "nulls": {"as": "unknown"},
+        },
         "age": {"kind": "integer", "measure": "years", "range": [0, 100], "nulls": {"default": 25}},
-        "decade": {"kind": "integer", "from": "floor(age / 10) * 10", "range": [0, 100], "step": 10},
+        "decade": {
+            "kind": "integer",
+            "from": "floor(age / 10) * 10",
+            "range": [0, 100],
+            "step": 10,
+        },
     },
     "release": {"epsilon": 1, "by": ["region"], "statistics": ["count", "mean(age)"]},
 }

@@ -40,7 +40,9 @@ def query(*names: str) -> BoundedQuery:
 
 
 def total(source: Any, asked: BoundedQuery) -> list[int]:
-    found: list[int] = DuckDBEngine(threads=1).compute(source, asked, b"s").reveal_to_mechanism().sums[0].tolist()
+    found: list[int] = (
+        DuckDBEngine(threads=1).compute(source, asked, b"s").reveal_to_mechanism().sums[0].tolist()
+    )
     return found
 
 
@@ -100,7 +102,9 @@ TABLE = pa.table({"x": [1.0, 2.0, 3.0]})
 
 
 @pytest.mark.parametrize("kind", ["arrow", "parquet", "csv"])
-def test_every_attempt_is_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_attempt_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inputs, tries = tmp_path / "in", tmp_path / "tries"
     inputs.mkdir()
     tries.mkdir()
@@ -155,7 +159,9 @@ def test_a_column_s_name_is_only_a_name(kind: str, tmp_path: Path) -> None:
     assert duckdb.extract_statements(engine.statements[-1])[0].type == duckdb.StatementType.SELECT
 
 
-@pytest.mark.parametrize("name", ["f'; DROP TABLE t; --.csv", "a'b.csv", 'a"b.csv', "a b;.csv", "é$p0.csv", "a\nb.csv"])
+@pytest.mark.parametrize(
+    "name", ["f'; DROP TABLE t; --.csv", "a'b.csv", 'a"b.csv', "a b;.csv", "é$p0.csv", "a\nb.csv"]
+)
 def test_a_file_s_name_is_only_a_name(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("x\n1\n2\n3\n")
     assert total(as_source(tmp_path / name), query()) == [3, 6]

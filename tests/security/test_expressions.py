@@ -56,7 +56,8 @@ POOLS: dict[str, list[Any]] = {
 }
 PICK = random.Random(3)
 ROWS = [
-    {name: PICK.choice(POOLS[kind]) for name, kind in zip(KINDS, TYPES, strict=True)} for _ in range(12)
+    {name: PICK.choice(POOLS[kind]) for name, kind in zip(KINDS, TYPES, strict=True)}
+    for _ in range(12)
 ]
 
 
@@ -83,7 +84,14 @@ def texts() -> Any:
          "'\\'", "'$p0'", "'%s'", "null"]
     )  # fmt: skip
     time = st.sampled_from(
-        ["at", "day", "date '2020-02-29'", "'2020-01-01'", "'2020-01-01 10:00:00'", "timestamp(day)"]
+        [
+            "at",
+            "day",
+            "date '2020-02-29'",
+            "'2020-01-01'",
+            "'2020-01-01 10:00:00'",
+            "timestamp(day)",
+        ]
     )
     truth = st.sampled_from(['"f\'); --"', "true", "false"])
 
@@ -113,7 +121,9 @@ def texts() -> Any:
             st.one_of(sums, word, time).map("({}) is not null".format),
             joined(bracketed(condition), "and", "or"),
             bracketed(condition).map("not {}".format),
-            st.tuples(condition, condition).map(lambda t: f"case when {t[0]} then {t[1]} else null end"),
+            st.tuples(condition, condition).map(
+                lambda t: f"case when {t[0]} then {t[1]} else null end"
+            ),
         )
 
     return st.recursive(truth, deeper, max_leaves=5)
@@ -160,7 +170,9 @@ def one_select(parsed: list[Expression]) -> tuple[str, dict[str, Any]]:
     statement = exp.select("i", *trees).from_("t").order_by("i").sql(dialect="duckdb")
     found = duckdb.extract_statements(statement)
     assert [s.type for s in found] == [duckdb.StatementType.SELECT]
-    assert not any(word in statement.lower() for word in (CANARY.lower(), "drop", "--", "it's", ";", "2020"))
+    assert not any(
+        word in statement.lower() for word in (CANARY.lower(), "drop", "--", "it's", ";", "2020")
+    )
     return statement, {k: v for k, v in parameters.items() if f"${k}" in statement}
 
 
@@ -234,7 +246,10 @@ SCHEMA = TableSchema.from_dict(
         "unit": "row",
         "adjacency": "add_remove",
         "rows": {"max": 9},
-        "columns": {"age": {"kind": "integer", "range": [0, 9]}, "g": {"kind": "category", "values": ["a"]}},
+        "columns": {
+            "age": {"kind": "integer", "range": [0, 9]},
+            "g": {"kind": "category", "values": ["a"]},
+        },
     }
 )
 
@@ -250,7 +265,12 @@ def test_mutated_selects_and_views_raise_nothing_else(evidence: Callable[..., No
     for _ in range(sized(1000, 20_000)):
         for text, read in (
             (select, lambda s: parse_select(s, SCHEMA, "sql")),
-            (view, lambda s: parse_view(s, private={"v": None}, public={"p": None}, allow=(), origin="view")),
+            (
+                view,
+                lambda s: parse_view(
+                    s, private={"v": None}, public={"p": None}, allow=(), origin="view"
+                ),
+            ),
         ):
             words = text.split(" ")
             for _ in range(pick.choice([1, 1, 2, 4])):

@@ -72,7 +72,9 @@ def answers(pipeline: Path) -> None:
         try:
             read()
         except DpreleaseError as refusal:
-            assert isinstance(refusal, VerificationError | LedgerError)  # exit status 1, nothing spent
+            assert isinstance(
+                refusal, VerificationError | LedgerError
+            )  # exit status 1, nothing spent
             assert len(str(refusal).encode()) <= 2100
         assert time.perf_counter() - started < MOST_SECONDS
 
@@ -91,7 +93,11 @@ def test_any_value_at_any_place_of_a_manifest(honest, tmp_path, evidence):
         (pipeline / "2026-W45" / FILE).write_text(text)
         answers(pipeline)
         assert "2026-W46" in [p.name for p in collect(pipeline).periods]
-    evidence("foreign manifests", f"{len(tried):,} of {len(cases):,} hostile values", "an answer or a refusal, soon; 0 tracebacks")
+    evidence(
+        "foreign manifests",
+        f"{len(tried):,} of {len(cases):,} hostile values",
+        "an answer or a refusal, soon; 0 tracebacks",
+    )
 
 
 TEXTS = {
@@ -123,7 +129,11 @@ def test_a_record_of_corrections_that_is_none(honest, tmp_path, text):
     place = tmp_path / "public" / "clinic_weekly"
     folder = write(place / "2026-W46", honest)
     (place / corrections.FILE).write_bytes(text)
-    for read in (lambda: collect(place), lambda: refresh(place), lambda: withdraw(folder, reason="x")):
+    for read in (
+        lambda: collect(place),
+        lambda: refresh(place),
+        lambda: withdraw(folder, reason="x"),
+    ):
         with pytest.raises(VerificationError) as caught:
             read()
         assert caught.value.code == "DPR830"

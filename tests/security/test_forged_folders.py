@@ -36,7 +36,16 @@ peak = load("peak")
 
 MOST_SECONDS = 10
 MOST_MEMORY = 500 * 2**20
-OFTEN = ("groups of users", "a week", "a delta", "shares, weights, notes", "ranks", "a graph", "a view", "SQL")
+OFTEN = (
+    "groups of users",
+    "a week",
+    "a delta",
+    "shares, weights, notes",
+    "ranks",
+    "a graph",
+    "a view",
+    "SQL",
+)
 
 
 @pytest.fixture(scope="module")
@@ -148,17 +157,44 @@ def test_an_honest_folder_of_few_formats_verifies(tmp_path, formats):
 # --- broken twins: the comparison that finds a forgery, taken out -----------------------------
 
 TWINS = {
-    "figures are not compared": ("a rival's error made worse", again, "_same_figures", lambda *_: True),
+    "figures are not compared": (
+        "a rival's error made worse",
+        again,
+        "_same_figures",
+        lambda *_: True,
+    ),
     "a law may have any integers": (
-        "a law with a little more noise", again, "_with_law",
+        "a law with a little more noise",
+        again,
+        "_with_law",
         lambda _, fresh, law, __: replace(fresh, draw=draw_from_json(law)),
     ),
-    "other budgets are not compared": ("errors at other budgets", derivation, "near", lambda *_: True),
+    "other budgets are not compared": (
+        "errors at other budgets",
+        derivation,
+        "near",
+        lambda *_: True,
+    ),
     "files are not compared": ("any report", verification, "differences", lambda *_: {}),
     "software has no bound": ("rows in the software", derivation, "SOFTWARE", (10**9, 10**9)),
-    "Parquet may hold gaps": ("bytes between Parquet's pages", comparison, "_fills", lambda *_: True),
-    "Parquet tables are not compared": ("other intervals in Parquet", comparison, "_same_table", lambda *_: True),
-    "instants may be any text": ("a schedule in words", derivation, "_instant", lambda value, *_: value),
+    "Parquet may hold gaps": (
+        "bytes between Parquet's pages",
+        comparison,
+        "_fills",
+        lambda *_: True,
+    ),
+    "Parquet tables are not compared": (
+        "other intervals in Parquet",
+        comparison,
+        "_same_table",
+        lambda *_: True,
+    ),
+    "instants may be any text": (
+        "a schedule in words",
+        derivation,
+        "_instant",
+        lambda value, *_: value,
+    ),
 }
 
 

@@ -104,7 +104,9 @@ class Elements(HTMLParser):
 
 
 def pages(published: Path) -> dict[str, str]:
-    found = {str(p.relative_to(published)): p.read_text() for p in sorted(published.rglob("*.html"))}
+    found = {
+        str(p.relative_to(published)): p.read_text() for p in sorted(published.rglob("*.html"))
+    }
     assert {"index.html", "once/report.html"} <= set(found)
     return found
 
@@ -115,12 +117,27 @@ def test_pages_hold_the_text_and_none_of_its_markup(published: Path) -> None:
         policies = [a["content"] or "" for _, a in page.found if "http-equiv" in a]
         assert len(policies) == 1 and policies[0].startswith(CSP), name
         assert "unsafe" not in policies[0] and "script-src" not in policies[0]
-        assert not {"script", "img", "iframe", "object", "embed", "form", "base", "foreignobject"} & {t for t, _ in page.found}
+        assert not {
+            "script",
+            "img",
+            "iframe",
+            "object",
+            "embed",
+            "form",
+            "base",
+            "foreignobject",
+        } & {t for t, _ in page.found}
         for _, attributes in page.found:
-            assert not [a for a in attributes if a.startswith("on") or a in ("style", "srcdoc", "formaction")]
+            assert not [
+                a
+                for a in attributes
+                if a.startswith("on") or a in ("style", "srcdoc", "formaction")
+            ]
             for link in ("href", "src", "xlink:href", "action"):
                 target = attributes.get(link) or ""
-                assert not re.match(r"\s*(javascript|data|vbscript):", target, re.IGNORECASE), target
+                assert not re.match(r"\s*(javascript|data|vbscript):", target, re.IGNORECASE), (
+                    target
+                )
         assert "49" not in re.findall(r"\{\{7\*7\}\}|49(?=\W*groups)", page.text)
     report = Elements(pages(published)["once/report.html"]).text
     assert all(label in report for label in HOSTILE)
@@ -166,7 +183,9 @@ def test_a_guarded_cell_is_text(text: str) -> None:
     assert guarded(guarded(text)) == "''" + text  # no two texts meet
 
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 
 
 def console(page: Path, profile: Path) -> str:
@@ -194,6 +213,8 @@ def test_a_browser_runs_nothing(published: Path, tmp_path: Path) -> None:
     assert "OWNED" in console(unescaped, tmp_path / "profile")  # control: it would have run
     policed = tmp_path / "policed.html"
     policed.write_text(text.replace("</body>", SCRIPT + "</body>"))
-    said = console(policed, tmp_path / "profile")  # second wall: the policy stops what slips through
+    said = console(
+        policed, tmp_path / "profile"
+    )  # second wall: the policy stops what slips through
     assert "Content Security Policy" in said
     assert not [line for line in said.splitlines() if '"OWNED"' in line]

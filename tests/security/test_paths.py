@@ -45,12 +45,16 @@ def test_what_leads_out_is_refused(text: str, root: Path) -> None:
         assert caught.value.where == "f.yaml:3"
 
 
-@pytest.mark.parametrize("text", ["data/x.csv", "./data", "data/../data/x.csv", "a b/ü", "...", "~", "%2e%2e/x"])
+@pytest.mark.parametrize(
+    "text", ["data/x.csv", "./data", "data/../data/x.csv", "a b/ü", "...", "~", "%2e%2e/x"]
+)
 def test_what_stays_inside_is_not(text: str, root: Path) -> None:
     assert confined(text, base=root, root=root, origin="o").is_relative_to(root)
 
 
-@pytest.mark.parametrize("pattern", ["**/*.csv", "data/**/*.csv", "data/*/*.csv", "da*/out/*.csv", "[d]*/**/x.csv"])
+@pytest.mark.parametrize(
+    "pattern", ["**/*.csv", "data/**/*.csv", "data/*/*.csv", "da*/out/*.csv", "[d]*/**/x.csv"]
+)
 def test_a_pattern_does_not_follow_a_link_out(pattern: str, root: Path, tmp_path: Path) -> None:
     (root / "link").unlink()
     assert confined_glob(pattern, base=root, root=root, origin="o")
@@ -146,9 +150,16 @@ def test_a_ledger_is_no_pipe_link_or_device(tmp_path: Path) -> None:
     ledger = tmp_path / "project" / ".dprelease" / "ledger.db"
     real = tmp_path / "real.db"
     ledger.rename(real)
-    for make in (lambda: os.mkfifo(ledger), lambda: ledger.symlink_to(real), lambda: ledger.mkdir()):
+    for make in (
+        lambda: os.mkfifo(ledger),
+        lambda: ledger.symlink_to(real),
+        lambda: ledger.mkdir(),
+    ):
         make()
-        for door in (lambda: run(pipeline, period="2026-W46"), lambda: init_ledger(load_pipeline(pipeline))):
+        for door in (
+            lambda: run(pipeline, period="2026-W46"),
+            lambda: init_ledger(load_pipeline(pipeline)),
+        ):
             error = at_once(door)
             assert isinstance(error, DpreleaseError), error
             assert error.spent == "nothing"
@@ -179,7 +190,9 @@ def test_arrow_files_are_read_when_they_are_files(tmp_path: Path) -> None:
         table = pa.table({"a": [1]})
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
-    pipeline.write_text(pipeline.read_text().replace("{csv: ../data/visits.csv}", "{arrow: ../data/v.arrow}"))
+    pipeline.write_text(
+        pipeline.read_text().replace("{csv: ../data/visits.csv}", "{arrow: ../data/v.arrow}")
+    )
     assert open_source(load_pipeline(pipeline).source).kind == "arrow"
 
 
@@ -190,5 +203,7 @@ def test_keys_hold_no_control_character(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             read_keys(file, ("region",), "o")
         assert caught.value.code == "DPR117"
-    file.write_text("region\nnord-est\n\u0646\u0645\u06cc\u200c\u062e\n", encoding="utf-8")  # a joiner is a letter's part
+    file.write_text(
+        "region\nnord-est\n\u0646\u0645\u06cc\u200c\u062e\n", encoding="utf-8"
+    )  # a joiner is a letter's part
     assert len(read_keys(file, ("region",), "o")) == 2

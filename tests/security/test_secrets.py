@@ -53,7 +53,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "tmp").mkdir()
     pipeline = clinic(tmp_path / "project")
     text = pipeline.read_text()
-    changed = text.replace("{csv: ../data/visits.csv}", '{postgres: {dsn: "${env:CLINIC_DSN}", table: visits}}')
+    changed = text.replace(
+        "{csv: ../data/visits.csv}", '{postgres: {dsn: "${env:CLINIC_DSN}", table: visits}}'
+    )
     assert changed != text
     pipeline.write_text(changed)
     return pipeline
@@ -76,7 +78,11 @@ def frames(error: BaseException | None) -> Iterator[str]:
 
 @pytest.mark.parametrize("dsn", FAULTY)
 def test_a_database_that_does_not_open(
-    dsn: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    dsn: str,
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     # a NUL cannot be set in a real environment, but a file may hold it
@@ -105,8 +111,21 @@ def test_nothing_that_holds_the_reference_shows_or_copies_it(project: Path) -> N
     config = load_pipeline(project)
     source = open_source(config.source)
     plan = plan_pipeline(config, "2026-W46")
-    shown = [repr(config), str(config), repr(config.source), repr(source), str(source), f"{config.source.dsn}", plan.hash]
-    shown += [repr(plan), str(plan.to_json()), str(vars(type(config.source.dsn))), repr(dict(config.raw))]
+    shown = [
+        repr(config),
+        str(config),
+        repr(config.source),
+        repr(source),
+        str(source),
+        f"{config.source.dsn}",
+        plan.hash,
+    ]
+    shown += [
+        repr(plan),
+        str(plan.to_json()),
+        str(vars(type(config.source.dsn))),
+        repr(dict(config.raw)),
+    ]
     assert not any(CANARY in text for text in shown)
     for door in (pickle.dumps, copy.copy, copy.deepcopy, asdict):
         with pytest.raises(TypeError):
@@ -114,7 +133,9 @@ def test_nothing_that_holds_the_reference_shows_or_copies_it(project: Path) -> N
     assert CANARY in config.source.dsn.reveal_to_source()  # type: ignore[union-attr]  # control: it is there
 
 
-def test_the_plan_does_not_depend_on_the_secret(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plan_does_not_depend_on_the_secret(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = plan_pipeline(load_pipeline(project), "2026-W46")
     monkeypatch.delenv("CLINIC_DSN")
     assert plan_pipeline(load_pipeline(project), "2026-W46").hash == one.hash
@@ -140,7 +161,11 @@ def test_the_search_would_find_it(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(binaries() is None, reason="needs a PostgreSQL server's programs")
 def test_a_database_that_opens(
-    database: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    database: str,
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     import psycopg
 

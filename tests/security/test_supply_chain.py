@@ -114,14 +114,19 @@ def test_every_pin_has_hashes_and_no_registry_is_named() -> None:
         assert PINNED.match(block), block[:80]
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block[:80]
     assert "://" not in text
-    assert not re.search(r"^\s*-", re.sub(r"^\s+--hash.*$", "", text, flags=re.MULTILINE), re.MULTILINE)
+    assert not re.search(
+        r"^\s*-", re.sub(r"^\s+--hash.*$", "", text, flags=re.MULTILINE), re.MULTILINE
+    )
 
 
 def test_the_lock_satisfies_the_project() -> None:
     """`make lock` makes it again when this fails."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *(r for name in ("postgres", "signing", "test", "docs") for r in extras[name])]
+    wanted = [
+        *project["dependencies"],
+        *(r for name in ("postgres", "signing", "test", "docs") for r in extras[name]),
+    ]
     locked = pins()
     assert len(locked) > 50
     for text in wanted:

@@ -64,7 +64,8 @@ UNITS: dict[str, dict[str, Any]] = {
     "swap": {"unit": "row", "adjacency": "substitution"},
 }
 PLANS = {
-    name: stages.plan_release(TableSchema.from_dict({**BASE, **unit})) for name, unit in UNITS.items()
+    name: stages.plan_release(TableSchema.from_dict({**BASE, **unit}))
+    for name, unit in UNITS.items()
 }
 
 
@@ -75,7 +76,22 @@ def invalid(cells: list[Any]) -> pa.Array:
 
 
 FLOATS = [0.0, -0.0, 1.5, 9.99, 1e308, -1e308, 5e-324, float("nan"), float("inf"), -float("inf")]
-TEXTS = ["a", "b", "", " a", CANARY, "1e400", "nan", "-inf", "0x1", "1_0", "\x00", "=1+1", "é", "true"]
+TEXTS = [
+    "a",
+    "b",
+    "",
+    " a",
+    CANARY,
+    "1e400",
+    "nan",
+    "-inf",
+    "0x1",
+    "1_0",
+    "\x00",
+    "=1+1",
+    "é",
+    "true",
+]
 MAKERS: dict[str, tuple[list[Any], Any]] = {
     "double": (FLOATS, pa.float64()),
     "float": ([0.0, -0.0, 3.4e38, float("nan"), float("inf")], pa.float32()),
@@ -90,7 +106,10 @@ MAKERS: dict[str, tuple[list[Any], Any]] = {
     "coded text": (["a", "b", CANARY], pa.dictionary(pa.int32(), pa.string())),
     "decimal": ([Decimal("1.25"), Decimal("-9.99")], pa.decimal128(38, 9)),
     "wide decimal": ([Decimal(10) ** 60, Decimal(-1)], pa.decimal256(76, 2)),
-    "moment": ([datetime(2020, 1, 1), datetime(1, 1, 1), datetime(9999, 12, 31)], pa.timestamp("us")),
+    "moment": (
+        [datetime(2020, 1, 1), datetime(1, 1, 1), datetime(9999, 12, 31)],
+        pa.timestamp("us"),
+    ),
     "instant": ([datetime(2020, 1, 1, tzinfo=UTC)], pa.timestamp("ms", "Europe/Dublin")),
     "day": ([date(2020, 1, 1), date(1, 1, 1), date(9999, 12, 31)], pa.date32()),
     "span": ([timedelta(days=1)], pa.duration("us")),
@@ -163,7 +182,8 @@ def moved(plan: Any, one: Any, other: Any) -> list[tuple[int, int, int, int]]:
             continue  # bounds a size and a sum apart: tests/contracts visits all its neighbours
         bound = execute._sensitivity(plan, block, law)
         a, b = (
-            execute._cells(block.encoding, answer.reveal_to_mechanism(), len(plan.keys)) for answer in (one, other)
+            execute._cells(block.encoding, answer.reveal_to_mechanism(), len(plan.keys))
+            for answer in (one, other)
         )
         apart = np.abs(np.asarray(a, dtype=object) - np.asarray(b, dtype=object))
         apart = apart.reshape(len(plan.keys), -1)
@@ -193,7 +213,9 @@ def test_random_tables_are_released_and_a_neighbour_is_near(
                 attained += in_group > 0
     assert attained  # control: the neighbours do move something
     size = f"{sized(8, 1000):,} random tables, each with a random neighbour"
-    evidence(f"tables, unit {unit}", size, "all released inside their domains; 0 moves above the bound")
+    evidence(
+        f"tables, unit {unit}", size, "all released inside their domains; 0 moves above the bound"
+    )
 
 
 def test_a_bound_of_half_the_size_would_be_seen() -> None:
@@ -203,7 +225,10 @@ def test_a_bound_of_half_the_size_would_be_seen() -> None:
     row: dict[str, list[Any]] = {
         "who": ["u"], "region": ["a"], "at": [date(2021, 1, 1)], "flag": [True], "x": [9.9], "y": [5],
     }  # fmt: skip
-    full, empty = exact(plan, table_of(kinds, row)), exact(plan, table_of(kinds, {n: [] for n in row}))
+    full, empty = (
+        exact(plan, table_of(kinds, row)),
+        exact(plan, table_of(kinds, {n: [] for n in row})),
+    )
     moves = moved(plan, full, empty)
     assert all(in_group <= most for in_group, _, most, _ in moves)
     assert any(in_group > most // 2 for in_group, _, most, _ in moves)

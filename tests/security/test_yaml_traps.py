@@ -116,7 +116,13 @@ def test_a_trap_is_refused_at_its_line(i: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1e-6", "1/1000000"), ('"1e-6"', "1/1000000"), ("0.1", "1/10"), ("'0.30'", "3/10"), ("1E0", "1")],
+    [
+        ("1e-6", "1/1000000"),
+        ('"1e-6"', "1/1000000"),
+        ("0.1", "1/10"),
+        ("'0.30'", "3/10"),
+        ("1E0", "1"),
+    ],
 )
 def test_a_number_is_exactly_what_it_says(text: str, value: str, tmp_path: Path) -> None:
     file = tmp_path / "schema.yaml"

@@ -41,7 +41,9 @@ def publish(
     base = [200 + 40 * math.sin(index / 4 + g) for g in range(len(keys))]
     rows = {
         "count": [
-            (0.0, 0.0, 5000.0, "uninformative") if weak else (round(v), round(v) - 20.0, round(v) + 20.0, "ok")
+            (0.0, 0.0, 5000.0, "uninformative")
+            if weak
+            else (round(v), round(v) - 20.0, round(v) + 20.0, "ok")
             for v in base
         ],
         "hist[0,40)": [(round(v / 2), round(v / 2) - 9.0, round(v / 2) + 9.0, "ok") for v in base],
@@ -52,7 +54,11 @@ def publish(
         seq=4 * index + 4, head_hash=f"{index:064x}", dataset="clinic", pipeline=pipeline,
         period=period, spent="1", budget="100",
     )  # fmt: skip
-    release = noised(plan(statistics, (block("rows"), block("ages", family="bins")), keys=keys, notes=notes), rows, receipt)
+    release = noised(
+        plan(statistics, (block("rows"), block("ages", family="bins")), keys=keys, notes=notes),
+        rows,
+        receipt,
+    )
     budget = {"spent": str(Fraction(index + 1, 2)), "total": "100"}
     writers = {
         "parquet": parquet.write, "csv": csv_.write, "html": html.write, "datapackage": data_package.write,

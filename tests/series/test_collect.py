@@ -54,10 +54,15 @@ def test_another_definition_under_the_same_name_is_another_track(tmp_path):
     publish(tmp_path, "p2", 1, text="count(persons)")
     tracks = [t for t in collect(tmp_path / "weekly").tracks if t.column == "count"]
     assert [t.statistic.text for t in tracks] == ["count(persons)", "count"]  # the newest first
-    assert [[v is None for v in t.lines[("g000",)]] for t in tracks] == [[True, False], [False, True]]
+    assert [[v is None for v in t.lines[("g000",)]] for t in tracks] == [
+        [True, False],
+        [False, True],
+    ]
 
 
-@pytest.mark.parametrize("fault", ["no manifest", "not json", "renamed", "other table", "a link", "old version"])
+@pytest.mark.parametrize(
+    "fault", ["no manifest", "not json", "renamed", "other table", "a link", "old version"]
+)
 def test_a_folder_that_holds_no_good_release_is_named_and_hides_nothing(folder, tmp_path, fault):
     bad = folder / "2026-W03"
     manifest = bad / "release.json"
@@ -74,7 +79,9 @@ def test_a_folder_that_holds_no_good_release_is_named_and_hides_nothing(folder, 
         (bad / "data.parquet").unlink()
         (bad / "data.parquet").symlink_to(folder / "2026-W04" / "data.parquet")
     else:
-        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "dprelease": "release/0"}))
+        manifest.write_text(
+            json.dumps({**json.loads(manifest.read_text()), "dprelease": "release/0"})
+        )
     series = collect(folder)
     assert series.unreadable == (bad.name,)
     assert len(series.periods) == 5

@@ -38,7 +38,9 @@ def test_required_elements_newest_first(folder):
     assert one(root, "a:title") == "Weekly"
     assert one(root, "a:author/a:name") == "weekly"
     entries = root.findall("a:entry", A)
-    assert [one(e, "a:title") for e in entries] == [f"Weekly, week {i} of 2026" for i in (4, 3, 2, 1)]
+    assert [one(e, "a:title") for e in entries] == [
+        f"Weekly, week {i} of 2026" for i in (4, 3, 2, 1)
+    ]
     assert len({one(e, "a:id") for e in entries} | {one(root, "a:id")}) == 5
     for entry in entries:
         for name in ("id", "title", "updated", "published", "summary"):

@@ -27,7 +27,9 @@ def test_every_released_value_is_there(tmp_path):
     for i, period in enumerate(index["periods"]):
         table = pq.read_table(folder / period["period"] / "data.parquet").to_pylist()
         found = {
-            (tuple(g["key"]), t["column"]): g["values"][i] for t in index["tracks"] for g in t["groups"]
+            (tuple(g["key"]), t["column"]): g["values"][i]
+            for t in index["tracks"]
+            for g in t["groups"]
         }
         assert found == {
             ((r["region"],), r["statistic"]): [r["value"], r["lower"], r["upper"], r["status"]]

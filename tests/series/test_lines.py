@@ -60,7 +60,11 @@ def test_periods_with_other_groups_and_without_the_column() -> None:
         [None, None, 3], [1, None, 7], [2, None, None],
     ]  # fmt: skip
     assert lines.first(2) == {key: lines[key] for key in (C, A)}
-    assert [p["value"].to_pylist() for p in lines.aligned()] == [[None, 1, 2], [None] * 3, [3, 7, None]]
+    assert [p["value"].to_pylist() for p in lines.aligned()] == [
+        [None, 1, 2],
+        [None] * 3,
+        [3, 7, None],
+    ]
     assert lines.widths().tolist() == [2, 2, 2]  # 7 says nothing
     with pytest.raises(KeyError):
         lines[("d",)]
@@ -71,7 +75,9 @@ def test_periods_with_other_groups_and_without_the_column() -> None:
 
 @pytest.mark.parametrize("write", [parquet.write, csv_.write])
 def test_a_choice_by_rank_has_no_interval_and_is_shown_all_the_same(tmp_path, write) -> None:
-    asked = statistic("middle", "median(age)", Domain(0, 99), "1", block="b", mechanism="exponential")
+    asked = statistic(
+        "middle", "median(age)", Domain(0, 99), "1", block="b", mechanism="exponential"
+    )
     release = noised(
         plan([asked], [block("b")], keys=[A, B]),
         {"middle": [(41.0, None, None, "ok"), (7.0, None, None, "ok")]},
@@ -88,7 +94,10 @@ def test_a_choice_by_rank_has_no_interval_and_is_shown_all_the_same(tmp_path, wr
         A: (Value(41, None, None, "ok"),), B: (Value(7, None, None, "ok"),),
     }  # fmt: skip
     (track,) = json.loads(index_json.write(series))["tracks"]
-    assert [g["values"] for g in track["groups"]] == [[[41, None, None, "ok"]], [[7, None, None, "ok"]]]
+    assert [g["values"] for g in track["groups"]] == [
+        [[41, None, None, "ok"]],
+        [[7, None, None, "ok"]],
+    ]
     text = page.write(series).decode()
     assert "newest, 2026-W46: 41" in text
     assert "<td>41</td><td>–</td><td>–</td>" in text

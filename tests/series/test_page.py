@@ -22,7 +22,14 @@ class Outline(HTMLParser):
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.open, self.ids, self.links, self.loaded, self.counts, self.described = [], [], [], [], {}, []
+        self.open, self.ids, self.links, self.loaded, self.counts, self.described = (
+            [],
+            [],
+            [],
+            [],
+            {},
+            [],
+        )
         self.feed(text)
         self.close()
 
@@ -34,7 +41,11 @@ class Outline(HTMLParser):
         if tag == "a":
             self.links.append(values["href"])
         self.described += values.get("aria-labelledby", "").split()
-        self.loaded += [values[n] for n in ("src", "srcset", "data", "style", "onload", "onclick") if n in values]
+        self.loaded += [
+            values[n]
+            for n in ("src", "srcset", "data", "style", "onload", "onclick")
+            if n in values
+        ]
         if tag not in self.VOID:
             self.open.append(tag)
 

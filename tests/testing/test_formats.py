@@ -47,9 +47,7 @@ TWINS = {
 @pytest.mark.parametrize("match", TWINS)
 def test_a_broken_format_is_found(match, monkeypatch):
     load = registry.load
-    monkeypatch.setattr(
-        registry, "load", lambda k, n: TWINS[match] if n == "mine" else load(k, n)
-    )
+    monkeypatch.setattr(registry, "load", lambda k, n: TWINS[match] if n == "mine" else load(k, n))
     with pytest.raises(AssertionError, match=match):
         check_format("mine")
 

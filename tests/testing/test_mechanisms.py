@@ -17,7 +17,11 @@ from dprelease.testing import REQUESTS, check_mechanism
 from dprelease.testing.mechanisms import check_law
 
 REQUEST = GridRequest(GridSet.from_runs([(0, 3), (8, 11)]), 3, Fraction(1))
-GRID = [n for n in registry.names("mechanisms") if n not in ("exponential", "rectified_gaussian", "stochastic_sign")]
+GRID = [
+    n
+    for n in registry.names("mechanisms")
+    if n not in ("exponential", "rectified_gaussian", "stochastic_sign")
+]
 """Those with a pure law of one integer; the others are no grid laws."""
 
 
@@ -83,8 +87,6 @@ def test_twin_an_interval_that_is_too_short():
 
 def test_a_law_under_another_name_is_found(monkeypatch):
     load = registry.load
-    monkeypatch.setattr(
-        registry, "load", lambda k, n: Staircase if n == "mine" else load(k, n)
-    )
+    monkeypatch.setattr(registry, "load", lambda k, n: Staircase if n == "mine" else load(k, n))
     with pytest.raises(AssertionError, match="another name"):
         check_mechanism("mine")

@@ -197,6 +197,8 @@ def gx_sentence(rule, parameters):
 def test_a_sentence_names_a_few_and_counts_the_others():
     many = {f"mean_{i:03d}": [[0, 1], [2, 3.5]] for i in range(500)}
     said = gx_sentence("domain", many)
-    assert said.startswith("Every released value lies in its domain: mean_000 in 0 to 1 or 2 to 3.5,")
+    assert said.startswith(
+        "Every released value lies in its domain: mean_000 in 0 to 1 or 2 to 3.5,"
+    )
     assert said.endswith("and 492 more.")
     assert len(said) < 400

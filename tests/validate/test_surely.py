@@ -33,7 +33,9 @@ def planned(*statistics):
 def near(random, statistic, count):
     low, high = statistic.domain.hull
     step = float(statistic.step)
-    spread = random.choice([random.uniform(low, high, count), np.full(count, low), np.full(count, high)])
+    spread = random.choice(
+        [random.uniform(low, high, count), np.full(count, low), np.full(count, high)]
+    )
     multiples = np.rint(spread / step) + random.integers(-3, 4, count)
     return [int(m) * statistic.step for m in multiples]
 
@@ -63,7 +65,9 @@ def test_a_value_on_the_edge_itself_is_left_to_the_exact_rule():
 
 
 def test_pairs_too():
-    (rule, *_) = pair_rules(planned("variance(x)", "variance(y)", "covariance(x, y)", "correlation(x, y)"))
+    (rule, *_) = pair_rules(
+        planned("variance(x)", "variance(y)", "covariance(x, y)", "correlation(x, y)")
+    )
     random = np.random.default_rng(5)
     settled = 0
     for _ in range(40):

@@ -119,7 +119,9 @@ def _tables(content: object) -> dict[str, Callable[[], DraftTable]] | None:
     if content.get("kind") == "DataContract" and isinstance(content.get("schema"), list):
         standard = f"Open Data Contract Standard {content.get('apiVersion', 'v3')}"
         objects = [o for o in content["schema"] if isinstance(o, Mapping)]
-        return {str(o.get("name")): _reader(_odcs, o, str(o.get("name")), standard) for o in objects}
+        return {
+            str(o.get("name")): _reader(_odcs, o, str(o.get("name")), standard) for o in objects
+        }
     if content.get("schema_type") == "dataframe" and isinstance(content.get("columns"), Mapping):
         name = str(content.get("name") or "table")
         return {name: _reader(_pandera, content, name, "pandera")}
@@ -206,7 +208,9 @@ def _pandera(table: Mapping[str, Any]) -> list[DraftColumn]:
         limits = checks.get("in_range")
         limits = dict(limits) if isinstance(limits, Mapping) else {}
         rules = {
-            "minimum": _first(_plain(checks.get("greater_than_or_equal_to")), limits.get("min_value")),
+            "minimum": _first(
+                _plain(checks.get("greater_than_or_equal_to")), limits.get("min_value")
+            ),
             "exclusiveMinimum": _plain(checks.get("greater_than")),
             "maximum": _first(_plain(checks.get("less_than_or_equal_to")), limits.get("max_value")),
             "exclusiveMaximum": _plain(checks.get("less_than")),
@@ -269,7 +273,9 @@ def _kind(said: str) -> Kind | None:
     return None if word is None else _WORDS.get(word.group(1) or word.group())
 
 
-def _bound(rules: Mapping[str, Any], said: str, closed: str, opened: str, inward: int) -> Fraction | None:
+def _bound(
+    rules: Mapping[str, Any], said: str, closed: str, opened: str, inward: int
+) -> Fraction | None:
     """Return the tightest declared end; an open end of an integer is moved inside by one."""
     ends = [as_number(rules.get(closed))]
     value = as_number(rules.get(opened))

@@ -76,7 +76,9 @@ def write_draft(table: DraftTable, source: str) -> str:
     lines = [_line(c) for c in table.columns]
     user = _identifier(table.columns)
     width = max((len(_key(c.name)) + 1 for c in table.columns), default=0)
-    ready = [(c, body) for c, (body, answer) in zip(table.columns, lines, strict=True) if not answer]
+    ready = [
+        (c, body) for c, (body, answer) in zip(table.columns, lines, strict=True) if not answer
+    ]
     out = [
         f"# Drafted from {source} ({table.standard}).",
         "# Lines with ANSWER need a decision that only the publisher can take. Never take a bound",
@@ -103,7 +105,11 @@ def _line(column: DraftColumn) -> tuple[str, str]:
         case Kind.category:
             if column.values:
                 values = ", ".join(json.dumps(v, ensure_ascii=False) for v in column.values)
-                null = ', nulls: {as: "unknown"}' if column.nullable and "unknown" not in column.values else ""
+                null = (
+                    ', nulls: {as: "unknown"}'
+                    if column.nullable and "unknown" not in column.values
+                    else ""
+                )
                 return f"{{kind: category, values: [{values}]{null}}}", ""
             return (
                 '{kind: category, values: ["..."]}',
@@ -118,7 +124,9 @@ def _line(column: DraftColumn) -> tuple[str, str]:
 
 def _numeric(column: DraftColumn) -> tuple[str, str]:
     assert column.kind is not None
-    measure = f", measure: {json.dumps(column.measure, ensure_ascii=False)}" if column.measure else ""
+    measure = (
+        f", measure: {json.dumps(column.measure, ensure_ascii=False)}" if column.measure else ""
+    )
     low, high = column.low, column.high
     if low is None or high is None or low >= high:
         ends = f"[{_text(low)}, {_text(high)}]"
@@ -181,7 +189,17 @@ def _argument(name: str) -> str:
 def _key(name: str) -> str:
     """Return a YAML key; quoted unless it is an ordinary word that YAML leaves alone."""
     ordinary = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)
-    if ordinary and name.lower() not in {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}:
+    if ordinary and name.lower() not in {
+        "y",
+        "n",
+        "yes",
+        "no",
+        "on",
+        "off",
+        "true",
+        "false",
+        "null",
+    }:
         return name
     return json.dumps(name, ensure_ascii=False)
 

@@ -9,12 +9,20 @@ from tests.mutation.guard import Guard
 _bounding = partial(
     Guard,
     file="engines/bounding_sql.py",
-    tests=("tests/engines/test_bounding_sql.py", "tests/engines/test_duckdb.py", "tests/contracts/test_engines.py"),
+    tests=(
+        "tests/engines/test_bounding_sql.py",
+        "tests/engines/test_duckdb.py",
+        "tests/contracts/test_engines.py",
+    ),
 )
 _statement = partial(
     Guard,
     file="engines/bounded_sql.py",
-    tests=("tests/engines/test_bounded_sql.py", "tests/engines/test_duckdb.py", "tests/contracts/test_engines.py"),
+    tests=(
+        "tests/engines/test_bounded_sql.py",
+        "tests/engines/test_duckdb.py",
+        "tests/contracts/test_engines.py",
+    ),
 )
 _codes = partial(
     Guard,
@@ -24,7 +32,11 @@ _codes = partial(
 _duckdb = partial(
     Guard,
     file="engines/duckdb.py",
-    tests=("tests/engines/test_duckdb.py", "tests/security/test_engine_lock.py", "tests/contracts/test_engines.py"),
+    tests=(
+        "tests/engines/test_duckdb.py",
+        "tests/security/test_engine_lock.py",
+        "tests/contracts/test_engines.py",
+    ),
 )
 _request = partial(
     Guard,

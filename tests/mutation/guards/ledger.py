@@ -15,9 +15,23 @@ _budget = (
 )
 _rows = partial(Guard, file="budget/rows.py", tests=_budget)
 _steps = partial(Guard, file="budget/steps.py", tests=_budget)
-_chain = partial(Guard, file="budget/chain.py", tests=("tests/budget/test_chain.py", "tests/budget/test_ledger.py", "tests/budget/test_rho_filter.py"))
-_storage = partial(Guard, file="budget/storage.py", tests=("tests/budget/test_storage.py", "tests/budget/test_ledger.py"))
-_accountant = partial(Guard, file="budget/accountant.py", tests=("tests/budget/test_accountant.py",))
+_chain = partial(
+    Guard,
+    file="budget/chain.py",
+    tests=(
+        "tests/budget/test_chain.py",
+        "tests/budget/test_ledger.py",
+        "tests/budget/test_rho_filter.py",
+    ),
+)
+_storage = partial(
+    Guard,
+    file="budget/storage.py",
+    tests=("tests/budget/test_storage.py", "tests/budget/test_ledger.py"),
+)
+_accountant = partial(
+    Guard, file="budget/accountant.py", tests=("tests/budget/test_accountant.py",)
+)
 _rho = partial(Guard, file="budget/rho_filter.py", tests=("tests/budget/test_rho_filter.py",))
 _cap = partial(Guard, file="budget/period_cap.py", tests=("tests/budget/test_period_cap.py",))
 _head = partial(Guard, file="budget/head_file.py", tests=("tests/budget/test_head_file.py",))

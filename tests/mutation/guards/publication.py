@@ -6,8 +6,21 @@ from functools import partial
 
 from tests.mutation.guard import Guard
 
-_publish = partial(Guard, file="publish.py", tests=("tests/series/test_correct.py", "tests/test_publish.py", "tests/security/test_paths.py", "tests/faults/test_power_loss_of_runs.py"))
-_corrections = partial(Guard, file="corrections.py", tests=("tests/test_corrections.py", "tests/series/test_correct.py"))
+_publish = partial(
+    Guard,
+    file="publish.py",
+    tests=(
+        "tests/series/test_correct.py",
+        "tests/test_publish.py",
+        "tests/security/test_paths.py",
+        "tests/faults/test_power_loss_of_runs.py",
+    ),
+)
+_corrections = partial(
+    Guard,
+    file="corrections.py",
+    tests=("tests/test_corrections.py", "tests/series/test_correct.py"),
+)
 
 GUARDS = (
     _publish(

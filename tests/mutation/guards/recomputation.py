@@ -9,7 +9,12 @@ from tests.mutation.guard import Guard
 _here = partial(
     Guard,
     file="recompute.py",
-    tests=("tests/test_sensitivity.py", "tests/test_recompute.py", "tests/test_execute.py", "tests/contracts/test_sensitivities.py"),
+    tests=(
+        "tests/test_sensitivity.py",
+        "tests/test_recompute.py",
+        "tests/test_execute.py",
+        "tests/contracts/test_sensitivities.py",
+    ),
 )
 
 GUARDS = (
@@ -118,13 +123,21 @@ GUARDS = (
         "the labels of a graph's ends are believed",
         old="if codes != [Label(unit.source, labels), Label(unit.target, labels)]:",
         new="if False:",
-        tests=("tests/test_recompute.py", "tests/test_execute.py", "tests/contracts/test_graph_sensitivities.py"),
+        tests=(
+            "tests/test_recompute.py",
+            "tests/test_execute.py",
+            "tests/contracts/test_graph_sensitivities.py",
+        ),
     ),
     _here(
         "any tally is the one a choice by rank needs",
         old="if not fits or len(target) != 3",
         new="if len(target) != 3",
-        tests=("tests/test_recompute.py", "tests/test_execute.py", "tests/contracts/test_rank_sensitivities.py"),
+        tests=(
+            "tests/test_recompute.py",
+            "tests/test_execute.py",
+            "tests/contracts/test_rank_sensitivities.py",
+        ),
     ),
     _here(
         "a scatter moves as if one row were gone",

@@ -9,7 +9,11 @@ from tests.mutation.guard import Guard
 _here = partial(
     Guard,
     file="sensitivity.py",
-    tests=("tests/test_sensitivity.py", "tests/test_recompute.py", "tests/contracts/test_sensitivities.py"),
+    tests=(
+        "tests/test_sensitivity.py",
+        "tests/test_recompute.py",
+        "tests/contracts/test_sensitivities.py",
+    ),
 )
 
 GUARDS = (

@@ -7,7 +7,11 @@ from functools import partial
 from tests.mutation.guard import Guard
 
 _rules = partial(Guard, file="validate/rules.py", tests=("tests/validate/test_rules.py",))
-_joint = partial(Guard, file="validate/joint.py", tests=("tests/validate/test_rules.py", "tests/validate/test_surely.py"))
+_joint = partial(
+    Guard,
+    file="validate/joint.py",
+    tests=("tests/validate/test_rules.py", "tests/validate/test_surely.py"),
+)
 _gx = partial(
     Guard,
     file="validate/gx_expectations.py",

@@ -9,7 +9,11 @@ from tests.mutation.guard import Guard
 _execute = partial(
     Guard,
     file="execute.py",
-    tests=("tests/test_execute.py", "tests/test_recompute.py", "tests/planning/test_choice_draw.py"),
+    tests=(
+        "tests/test_execute.py",
+        "tests/test_recompute.py",
+        "tests/planning/test_choice_draw.py",
+    ),
 )
 _cells = partial(
     Guard,
@@ -157,7 +161,7 @@ GUARDS = (
     ),
     _total(
         "the plan's rho is believed",
-        old="        or stated.rho < total_rho(proofs)\n",
+        old="or stated.rho < total_rho(proofs)",
         new="",
     ),
     _total(

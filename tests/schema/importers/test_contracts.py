@@ -155,7 +155,14 @@ def test_a_pandera_schema(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    ["", "[1, 2]", "kind: Deployment", "a: [", "!!python/object:os.system {}", "x" * (MAX_BYTES + 1)],
+    [
+        "",
+        "[1, 2]",
+        "kind: Deployment",
+        "a: [",
+        "!!python/object:os.system {}",
+        "x" * (MAX_BYTES + 1),
+    ],
 )
 def test_what_is_no_contract_is_refused(tmp_path, content):
     with pytest.raises(ConfigError) as error:

@@ -129,7 +129,9 @@ def _bounded(rows: list[Coded], query: BoundedQuery, salt: bytes) -> tuple[list[
     few = np.flatnonzero(numbers <= most)
     kept, numbers = [kept[i] for i in few], numbers[few]
     if query.max_rows_total is not None:
-        turns = [(r.unit, int(n), rank[r.unit, r.group]) for r, n in zip(kept, numbers, strict=True)]
+        turns = [
+            (r.unit, int(n), rank[r.unit, r.group]) for r, n in zip(kept, numbers, strict=True)
+        ]
         few = np.flatnonzero(_numbered(turns, by=1) <= query.max_rows_total)
         kept, numbers = [kept[i] for i in few], numbers[few]
     return kept, numbers

@@ -18,5 +18,7 @@ FILE = "data.jsonl"
 def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"data.jsonl": bytes}`."""
     del manifest
-    lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in noised.table.to_pylist()]
+    lines = [
+        json.dumps(row, ensure_ascii=False, allow_nan=False) for row in noised.table.to_pylist()
+    ]
     return {FILE: "".join(f"{line}\n" for line in lines).encode()}
