@@ -1,0 +1,27 @@
+"""`python -m tests.golden make [PART ...]` stores the records, `compare` says what differs now."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.golden.records import PARTS, differences, make, path_of, read, write
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] not in {"make", "compare"}:
+        print(__doc__)
+        return 2
+    parts = arguments[1:] or [p for p in PARTS if path_of(p).with_suffix(".py").exists()]
+    found = 0
+    for part in parts:
+        if arguments[0] == "make":
+            print(f"{part}: {write(part)} records")
+            continue
+        lines = differences(read(part), make(part))
+        found += len(lines)
+        print("\n".join(lines) if lines else f"{part}: as stored")
+    return min(found, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,88 @@
+"""Golden records: what was computed once, kept to be compared after every change.
+
+A part (`laws`, ...) is a module of this package with `records()`, a dictionary of a readable key to
+a flat record: short figures a reader can judge, and digests of all that is too long to store. Its
+file `<part>.json` holds one record a line, and the arithmetic it was made with: float proposals may
+differ in their last digits on another processor or with another scipy, and then only the figures
+are compared, to a relative 1e-6.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+PARTS = ("laws", "plans")
+TOLERANCE = 1e-6
+_FOLDER = Path(__file__).parent
+
+
+def digest(value: Any) -> str:
+    """Return twelve hexadecimal digits of the canonical JSON of `value`."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def arithmetic() -> str:
+    """Return a digest of this machine's elementary functions, and of the library that solves."""
+    x = np.linspace(-30, 30, 4001)
+    columns = [np.exp(x), np.log(x * x + 1e-9), np.expm1(x / 7), np.log1p(x * x), np.sqrt(x * x)]
+    return digest([scipy.__version__, *(c.tobytes().hex() for c in columns)])
+
+
+def path_of(part: str) -> Path:
+    return _FOLDER / f"{part}.json"
+
+
+def make(part: str) -> dict[str, Any]:
+    """Return {"arithmetic": ..., "records": ...} as computed now."""
+    return {
+        "arithmetic": arithmetic(),
+        "records": import_module(f"tests.golden.{part}").records(),
+    }
+
+
+def write(part: str) -> int:
+    """Store what is computed now; return the number of records."""
+    made = make(part)
+    lines = [f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(made["records"].items())]
+    body = ",\n".join(lines)
+    text = f'{{"arithmetic": "{made["arithmetic"]}", "records": {{\n{body}\n}}}}\n'
+    path_of(part).write_text(text, encoding="utf-8")
+    return len(lines)
+
+
+def read(part: str) -> dict[str, Any]:
+    return json.loads(path_of(part).read_text(encoding="utf-8"))
+
+
+def differences(stored: dict[str, Any], made: dict[str, Any]) -> list[str]:
+    """Return one line per record that is missing, new or another."""
+    exact = stored["arithmetic"] == made["arithmetic"]
+    old, new = stored["records"], made["records"]
+    out = [f"missing: {key}" for key in sorted(old.keys() - new.keys())]
+    out += [f"new: {key}" for key in sorted(new.keys() - old.keys())]
+    for key in sorted(old.keys() & new.keys()):
+        out += [
+            f"{key}: {field}: {old[key].get(field)} became {new[key].get(field)}"
+            for field in sorted(old[key].keys() | new[key].keys())
+            if not _same(old[key].get(field), new[key].get(field), exact=exact)
+        ]
+    return out
+
+
+def _same(old: Any, new: Any, *, exact: bool) -> bool:
+    if exact or old is None or new is None:
+        return bool(old == new)
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return all(_same(a, b, exact=False) for a, b in zip(old, new, strict=True))
+    if isinstance(old, int | float) and isinstance(new, int | float):
+        return math.isclose(old, new, rel_tol=TOLERANCE)
+    return True  # digests and words follow the last digits

@@ -1,0 +1,54 @@
+"""The laws are those that were recorded: a change of one integer, proof or draw shows here."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from tests.golden import laws
+from tests.golden.records import differences, make, read
+
+
+@pytest.fixture(scope="module")
+def made():
+    return make("laws")
+
+
+def test_every_law_is_as_recorded(made) -> None:
+    assert differences(read("laws"), made) == []
+
+
+def test_the_records_cover_every_mechanism_with_laws_and_refusals(made) -> None:
+    found = made["records"]
+    assert len(found) >= 600
+    drawn = {key.split()[0] for key, record in found.items() if "draws" in record}
+    assert {
+        "bounded_gaussian", "bounded_laplace", "discrete_laplace", "optimal_grid", "staircase",
+        "randomized_response", "rectified_laplace", "reflected_laplace", "scores", "cells",
+        "gaussian", "box", "RectifiedGaussian", "StochasticSign", "Exponential",
+    } <= drawn  # fmt: skip
+    assert any(record["law"].startswith("refused") for record in found.values() if "law" in record)
+
+
+@pytest.mark.parametrize("field", ["json", "proof", "figures", "draws", "epsilon", "law"])
+def test_a_changed_record_shows(made, field) -> None:
+    changed = copy.deepcopy(made)
+    key = next(k for k, record in changed["records"].items() if "draws" in record)
+    changed["records"][key][field] = "another"
+    (line,) = differences(made, changed)
+    assert line.startswith(f"{key}: {field}")
+
+
+def test_another_processor_compares_figures_only(made) -> None:
+    changed = copy.deepcopy(made)
+    key = next(k for k, record in changed["records"].items() if "draws" in record)
+    changed["arithmetic"] = "another"
+    changed["records"][key]["json"] = "another"
+    assert differences(made, changed) == []
+    changed["records"][key]["epsilon"] *= 1.001
+    assert len(differences(made, changed)) == 1
+
+
+def test_requests_are_the_same_every_time() -> None:
+    assert laws.requests() == laws.requests()
