@@ -43,6 +43,8 @@ NANO = 10**9
 MOST_DIGITS = 4000
 """Digits of a number that is read from anywhere: more would only keep its reader busy."""
 
+_TOO_LARGE = 10**MOST_DIGITS
+
 _RATIONAL = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS}}}(/[0-9]{{1,{MOST_DIGITS}}})?", re.ASCII)
 
 
@@ -81,7 +83,7 @@ def exact(value: object, name: str = "value") -> Exact:
 
 
 def _bounded(value: int, name: str) -> int:
-    if value.bit_length() > 4 * MOST_DIGITS:
+    if abs(value) >= _TOO_LARGE:
         raise ArgumentError(f"{name} is out of range", why="it has too many digits", code="DPR605")
     return value
 
