@@ -1,7 +1,8 @@
 """Free consistency: released values made to fit each other, without looking at the data again.
 
 Every rule is a function of the published values of one group (and of public plan facts), so it
-costs nothing (post-processing, semantics 6). The raw values stay in `value`; what fits is in
+costs nothing
+(`docs/theory/composition.md#post-processing`). The raw values stay in `value`; what fits is in
 `consistent`, equal to `value` where no rule applies or nothing has to move.
 
     counts       integers inside their domain: they are released so
@@ -25,7 +26,8 @@ A rule maps the group's released values to new ones for the statistics it touche
 it to `RULES`; order matters only where rules share a statistic.
 
 Units: each statistic's own. Shapes: values `(groups, columns)`.
-Sources: semantics 2.5 (Bhatia-Davis; the bound of a gap), 6.
+Sources: `docs/theory/domains-and-grids.md#joint-constraints` (Bhatia-Davis; the bound of a gap),
+`docs/theory/intervals.md#consistent-values`.
 """
 
 from __future__ import annotations
@@ -102,7 +104,8 @@ Rule = Callable[[Sequence[Released]], Mapping[str, Floats]]
 def to_domain(values: Floats, domain: Domain, step: Fraction) -> Floats:
     """Round to `step`, then map to the nearest allowed multiple of it: always in the domain.
 
-    Only noised values come here; an exact statistic is never snapped (semantics 2.4).
+    Only noised values come here; an exact statistic is never snapped
+    (`docs/theory/domains-and-grids.md#never-into-a-gap`).
     """
     allowed = domain.on_grid(step)
     num, den = step.as_integer_ratio()
@@ -329,7 +332,8 @@ def spectra(released: Sequence[Released]) -> dict[str, Floats]:
 def connectivity(released: Sequence[Released]) -> dict[str, Floats]:
     """Move lambda_2 to at most the least released degree, unless it says the graph is complete.
 
-    lambda_2 <= min degree for every graph but the complete one, where lambda_2 = n (semantics 2.5).
+    lambda_2 <= min degree for every graph but the complete one, where lambda_2 = n
+    (`docs/theory/domains-and-grids.md#joint-constraints`).
     A released n is left alone: no released degree contradicts it for certain.
     """
     out: dict[str, Floats] = {}

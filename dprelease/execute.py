@@ -4,9 +4,11 @@ Left of it everything is public metadata, right of it everything is noised. `exe
 price: before anything is charged it recomputes every sensitivity from the bounded query and every
 certificate from the law's own integers, and refuses a plan that claims less than it costs.
 
-Order (reliability 2): check, charge, compute exact integers, draw inside the ledger's transaction,
+Order: check, charge, compute exact integers, draw inside the ledger's transaction,
 hand out noisy integers. Nothing after the charge depends on the data in whether it succeeds: the
 engine is total, draws are total, and what is committed has a fixed width.
+
+Source: `docs/theory/the-wall-and-the-ledger.md#the-wall`.
 
 Attack model: the observer sees released integers, names, plan and ledger; not memory, not timing.
 """

@@ -175,7 +175,7 @@ def figure(value: float) -> str:
 
 
 def floor_half_up(value: Fraction) -> int:
-    """Return floor(value + 1/2): the grid rounding R of semantics 2.3, monotone."""
+    """Return floor(value + 1/2): monotone (`docs/theory/domains-and-grids.md#rounding-to-a-grid`)."""
     return (2 * value.numerator + value.denominator) // (2 * value.denominator)
 
 

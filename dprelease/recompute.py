@@ -4,7 +4,8 @@
 again from the bounded query alone (invariant 4), so that a plan, however it came to be, cannot
 claim less than its query moves. What has no proved bound is refused.
 
-Units: integer grid steps. Sources: semantics 1.2, 3, 4.
+Units: integer grid steps.
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#the-second-proof`.
 """
 
 from __future__ import annotations
@@ -328,7 +329,7 @@ def _check_public(
     *,
     whole: bool,
 ) -> None:
-    """Whatever can take a row out of the statistic makes n private (semantics 1.2)."""
+    """Whatever can take a row out of the statistic makes n private."""
     places = [place for p in used for place in (p.code, p.other) if place is not None]
     codes = [query.codes[place] for place in places]
     public = (

@@ -23,7 +23,7 @@ Proof. Adding a unit adds at most m rows to each of at most G groups. Replacing 
 G m rows and adds at most G m: 2 G m a in all; and it changes a group's rows from at most m to at
 most m, which is at most m replacements (s covers "by none"): m s in each of at most K groups. A
 total cap T of rows per unit replaces G m by min(G m, T). `per_unit` encodings (persons) have m = 1.
-All rows of semantics 3.1 and 3.2 follow, and the contract tests enumerate them.
+The contract tests enumerate all of this.
 
 The squared L2 move over all groups (for Gaussian noise). Let A = m a bound a group that appears or
 vanishes, and C a group that changes inside: C^2 = (m s)^2, or 2 A^2 if that is less and no cell is
@@ -43,7 +43,8 @@ cells' squares are convex in the rows again.
 Scalars whose law is not linear in the shift are charged per touched group (sequential
 composition over the groups one unit touches), see `planning.choose`.
 
-Units: integer grid steps. Sources: semantics 1.3, 1.5, 3.
+Units: integer grid steps.
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#what-one-unit-can-change`, `#l2-norms`.
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ def test_a_covariance_is_at_most_what_the_variances_allow() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("rows", [0, 1, 3, 12, 500])
 def test_a_hundred_thousand_pairs_of_bernstein_cells_lie_in_the_joint_domain(rows: int) -> None:
-    """0 <= var <= mean (1 - mean) <= 1/4 by construction, tiny and empty groups too (semantics 4.1)."""
+    """0 <= var <= mean (1 - mean) <= 1/4 by construction, tiny and empty groups too."""
     k = 20
     codes = np.arange(rows) * 7 % (k + 1)
     exact = np.array([((k - codes) ** 2).sum(), (2 * codes * (k - codes)).sum(), (codes**2).sum()])

@@ -53,7 +53,7 @@ class Aggregate(Protocol):
     name: str
 
     def domain(self, context: Context) -> Domain:
-        """Return the induced output domain (semantics 2.5), from public constants only."""
+        """Return the induced output domain, from public constants only."""
 
     def encodings(self, context: Context) -> tuple[Encoding, ...]:
         """Return the admissible encodings, preferred first."""

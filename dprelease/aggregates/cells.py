@@ -7,10 +7,11 @@ the code range, t = code / K in [0, 1]:
     bernstein2   mean = (b1/2 + b2) / n,  var = (b0 b2 - b1^2/4) / n^2,  n = b0 + b1 + b2
 
 With non-negative cells 0 <= var <= mean (1 - mean) <= 1/4 holds whenever b1^2 <= 4 b0 b2, and the
-variance is raised to 0 otherwise: the pair lies in its joint domain by construction (semantics
-4.1). When all cells are 0 there is no signal: mean 1/2, variance 0, by convention.
+variance is raised to 0 otherwise: the pair lies in its joint domain by construction
+(`docs/theory/domains-and-grids.md#joint-constraints`). When all cells are 0 there is no signal:
+mean 1/2, variance 0, by convention.
 
-Ranges over a box (semantics 7.1) are exact up to rounding:
+Ranges over a box (`docs/theory/intervals.md#boxes-and-ranges`) are exact up to rounding:
 
     mean         see `pivot`: a ratio has a shorter interval than its box.
     variance     (c0 c2 - c1^2/4) / (c0 + c1 + c2)^2 falls in c1 and, in c0 with the others fixed,

@@ -2,7 +2,8 @@
 
 A row changes `count` by 1 (m rows of a user by at most m); a unit changes `count(persons)` by 1
 per group it is in. Domain {0..N} with N the public cap, or {0..n} when n is public; then the count
-is a public constant and costs nothing (semantics 2.5, 3.1).
+is a public constant and costs nothing
+(`docs/theory/sensitivities-and-contribution-bounding.md#scalars`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A category's declared values (undeclared ones and null are none of them), true and false, or the
 whole numbers of a declared range (a row outside it counts as the nearest one). Domain: {0..number
 of possible values}. Adding a row adds at most one value; replacing one removes at most one and
-adds at most one, so the count moves by 1 either way; m rows move it by at most m (semantics 3.1).
+adds at most one, so the count moves by 1 either way; m rows move it by at most m
+(`docs/theory/sensitivities-and-contribution-bounding.md#scalars`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A row counts where both columns are known. Private n: soft 2x2 cells for a covariance alone, the
 nine-cell tensor for a correlation, and for both together (`pairs`). Public n: the cross product
 n S(ab) - S(a) S(b) itself, sensitivity Ra Rb (n - 1)/n^2; the correlation still comes from the
-tensor, because a direct one moves by 2, its whole range (semantics 3.1).
+tensor, because a direct one moves by 2, its whole range
+(`docs/theory/sensitivities-and-contribution-bounding.md#scalars`).
 
 Domain of the covariance: +-Ra Rb / 4, with public n +-Ra Rb floor(n^2/4)/n^2 (attained by half of
 the rows at each of two corners). Of the correlation: [-1, 1], 0 where a released variance is 0.

@@ -13,7 +13,8 @@ the greatest possible trace. Domain of each: [0, R^2/4], R^2 = S R_j^2, with pub
 Intervals: the noisy eigenvalues' own bounds for a spectrum; otherwise Weyl, |l_i(A) - l_i(B)| <=
 |A - B|_2 <= min(|E|_F, greatest row sum), with E from simultaneous bounds of all entries.
 
-Sources: semantics 2.5, 3.3, 4.4, 6.
+Sources: `docs/theory/graphs-and-spectra.md#covariance-matrices`,
+`docs/theory/domains-and-grids.md#induced-domains`.
 """
 
 from __future__ import annotations

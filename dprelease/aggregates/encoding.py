@@ -13,17 +13,18 @@ Families
     pairs           several columns: one bernstein2 per column, one soft_table per pair.
     spectrum        eigenvalues of a covariance matrix in steps of a public grid, public n.
     matrix          the covariance matrix's upper triangle in such steps, public n.
-    truncated_mean  S(1), S(code): first the count is released, then a truncated mean (4.2).
+    truncated_mean  S(1), S(code): first the count is released, then a truncated mean.
     ranks           a score per candidate value: how far its rank is from the one asked for.
     laplacian       eigenvalues of a graph's Laplacian in steps of a public grid.
     graph_box       lambda_2 of a graph and degrees of nodes, each bounded by itself.
     constant        a public number: nothing is drawn, nothing is charged.
 
-Units: cells are integers in steps, so nothing is rounded before noise (semantics 2.3). `per_row`
+Units: cells are integers in steps, so nothing is rounded before noise. `per_row`
 and `per_swap` are L1 norms in the same steps: the most that adding one row, or replacing one
 row's whole contribution, can move all cells of one group together.
 
-Sources: semantics 3.1, 3.2, 4.1, 4.2.
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#scalars`, `#partitions-of-unity`,
+`#truncated-mean`.
 """
 
 from __future__ import annotations
@@ -205,7 +206,7 @@ class Context:
         code: the fixed-point code of the column or condition, if there is one.
         columns, codes: of a statistic of several columns, in the order of the columns' names.
         edges: histogram edges, exact.
-        public_rows: n when the number of rows entering this statistic is public (semantics 1.2).
+        public_rows: n when the number of rows entering this statistic is public.
         cap: N, the public cap of rows per group, if declared.
         groups: how many groups are released.
         graph: what a statistic of a graph is asked of.

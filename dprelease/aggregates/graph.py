@@ -1,6 +1,7 @@
 """Statistics of a simple graph: lambda_2 of its Laplacian, a node's degree, the whole spectrum.
 
-Domains (semantics 2.5): a degree lies in {0..n - 1}; lambda_2 in [0, n - 2] or at n, as only the
+Domains (`docs/theory/domains-and-grids.md#induced-domains`): a degree lies in {0..n - 1}; lambda_2
+in [0, n - 2] or at n, as only the
 complete graph passes n - 2; every eigenvalue in [0, n]. Eigenvalues become integer cells on a public
 grid of pitch 1/d, fine against their sensitivity and always coarser than their numerical error; what
 both cost is in `graph_moves`. lambda_1 = 0 in every graph and is not released.

@@ -12,8 +12,8 @@ value t gives lambda_2 <= s - t up to rounding: converged from one side. Work an
 number of nodes and edges alone.
 
 Units: cells in steps of 1/den. Shapes: edges `(E, 2)` int64, cells `(1, cells)`.
-Sources: semantics 2.2, 3.4; Lanczos with full reorthogonalisation: Parlett, The Symmetric
-Eigenvalue Problem.
+Sources: `docs/theory/graphs-and-spectra.md#laplacian-eigenvalues`, `#large-sparse-graphs`; Lanczos with
+full reorthogonalisation: Parlett, The Symmetric Eigenvalue Problem.
 """
 
 from __future__ import annotations

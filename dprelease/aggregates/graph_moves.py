@@ -15,13 +15,14 @@ preparation of `query.graph`.
 
 In grid steps of 1/d, with computed eigenvalues within tau of the true ones (`certified_eigen`, a
 simple graph has |L| <= n): a scalar that moves by at most x is rounded to a value that moves by at
-most ceil(x d) steps (semantics 2.3); of m rounded coordinates that move by x in all, each moves by
+most ceil(x d) steps; of m rounded coordinates that move by x in all, each moves by
 at most floor(x_i d) + 1, together floor(x d) + m.
 
 Node-level privacy is not offered: one node can carry n - 1 edges, and the bound is the whole domain.
 
-Units: grid steps of the encoding. Sources: semantics 3.4 (enumerated there for n <= 7, here by the
-contract tests for n <= 5); W. Anderson & T. Morley, Eigenvalues of the Laplacian of a graph (1985).
+Units: grid steps of the encoding. Sources: `docs/theory/graphs-and-spectra.md#laplacian-eigenvalues`,
+`docs/theory/domains-and-grids.md#rounding-to-a-grid`; W. Anderson & T. Morley, Eigenvalues of the
+Laplacian of a graph (1985).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Histogram of a clamped column: one count per declared bin, half-open, the last one closed.
 
 A row falls into at most one bin, so adding a row moves the vector by 1 in L1 and replacing one by
-2 (semantics 3.2). Values outside the edges are counted nowhere. Bins come from the schema, never
-from the data. Domain of every bin: {0..N}.
+2 (`docs/theory/sensitivities-and-contribution-bounding.md#scalars`). Values outside the edges are
+counted nowhere. Bins come from the schema, never from the data. Domain of every bin: {0..N}.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Mean of a clamped column, and the proportion of rows that meet a condition.
 
 Private n: two sums (or the Bernstein cells that a variance of the same column pays for anyway),
-post-processed to a ratio (semantics 4.1); a mean without atoms is drawn from a truncated law after
-the size has been released (4.2). Public n: the sum itself, sensitivity w/n (3.1). Domain: the hull
-[l, u]; a forbidden interval of the *column* does not forbid means (2.5). A proportion is the mean
-of a 0/1 code.
+post-processed to a ratio; a mean without atoms is drawn from a truncated law after the size has been
+released. Public n: the sum itself, sensitivity w/n. Domain: the hull [l, u]; a forbidden interval of
+the *column* does not forbid means. A proportion is the mean of a 0/1 code.
+
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-unity`,
+`#truncated-mean`, `#scalars`; `docs/theory/domains-and-grids.md#induced-domains`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ published correlation is cov / sqrt(var var), in [-1, 1], and 0 where a released
 When all cells are 0 there is no signal: covariance and correlation 0, by convention.
 
 Shapes: cells `(groups, 4)` or `(groups, 9)`; results `(groups,)`.
-Sources: semantics 2.5, 4.1, 4.4.
+Sources: `docs/theory/domains-and-grids.md#joint-constraints`,
+`docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-unity`.
 """
 
 from __future__ import annotations

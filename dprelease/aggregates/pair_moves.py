@@ -12,8 +12,8 @@ which lies below the greatest coefficient of the summed polynomial; otherwise th
 up. Both are proved for every polynomial, and exact for soft tables and tensors, whose sum is
 constant. A replaced row moves twice as far at most; a single cell, by the width of its range.
 
-Units: integer grid steps, rounded up. Sources: Lorentz, Bernstein Polynomials (1953); semantics
-3.2, 4.4.
+Units: integer grid steps, rounded up. Sources: Lorentz, Bernstein Polynomials (1953);
+`docs/theory/sensitivities-and-contribution-bounding.md#the-second-proof`.
 """
 
 from __future__ import annotations

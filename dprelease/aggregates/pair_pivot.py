@@ -21,7 +21,7 @@ Every step rounds outwards: coverage is at least the stated one.
 
 Units: cells and scale in grid steps; results in units of the code ranges. Shapes: raw
 `(groups, 4)` or `(groups, 9)`; results `(groups,)`.
-Sources: semantics 7.1; Fieller 1954; Berger and Boos 1994.
+Sources: `docs/theory/intervals.md#covariances-and-correlations`; Fieller 1954; Berger and Boos 1994.
 """
 
 from __future__ import annotations

@@ -20,8 +20,9 @@ and max(xy, (Ka - x)(Kb - y)), and each of the four sums of one term of either k
 +-Ka Kb floor(n^2 / 4): it is bilinear in the values of the two columns, so its extremes are at
 corners, where it is n |A & B| - |A| |B| <= |A| (n - |A|) for row sets A and B.
 
-Units: codes in steps of their columns. Sources: semantics 3.1, 3.2, 4.4; enumerated by the
-contract tests.
+Units: codes in steps of their columns.
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-unity`, `#scalars`;
+enumerated by the contract tests.
 """
 
 from __future__ import annotations

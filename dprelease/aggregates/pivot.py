@@ -18,7 +18,7 @@ step under the monotone coupling (P(|D| >= k) = 2r^k/(1+r) lies between r^k and 
 adds S(w_i). Every step rounds outwards: coverage is at least the stated one.
 
 Units: cells and scale in grid steps; theta in [0, 1]. Shapes: raw `(groups, cells)`.
-Sources: semantics 7.1 (intervals by inversion); Fieller 1954 for the pivot of a ratio.
+Sources: `docs/theory/intervals.md#ratios`; Fieller 1954 for the pivot of a ratio.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Quantiles of a clamped column: the median, any share p, the least and the greatest value.
 
 Domain: the column's own allowed values, so a forbidden interval of the column is one of its
-quantiles too (semantics 2.5). A value is chosen among candidates by its rank (`ranks`), because a
+quantiles too (`docs/theory/domains-and-grids.md#induced-domains`). A value is chosen among
+candidates by its rank (`ranks`), because a
 quantile itself can move across the whole domain when one row changes. Definition: inverse
 distribution function; where two neighbouring rows are equally good (the two middle ones), so is
 every allowed value between them.

@@ -40,8 +40,8 @@ is the snapped quantile. Any total map of rows keeps neighbours neighbours, gaps
 Without rows all scores are alike and every candidate is equally likely.
 
 Units: codes and candidates in steps above the lowest candidate; ranks in rows; scores in rows / b.
-Sources: semantics 2.5, 3.1 (rank utility), 5.3; McSherry & Talwar for the law; stretches: Smith,
-"Privacy-preserving statistical estimation with optimal convergence rates".
+Sources: `docs/theory/quantiles.md#spread-of-the-scores`; McSherry & Talwar for the law; stretches:
+Smith, "Privacy-preserving statistical estimation with optimal convergence rates".
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def aimed(a: int, b: int, inside: int) -> tuple[int, int, int]:
 
 
 def allowed_values(context: Context) -> Domain:
-    """Return U, the values a row can have: value gaps carry over to quantiles (semantics 2.5)."""
+    """Return U, the values a row can have: value gaps carry over to quantiles."""
     column = context.column
     assert column is not None
     return column.domain or Domain.from_pieces([(0, 0), (1, 1)])

@@ -1,8 +1,8 @@
 """Encodings that several aggregates share: rows counted, codes summed, moments of one column.
 
 Each function returns an `Encoding`; the sensitivities in its docstring are per row and in steps.
-Sources: semantics 3.1 (scalars), 3.2 (two sums, Bernstein-2), 4.2 (truncated mean), all verified
-there by exhaustive enumeration and here by the contract tests.
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#scalars`, `#partitions-of-unity`,
+`#truncated-mean`; enumerated by the contract tests.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ Columns j = 1..d with widths R_j, R^2 = S R_j^2; C is the population covariance 
 in units of R^2, so eigenvalues lie in [0, 1/4]: their sum is the trace, at most S R_j^2 / 4.
 
 Public n, one row replaced, kappa = (n - 1)/n^2. C moves by kappa (aa' - bb') with a, b in a box of
-widths R_j (semantics 3.3).
+widths R_j (`docs/theory/graphs-and-spectra.md#covariance-matrices`).
 
     spectrum   the eigenvalues. L1 <= kappa |aa' - bb'|_* <= (2/sqrt 3) kappa (Mirsky). They are
                computed in floating point from the exact integer matrix, each within tau of the
                true ones, so two tables' computed spectra differ by at most 2 d tau more; rounded
-               to a grid g, by floor(L1 / g) + d steps (semantics 2.3).
+               to a grid g, by floor(L1 / g) + d steps.
     matrix     the upper triangle, exact rationals rounded to a grid: L1 <= kappa S_{i<=j} R_i R_j,
                so floor(L1 / g) + d(d+1)/2 steps. Shifted up, so that no cell is negative.
 
@@ -22,7 +22,9 @@ tau. Every entry of C / R^2 is one correctly rounded quotient of integers, at mo
 at most 2^-55 (and 2^-1074 for tiny ones), in Frobenius norm at most d 2^-54, which moves no
 eigenvalue further (Weyl); the solver adds `backward_error`.
 
-Units: cells in steps of g, counts of `pairs` in its scaled steps. Sources: semantics 2.3, 3.3, 4.4.
+Units: cells in steps of g, counts of `pairs` in its scaled steps.
+Sources: `docs/theory/graphs-and-spectra.md#spectra-of-two-tables`,
+`docs/theory/sensitivities-and-contribution-bounding.md#rounded-vectors`.
 """
 
 from __future__ import annotations

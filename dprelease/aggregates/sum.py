@@ -3,7 +3,7 @@
 A row lies in [l, u]. Adding or removing one moves the sum by at most M = max(|l|, |u|); replacing
 the data of a unit by none, or by any other, moves it by at most w0 = max(u, 0) - min(l, 0) per row.
 With public n a replaced row moves it by w = u - l. Domain [N min(l, 0), N max(u, 0)], or [nl, nu]
-with public n (semantics 2.5, 3.1, 3.2).
+with public n (`docs/theory/sensitivities-and-contribution-bounding.md#scalars`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 """Population variance (1/n) of a clamped column, and its square root.
 
-Private n: Bernstein-2 cells, one budget with the mean of the same column (semantics 4.1). Public
+Private n: Bernstein-2 cells, one budget with the mean of the same column. Public
 n: the scatter n S(x^2) - S(x)^2, an integer in steps, sensitivity w^2 (n-1)/n^2 in the variance's
-unit (3.1). Domain [0, w^2/4], with public n [0, w^2 floor(n^2/4)/n^2] (2.5). The standard deviation
+unit. Domain [0, w^2/4], with public n [0, w^2 floor(n^2/4)/n^2]. The standard deviation
 is released as the square root of the released variance: post-processing, and 1.6 to 50 times
-better than noising it directly (3.1).
+better than noising it directly.
+
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-unity`, `#scalars`;
+`docs/theory/domains-and-grids.md#induced-domains`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ cells), and the quantile rises with every weight (`pivot`). Every step rounds ou
 at least the stated one. An empty group has no variance, and any v is its own.
 
 Units: cells and scale in grid steps; v in [0, 1/4]. Shapes: raw `(groups, 3)`, ends `(groups,)`.
-Sources: semantics 7.1; Fieller 1954 for the pivot of a ratio.
+Sources: `docs/theory/intervals.md#variances`; Fieller 1954 for the pivot of a ratio.
 """
 
 from __future__ import annotations

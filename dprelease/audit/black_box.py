@@ -10,7 +10,8 @@ second half tests it. For an event with k1 of n hits under one table and k0 of n
 with probability 1 - alpha, where lower and upper are Clopper-Pearson bounds at alpha / 2 each.
 
 Units    nats. Shapes: features `(draws,)`, numbers or text.
-Sources  Clopper & Pearson, "The use of confidence or fiducial limits"; reliability 5, layer C.
+Sources  Clopper & Pearson, "The use of confidence or fiducial limits";
+         `docs/theory/certificates.md#audits`.
 Limits   a lower bound for one pair: events of small probability are invisible to it.
 """
 

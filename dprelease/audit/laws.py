@@ -14,7 +14,7 @@ rate * reach, no table needed (`Worst.loss`). What is published is the raw draw,
 raw; the remap is a fixed function of it.
 
 Units    grid steps; losses in nats. Shapes: `(answers, outputs)`.
-Sources  reliability 5, layer A.
+Sources  `docs/theory/certificates.md#audits`.
 Limits   beyond 2**27 comparisons a choice of answers and distances; of two answers, at most 128 of
          the outputs whose ratios tie to 1e-9. `Worst.complete` says so.
 """

@@ -1,6 +1,6 @@
 """Made-up neighbouring tables for a plan, from public numbers alone.
 
-The pairs are those at which sensitivities are attained (semantics 3): a unit with all the rows it may
+The pairs are those at which sensitivities are attained: a unit with all the rows it may
 give, and more, at either end of every column's range, in one group or spread over as many as it may
 touch, all rows alike or with a value each; rows that are null, not a number, out of range, in no
 declared group or outside the filter; for replacement, the same unit with two such contents; for
@@ -10,7 +10,7 @@ with a public number of rows keeps it.
 Around them stand a few rows of other units, or none.
 
 Units    the columns' own. Tables are Arrow, with the stored columns of the plan's query.
-Sources  semantics 1, 3, 9; reliability 5 ("dataset pairs").
+Sources  `docs/theory/sensitivities-and-contribution-bounding.md#what-one-unit-can-change`.
 Limits   a choice, not all pairs: mixed contents are taken in even steps from their product, at most
          `most` of them. A plan over a view has none: its tables' joins are not made up.
 """

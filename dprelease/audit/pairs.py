@@ -14,7 +14,7 @@ Nothing here asks a law, a block or the plan for its price, and no sensitivity e
 costs follows from the rows, the engine and the integers that are drawn.
 
 Units    grid steps inside, nats outside. Both directions of a pair are covered.
-Sources  reliability 5, layer A; semantics 1.5, 2.3, 4.2.
+Sources  `docs/theory/certificates.md#audits`.
 Limits   a mean of private size is bounded by its size's worst ratio times the worst ratio of its
          second law over a ladder of sizes. Gaussian tails are cut 12 scales out: less than 1e-30.
 """

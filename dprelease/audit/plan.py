@@ -8,7 +8,7 @@
 A finding says what was looked at, what was claimed, what was found and how much was covered. What
 could not be audited is a finding as well (`ok` None): it neither passes nor fails.
 
-Units    nats. Sources: reliability 5.
+Units    nats. Sources: `docs/theory/certificates.md#audits`.
 Limits   evidence, not proof: exact pairs are exact for the pairs looked at; the black box bounds
          epsilon from below. The proof is the certificate that the wall recomputes.
 """

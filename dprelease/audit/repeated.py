@@ -4,7 +4,7 @@ A plan whose groups are listed `draws` times, with the release's number as first
 wall itself and assembled like any other. What one release publishes is what its number's rows say.
 
 Units    noisy integers in grid steps, published numbers in their own units.
-Sources  reliability 5, layer C ("the query is run once per dataset and only the mechanism repeated").
+Sources  `docs/theory/certificates.md#audits`.
 Limits   a graph's answer has no row per group: its blocks' draws are repeated without the wall.
 """
 

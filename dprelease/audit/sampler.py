@@ -3,8 +3,8 @@
 G-test of the counts per class of neighbouring outputs. The p-value is that of a chi-square law with
 one degree of freedom less than there are classes.
 
-Units    grid steps. Sources: reliability 5, layer B.
-Limits   sees errors of about a share 5 / sqrt(draws) of a class; smaller ones are layer A's.
+Units    grid steps. Sources: `docs/theory/certificates.md#audits`.
+Limits   sees errors of about a share 5 / sqrt(draws) of a class; smaller ones are for `audit.laws`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ Both engines use the same double operations for a code, so their constants are m
 
 Overflow raises in SQL and would be a failure that depends on data, so it is excluded for every
 table: what one row adds to a sum stays below 2**64 (`digits` takes wider products apart), so a sum
-over fewer than 2**63 rows stays below 2**127 (semantics 2.2). Grid points beyond 2**53 are refused
+over fewer than 2**63 rows stays below 2**127
+(`docs/theory/domains-and-grids.md#sums-that-cannot-overflow`). Grid points beyond 2**53 are refused
 because doubles no longer tell neighbouring steps apart.
 
 Units: codes in steps of their column; `max_rows` in rows per (unit, group).

@@ -11,7 +11,7 @@
 Every cast is TRY_CAST: CAST raises, and quotes the cell. Of timestamps that is not enough: DuckDB
 2.0 stops with an internal error where it writes or takes apart one that is out of range, so those
 are null first. NaN is tested by name: `x > u` is true for it and `LEAST(GREATEST(NULL, l), u)` is
-`l` (semantics 2.1).
+`l` (`docs/theory/domains-and-grids.md#rows-are-clamped`).
 
 A text column keeps the collation that its table declares, which no description shows; through a
 cast, too. `COLLATE "BINARY"` takes it off, and costs nothing.

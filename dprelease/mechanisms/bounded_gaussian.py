@@ -20,7 +20,8 @@ Rules    `exact`: the smallest verified scale. `chen_hale`: Theorems 2.4 and 3.4
 Units    scale, sensitivity, locations: the domain's unit; epsilon in nats. On a box, `x`, locations
          and moments have shape `(..., sides)`, densities and masses `(...)`.
 Sources  [BG] Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy"; exact losses
-         and zCDP: `mechanisms.md` section 3 and `semantics.md` section 5 of the design.
+         `docs/theory/kernels-and-boundaries.md#bounded-gaussian`; zCDP:
+         `docs/theory/certificates.md#zcdp-of-truncated-laws`.
 Limits   finite domains. float64; what is drawn is `on_grid(step)`, certified exactly, a law of its
          own to which the GDP statement does not carry over.
 """

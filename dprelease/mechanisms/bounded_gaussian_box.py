@@ -14,7 +14,7 @@ most sum E_i(k_i), E_i(k) the certified loss of side i at distances up to k step
   concavity of E_i, which rounded tables do not promise.
 
 Units    the box's unit outside, grid steps inside; epsilon in nats.
-Sources  `symmetric_table.py`; splits and rounding of vectors: `semantics.md` sections 1.5 and 2.3.
+Sources  `symmetric_table.py`; `docs/theory/certificates.md#boxes`.
 Limits   curves cost hull times reach operations per side: at most 2**24. The last step of rounding
          per side is paid for: a step well below sensitivity / sides keeps that small.
 """

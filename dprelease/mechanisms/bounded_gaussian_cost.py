@@ -7,7 +7,7 @@ maximised over the reach (greedily: the dearest sides first).
 * intervals only: Var <= scale^2 as well (the law is log-concave), and (c / scale)-GDP.
 
 Units    the domain's unit; rho, epsilon in nats.
-Sources  `semantics.md` section 5.2 and `mechanisms.md` section 3 of the design.
+Sources  `docs/theory/certificates.md#zcdp-of-truncated-laws`.
 Limits   float64, rounded up by 2**-50. delta: `bounded_gaussian_joint.py`; for an l2 ball on three or
          more sides, the Gaussian curve, an upper bound.
 """

@@ -19,7 +19,7 @@ ratios, so pairs at full distance c decide; their location is searched over the 
 Units    the domain's unit; nats.
 Sources  Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy", Theorem 2.4,
          bounds normaliser and exponent separately and adds what must be subtracted; exact forms:
-         `mechanisms.md` section 3 of the design.
+         `docs/theory/kernels-and-boundaries.md#bounded-gaussian`.
 Limits   float64 with a relative error below 2**-46; callers keep a margin of 2**-43.
 """
 

@@ -21,7 +21,7 @@ within the budget, and the scale that is returned is one that was evaluated.
 
 Units    the domain's unit; nats.
 Sources  Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy", Theorems 2.4 and
-         3.4 and Algorithm 2, corrected as above; `mechanisms.md` sections 3 and 7 of the design.
+         3.4 and Algorithm 2, corrected as above; `docs/theory/errata.md#chen-and-hale`.
 Limits   at most 10 sides with gaps under an l2 sensitivity.
 """
 

@@ -21,8 +21,8 @@ the run, whose variance is at most e^rate / (2 rate) (`bounded_gaussian_wide.py`
 2 kappa of a linear one. Only alpha up to epsilon / rho counts: D_alpha <= epsilon beyond.
 
 Units    grid steps; epsilon and rho in nats.
-Sources  Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy"; calibration and
-         certificate: `mechanisms.md` sections 3 and 6 of the design.
+Sources  Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy"; certificate:
+         `docs/theory/certificates.md#bounded-gaussian-tables`, `#zcdp-of-truncated-laws`.
 Limits   at most 2**18 hull points. For one purely private scalar other laws are more accurate.
 """
 

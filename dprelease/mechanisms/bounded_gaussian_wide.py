@@ -27,7 +27,7 @@ Support is D for every answer, without a floor: weights are real numbers, drawn 
 
 Units    grid steps; epsilon and rho in nats.
 Sources  Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy"; worst pair and zCDP:
-         `mechanisms.md` section 3 and `semantics.md` section 5.2 of the design, carried over to sums.
+         `docs/theory/certificates.md#wide-gaussian`, `#zcdp-of-truncated-laws`.
 Limits   hulls within +-2**60 steps, scales of at least 5.7 steps. Gaps so wide that an answer in them
          would be drawn with probability below 1/16 per attempt are refused (DPR627); a draw is never
          given up, and takes at most 16 attempts on average. Intervals and

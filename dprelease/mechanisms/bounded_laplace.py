@@ -20,7 +20,8 @@ Rules    `exact`: the smallest verified scale. `holohan`: Theorem 3.5 of [BL], i
 Units    scale, sensitivity, locations: the domain's unit; epsilon in nats.
 Sources  [BL] Holohan, Antonatos, Braghin & Mac Aonghusa, "The Bounded Laplace Mechanism in
          Differential Privacy". [TNL] Croft, Sack & Shi, truncated noise; its variable scale on a
-         half-line is false and not offered. Exact losses: `mechanisms.md` section 1 of the design.
+         half-line is false and not offered. Exact losses:
+         `docs/theory/kernels-and-boundaries.md#bounded-laplace`.
 Limits   scales and curves are float64; what is drawn is `on_grid(step)`, certified exactly.
          Isolated single points have no mass here; on a grid they do.
 """

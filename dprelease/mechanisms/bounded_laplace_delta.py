@@ -14,7 +14,7 @@ direction is the mirror image.
 Likelihood ratios are monotone, so longer shifts are worse: pairs at full distance decide.
 
 Units    the domain's unit; epsilon in nats.
-Sources  hockey-stick form: `mechanisms.md` section 1 of the design, rearranged.
+Sources  `docs/theory/kernels-and-boundaries.md#bounded-laplace-with-delta`.
 Limits   float64; z/b + r - epsilon is raised by 2**-46 of its terms and the result by 2**-44: more than
          they can err.
 """

@@ -10,7 +10,7 @@ t, so the iterates rise towards the root and never pass it. The target is epsilo
 the result is then verified and widened while the evaluated loss exceeds epsilon.
 
 Units    the domain's unit; nats.
-Sources  `mechanisms.md` section 1 of the design (proved there); [BL], [TNL] as in the parent.
+Sources  `docs/theory/kernels-and-boundaries.md#bounded-laplace` (proofs); [BL], [TNL] as in the parent.
 Limits   float64. Hull pairs: piece ends and 51 nodes per smooth stretch, refined by
          zooming in; places of delta are found by search, in `bounded_laplace_delta.py`.
 """

@@ -18,7 +18,7 @@ The same support for every answer: all weights are at least 1. No atoms are adde
 
 Units    grid steps; epsilon in nats.
 Sources  Holohan et al., "The Bounded Laplace Mechanism in Differential Privacy", with the exact
-         loss and the certificate of `mechanisms.md` sections 1 and 6 of the design.
+         loss and the certificate of `docs/theory/certificates.md#bounded-laplace-tables`.
 Limits   at most `POINT_LIMIT` hull points. Far weights end at 1, not 0: a mass below 2**-24.
          Running time depends on the bits drawn, and through Z(q) faintly on the answer.
 """

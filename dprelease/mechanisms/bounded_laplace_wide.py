@@ -24,7 +24,7 @@ Support is D for every answer. No atoms are added.
 
 Units    grid steps; epsilon in nats.
 Sources  Holohan et al., "The Bounded Laplace Mechanism in Differential Privacy"; exact loss over
-         all hull pairs: `mechanisms.md` section 1; sampler: Canonne, Kamath & Steinke,
+         all hull pairs: `docs/theory/certificates.md#wide-laplace`; sampler: Canonne, Kamath & Steinke,
          arXiv:2004.00010.
 Limits   hulls within +-2**60 steps. A draw takes at most 32 rounds, in which on one run at least three
          attempts in ten succeed, and then some milliseconds. The time depends on the answer; what is

@@ -18,11 +18,12 @@ the hull is* (memoryless tail, from an answer on l too). Its mean there is l - r
 is the raw integer averaged over what the ends hide (Rao and Blackwell): the same mean, a smaller
 variance, and a function of the rectified value alone. It is the lattice form of replacing the atom
 at l by l - b and at u by u + b. A staircase has periodic tails, whose mean beyond an end depends on
-the answer: its raw integer stays. Truncated laws have no unbiased estimator (semantics 7.3), and
+the answer: its raw integer stays. Truncated laws have no unbiased estimator, and
 for explicit tables none is offered.
 
 Units    grid steps. Shapes: raw `(groups,)`. Both are functions of the raw draw: post-processing.
-Sources  semantics 7.1, 7.3, 7.4; exact enumeration in the tests.
+Sources  `docs/theory/intervals.md#median-unbiased-estimates`, `#unbiased-estimates`; exact
+         enumeration in the tests.
 Limits   float64. With l = u the two ends coincide and the raw integer itself is returned.
 """
 

@@ -8,7 +8,7 @@ Privacy. rho-zCDP with rho = ceil(sensitivity / step)^2 / (2 square), a rational
 is scale^2 in steps squared, rounded up (a step coarser than the scale means more noise).
 
 Units    the domain's unit outside, grid steps inside.
-Sources  `discrete_gaussian_noise.py`; `mechanisms.md` section 6 of the design.
+Sources  `discrete_gaussian_noise.py`; `docs/theory/domains-and-grids.md#rounding-to-a-grid`.
 Limits   scalars. No pure guarantee, hence no member of `grid_laws`.
 """
 

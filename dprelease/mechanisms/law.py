@@ -10,7 +10,7 @@ compares it with a rational lower bound of e^epsilon. Everything after the raw d
 into the allowed set, intervals) is a fixed function of the raw draw: post-processing.
 
 Units    answers, shift, outputs: grid steps. epsilon: nats. Errors: steps, or steps squared.
-Sources  `mechanisms.md` sections 5 and 6 of the design (certified grids).
+Sources  `docs/theory/certificates.md#what-a-certificate-says`.
 Limits   hulls must lie within +-2**60 steps.
 """
 

@@ -8,7 +8,7 @@ Privacy. The law drawn is the integer table of `optimal_grid_rows`, certified ov
 solver only proposes (`optimal_grid_program`).
 
 Units    sensitivity, step, locations: the domain's unit; epsilon in nats.
-Sources  `mechanisms.md` section 5 of the design; the programme is the definition of pure
+Sources  `docs/theory/kernels-and-boundaries.md#optimal-tables`; the programme is the definition of pure
          differential privacy, linear in the table.
 Limits   at most 64 hull points; the planner prices it only where that is quick
          (`PLANNED_PAIRS` constraints). Loss is not bounded below epsilon for smaller shifts.

@@ -19,7 +19,7 @@ grows and the programme is solved again.
 
 Units    grid steps; epsilon in nats.
 Sources  the constraints are the definition of pure differential privacy; solver: HiGHS (interior
-         point) through SciPy. Design: `mechanisms.md` section 5.
+         point) through SciPy; `docs/theory/kernels-and-boundaries.md#optimal-tables`.
 Limits   `POINT_LIMIT` hull points: seconds. `pairs` tells how large the programme is.
 """
 

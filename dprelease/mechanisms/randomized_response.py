@@ -9,7 +9,8 @@ hull and more. Which bin an answer lies in is an exact integer comparison.
 
 Units    domain's unit for locations; grid steps on a grid; epsilon in nats.
 Sources  Warner, "Randomized response: a survey technique for eliminating evasive answer bias";
-         K and the values are chosen by price (`mechanisms.md` section 5 of the design).
+         K and the values are chosen by price
+         (`docs/theory/kernels-and-boundaries.md#randomised-response`).
 Limits   finite domains; at most `BIN_LIMIT` bins. Values are atoms: needs spikes.
 """
 

@@ -8,7 +8,7 @@ loss is linear in the shift, so the law also serves vectors and groups, whatever
 
 Units    scale, sensitivity, locations: the domain's unit; epsilon in nats.
 Sources  Dwork, McSherry, Nissim & Smith, "Calibrating noise to sensitivity in private data
-         analysis"; choice and price: `mechanisms.md` sections 3 and 8 of the design.
+         analysis"; `docs/theory/kernels-and-boundaries.md#rectified-laws`.
 Limits   needs spikes to be allowed. Curves are float64; `on_grid(step)` is what is drawn.
 """
 

@@ -15,7 +15,7 @@ in between between the two; log cosh is convex, so the worst pair starts at an e
 calibrated on this exact loss, which increases in 1/b.
 
 Units    scale, sensitivity, locations: the domain's unit; epsilon in nats.
-Sources  `mechanisms.md` section 2 of the design; method of images, elementary.
+Sources  `docs/theory/kernels-and-boundaries.md#reflected-laplace`; method of images, elementary.
 Limits   one interval, finite or not. Curves are float64; `on_grid(step)` is what is drawn.
 """
 

@@ -18,7 +18,7 @@ The certificate bounds this from above in rationals (`exp_lower`, `exp_upper`), 
 plain bound e^(s r) for post-processed noise would waste up to log 2 of loss.
 
 Units    grid steps; rate in nats per step.
-Sources  `mechanisms.md` section 2 of the design; noise: `discrete_laplace_noise.py`.
+Sources  `docs/theory/certificates.md#reflected-noise`; noise: `discrete_laplace_noise.py`.
 Limits   one run of grid points; rates as for discrete Laplace noise. `pmf` up to 2**16 points.
 """
 

@@ -16,7 +16,7 @@ whole table, and `apply` is total over int64.
 A declared prior, and the map that favours the worst answer, are in `remap_prior.py`.
 
 Units    grid steps.
-Sources  `mechanisms.md` section 5 of the design; the medians and means are Bayes estimators.
+Sources  `docs/theory/kernels-and-boundaries.md#remaps`; the medians and means are Bayes estimators.
 Limits   tables need hulls of at most `TABLE_LIMIT` points; beyond, only `nearest`.
 """
 

@@ -11,7 +11,7 @@ Privacy. A remap is a fixed function of the noisy integer and of public numbers:
 Floats may decide it; a wrong table could only cost accuracy.
 
 Units    grid steps.
-Sources  `mechanisms.md` section 5 of the design; Freund & Schapire, "Adaptive game playing using
+Sources  `docs/theory/kernels-and-boundaries.md#remaps`; Freund & Schapire, "Adaptive game playing using
          multiplicative weights".
 Limits   hulls of at most `PRIOR_LIMIT` points: tables are dense.
 """

@@ -14,7 +14,7 @@ several epsilon: scalars only (`certify(splits=True)` says so).
 
 Units    grid steps; epsilon in nats.
 Sources  Geng & Viswanath, "The optimal mechanism in differential privacy" (the staircase shape);
-         integer form and certificate: `mechanisms.md` section 5 of the design.
+         integer form and certificate: `docs/theory/kernels-and-boundaries.md#staircase`.
 Limits   epsilon >= 2**-14: below, the exact sampler's numbers grow too long, and discrete Laplace
          noise is as good. Magnitudes saturate beyond 2**62.
 """

@@ -18,7 +18,7 @@ A pair whose losses span a range of at most r is r^2 / 8 zCDP (`range_rho`): the
 in alpha of (alpha - 1) D_alpha is a variance of the loss, at most r^2 / 4, and it vanishes at 0 and 1.
 
 Units    grid steps; losses and rho in nats.
-Sources  elementary; certificate over all hull pairs: `mechanisms.md` section 6 of the design.
+Sources  elementary; certificate over all hull pairs: `docs/theory/certificates.md#symmetric-tables`.
 Limits   float64 quotients, widened by 2**-48: more than their five roundings can err.
 """
 

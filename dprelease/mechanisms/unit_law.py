@@ -5,7 +5,7 @@ Answers are rounded to the grid before the draw, R(q) = floor(q / step + 1/2), i
 ceil(sensitivity / step) steps. A float division here could move one step more.
 
 Units    the domain's unit outside, grid steps inside.
-Sources  `mechanisms.md` section 6 of the design.
+Sources  `docs/theory/domains-and-grids.md#rounding-to-a-grid`.
 Limits   scalars only: rounding every cell of a vector can move more steps than its L1 bound.
 """
 

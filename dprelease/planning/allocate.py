@@ -1,7 +1,8 @@
 """How the budget is split: fixed shares first, the rest by the closed form.
 
 With absolute error c / epsilon_j per block, sum w_j c_j / epsilon_j is least at epsilon_j
-proportional to sqrt(w_j c_j); with squared error, at (w_j c_j^2)^(1/3) (semantics 5.6). Under zCDP
+proportional to sqrt(w_j c_j); with squared error, at (w_j c_j^2)^(1/3)
+(`docs/theory/composition.md#allocation`). Under zCDP
 the budget is rho and errors fall as its root: (w_j c_j)^(2/3) and c_j sqrt(w_j). c_j is the
 block's expected error relative to the width of its domain at an equal split, a public number, so
 that minutes and counts can be compared. The closed form is a start: `refine` takes one step from it on

@@ -7,7 +7,8 @@ cells have one common scale in the box's unit. Outputs lie in the box and have n
 
 Units: grid steps of each cell, cell i stands for steps[i] times itself. Shapes: `(1, cells)`.
 Sources: Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy" (their Table 1);
-calibration and certificate: mechanisms 3; sensitivities: semantics 3.4.
+certificate: `docs/theory/certificates.md#boxes`;
+sensitivities: `docs/theory/graphs-and-spectra.md#laplacian-eigenvalues`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Each certifies its whole block from scratch and reads its own noisy integers bac
 argument over several groups is in `draws`.
 
 Units: grid steps; epsilon in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
-Sources: mechanisms 5 and 6; semantics 1.5, 2.3, 4.1.
+Sources: `docs/theory/certificates.md#additive-noise`,
+`docs/theory/sensitivities-and-contribution-bounding.md#several-groups`.
 """
 
 from __future__ import annotations
@@ -211,8 +212,9 @@ def steps_moved(s: Sensitivity, pitch: Fraction, step: Fraction, *, linear: bool
     A group whose cell moves by the integer c moves by at most ceil(c pitch / step) steps. Over d
     groups that really move (at most the touched ones, at most one per cell step) the sum is *not*
     ceil(total pitch / step): with pitch / step = q / p each ceiling adds up to (p - 1) / p, so it is
-    at most floor((q total + d (p - 1)) / p), and at most d times the most of one group (semantics
-    2.3). Where nothing is rounded, p = 1 and it is q total.
+    at most floor((q total + d (p - 1)) / p), and at most d times the most of one group
+    (`docs/theory/sensitivities-and-contribution-bounding.md#several-groups`). Where nothing is
+    rounded, p = 1 and it is q total.
     """
     q, p = (pitch / step).as_integer_ratio()
     each = -(-s.in_group * q // p)

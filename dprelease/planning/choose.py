@@ -6,7 +6,8 @@ sensitivity over all groups, or any law at epsilon / touched per group (sequenti
 both are priced.
 
 Cells. Discrete Laplace at the L1 sensitivity. A mean also has the released-size truncated form
-(semantics 4.2); without spikes it is the only one.
+(`docs/theory/sensitivities-and-contribution-bounding.md#truncated-mean`); without spikes it is
+the only one.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ __all__ = ["Candidate", "Loss", "candidates", "rooted_worst"]
 
 Loss = Literal["absolute", "squared"]
 _SIZE_SHARE = Fraction(1, 5)
-"""Part of a truncated mean's epsilon that pays for its size (semantics 4.1, table)."""
+"""Part of a truncated mean's epsilon that pays for its size; measured, no theorem."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ mechanism that becomes worth its while at some epsilon shows up there.
 
 Units: epsilon in nats; errors in the statistic's unit, E|error|, or its root mean square under
 squared loss, at the public guess of the group's size (`REFERENCE_SIZE` rows where there is none).
-Sources: semantics 5.6.
+Sources: `docs/theory/composition.md#allocation`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ certificate at the L1 sensitivity over all groups covers every way a unit can sp
 Otherwise each touched group is charged by itself, sequentially: touched * loss(in_group).
 
 Units: grid steps; epsilon in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
-Sources: mechanisms 5 and 6; semantics 1.5, 4.1, 4.2.
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#several-groups`,
+`docs/theory/certificates.md#what-a-certificate-says`.
 """
 
 from __future__ import annotations

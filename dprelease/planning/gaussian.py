@@ -5,7 +5,9 @@ exact cells are integers, so nothing is rounded before the noise, and one unit's
 known (`Sensitivity.square`). Truncated laws and choices have no Gaussian form; a block without one
 keeps its pure laws (`planning.spend`). Domains with gaps are mapped to afterwards: post-processing.
 
-Units: rho in nats; errors in the statistic's unit (or its square). Sources: semantics 4.6, 5.2.
+Units: rho in nats; errors in the statistic's unit (or its square).
+Sources: `docs/theory/composition.md#zcdp`,
+`docs/theory/sensitivities-and-contribution-bounding.md#l2-norms`.
 """
 
 from __future__ import annotations

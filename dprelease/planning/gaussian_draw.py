@@ -6,7 +6,8 @@ together is `Sensitivity.square`, so one rho covers every way a unit can spread 
 (`mechanisms.gaussian_cells`).
 
 Units: grid steps; rho in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
-Sources: semantics 3.2, 4.6; mechanisms 3 ("many scalars under zCDP").
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#l2-norms`,
+`docs/theory/kernels-and-boundaries.md#discrete-gaussian`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ is a budget that was priced and meets the goals, at most 0.01 % above one that d
 The answer reads no row: "which epsilon do I need for ±2?" costs nothing.
 
 Units: a budget is epsilon, or rho where the release composes by zCDP; goals are in the statistic's
-unit. Sources: semantics 5.6.
+unit. Sources: `docs/theory/composition.md#allocation`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The wall calls this with proofs it has just recomputed from the laws' own intege
 total of the plan is believed: a block, a composition or a guarantee that states less than it costs
 is refused.
 
-Units: epsilon in nats. Sources: semantics 5.4; `dprelease.budget.composition`.
+Units: epsilon in nats. Sources: `docs/theory/composition.md#basic-composition`.
 """
 
 from __future__ import annotations

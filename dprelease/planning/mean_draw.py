@@ -1,7 +1,7 @@
 """The draw of a mean without atoms when the size is private: size first, then a truncated law.
 
 Units: grid steps and the column's unit as named; epsilon in nats. Shapes: `(groups, cells)`.
-Sources: semantics 4.2 (verified there by enumeration; here by the contract tests).
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#truncated-mean`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ __all__ = ["MeanDraw", "mean_reach"]
 
 @dataclass(frozen=True, slots=True)
 class MeanDraw:
-    """A mean without atoms when the size is private (semantics 4.2).
+    """A mean without atoms when the size is private.
+
+    Source: `docs/theory/sensitivities-and-contribution-bounding.md#truncated-mean`.
 
     First a noisy size n' >= 1 is released, then clamp(c + S(x - c)/n', l, u) through a truncated
     law. One move (at most m rows more or fewer in one group) changes that quotient by at most
@@ -191,7 +193,7 @@ class MeanDraw:
 def mean_reach(sensitivity: Sensitivity, width: Fraction) -> Fraction:
     """Return n' times the most one move changes c + S(x - c)/n'; `width` = u - l.
 
-    `in_group` counts the rows of a move; each lies within half a range of c (semantics 4.2).
+    `in_group` counts the rows of a move; each lies within half a range of c.
     """
     return sensitivity.in_group * width / 2
 

@@ -13,7 +13,7 @@ A way that uses delta must lower the total error by at least 1 %: below that, a 
 worth more. The wall adds everything up again from the certificates (`planning.guarantee`).
 
 Units: epsilon and rho in nats. Total errors are shares of the domains' widths, weighted.
-Sources: semantics 5.4, 5.6; `dprelease.budget.composition`.
+Sources: `docs/theory/composition.md#optimal-composition`, `docs/theory/composition.md#allocation`.
 """
 
 from __future__ import annotations

@@ -84,9 +84,9 @@ def parse_condition(text: str, columns: Mapping[str, Column], *, origin: str) ->
 
 
 def evaluate(expression: Expression, row: Mapping[str, object]) -> Value:
-    """Return the expression's value on `row` (column name to cleaned value): reference semantics.
+    """Return the expression's value on `row` (column name to cleaned value).
 
-    Numbers come as int or float, NaN is null; timestamps as naive UTC or aware datetimes.
+    The reference for every engine. Numbers come as int or float, NaN is null; timestamps as naive UTC or aware datetimes.
     """
     return evaluate_node(expression.tree, row)
 

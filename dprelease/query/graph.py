@@ -1,7 +1,8 @@
 """What a statistic of a graph is asked of: public numbers and node labels only.
 
 The node set is public: a count n (nodes are written 0, 1, ..., n - 1) or a list of labels. Rows
-become a simple graph in one fixed way (semantics 1.4): an end that is null or no declared node
+become a simple graph in one fixed way (`docs/theory/graphs-and-spectra.md#simple-graphs`): an end
+that is null or no declared node
 drops the row, direction is forgotten, self-loops are dropped, an edge that several rows name counts
 once. A filter or a period takes rows away before that, so an edge is in the graph if any of its
 rows passes. All rows of one undirected edge therefore stand or fall together: one edge more or less

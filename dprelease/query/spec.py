@@ -1,7 +1,8 @@
 """A request with every name resolved against the schema: the `Query`.
 
 Public metadata only. Resolution decides the group keys (from the schema, never from the data), the
-fixed-point code of every argument, and whether the number of rows is public (semantics 1.2).
+fixed-point code of every argument, and whether the number of rows is public
+(`docs/theory/sensitivities-and-contribution-bounding.md#when-the-number-of-rows-is-public`).
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def _statistic(schema: TableSchema, spec: StatisticSpec, size: int | None) -> St
         return Statistic(spec, spec.function, column=column)
     if code is None:
         raise _no_range(spec, column)
-    # A null that keeps its row (nulls: {default: x}) keeps n; a dropped one makes n private (1.2).
+    # A null that keeps its row (nulls: {default: x}) keeps n; a dropped one makes n private.
     public = size if code.default is not None else None
     edges: tuple[Fraction, ...] = ()
     if spec.function == "histogram":

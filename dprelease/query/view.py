@@ -9,8 +9,9 @@
 Stability. A row of the view is made from one private row and public rows alone, and every join
 names a key that is unique in its public table (the engine checks it there), so a private row gives
 at most one row of the view: neighbouring tables have neighbouring views, for every unit. A filter
-or an inner join takes rows away, so the number of rows is private (semantics 1.2); `keeps_rows`
-says whether neither occurs.
+or an inner join takes rows away, so the number of rows is private
+(`docs/theory/sensitivities-and-contribution-bounding.md#when-the-number-of-rows-is-public`);
+`keeps_rows` says whether neither occurs.
 
 What is wider (aggregates, windows, DISTINCT, LIMIT, UNION, subqueries, joins of private tables) has
 no such argument. It is read only with `allow: [unproven-view]`: then sqlglot's tree must consist of

@@ -1,7 +1,8 @@
 """One declared column: its kind, valid values, null policy and fixed-point grid.
 
 Everything here is public metadata. A row value is mapped to an integer number of steps by a total
-function (semantics 2.1, 2.2): not-a-number and null follow the null policy, infinities and
+function (`docs/theory/domains-and-grids.md#rows-are-clamped`): not-a-number and null follow the
+null policy, infinities and
 out-of-range values clamp, the value is rounded to the step, and values inside a forbidden interval
 go to its nearer edge, ties to the lower one. Everything reads the value so cleaned
 (`query.cleaning`). A single row may be snapped to the nearest allowed value, because any total map of rows

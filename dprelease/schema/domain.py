@@ -151,7 +151,8 @@ class Domain:
         """Return the nearest allowed point, ties to the lower one.
 
         For *noised* values and for single rows only: applied to an exact statistic this map is
-        not 1-Lipschitz, and a gap would multiply its sensitivity (semantics 2.4).
+        not 1-Lipschitz, and a gap would multiply its sensitivity
+        (`docs/theory/domains-and-grids.md#never-into-a-gap`).
         """
         best: Fraction | None = None
         for a, b in self.exact_pieces:

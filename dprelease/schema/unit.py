@@ -1,4 +1,6 @@
-"""Who is protected: the adjacency relation and the privacy unit (semantics 1).
+"""Who is protected: the adjacency relation and the privacy unit.
+
+Source: `docs/theory/sensitivities-and-contribution-bounding.md#neighbours-and-units`.
 
 An epsilon without its adjacency and unit means nothing, so `describe` is printed with every one.
 """

@@ -1,7 +1,7 @@
 """Constraints between statistics of one block, with the slack that rounding can introduce.
 
 Before rounding, the Bernstein cells of one column with hull [l, u], w = u - l, give a mean m* in
-[l, u] and a variance v* with (semantics 2.5 and 4.1, Bhatia and Davis)
+[l, u] and a variance v* with (`docs/theory/domains-and-grids.md#joint-constraints`)
 
     0 <= v* <= f(m*),    f(m) = (u - m)(m - l).
 

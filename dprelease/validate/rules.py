@@ -12,7 +12,8 @@
 
 The check is total: a broken table yields a failing verdict, never an exception, because nothing
 after the charge may fail on a value. It repairs nothing and asks for no redraw: drawing until the
-rules hold would be rejection sampling, a different and uncalibrated mechanism (semantics 8).
+rules hold would be rejection sampling, a different and uncalibrated mechanism
+(`docs/theory/the-wall-and-the-ledger.md#no-redraw`).
 
 Vectorised over rows; the joint rules are exact rationals for every group that doubles alone do not
 settle beyond doubt.

@@ -1,7 +1,8 @@
 """The outcome of validation: which rules were checked on how many values, and how many failed.
 
 A verdict is published, so it holds counts only. A value that failed is a bug in a mechanism, not
-something to show: it stays unpublished, and there is no redraw (semantics 8).
+something to show: it stays unpublished, and there is no redraw
+(`docs/theory/the-wall-and-the-ledger.md#no-redraw`).
 """
 
 from __future__ import annotations

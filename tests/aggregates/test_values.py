@@ -1,7 +1,7 @@
 """Every aggregate without noise: exact cells finish to the statistic, inside its induced domain.
 
-The domains of semantics 2.5 by brute force: no small table leaves them, and their ends are attained
-wherever a table of one to four rows can attain them.
+The domains of `docs/theory/domains-and-grids.md#induced-domains` by brute force: no small table
+leaves them, and their ends are attained wherever a table of one to four rows can attain them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Layer B: draws against the law's own table: 20,000 per answer, a million at night.
 
 20,000 draws tell a Laplace scale that is a tenth too small or too large (the control below does it),
-a million one that is 1.5 % off; what is smaller is for layer A, which needs no draws.
+a million one that is 1.5 % off; what is smaller is for `audit.laws`, which needs no draws.
 """
 
 from __future__ import annotations

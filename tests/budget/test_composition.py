@@ -1,4 +1,4 @@
-"""Composition: the figures of the design, never above the sum, and every named way."""
+"""Composition: known figures, never above the sum, and every named way."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TENTH = Fraction(1, 10)
     ("epsilon", "k", "expected"),
     [("0.1", 10, 1.0), ("0.1", 50, 3.17), ("0.1", 365, 10.3), ("0.02", 365, 1.67)],
 )
-def test_the_figures_of_the_design(epsilon: str, k: int, expected: float) -> None:
+def test_known_figures(epsilon: str, k: int, expected: float) -> None:
     assert float(pure_epsilon([Fraction(epsilon)] * k, DELTA)) == pytest.approx(expected, rel=5e-3)
 
 

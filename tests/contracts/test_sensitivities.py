@@ -258,7 +258,7 @@ def test_a_change_of_one_unit_is_a_chain_of_at_most_the_stated_moves() -> None:
         assert touched == stated.touched
 
 
-# --- broken twins: a mistake of section 9 of the semantics must fail the enumeration ------------
+# --- broken twins: each of these known mistakes must fail the enumeration --------------
 
 
 def broken(name: str, setting: tuple[str, str, str, int, int | None], **wrong: int) -> None:

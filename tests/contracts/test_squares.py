@@ -76,7 +76,7 @@ def test_the_wall_finds_the_same_square(name: str) -> None:
 
 @pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize("groups", [1, 2, 5, 8])
-def test_the_table_of_the_semantics(m: int, groups: int) -> None:
+def test_closed_forms_of_group_counts(m: int, groups: int) -> None:
     """Section 3.2: counts of a user, m sqrt(G) and m sqrt(min(K, 2 G)); histograms sqrt(2)."""
     made = case("count", "from zero", "row", "add_remove", 3)
     encoding = made.encodings[0]

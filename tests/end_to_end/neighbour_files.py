@@ -1,7 +1,7 @@
 """Pairs of neighbouring tables as files: the extremal ones of every kind of statistic.
 
 A `World` is one schema, its tables by name, and which of them differ in one protected unit. They are
-the pairs of reliability 5: both ends of a range, empty and one row, another group, null, not a
+pairs that often break a release: both ends of a range, empty and one row, another group, null, not a
 number, out of range, no number at all, an unknown key, a unit with all the rows it may give and
 more, a complete graph without a star, all rows equal and one that differs.
 """
