@@ -23,6 +23,7 @@ HARNESSES = (
     "tests/faults",
     "tests/security",
     "tests/audit",
+    "tests/golden/test_plans.py",
     "tests/reference/test_plain_answers.py",
     *sorted(
         str(p.relative_to(ROOT)) for p in ROOT.glob("tests/end_to_end/test_non_interference*.py")

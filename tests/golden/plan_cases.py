@@ -1,0 +1,202 @@
+"""The requests behind the golden plans: named, small, and the same ones every time.
+
+Every statistic is crossed with the unit, the adjacency, the budget, a column with and without a gap,
+and a private or public number of rows; then come pinned mechanisms, domains of a statistic's own,
+goals, a delta, joint releases, groups and graphs. A name says what is asked, e.g.
+`mean(x) user substitution gap epsilon=2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+__all__ = ["SAMPLE_STEP", "cases", "sample"]
+
+Case = tuple[str, dict[str, Any]]
+SAMPLE_STEP = 11
+"""Every so many cases are checked with each change; a prime, so that no dimension is left out."""
+
+_STATISTICS = (
+    "count",
+    "sum(x)",
+    "mean(x)",
+    "variance(x)",
+    "std(x)",
+    "proportion(x > 4)",
+    "histogram(x, [0, 2, 5, 10])",
+    "median(x)",
+    "quantile(x, 0.9)",
+    "min(x)",
+    "max(x)",
+    "count_distinct(g)",
+    "covariance(x, y)",
+    "correlation(x, y)",
+    "eigenvalues(x, y)",
+)
+_USER = {"user": "who", "max_groups": 2, "max_rows_per_group": 3}
+_WORLDS: Mapping[str, dict[str, Any]] = {
+    "row": {"unit": "row", "adjacency": "add_remove"},
+    "row substitution": {"unit": "row", "adjacency": "substitution"},
+    "row public": {"unit": "row", "adjacency": "substitution", "rows": {"exact": 60}},
+    "user": {"unit": _USER, "adjacency": "add_remove"},
+    "user substitution": {"unit": _USER, "adjacency": "substitution"},
+}
+_PINS = (
+    "bounded_gaussian",
+    "bounded_laplace",
+    "discrete_laplace",
+    "optimal_grid",
+    "randomized_response",
+    "rectified_gaussian",
+    "rectified_laplace",
+    "reflected_laplace",
+    "staircase",
+    "stochastic_sign",
+)
+_JOINT: tuple[Sequence[object], ...] = (
+    ["count", "sum(x)", "mean(x)"],
+    ["mean(x)", "variance(x)", "std(x)"],
+    ["count", "proportion(x > 4)", "median(x)"],
+    ["mean(x)", "mean(y)", "correlation(x, y)"],
+    ["covariance(x, y)", "correlation(x, y)", "variance(y)"],
+    ["correlation(x, y)", "correlation(x, z)", "covariance(y, z)"],
+    ["eigenvalues(x, y, z)", "mean(z)"],
+    ["min(x)", "max(x)", "quantile(y, 0.25)"],
+    ["histogram(x, [0, 5, 10])", "count", "count_distinct(g)"],
+    ["sum(x)", "sum(y)", {"statistic": "count", "max_error": 4}],
+)
+
+
+def _x(*, gap: bool, public: bool) -> dict[str, Any]:
+    x: dict[str, Any] = {"kind": "number", "range": [0, 10], "step": 0.5, "measure": "m"}
+    if gap:
+        x["forbidden"] = [[3, 6]]
+    return x | ({"nulls": {"default": 2}} if public else {})
+
+
+def _schema(
+    statistics: Sequence[object],
+    *,
+    unit: object = "row",
+    adjacency: str = "add_remove",
+    rows: Mapping[str, Any] | None = None,
+    gap: bool = False,
+    **release: Any,
+) -> dict[str, Any]:
+    public = rows is not None and "exact" in rows
+    null = {"nulls": {"default": 0}} if public else {}
+    return {
+        "dprelease": "schema/1",
+        "name": "golden",
+        "unit": unit,
+        "adjacency": adjacency,
+        "rows": {"max": 500, "expected": 40} if rows is None else dict(rows),
+        "columns": {
+            "who": {"kind": "identifier"},
+            "x": _x(gap=gap, public=public),
+            "y": {"kind": "integer", "range": [-4, 8], **null},
+            "z": {"kind": "number", "range": [0, 1], "step": 0.01, **null},
+            "g": {"kind": "category", "values": ["a", "b", "c"]},
+        },
+        "release": {"epsilon": 1, "statistics": list(statistics), **release},
+    }
+
+
+def _crossed() -> Iterator[Case]:
+    for text in _STATISTICS:
+        for world, told in _WORLDS.items():
+            for gap in (False, True):
+                for epsilon in (0.3, 2):
+                    name = f"{text} {world}{' gap' if gap else ''} epsilon={epsilon}"
+                    yield name, _schema([text], gap=gap, epsilon=epsilon, **told)
+
+
+def _budgets() -> Iterator[Case]:
+    for text in _STATISTICS:
+        for delta in (1e-6, 1e-9):
+            for world in ("row", "user"):
+                name = f"{text}, count {world} delta={delta:g}"
+                yield name, _schema([text, *{"count"} - {text}], delta=delta, **_WORLDS[world])
+        yield f"{text} row squared", _schema([text], loss="squared")
+
+
+def _domains() -> Iterator[Case]:
+    for text in ("count", "sum(x)", "mean(x)", "std(x)", "eigenvalues(x, y)"):
+        for spikes in ("allow", "forbid"):
+            for world in ("row", "row public", "user"):
+                asked = {
+                    "statistic": text,
+                    "spikes": spikes,
+                    "domain": {"range": [1, 200], "forbidden": [[2, 4]]},
+                }
+                if text in ("mean(x)", "std(x)", "eigenvalues(x, y)"):
+                    asked["domain"] = {"range": [0, 8], "forbidden": [[2, 3]]}
+                yield f"{text} {world} own domain, {spikes}", _schema([asked], **_WORLDS[world])
+
+
+def _pinned() -> Iterator[Case]:
+    for mechanism in _PINS:
+        for text in ("count", "sum(x)", "mean(x)", "histogram(x, [0, 2, 5, 10])"):
+            asked: dict[str, Any] = {"statistic": text, "mechanism": mechanism}
+            if mechanism in ("randomized_response", "optimal_grid", "stochastic_sign"):
+                asked["domain"] = {"range": [0, 10]}
+            for world in ("row", "user"):
+                delta = 1e-6 if mechanism == "rectified_gaussian" else 0
+                told = _schema([asked], epsilon=1.5, delta=delta, **_WORLDS[world])
+                yield f"{text} {world} by {mechanism}", told
+
+
+def _joint() -> Iterator[Case]:
+    for number, statistics in enumerate(_JOINT):
+        for world, told in _WORLDS.items():
+            yield f"joint {number} {world}", _schema(statistics, epsilon=4, **told)
+        for by in (["g"], []):
+            told = _schema(statistics, epsilon=3, by=by, where="x >= 1", **_WORLDS["user"])
+            yield f"joint {number} user filtered{' by g' if by else ''}", told
+
+
+def _graphs() -> Iterator[Case]:
+    pin = {"mechanism": "bounded_gaussian"}
+    asked: Mapping[str, Sequence[object]] = {
+        "connectivity": ["algebraic_connectivity"],
+        "degree": ["degree(0)", "degree(2)"],
+        "laplacian": ["laplacian_eigenvalues"],
+        "box": [
+            {"statistic": "algebraic_connectivity", "as": "lambda_2", **pin},
+            {"statistic": "degree(0)", "as": "degree_0", **pin},
+        ],
+    }
+    for name, statistics in asked.items():
+        small = name == "box"  # seconds each
+        for adjacency in ("add_remove", "substitution"):
+            for k in (2,) if small else (1, 2):
+                for epsilon in (3,) if small else (0.5, 3):
+                    schema = {
+                        "dprelease": "schema/1",
+                        "name": "graph",
+                        "unit": {"edge": {"source": "a", "target": "b", "k": k, "nodes": 6}},
+                        "adjacency": adjacency,
+                        "columns": {"a": {"kind": "node"}, "b": {"kind": "node"}},
+                        "release": {"epsilon": epsilon, "statistics": list(statistics)},
+                    }
+                    yield f"graph {name} {adjacency} k={k} epsilon={epsilon}", schema
+
+
+def cases() -> dict[str, dict[str, Any]]:
+    """Return schema texts with a release, by name, in one fixed order."""
+    out: dict[str, dict[str, Any]] = {}
+    for part in (_crossed, _budgets, _domains, _pinned, _joint, _graphs):
+        for name, schema in part():
+            assert name not in out, name
+            out[name] = schema
+    for world in ("user", "user substitution"):
+        for epsilon in (0.3, 2):
+            name = f"count(persons) {world} epsilon={epsilon}"
+            out[name] = _schema(["count(persons)"], epsilon=epsilon, **_WORLDS[world])
+    return out
+
+
+def sample() -> list[str]:
+    """Return the names that are checked with every change."""
+    return list(cases())[::SAMPLE_STEP]

@@ -1,0 +1,201 @@
+"""What is recorded of a golden plan.
+
+A record holds what a redesign may not change: per statistic the chosen mechanism, the figures of its
+rivals, domain, step and stated errors; per block the law's numbers, its certificate and cost, the
+exact integers that both engines' answers come to; and the table that repeatable bits draw from them.
+Long parts are digests; floats keep nine digits, as the last ones differ between machines.
+
+Formats of files are not frozen: a law's numbers are digested without their names and order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from dprelease import execute
+from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.exact import exact_cells
+from dprelease.aggregates.ranks import Stretches
+from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.reference import ReferenceEngine
+from dprelease.engines.source import as_source
+from dprelease.entropy import ReplayBits
+from dprelease.errors import DpreleaseError
+from dprelease.noised import assemble, decode, encode
+from dprelease.planning.draws import draw_from_json
+from dprelease.planning.make import make_plan
+from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.query.answer import Answer, Objects
+from dprelease.query.merge import merge_release
+from dprelease.query.spec import resolve
+from dprelease.schema.table import TableSchema
+from tests.golden.plan_cases import cases
+from tests.golden.records import digest
+
+__all__ = ["record", "records"]
+
+SALT = b"golden"
+
+Record = dict[str, Any]
+
+
+def records(names: Iterable[str] | None = None) -> dict[str, Record]:
+    """Return the records of the cases called `names`, by default of all."""
+    schemas = cases()
+    return {name: record(name, schemas[name]) for name in (schemas if names is None else names)}
+
+
+def record(name: str, schema: Mapping[str, Any]) -> Record:
+    """Return the record of one request, or the code under which it is refused."""
+    try:
+        table = TableSchema.from_dict(schema)
+        plan = make_plan(resolve(table, merge_release(table)))
+        proved = execute.check(plan)
+    except DpreleaseError as refusal:
+        return {"refused": refusal.code}
+    rows = _rows(name, schema)
+    answers = [
+        engine.compute(as_source(rows), plan.query, SALT).reveal_to_mechanism()
+        for engine in (ReferenceEngine(), DuckDBEngine())
+    ]
+    cells, same = (_cells(plan, answer) for answer in answers)
+    assert list(map(_plain, cells)) == list(map(_plain, same)), f"{name}: the engines disagree"
+    return {
+        "proved": str(proved),
+        **_statistics(plan.statistics),
+        **_blocks(plan.blocks),
+        "exact": [digest(_plain(c)) for c in cells],
+        "first": [[_short(str(c)) for c in _plain(b)[0][:4]] for b in cells],
+        "composition": None if plan.composition is None else digest(plan.composition.to_json()),
+        "notes": digest(plan.notes),
+        "answers": digest(_numbers(answers[0])),
+        **_table(name, plan, cells),
+    }
+
+
+def _statistics(all_of: Sequence[PlannedStatistic]) -> Record:
+    return {
+        "names": [s.name for s in all_of],
+        "domains": [str(s.domain) for s in all_of],
+        "steps": [str(s.step) for s in all_of],
+        "errors": [s.error_text for s in all_of],
+        "planned": [_rounded(s.planned_error) for s in all_of],
+        "options": [
+            [[o.mechanism, _rounded(o.expected_error), _rounded(o.worst_error), o.note]
+             for o in s.chosen]
+            for s in all_of
+        ],
+        "words": [
+            digest([s.sensitivity, s.notes, s.measure, str(s.uninformative), s.columns])
+            for s in all_of
+        ],
+    }  # fmt: skip
+
+
+def _blocks(all_of: Sequence[PlannedBlock]) -> Record:
+    return {
+        "blocks": [b.name for b in all_of],
+        "mechanisms": [b.mechanism for b in all_of],
+        "epsilons": [str(b.epsilon) for b in all_of],
+        "rhos": [None if b.rho is None else str(b.rho) for b in all_of],
+        "certificates": [_short(b.certificate["epsilon_upper"]) for b in all_of],
+        "laws": [digest(sorted(map(str, _leaves(b.law)))) for b in all_of],
+        "sensitivities": [sorted(map(str, _leaves(b.encoding["sensitivity"]))) for b in all_of],
+    }
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Yield the numbers in plain data, whatever their names and order; 1, "1" and 1.0 are one."""
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _leaves(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _leaves(inner)
+    elif value is not None and not isinstance(value, bool):
+        try:
+            yield Fraction(value)
+        except (ValueError, ZeroDivisionError):
+            return
+
+
+def _numbers(answer: Answer) -> list[Any]:
+    return [
+        answer.sums.tolist(),
+        [(k, v.tolist()) for k, v in sorted(answer.tables.items())],
+        [(k, v.tolist()) for k, v in sorted(answer.tallies.items())],
+    ]
+
+
+def _cells(plan: ReleasePlan, answer: Answer) -> list[Objects]:
+    groups = len(plan.keys)
+    return [
+        exact_cells(Encoding.from_json(dict(b.encoding)), b.encoding["primitives"], answer, groups)
+        for b in plan.blocks
+    ]
+
+
+def _plain(cells: Objects) -> list[list[Any]]:
+    """Return exact cells as plain data; scores by rank are stretches of them."""
+    return [
+        [
+            [c.codes.tolist(), c.at.tolist(), c.between.tolist()] if isinstance(c, Stretches) else c
+            for c in row
+        ]
+        for row in cells.tolist()
+    ]
+
+
+def _table(name: str, plan: ReleasePlan, cells: list[Objects]) -> Record:
+    """Return what repeatable bits draw of the exact cells, after all post-processing."""
+    bits = ReplayBits(name)
+    drawn = b"".join(
+        encode(draw_from_json(b.law).draw(c, bits)) for b, c in zip(plan.blocks, cells, strict=True)
+    )
+    table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, decode(plan, drawn))
+    first = {n: table.column(n)[0].as_py() for n in ("value", "lower", "upper", "status")}
+    return {
+        **{n: _rounded(v) if isinstance(v, float) else v for n, v in first.items()},
+        "table": digest({n: _column(table, n) for n in table.column_names if n != "block"}),
+    }
+
+
+def _column(table: pa.Table, name: str) -> list[Any]:
+    cells = table.column(name).to_pylist()
+    return [_rounded(c) if isinstance(c, float) else c for c in cells]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.9g}") + 0.0
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 24 else f"{text[:8]}…{digest(text)}"
+
+
+def _rows(name: str, schema: Mapping[str, Any]) -> pa.Table:
+    """Return a generated table: values outside the range, nulls, unknown keys, heavy users."""
+    pick = random.Random(name)  # noqa: S311 - makes a test table
+    if "a" in schema["columns"]:
+        ends = [[pick.choice(["0", "1", "2", "3", "4", "5", "9"]) for _ in "ab"] for _ in range(12)]
+        return pa.table({"a": [a for a, _ in ends], "b": [b for _, b in ends]})
+    size = schema["rows"].get("exact", 50)
+    nulls = 0.05
+
+    def some(made: list[Any]) -> list[Any]:
+        return [None if pick.random() < nulls else v for v in made]
+
+    return pa.table(
+        {
+            "who": some([f"u{pick.randrange(12)}" for _ in range(size)]),
+            "x": some([pick.randrange(-4, 28) / 2 for _ in range(size)]),
+            "y": some([pick.randrange(-6, 10) for _ in range(size)]),
+            "z": some([pick.randrange(0, 120) / 100 for _ in range(size)]),
+            "g": some([pick.choice("aabbcd") for _ in range(size)]),
+        }
+    )
