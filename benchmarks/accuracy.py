@@ -29,9 +29,9 @@ from dprelease.engines.source import file_source
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
+from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
-from dprelease.schema.table import TableSchema
 
 STATISTICS = ["count", "mean(age)", "mean(salary)", "variance(salary)"]
 TARGETS = {"mean_age": 0.0002, "mean_salary": 0.0005, "variance_salary": 0.01}
@@ -65,7 +65,7 @@ def planned(epsilon: object = 1, statistics: object = None) -> ReleasePlan:
         **payroll().SCHEMA,
         "release": {"epsilon": epsilon, "by": ["region"], "statistics": statistics or STATISTICS},
     }
-    schema = TableSchema.from_dict(declared)
+    schema = Schema.from_dict(declared)
     plan = make_plan(resolve(schema, merge_release(schema)))
     execute.check(plan)
     return plan

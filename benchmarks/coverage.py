@@ -30,10 +30,10 @@ from dprelease.noised import assemble
 from dprelease.planning.draws import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
+from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.schema.domain import GridSet
-from dprelease.schema.table import TableSchema
 
 Floats = npt.NDArray[np.float64]
 DOMAINS = {
@@ -105,7 +105,7 @@ def planned(statistics: list[object], groups: int, epsilon: float, delta: float 
     release: dict[str, object] = {"epsilon": epsilon, "by": ["g"], "statistics": statistics}
     if delta:
         release["delta"] = delta
-    schema = TableSchema.from_dict(
+    schema = Schema.from_dict(
         {
             "dprelease": "schema/1",
             "name": "coverage",

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from dprelease.budget.view import open_ledger
     from dprelease.facade import Release, create_ledger, plan, release, run, sql
     from dprelease.planning.model import ReleasePlan
+    from dprelease.query.load import Schema
     from dprelease.schema.domain import Box, Domain
-    from dprelease.schema.table import TableSchema as Schema
     from dprelease.verification import verify
 
 __version__ = "0.1.0"
@@ -53,7 +53,7 @@ _LAZY = {
     "Domain": "dprelease.schema.domain:Domain",
     "Release": "dprelease.facade:Release",
     "ReleasePlan": "dprelease.planning.model:ReleasePlan",
-    "Schema": "dprelease.schema.table:TableSchema",
+    "Schema": "dprelease.query.load:Schema",
     "accessor": "dprelease.accessor:",
     "create_ledger": "dprelease.facade:create_ledger",
     "diagnostics": "dprelease.diagnostics:",

@@ -23,6 +23,7 @@ from dprelease.pipeline.run import RunResult
 from dprelease.pipeline.run import run as run_pipeline
 from dprelease.planning.model import ReleasePlan
 from dprelease.publish import publish_files
+from dprelease.query.load import Schema
 from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import unit_to_json
 from dprelease.validate.verdict import Verdict
@@ -42,9 +43,9 @@ def _schema(schema: SchemaLike) -> TableSchema:
     if isinstance(schema, TableSchema):
         return schema
     if isinstance(schema, Mapping):
-        return TableSchema.from_dict(schema)
+        return Schema.from_dict(schema)
     if isinstance(schema, (str, Path)):
-        return TableSchema.load(schema)
+        return Schema.load(schema)
     raise ArgumentError(
         f"cannot read a schema from an object of type {type(schema).__name__}",
         fix="pass dp.Schema.load(...), a path to a schema file, or a mapping of the same shape",

@@ -22,10 +22,10 @@ from dprelease.pipeline.planned import window_of
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan, plan_hash
 from dprelease.query.calendar import Calendar, zone_tables
+from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
+from dprelease.query.read_view import parse_view
 from dprelease.query.spec import resolve
-from dprelease.query.view import parse_view
-from dprelease.schema.load import schema_from_dict
 from dprelease.schema.table import TableSchema
 
 __all__ = [

@@ -13,6 +13,7 @@ from dprelease import execute
 from dprelease.errors import InternalError
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
+from dprelease.query.load import Schema
 from dprelease.query.spec import resolve
 from dprelease.schema.table import TableSchema
 
@@ -28,7 +29,7 @@ def graph_schema(
     adjacency: str = "add_remove",
     **release: object,
 ) -> TableSchema:
-    return TableSchema.from_dict(
+    return Schema.from_dict(
         {
             "dprelease": "schema/1",
             "name": "graph",

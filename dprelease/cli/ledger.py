@@ -80,10 +80,10 @@ def init(
     from dprelease.budget.ledger import Ledger
     from dprelease.facade import create_ledger
     from dprelease.pipeline.run import init_ledger
-    from dprelease.schema.table import TableSchema
+    from dprelease.query.load import Schema
 
     if pipeline is None and ledger and schema and epsilon:
-        declared = TableSchema.load(schema)
+        declared = Schema.load(schema)
         name = dataset or declared.name
         create_ledger(ledger, declared, dataset=name, epsilon=epsilon)
         book = Ledger.open(ledger)

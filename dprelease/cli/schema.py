@@ -27,10 +27,10 @@ def check(
     Example: dprelease schema check schemas/flights.yaml
     """
     from dprelease.pipeline.planned import plan_release
-    from dprelease.schema.table import TableSchema
+    from dprelease.query.load import Schema
     from dprelease.schema.unit import describe
 
-    schema = TableSchema.load(file)
+    schema = Schema.load(file)
     planned = plan_release(schema, origin=str(file)) if schema.release else None
     found = {
         "schema": schema.name,

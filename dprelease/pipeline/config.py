@@ -22,10 +22,10 @@ from dprelease.pipeline.timing_config import (
     read_period,
     read_schedule,
 )
+from dprelease.query.load import load_schema
 from dprelease.query.merge import merge_release
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.faults import checked
-from dprelease.schema.load import load_schema
 from dprelease.schema.naming import nearest
 from dprelease.schema.paths import project_root
 from dprelease.schema.table import ReleaseSpec, TableSchema

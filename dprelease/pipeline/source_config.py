@@ -12,7 +12,8 @@ from pathlib import Path
 
 from dprelease.pipeline.models import SOURCES, SourceModel, TableModel
 from dprelease.pipeline.secret_reference import SecretReference, secret_at
-from dprelease.query.view import View, parse_view
+from dprelease.query.read_view import parse_view
+from dprelease.query.view import View
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.paths import confined_glob
 

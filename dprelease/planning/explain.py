@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dprelease.numeric import plain
-from dprelease.planning.model import Option, PlannedStatistic, ReleasePlan
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from dprelease.planning.model import Option, PlannedStatistic, ReleasePlan
 
 __all__ = ["HEADERS", "INTERVALS", "html", "renderable", "rows", "text"]
 

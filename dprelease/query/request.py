@@ -19,11 +19,12 @@ from typing import Any
 from dprelease.errors import ConfigError
 from dprelease.numeric import plain
 from dprelease.query.calendar import ZONE_TABLES, Calendar
+from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
+from dprelease.query.read_view import parse_view
 from dprelease.query.spec import Query, resolve
-from dprelease.query.view import View, parse_view
+from dprelease.query.view import View
 from dprelease.schema.column import Kind
-from dprelease.schema.load import schema_from_dict
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.written import domain_to_json, schema_to_json
 

@@ -90,7 +90,7 @@ class ReleaseSpec:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """Everything public about one private table.
+    """Everything public about one private table; what users hold is its child `query.load.Schema`.
 
     Attributes:
         release: the default release, if the schema's block is complete.
@@ -111,22 +111,3 @@ class TableSchema:
     )
     origin: str = ""
     root: Path | None = field(default=None, compare=False)
-
-    @classmethod
-    def load(cls, path: str | Path) -> TableSchema:
-        """Read and check a schema file; ConfigError names file, line and fix."""
-        from dprelease.schema.load import load_schema
-
-        return load_schema(path)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> TableSchema:
-        """Check a mapping of the same shape as a schema file."""
-        from dprelease.schema.load import schema_from_dict
-
-        return schema_from_dict(data)
-
-    def _repr_html_(self) -> str:
-        from dprelease.schema.show import html  # show reads this class
-
-        return html(self)

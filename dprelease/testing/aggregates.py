@@ -27,9 +27,9 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery
+from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
-from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import Adjacency, UserUnit
 from dprelease.sensitivity import bound, cell_rows, sensitivity, unit_bounds
 
@@ -107,7 +107,7 @@ def cases(statistic: str) -> Iterator[Case]:
     for column, unit, adjacency in itertools.product(COLUMNS, _UNITS, adjacencies):
         low, high = COLUMNS[column]["range"]
         text = statistic.replace("{low}", str(low)).replace("{high}", str(high))
-        schema = TableSchema.from_dict(
+        schema = Schema.from_dict(
             {
                 "dprelease": "schema/1",
                 "name": "contract",

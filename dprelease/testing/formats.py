@@ -15,7 +15,7 @@ from dprelease import registry
 from dprelease.formats.json_ import build_manifest
 from dprelease.noised import Noised, Receipt, assemble
 from dprelease.pipeline.stages import OWN_FILES, PLAIN_NAME, plan_release
-from dprelease.schema.table import TableSchema
+from dprelease.query.load import Schema
 from dprelease.schema.unit import describe
 from dprelease.validate.rules import check
 
@@ -49,7 +49,7 @@ def sample_release(shift: int = 0) -> tuple[Noised, dict[str, Any]]:
     Args:
         shift: added to every integer, for a release of other values.
     """
-    plan = plan_release(TableSchema.from_dict(_SCHEMA))
+    plan = plan_release(Schema.from_dict(_SCHEMA))
     cells = {
         b.name: tuple(
             tuple(90 + 7 * g + 3 * c + shift for c in range(len(b.cells)))

@@ -10,10 +10,10 @@ from typing import Any
 from dprelease.aggregates.encoding import Encoding
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery, Fixed
+from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.recompute import recompute
-from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Sensitivity, bound, cell_rows, sensitivity, unit_bounds
 
@@ -109,7 +109,7 @@ def built(
         },
         "release": {"epsilon": 1, "statistics": [text]} | ({"by": ["g"]} if groups > 1 else {}),
     }
-    schema = TableSchema.from_dict(data)
+    schema = Schema.from_dict(data)
     query = resolve(schema, merge_release(schema))
     encodings = tuple(e for b in layout(query) for e in b.options)
     return Case(query, encodings, bound(query, tuple((e, None) for e in encodings)))

@@ -27,9 +27,9 @@ from dprelease.planning.draws import mean_reach
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.expression import evaluate
 from dprelease.query.graph import FUNCTIONS as GRAPH
+from dprelease.query.load import Schema
 from dprelease.query.spec import SEVERAL
 from dprelease.recompute import row_moves
-from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import unit_bounds
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case, built, obvious_code
@@ -305,7 +305,7 @@ def test_twin_the_mean_projected_onto_a_gapped_domain_jumps() -> None:
     """Semantics 2.4: nearest point of [0, 2] u [3, 5] before the noise moves by the whole gap."""
     made = case("mean", "from zero", "row", "substitution", 1, 3)
     domain = (
-        TableSchema.from_dict(
+        Schema.from_dict(
             {
                 "dprelease": "schema/1",
                 "name": "gap",

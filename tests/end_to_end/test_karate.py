@@ -10,8 +10,8 @@ import pytest
 
 from dprelease.pipeline.run import init_ledger, load_pipeline
 from dprelease.planning.make import make_plan
+from dprelease.query.load import Schema
 from dprelease.query.spec import resolve
-from dprelease.schema.table import TableSchema
 from dprelease.verification import verify
 from tests.end_to_end.projects import ROOT, command, repeatable
 
@@ -66,7 +66,7 @@ def test_values_lie_in_the_box_and_rows_may_be_written_any_way(
 
 
 def test_the_plan_names_what_other_laws_would_reach(karate: Path) -> None:
-    schema = TableSchema.load(karate / "schemas" / "karate.yaml")
+    schema = Schema.load(karate / "schemas" / "karate.yaml")
     assert schema.release is not None
     for statistic in make_plan(resolve(schema, schema.release)).statistics:
         first, *others = statistic.chosen

@@ -38,8 +38,8 @@ from dprelease.engines.source import duckdb_table
 from dprelease.errors import DpreleaseError
 from dprelease.pipeline import run as run_module
 from dprelease.pipeline import stages
+from dprelease.query.load import Schema
 from dprelease.schema.column import Kind
-from dprelease.schema.table import TableSchema
 from tests.end_to_end.projects import repeatable, tree
 from tests.end_to_end.stored_types import ARROW, CANARY, LINES, OBJECTS, ROWS, SQL, Stored
 from tests.sizes import NIGHTLY
@@ -130,7 +130,7 @@ def document(world: str) -> dict[str, Any]:
 
 @cache
 def plan(world: str) -> Any:
-    return stages.plan_release(TableSchema.from_dict(document(world)))
+    return stages.plan_release(Schema.from_dict(document(world)))
 
 
 def placed(world: str, kind: Any) -> list[str]:

@@ -19,7 +19,8 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source, duckdb_table, tables_source
 from dprelease.errors import ConfigError, DpreleaseError, InternalError, SourceError
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
-from dprelease.query.view import UNPROVEN, View, parse_view
+from dprelease.query.read_view import parse_view
+from dprelease.query.view import UNPROVEN, View
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 

@@ -20,7 +20,7 @@ from dprelease.engines.source import Source, as_source, tables_source
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive, Window
 from dprelease.query.expression import parse_condition
-from dprelease.query.view import parse_view
+from dprelease.query.read_view import parse_view
 from dprelease.schema.column import Column, Kind
 
 ROWS = (Primitive("rows"),)

@@ -31,9 +31,9 @@ from dprelease.planning.draws import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.query.answer import Answer, Objects
+from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
-from dprelease.schema.table import TableSchema
 from tests.golden.plan_cases import cases
 from tests.golden.records import digest
 
@@ -53,7 +53,7 @@ def records(names: Iterable[str] | None = None) -> dict[str, Record]:
 def record(name: str, schema: Mapping[str, Any]) -> Record:
     """Return the record of one request, or the code under which it is refused."""
     try:
-        table = TableSchema.from_dict(schema)
+        table = Schema.from_dict(schema)
         plan = make_plan(resolve(table, merge_release(table)))
         proved = execute.check(plan)
     except DpreleaseError as refusal:
@@ -180,7 +180,7 @@ def _short(text: str) -> str:
 
 def _rows(name: str, schema: Mapping[str, Any]) -> pa.Table:
     """Return a generated table: values outside the range, nulls, unknown keys, heavy users."""
-    pick = random.Random(name)  # noqa: S311 - makes a test table
+    pick = random.Random(name)
     if "a" in schema["columns"]:
         ends = [[pick.choice(["0", "1", "2", "3", "4", "5", "9"]) for _ in "ab"] for _ in range(12)]
         return pa.table({"a": [a for a, _ in ends], "b": [b for _, b in ends]})

@@ -12,7 +12,7 @@ from dprelease import noised
 from dprelease.engines.source import as_source
 from dprelease.errors import ConfigError, InternalError, SourceError
 from dprelease.pipeline import stages
-from dprelease.schema.table import TableSchema
+from dprelease.query.load import Schema
 from dprelease.validate.verdict import RuleResult, Verdict
 from tests.end_to_end.projects import ROOT
 
@@ -21,7 +21,7 @@ SCHEMA = ROOT / "schemas" / "fair.yaml"
 
 @pytest.fixture(scope="module")
 def drawn():
-    plan = stages.plan_release(TableSchema.load(SCHEMA))
+    plan = stages.plan_release(Schema.load(SCHEMA))
     source = as_source(pd.read_csv(ROOT / "examples" / "data" / "fair_1978.csv"))
     return stages.draw(plan, source, stages.engine_named("duckdb"), request=None)
 
@@ -47,7 +47,7 @@ def test_the_bundle_holds_the_asked_formats_and_always_manifest_and_package(draw
 
 def test_a_count_that_fails_before_the_charge_says_that_nothing_is_spent():
     """The engine's own error would say "the budget may be spent"."""
-    schema = TableSchema.from_dict(
+    schema = Schema.from_dict(
         {
             "dprelease": "schema/1", "name": "sized", "unit": "row", "adjacency": "substitution", "rows": {"exact": 3},
             "columns": {"x": {"kind": "integer", "range": [0, 9], "nulls": {"default": 0}}},

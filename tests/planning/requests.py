@@ -13,6 +13,7 @@ from dprelease.entropy import RandomBits
 from dprelease.planning.draws import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import PlannedBlock, ReleasePlan
+from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.schema.table import TableSchema
@@ -34,7 +35,7 @@ def declared(
     **release: object,
 ) -> TableSchema:
     """Return a table with a user column `who`, a number `x` and a category `g`."""
-    return TableSchema.from_dict(
+    return Schema.from_dict(
         {
             "dprelease": "schema/1",
             "name": "small",

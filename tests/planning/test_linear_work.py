@@ -11,7 +11,7 @@ from dprelease.engines.source import as_source
 from dprelease.noised import assemble
 from dprelease.pipeline import stages
 from dprelease.planning import choose, spend
-from dprelease.schema.table import TableSchema
+from dprelease.query.load import Schema
 
 COLUMNS = [f"c{i:02}" for i in range(60)]
 
@@ -28,7 +28,7 @@ def planned(columns, **release):
         "columns": {c: {"kind": "integer", "measure": "x", "range": [0, 100]} for c in columns},
         "release": {"epsilon": 1, "statistics": wanted, **release},
     }
-    return stages.plan_release(TableSchema.from_dict(schema))
+    return stages.plan_release(Schema.from_dict(schema))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from dprelease import execute
 from dprelease.entropy import ReplayBits
 from dprelease.pipeline.stages import plan_release
-from dprelease.schema.table import TableSchema
+from dprelease.query.load import Schema
 from tests.planning import natural
 from tests.sizes import NIGHTLY
 
@@ -37,7 +37,7 @@ def test_natural_schemas_are_planned_and_their_errors_are_drawn(evidence):
     kinds: Counter[str] = Counter()
     wrong, told = [], 0
     for i, schema in enumerate(natural.requests(COUNT)):
-        plan = plan_release(TableSchema.from_dict(schema))
+        plan = plan_release(Schema.from_dict(schema))
         execute.check(plan)
         rows = schema["rows"]
         size = rows.get("exact") or rows["expected"]
@@ -71,4 +71,4 @@ def test_squares_of_fine_columns_are_planned(name, epsilon, statistics):
     schema = next(natural.requests(1))
     schema["columns"][name] = dict(natural.COLUMNS[name])
     schema["release"] = {"epsilon": epsilon, "statistics": [s.format(name) for s in statistics]}
-    execute.check(plan_release(TableSchema.from_dict(schema)))
+    execute.check(plan_release(Schema.from_dict(schema)))

@@ -10,12 +10,12 @@ import pytest
 from dprelease.pipeline.stages import plan_release
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.what_if import FACTORS, expected, what_if
-from dprelease.schema.table import TableSchema
+from dprelease.query.load import Schema
 
 
 def planned(release, loss="absolute"):
     return plan_release(
-        TableSchema.from_dict(
+        Schema.from_dict(
             {
                 "dprelease": "schema/1",
                 "name": "t",

@@ -22,7 +22,7 @@ from dprelease.errors import ConfigError
 from dprelease.inspection import inspect_rows
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.cleaning import is_cleaned, snapping
-from dprelease.schema.load import schema_from_dict
+from dprelease.query.load import schema_from_dict
 from dprelease.schema.table import TableSchema
 from tests.sizes import sized
 

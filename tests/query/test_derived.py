@@ -14,7 +14,7 @@ from dprelease.engines.source import as_source
 from dprelease.errors import ConfigError
 from dprelease.query.derived import MOST_LEVELS, derived_columns
 from dprelease.query.expression import parse_condition
-from dprelease.schema.load import schema_from_dict
+from dprelease.query.load import schema_from_dict
 from dprelease.schema.table import TableSchema
 
 COLUMNS: dict[str, dict[str, Any]] = {

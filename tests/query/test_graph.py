@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dprelease.errors import ConfigError, PlanError
+from dprelease.query.load import Schema
 from dprelease.query.spec import resolve
 from dprelease.schema.table import TableSchema
 
@@ -12,7 +13,7 @@ EDGE = {"source": "a", "target": "b", "k": 1, "nodes": 4}
 
 
 def schema(*, kind: str = "node", edge: dict[str, object] | None = None) -> TableSchema:
-    return TableSchema.from_dict(
+    return Schema.from_dict(
         {
             "dprelease": "schema/1",
             "name": "graph",

@@ -11,9 +11,9 @@ import pytest
 
 import dprelease as dp
 from dprelease.errors import ConfigError, DpreleaseError, PlanError
+from dprelease.query.load import load_schema, schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.select import parse_select
-from dprelease.schema.load import load_schema, schema_from_dict
 from dprelease.schema.table import TableSchema
 
 BASE: dict[str, Any] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dprelease.errors import ConfigError
-from dprelease.schema.table import TableSchema
+from dprelease.query.load import Schema
 from dprelease.schema.unit import EdgeUnit, unit_from_json, unit_to_json
 
 
@@ -20,7 +20,7 @@ def load(folder: Path, nodes: str) -> EdgeUnit:
         "adjacency: add_remove\ncolumns:\n  a: {kind: node}\n  b: {kind: node}\n",
         encoding="utf-8",
     )
-    unit = TableSchema.load(path).unit
+    unit = Schema.load(path).unit
     assert isinstance(unit, EdgeUnit)
     return unit
 
@@ -60,7 +60,7 @@ def test_json_keeps_the_unit() -> None:
 
 def test_a_node_as_unit_is_refused_with_the_reason() -> None:
     with pytest.raises(ConfigError) as caught:
-        TableSchema.from_dict(
+        Schema.from_dict(
             {
                 "dprelease": "schema/1",
                 "name": "graph",

@@ -13,11 +13,11 @@ import pytest
 
 from dprelease.errors import ConfigError
 from dprelease.query.graph import SPARSE
+from dprelease.query.load import load_schema, schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.shortcuts import VISIBLE_TIMEOUT
 from dprelease.query.view import UNPROVEN
 from dprelease.schema.column import Kind
-from dprelease.schema.load import load_schema, schema_from_dict
 from dprelease.schema.models import Shortcut
 from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, UserUnit

@@ -28,10 +28,10 @@ from dprelease.query.expression import (
     parse_expression,
     to_sql,
 )
+from dprelease.query.load import Schema
+from dprelease.query.read_view import parse_view
 from dprelease.query.select import parse_select
-from dprelease.query.view import parse_view
 from dprelease.schema.column import Column, Kind
-from dprelease.schema.table import TableSchema
 from tests.sizes import sized
 
 CANARY = "Zq9canary"
@@ -239,7 +239,7 @@ def test_what_reaches_beyond_one_row_cannot_be_said(text: str) -> None:
     assert caught.value.code.startswith("DPR12")
 
 
-SCHEMA = TableSchema.from_dict(
+SCHEMA = Schema.from_dict(
     {
         "dprelease": "schema/1",
         "name": "t",

@@ -26,7 +26,7 @@ from dprelease.errors import DpreleaseError, SourceError
 from dprelease.noised import Noised, Receipt, assemble
 from dprelease.pipeline import stages
 from dprelease.planning.draws import MeanDraw, draw_from_json
-from dprelease.schema.table import TableSchema
+from dprelease.query.load import Schema
 from dprelease.validate.rules import check
 from tests.sizes import NIGHTLY, sized
 
@@ -64,8 +64,7 @@ UNITS: dict[str, dict[str, Any]] = {
     "swap": {"unit": "row", "adjacency": "substitution"},
 }
 PLANS = {
-    name: stages.plan_release(TableSchema.from_dict({**BASE, **unit}))
-    for name, unit in UNITS.items()
+    name: stages.plan_release(Schema.from_dict({**BASE, **unit})) for name, unit in UNITS.items()
 }
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from dprelease.cli import app
 from dprelease.errors import ConfigError
-from dprelease.schema.load import load_schema
+from dprelease.query.load import load_schema
 from dprelease.schema.yaml_marks import MAX_BYTES
 from tests.end_to_end.projects import tree
 

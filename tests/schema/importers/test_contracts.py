@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.errors import ConfigError
+from dprelease.query.load import Schema
 from dprelease.schema.column import Kind
 from dprelease.schema.importers.contracts import MAX_BYTES, draft_schema, read_contract
 from dprelease.schema.importers.draft import DraftColumn, DraftTable, as_number, write_draft
-from dprelease.schema.table import TableSchema
 
 ODCS = """\
 apiVersion: v3.2.0
@@ -101,7 +101,7 @@ def write(tmp_path, content):
 def load(tmp_path, text):
     path = tmp_path / "draft.yaml"
     path.write_text(text)
-    return TableSchema.load(path)
+    return Schema.load(path)
 
 
 def test_an_open_data_contract(tmp_path):

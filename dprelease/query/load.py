@@ -1,4 +1,4 @@
-"""Schema files and mappings as a checked `TableSchema`.
+"""Schema files and mappings as a checked `Schema`, the default release in its query language included.
 
 After `models` has checked the shape, this checks what relates several keys: ends on the step's
 grid, defaults inside their domain, unit columns of a usable kind, sizes that the adjacency allows,
@@ -12,20 +12,42 @@ from dataclasses import replace
 from pathlib import Path
 
 from dprelease.errors import ConfigError
+from dprelease.query.derived import check_derived
+from dprelease.query.merge import merge_release
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.faults import checked
 from dprelease.schema.models import SchemaModel
 from dprelease.schema.paths import project_root
 from dprelease.schema.read_column import read_column
 from dprelease.schema.read_unit import read_rows, read_unit
+from dprelease.schema.show import html
 from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import Adjacency
 from dprelease.schema.yaml_marks import Document, Marks, load_yaml
 
-__all__ = ["load_schema", "schema_from_dict"]
+__all__ = ["Schema", "load_schema", "schema_from_dict"]
 
 
-def load_schema(path: str | Path) -> TableSchema:
+class Schema(TableSchema):
+    """A table's public declaration, read and checked: `dp.Schema.load("schema.yaml")`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read and check a schema file; ConfigError names file, line and fix."""
+        return load_schema(path)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object]) -> Schema:
+        """Check a mapping of the same shape as a schema file."""
+        return schema_from_dict(data)
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+
+def load_schema(path: str | Path) -> Schema:
     """Read and check one schema file.
 
     Raises:
@@ -41,7 +63,7 @@ def load_schema(path: str | Path) -> TableSchema:
 
 def schema_from_dict(
     data: Mapping[str, object], origin: str = "dict", base: Path | None = None
-) -> TableSchema:
+) -> Schema:
     """Check a mapping of the same shape as a schema file.
 
     Args:
@@ -58,10 +80,7 @@ def schema_from_dict(
     return _build(Document(dict(data), Marks(origin)), folder, project_root(folder))
 
 
-def _build(document: Document, folder: Path, root: Path) -> TableSchema:
-    from dprelease.query.derived import check_derived
-    from dprelease.query.merge import merge_release
-
+def _build(document: Document, folder: Path, root: Path) -> Schema:
     marks = document.marks
     model = checked(SchemaModel, document.data, marks)
     file = DeclarationFile(marks, folder, root)
@@ -72,7 +91,7 @@ def _build(document: Document, folder: Path, root: Path) -> TableSchema:
     block: dict[str, object] = dict(raw) if isinstance(raw, Mapping) else {}
     if isinstance(block.get("keys_from"), str):
         block["keys_from"] = file.path(str(block["keys_from"]), "release", "keys_from")
-    schema = TableSchema(
+    schema = Schema(
         name=model.name,
         unit=read_unit(file, model.unit, columns),
         adjacency=adjacency,
