@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import ReplayBits
-from dprelease.mechanisms.additive import AdditiveLaw
+from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
 from dprelease.noised import assemble
 from dprelease.planning.draws import draw_from_json

@@ -21,8 +21,8 @@ from typing import Literal
 
 import numpy as np
 
+from dprelease.mechanisms.calibration.grid_program import optimum
 from dprelease.mechanisms.law import GridRequest, grid_laws
-from dprelease.mechanisms.optimal_grid_program import optimum
 from dprelease.schema.domain import GridSet
 
 CRITERIA: tuple[Literal["worst", "average"], ...] = ("worst", "average")

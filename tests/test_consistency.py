@@ -18,7 +18,7 @@ from dprelease import consistency
 from dprelease.aggregates.cells import bernstein_mean, bernstein_variance
 from dprelease.consistency import Released, consistent, fit_parts, to_domain
 from dprelease.entropy import ReplayBits
-from dprelease.mechanisms.discrete_laplace_noise import CellNoise
+from dprelease.mechanisms.kernels.laplace import CellNoise
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.schema.domain import Domain
 from tests.planning.requests import planned, public

@@ -31,14 +31,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.audit.powers import exp_above, exp_below, powers
-from dprelease.mechanisms.additive import AdditiveLaw
-from dprelease.mechanisms.bounded_gaussian_wide import BoundedGaussianWideLaw
-from dprelease.mechanisms.bounded_laplace_wide import BoundedLaplaceWideLaw
+from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
+from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
+from dprelease.mechanisms.forms.additive import AdditiveLaw
+from dprelease.mechanisms.forms.reflected import ReflectedLaplaceLaw
+from dprelease.mechanisms.forms.rows import RowLaw
+from dprelease.mechanisms.forms.table import SymmetricTable
+from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridLaw, IntArray, choose_answers
-from dprelease.mechanisms.optimal_grid_rows import RowLaw
-from dprelease.mechanisms.reflected_laplace_grid import ReflectedLaplaceLaw
-from dprelease.mechanisms.staircase_noise import StaircaseNoise
-from dprelease.mechanisms.symmetric_table import SymmetricTable
 
 __all__ = [
     "Rows",

@@ -33,8 +33,8 @@ import numpy.typing as npt
 from dprelease.aggregates.ranks import Stretches
 from dprelease.audit.laws import Worst, law_rows, log_of, staircase_worst, worst_between
 from dprelease.audit.powers import exp_below
+from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridLaw
-from dprelease.mechanisms.staircase_noise import StaircaseNoise
 from dprelease.planning.draws import (
     BoxDraw,
     CellDraw,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dprelease.mechanisms.bounded_gaussian import BoundedGaussian
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace
-from dprelease.mechanisms.bounded_laplace_loss import bounded_laplace_scale
+from dprelease.mechanisms.calibration.laplace_loss import bounded_laplace_scale
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.exponential import Exponential
 from dprelease.mechanisms.law import (

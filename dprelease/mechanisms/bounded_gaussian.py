@@ -7,7 +7,7 @@ most c = min(sensitivity, w) apart, the loss is exactly
 
     (2 w c - c^2) / (2 scale^2) - ln(C(a + c) / C(a)),
 
-falling in the scale; unions and boxes are in `bounded_gaussian_loss.py` and `..._scale.py`. Note
+falling in the scale; unions and boxes are in `calibration/gaussian_loss.py` and `..._scale.py`. Note
 the minus: Theorem 2.4 of [BG] adds a normaliser term, and needs 1.05 to 3.2 times the variance.
 
 Composition. On intervals the continuous law is (sensitivity / scale)-GDP, and its zCDP cost is
@@ -38,9 +38,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms import bounded_gaussian_curves as curves
 from dprelease.mechanisms.arguments import FloatArray, check_delta, float_scale
-from dprelease.mechanisms.bounded_gaussian_arguments import (
+from dprelease.mechanisms.boundaries import truncated_gaussian as curves
+from dprelease.mechanisms.calibration.gaussian_arguments import (
     Answers,
     Sensitivity,
     as_argument,
@@ -51,17 +51,17 @@ from dprelease.mechanisms.bounded_gaussian_arguments import (
     sensitivity_of,
     sides_of,
 )
-from dprelease.mechanisms.bounded_gaussian_box import BoundedGaussianBoxLaw
-from dprelease.mechanisms.bounded_gaussian_cost import (
+from dprelease.mechanisms.calibration.gaussian_cost import (
     gdp_cost,
     relaxed_scale,
     worst_delta,
     zcdp_cost,
 )
-from dprelease.mechanisms.bounded_gaussian_scale import Reach, chen_hale_scale, exact_scale
-from dprelease.mechanisms.bounded_gaussian_table import BoundedGaussianLaw
-from dprelease.mechanisms.bounded_gaussian_wide import BoundedGaussianWideLaw
-from dprelease.mechanisms.bounded_laplace_table import EPSILON_FLOOR, POINT_LIMIT
+from dprelease.mechanisms.calibration.gaussian_scale import Reach, chen_hale_scale, exact_scale
+from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
+from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
+from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw
+from dprelease.mechanisms.certifiers.table_laplace import EPSILON_FLOOR, POINT_LIMIT
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive

@@ -37,7 +37,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms import bounded_laplace_loss as losses
 from dprelease.mechanisms.arguments import (
     FloatArray,
     as_float,
@@ -47,10 +46,11 @@ from dprelease.mechanisms.arguments import (
     float_scale,
     optional,
 )
-from dprelease.mechanisms.bounded_laplace_table import POINT_LIMIT, BoundedLaplaceLaw, tabulates
-from dprelease.mechanisms.bounded_laplace_wide import BoundedLaplaceWideLaw
+from dprelease.mechanisms.calibration import laplace_loss as losses
+from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
+from dprelease.mechanisms.certifiers.table_laplace import POINT_LIMIT, BoundedLaplaceLaw, tabulates
+from dprelease.mechanisms.kernels.laplace_pieces import segments
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.mechanisms.truncation import segments
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive
 from dprelease.schema.domain import Domain

@@ -34,10 +34,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.mechanisms.additive import AdditiveLaw
-from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
+from dprelease.mechanisms.forms.additive import AdditiveLaw
+from dprelease.mechanisms.forms.rows import RowLaw
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, IntArray
-from dprelease.mechanisms.optimal_grid_rows import RowLaw
 from dprelease.numeric import exp_lower
 
 __all__ = ["atom_shift", "median_unbiased", "unbiased", "unclipped"]

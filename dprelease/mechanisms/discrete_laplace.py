@@ -7,7 +7,7 @@ On multiples of `step`, P(d) is proportional to exp(-|d| step / scale), drawn ex
 * cells: `for_cells(l1_shift, epsilon)` is bare noise for a vector with that L1 sensitivity.
 
 Privacy. The loss is sensitivity / scale, linear in the shift and exactly rational; remaps are
-post-processing. See `discrete_laplace_noise.py`.
+post-processing. See `kernels/laplace.py`.
 
 Units    scale, step, sensitivity: the domain's unit; `for_cells`: grid steps; epsilon in nats.
 Sources  Ghosh, Roughgarden & Sundararajan, "Universally utility-maximizing privacy mechanisms";
@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.mechanisms.additive import AdditiveLaw
 from dprelease.mechanisms.arguments import (
     FloatArray,
     as_float,
@@ -33,7 +32,8 @@ from dprelease.mechanisms.arguments import (
     float_scale,
     optional,
 )
-from dprelease.mechanisms.discrete_laplace_noise import CellNoise, DiscreteLaplaceNoise
+from dprelease.mechanisms.forms.additive import AdditiveLaw
+from dprelease.mechanisms.kernels.laplace import CellNoise, DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import floor_half_up, positive

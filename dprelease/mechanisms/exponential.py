@@ -3,7 +3,7 @@
 Two uses:
 
 * `Exponential.for_scores(candidates, spread=..., epsilon=...)`: a finite set of candidates with
-  integer scores, drawn exactly (`exponential_scores`). Quantiles use it with ranks as scores.
+  integer scores, drawn exactly (`forms/scores.py`). Quantiles use it with ranks as scores.
 * `Exponential.calibrate(domain, ...)`: a number, with score |y - q|: the density is proportional
   to e^(-|y - q| / b) on the domain, b = 2 sensitivity / epsilon.
 
@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from dprelease.mechanisms.arguments import FloatArray, as_float, float_scale, optional
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace
-from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw
-from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
+from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive

@@ -4,8 +4,8 @@ Among *all* laws on the grid with loss at most epsilon for answers at most `sens
 answers anywhere in the hull, this one has the smallest expected error, on average over answers or
 for the worst one (up to the repair, about 1e-6). It is the yardstick of every other family.
 
-Privacy. The law drawn is the integer table of `optimal_grid_rows`, certified over all pairs; the
-solver only proposes (`optimal_grid_program`).
+Privacy. The law drawn is the integer table of `forms/rows.py`, certified over all pairs; the
+solver only proposes (`calibration/grid_program.py`).
 
 Units    sensitivity, step, locations: the domain's unit; epsilon in nats.
 Sources  `docs/theory/kernels-and-boundaries.md#optimal-tables`; the programme is the definition of pure
@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms import optimal_grid_program as programme
 from dprelease.mechanisms.arguments import FloatArray, as_float, check_domain, check_locations
+from dprelease.mechanisms.calibration import grid_program as programme
+from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.law import Criterion, GridLaw, GridRequest, Loss
-from dprelease.mechanisms.optimal_grid_rows import RowLaw
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import exact, exp_lower, positive
 from dprelease.schema.domain import Domain

@@ -27,8 +27,8 @@ import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, check_domain, check_locations
+from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.mechanisms.optimal_grid_rows import RowLaw
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import exp_lower, positive
 from dprelease.schema.domain import Domain, GridSet

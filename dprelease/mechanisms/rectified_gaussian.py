@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms import nearest
 from dprelease.mechanisms.arguments import FloatArray, check_domain, check_locations, float_scale
-from dprelease.mechanisms.gaussian_release import GaussianRelease
+from dprelease.mechanisms.boundaries import nearest
+from dprelease.mechanisms.forms.gaussian_release import GaussianRelease
+from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta, normal_tails
 from dprelease.mechanisms.law import GridLaw, GridRequest, IntArray
-from dprelease.mechanisms.normal_pieces import gaussian_delta, normal_tails
 from dprelease.numeric import positive
 from dprelease.schema.domain import Domain
 

@@ -21,8 +21,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.mechanisms import nearest
-from dprelease.mechanisms.additive import AdditiveLaw
 from dprelease.mechanisms.arguments import (
     FloatArray,
     as_float,
@@ -31,7 +29,9 @@ from dprelease.mechanisms.arguments import (
     float_scale,
     optional,
 )
-from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
+from dprelease.mechanisms.boundaries import nearest
+from dprelease.mechanisms.forms.additive import AdditiveLaw
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive

@@ -38,8 +38,8 @@ from dprelease.mechanisms.arguments import (
     float_scale,
     optional,
 )
+from dprelease.mechanisms.forms.reflected import ReflectedLaplaceLaw, drawable
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.mechanisms.reflected_laplace_grid import ReflectedLaplaceLaw, drawable
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive
 from dprelease.schema.domain import Domain

@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms import nearest
-from dprelease.mechanisms.additive import AdditiveLaw
 from dprelease.mechanisms.arguments import FloatArray, as_float, check_domain, check_locations
+from dprelease.mechanisms.boundaries import nearest
+from dprelease.mechanisms.forms.additive import AdditiveLaw
+from dprelease.mechanisms.kernels.staircase import EPSILON_FLOOR, StaircaseNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.mechanisms.staircase_noise import EPSILON_FLOOR, StaircaseNoise
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive
 from dprelease.schema.domain import Domain

@@ -24,9 +24,9 @@ import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, float_scale
-from dprelease.mechanisms.gaussian_release import GaussianRelease
+from dprelease.mechanisms.forms.gaussian_release import GaussianRelease
+from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta, normal_tails
 from dprelease.mechanisms.law import GridLaw, GridRequest, IntArray
-from dprelease.mechanisms.normal_pieces import gaussian_delta, normal_tails
 from dprelease.mechanisms.rectified_gaussian import gaussian_rho, no_grid_law
 from dprelease.numeric import positive
 

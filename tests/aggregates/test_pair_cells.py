@@ -17,7 +17,7 @@ from dprelease.aggregates.pair_cells import (
     shares,
 )
 from dprelease.entropy import ReplayBits
-from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 
 Floats = npt.NDArray[np.float64]
 

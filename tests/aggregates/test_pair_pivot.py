@@ -17,7 +17,7 @@ from dprelease.aggregates.pair_pivot import (
 )
 from dprelease.aggregates.pivot import ratio_interval, sum_quantile
 from dprelease.entropy import ReplayBits
-from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 
 Floats = npt.NDArray[np.float64]
 GROUPS = 1500

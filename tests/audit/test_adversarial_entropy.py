@@ -21,13 +21,13 @@ from dprelease.audit.neighbours import neighbouring_tables
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import SystemBits
 from dprelease.errors import InternalError
-from dprelease.mechanisms.bounded_gaussian_box import BoundedGaussianBoxLaw
-from dprelease.mechanisms.bounded_gaussian_wide import BoundedGaussianWideLaw
-from dprelease.mechanisms.bounded_laplace_wide import BoundedLaplaceWideLaw
-from dprelease.mechanisms.discrete_gaussian_noise import DiscreteGaussianNoise
-from dprelease.mechanisms.discrete_laplace_noise import CellNoise
-from dprelease.mechanisms.exponential_scores import ScoreLaw
-from dprelease.mechanisms.gaussian_cells import GaussianCells
+from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
+from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
+from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
+from dprelease.mechanisms.forms.scores import ScoreLaw
+from dprelease.mechanisms.forms.vector import GaussianCells
+from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
+from dprelease.mechanisms.kernels.laplace import CellNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.mechanisms.stochastic_sign import StochasticSign
 from dprelease.planning.draws import RAW_LIMIT, draw_from_json

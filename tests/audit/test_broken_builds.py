@@ -24,7 +24,7 @@ from dprelease.audit.repeated import features_of
 from dprelease.audit.sampler import draws_fit
 from dprelease.engines import reference
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw
+from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.planning import choose, make, mean_draw
 from dprelease.planning.cell_draws import ScalarDraw
 from dprelease.planning.draws import draw_from_json
@@ -175,7 +175,7 @@ def a_float_sum(patch):
 
 def delta_ignored(patch):
     """Normal noise of a thirtieth of its variance, at the price of all of it."""
-    from dprelease.mechanisms.gaussian_cells import GaussianCells
+    from dprelease.mechanisms.forms.vector import GaussianCells
 
     honest = GaussianCells.calibrate.__func__
 

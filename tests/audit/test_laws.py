@@ -20,9 +20,9 @@ from dprelease.audit.laws import (
 )
 from dprelease.audit.powers import exp_above, exp_below, powers
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms.bounded_gaussian_wide import BoundedGaussianWideLaw
-from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw
-from dprelease.mechanisms.bounded_laplace_wide import BoundedLaplaceWideLaw
+from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
+from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
+from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.law import GridRequest, grid_laws, rho_upper
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import corpus

@@ -14,9 +14,9 @@ import pytest
 
 from dprelease.audit.sampler import chances_of, choice_fit, draws_fit, fit, g_test, noise_fit
 from dprelease.entropy import ReplayBits, SystemBits
-from dprelease.mechanisms.discrete_laplace_noise import CellNoise, DiscreteLaplaceNoise
-from dprelease.mechanisms.exponential_scores import ScoreLaw
-from dprelease.mechanisms.gaussian_cells import GaussianCells
+from dprelease.mechanisms.forms.scores import ScoreLaw
+from dprelease.mechanisms.forms.vector import GaussianCells
+from dprelease.mechanisms.kernels.laplace import CellNoise, DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.schema.domain import GridSet
 from tests.sizes import NIGHTLY, sized

@@ -22,7 +22,7 @@ import pytest
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.ranks import aimed, spreads
 from dprelease.errors import InternalError
-from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.bounded import Fixed
 from dprelease.recompute import row_moves
 from dprelease.schema.unit import Adjacency

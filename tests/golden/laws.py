@@ -31,8 +31,8 @@ from dprelease.mechanisms import (
     Staircase,
     StochasticSign,
 )
-from dprelease.mechanisms.discrete_laplace_noise import CellNoise
-from dprelease.mechanisms.gaussian_cells import GaussianCells
+from dprelease.mechanisms.forms.vector import GaussianCells
+from dprelease.mechanisms.kernels.laplace import CellNoise
 from dprelease.mechanisms.law import GridRequest, family_laws, law_from_json, rho_upper
 from dprelease.schema.domain import Box, Domain, GridSet
 from tests.golden.records import digest

@@ -147,7 +147,7 @@ class TestDelta:
 
 class TestComposition:
     def test_gdp_bounds_every_hockey_stick_of_an_interval(self) -> None:
-        from dprelease.mechanisms.normal_pieces import gaussian_delta
+        from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta
 
         for scale in (0.05, 0.3, 2.0):
             m = BoundedGaussian(Domain(0, 1), scale=scale)

@@ -12,13 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms import (
-    BoundedLaplace,
-    bounded_laplace_loss,
-    bounded_laplace_scale,
-    bounded_laplace_search,
-)
-from dprelease.mechanisms.bounded_laplace_loss import LossView, interval_loss
+from dprelease.mechanisms import BoundedLaplace, bounded_laplace_scale
+from dprelease.mechanisms.calibration import laplace_loss, search
+from dprelease.mechanisms.calibration.laplace_loss import LossView, interval_loss
 from dprelease.numeric import exact
 from dprelease.schema.domain import Domain
 from tests.reference import laplace as reference
@@ -212,10 +208,10 @@ def test_pairs_across_a_gap_count_when_both_sides_are_allowed() -> None:
 
 def test_a_proposal_that_fails_its_verification_is_widened(monkeypatch: pytest.MonkeyPatch) -> None:
     """A target above epsilon proposes scales that are too small; none may be returned."""
-    monkeypatch.setattr(bounded_laplace_loss, "_TARGET", 1 + 1e-9)
+    monkeypatch.setattr(laplace_loss, "_TARGET", 1 + 1e-9)
     scale = float(bounded_laplace_scale(0.0, 1.0, 0.3, 1.0))
     assert scale >= reference.interval_scale(1.0, 0.3, 1.0)
-    monkeypatch.setattr(bounded_laplace_search, "_ROOM", -1e-9)
+    monkeypatch.setattr(search, "_ROOM", -1e-9)
     for answers in ("hull", "domain"):
         m = BoundedLaplace.calibrate(GAPPED, sensitivity=0.5, epsilon=1, answers=answers)
         assert m.loss(sensitivity=0.5) <= 1

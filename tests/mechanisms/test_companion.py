@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.mechanisms.additive import AdditiveLaw
 from dprelease.mechanisms.companion import atom_shift, median_unbiased, unbiased, unclipped
+from dprelease.mechanisms.forms.additive import AdditiveLaw
+from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
-from dprelease.mechanisms.optimal_grid_rows import RowLaw
 from dprelease.schema.domain import GridSet
 
 

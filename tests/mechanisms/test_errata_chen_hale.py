@@ -1,7 +1,7 @@
 """Chen & Hale, the bounded Gaussian mechanism: sensitivities and Theorem 1.4 as printed.
 
 The errata of Theorems 2.4 and 3.4, of Remark 3.3 and of Table 1 are in
-`test_bounded_gaussian_scale.py`.
+`calibration/test_gaussian_scale.py`.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ import pytest
 
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, ConfigError, InternalError
-from dprelease.mechanisms.additive import AdditiveLaw
-from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw
+from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
+from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.law import (
     GridLaw,
     GridRequest,

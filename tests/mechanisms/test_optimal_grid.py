@@ -17,9 +17,9 @@ from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.mechanisms import OptimalGrid, Staircase
 from dprelease.mechanisms import optimal_grid as module
-from dprelease.mechanisms import optimal_grid_program as programme
+from dprelease.mechanisms.calibration import grid_program as programme
+from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.law import GridRequest, law_from_json
-from dprelease.mechanisms.optimal_grid_rows import RowLaw
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import Domain, GridSet
 from tests.mechanisms.plans import corpus, enumerate_law, hull, worst_ratio

@@ -14,8 +14,8 @@ from scipy import stats
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms import RandomizedResponse
+from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.law import GridRequest, law_from_json
-from dprelease.mechanisms.optimal_grid_rows import RowLaw
 from dprelease.mechanisms.randomized_response import _best
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import Domain, GridSet

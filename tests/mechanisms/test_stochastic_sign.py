@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dprelease.entropy import ReplayBits
-from dprelease.errors import ArgumentError
+from dprelease.errors import ArgumentError, ConfigError
 from dprelease.mechanisms import GridRequest, StochasticSign, law_from_json
 from dprelease.schema.domain import GridSet
 
@@ -64,8 +64,11 @@ def test_it_is_never_a_pure_grid_law() -> None:
     request = GridRequest(GridSet.from_runs([(0, 9)]), 1, Fraction(1))
     assert StochasticSign.grid_laws(request) == []
     with pytest.raises(ArgumentError) as caught:
-        law_from_json({"family": "stochastic_sign"})
+        StochasticSign.grid_law_from_json({"family": "stochastic_sign"})
     assert caught.value.code == "DPR628"
+    with pytest.raises(ConfigError) as stored:
+        law_from_json({"family": "stochastic_sign"})
+    assert stored.value.code == "DPR180"
 
 
 def test_invalid_arguments() -> None:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, InternalError
-from dprelease.mechanisms.bounded_gaussian_box import BoundedGaussianBoxLaw
+from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.planning.box_draw import BoxDraw, box_errors
 from dprelease.planning.draws import draw_from_json
 from dprelease.schema.domain import Box, Domain

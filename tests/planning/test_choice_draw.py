@@ -158,7 +158,7 @@ def test_draws_fit_the_pmf_with_a_control_on_both_sides() -> None:
 @pytest.mark.parametrize("target", [(1, 2, 0), (3, 4, 0), (2, 2, -7)])
 def test_the_rank_error_holds_for_all_small_tables(target: tuple[int, int, int]) -> None:
     from dprelease.aggregates.ranks import spreads
-    from dprelease.mechanisms.exponential_scores import ScoreLaw
+    from dprelease.mechanisms.forms.scores import ScoreLaw
     from dprelease.schema.domain import GridSet
 
     law = ScoreLaw.calibrate(6, spread=spreads(*target)[0], epsilon=4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dprelease.aggregates.ranks import aimed
-from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.planning.choice_draw import ChoiceDraw
 from dprelease.planning.choice_price import choice_error, rows_inside
 from dprelease.planning.draws import draw_from_json

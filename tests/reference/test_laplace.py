@@ -16,7 +16,7 @@ from dprelease.mechanisms import (
     Staircase,
     bounded_laplace_scale,
 )
-from dprelease.mechanisms.bounded_laplace_loss import LossView
+from dprelease.mechanisms.calibration.laplace_loss import LossView
 from dprelease.schema.domain import Domain
 from tests.reference import fisher, gaussian
 from tests.reference import laplace as reference

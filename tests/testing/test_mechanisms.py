@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dprelease import registry
-from dprelease.mechanisms.bounded_laplace_table import BoundedLaplaceLaw
+from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.law import GridRequest
 from dprelease.mechanisms.staircase import Staircase
 from dprelease.schema.domain import GridSet

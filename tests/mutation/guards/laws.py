@@ -10,7 +10,7 @@ GUARDS = (
         "mechanisms/law.py",
         "proved = claim if ratio <= exp_lower(claim) else log_upper(ratio)",
         "proved = claim",
-        ("tests/mechanisms/test_law.py", "tests/mechanisms/test_bounded_laplace_table.py"),
+        ("tests/mechanisms/test_law.py", "tests/mechanisms/certifiers/test_table_laplace.py"),
     ),
     Guard(
         "nano-units are rounded down",
@@ -42,17 +42,17 @@ GUARDS = (
     ),
     Guard(
         "zero is drawn twice as often",
-        "mechanisms/discrete_laplace_noise.py",
+        "mechanisms/kernels/laplace.py",
         "good = ~(minus & (size == 0))",
         "good = np.ones(size.size, dtype=bool)",
-        ("tests/mechanisms/test_noise.py", "tests/audit/test_sampler.py"),
+        ("tests/mechanisms/kernels/test_noise.py", "tests/audit/test_sampler.py"),
     ),
     Guard(
         "ties of a coin are not settled",
-        "mechanisms/sampling.py",
+        "mechanisms/kernels/sampling.py",
         "        out[i] = _settle(rest, den, bits)\n",
         "        out[i] = True\n",
-        ("tests/mechanisms/test_sampling.py",),
+        ("tests/mechanisms/kernels/test_sampling.py",),
     ),
     Guard(
         "a uniform integer is not rejected",

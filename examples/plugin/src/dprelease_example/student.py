@@ -5,7 +5,7 @@ For a clamped answer q and allowed points D, P(y | q) = W[|y - q|] / Z(q), Z(q) 
     W[d] = floor(2**top / (1 + (d / s)^2)),   at least 1.
 
 Privacy. W does not increase, so the largest likelihood ratio over *all* pairs of hull answers at
-most `reach` apart, gaps included, is bounded by `symmetric_table.worst_ratio` from the integers
+most `reach` apart, gaps included, is bounded by `forms.table.worst_ratio` from the integers
 alone. The scale s is searched in floats; what is returned is a table whose certificate holds.
 
 Units    grid steps; epsilon in nats.
@@ -24,6 +24,7 @@ import numpy as np
 
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
+from dprelease.mechanisms.forms.table import SymmetricTable, top_bits, worst_ratio
 from dprelease.mechanisms.law import (
     Certificate,
     ExpectedError,
@@ -35,7 +36,6 @@ from dprelease.mechanisms.law import (
     law_fields,
     read_fields,
 )
-from dprelease.mechanisms.symmetric_table import SymmetricTable, top_bits, worst_ratio
 from dprelease.numeric import fraction_from_json, fraction_to_json
 from dprelease.schema.domain import GridSet
 

@@ -1,0 +1,140 @@
+"""What users hand to a bounded Gaussian, parsed: sides, sensitivities, reach.
+
+Units    the domain's unit; nats.
+Sources  none.
+Limits   none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from dprelease.errors import ArgumentError
+from dprelease.mechanisms.calibration.gaussian_loss import Side, domain_pairs, domain_runs
+from dprelease.mechanisms.calibration.gaussian_scale import Reach, SideList
+from dprelease.numeric import positive
+from dprelease.schema.domain import Box, Domain
+
+__all__ = [
+    "Answers",
+    "Sensitivity",
+    "as_argument",
+    "check_chen_hale",
+    "per_side",
+    "ratios_of",
+    "reach_of",
+    "sensitivity_of",
+    "sides_of",
+]
+
+Answers = Literal["hull", "domain"]
+Sensitivity = Fraction | tuple[Fraction, ...]
+"""An l2 number, or one number per side."""
+
+
+def sides_of(domain: object) -> SideList:
+    if isinstance(domain, Domain):
+        return (Side.of(domain),)
+    if isinstance(domain, Box):
+        return tuple(Side.of(side) for side in domain.sides)
+    raise ArgumentError(
+        "a bounded Gaussian needs a Domain or a Box",
+        fix="write dp.Domain(lower, upper, forbidden=[...]) or dp.Box([(a, b), (c, d)])",
+        code="DPR629",
+    )
+
+
+def _listed(value: object) -> list[object] | None:
+    """Return the elements of a list, tuple or array; None for a single number."""
+    if isinstance(value, np.ndarray):
+        return list(value.tolist()) if value.ndim == 1 else None
+    return list(value) if isinstance(value, list | tuple) else None
+
+
+def as_argument(shift: Sensitivity) -> object:
+    return list(shift) if isinstance(shift, tuple) else shift
+
+
+def per_side(value: object, name: str, count: int) -> list[object]:
+    """Return one value per side; a single one stands for all."""
+    many = _listed(value)
+    if many is None:
+        return [value] * count
+    if len(many) != count:
+        raise ArgumentError(
+            f"{name} has {len(many)} entries, the domain has {count} sides",
+            fix=f"give one number, or {count}",
+            code="DPR637",
+        )
+    return many
+
+
+def sensitivity_of(value: object, count: int) -> Sensitivity:
+    if _listed(value) is None:
+        return positive(value, "sensitivity")
+    each = per_side(value, "sensitivity", count)
+    shifts = tuple(positive(v, "sensitivity", allow_zero=True) for v in each)
+    if not any(shifts):
+        raise ArgumentError(
+            "every sensitivity is 0",
+            why="without sensitivity there is nothing to protect",
+            fix="give at least one coordinate a sensitivity above 0",
+            code="DPR606",
+        )
+    return shifts
+
+
+def ratios_of(value: Sequence[object], count: int) -> tuple[float, ...]:
+    return tuple(float(positive(r, "scale_ratios")) for r in per_side(value, "scale_ratios", count))
+
+
+def reach_of(domain: Domain | Box, sides: SideList, shift: Sensitivity, answers: Answers) -> Reach:
+    if isinstance(shift, tuple):
+        if answers == "domain" and isinstance(domain, Domain):
+            shift = shift[0]
+        else:
+            return Reach(each=tuple(float(s) for s in shift))
+    if len(sides) > 1:
+        return Reach(radius=float(shift))
+    if answers == "hull" or sides[0].is_interval:
+        return Reach(each=(float(shift),))
+    only = domain if isinstance(domain, Domain) else domain.sides[0]
+    pairs = domain_pairs(only, shift)
+    if not pairs:
+        raise ArgumentError(
+            "no two answers are within the sensitivity of each other",
+            why="the domain consists of points further apart",
+            fix='use answers="hull"',
+            code="DPR634",
+        )
+    full = max(t - s for s, t in pairs)
+    runs = domain_runs(only, shift) if full == shift else []
+    return Reach(
+        pairs=tuple((float(s), float(t - s)) for s, t in pairs),
+        runs=tuple((float(a), float(b)) for a, b in runs),
+    )
+
+
+def check_chen_hale(
+    sides: SideList, shift: Sensitivity, ratios: tuple[float, ...], slack: float
+) -> Fraction:
+    """Return the l2 sensitivity if the rule is proved for the request (DPR634 otherwise)."""
+    reasons = [
+        (not all(side.is_interval for side in sides), "its theorems are for intervals"),
+        (isinstance(shift, tuple) and len(shift) > 1, "its sensitivity is one l2 number"),
+        (len(set(ratios)) > 1, "its noise has one scale"),
+        (slack > 0, "its guarantee is pure"),
+    ]
+    for holds, why in reasons:
+        if holds:
+            raise ArgumentError(
+                "rule chen_hale is not proved for this request",
+                why=why,
+                fix='use rule="exact"',
+                code="DPR634",
+            )
+    return shift[0] if isinstance(shift, tuple) else shift

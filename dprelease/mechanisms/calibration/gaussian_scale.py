@@ -1,0 +1,308 @@
+"""From a budget to the scale of bounded Gaussian noise: boxes, directions, both rules.
+
+A box's coordinates are independent, so the loss of a direction c is the sum of the sides' concave
+losses H_i(c_i), and the worst direction maximises that sum:
+
+* per-coordinate sensitivities: c_i = min(sensitivity_i, width_i);
+* an l2 ball: H_i'(c_i) = 2 multiplier c_i, clipped to [0, width_i]. What is returned is the dual
+  bound sum(H_i(c_i) - multiplier c_i^2) + multiplier radius^2, which is never below the maximum
+  and within its square-small error. A side with a gap is tried at both ends.
+
+`scale_ratios` r fix the shape of the noise: coordinate i has scale r_i * scale.
+
+Rule chen_hale. scale^2 >= (||widths|| + D/2) D / (epsilon - ln DC(scale)). The printed theorems
+lack the condition epsilon > ln DC: with a negative denominator they accept any scale. It holds from
+scale^2 = (||widths|| + D/2) D / epsilon upwards, where the search starts. DC itself is not concave
+in the direction (as printed); ln DC is, and is what is maximised. The upper end of the bracket is
+returned.
+
+On unions the loss is not proved to fall with the scale: a scan from below brackets the first scale
+within the budget, and the scale that is returned is one that was evaluated.
+
+Units    the domain's unit; nats.
+Sources  Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy", Theorems 2.4 and
+         3.4 and Algorithm 2, corrected as above; `docs/theory/errata.md#chen-and-hale`.
+Limits   at most 10 sides with gaps under an l2 sensitivity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from dprelease.errors import ArgumentError
+from dprelease.mechanisms.calibration.gaussian_loss import Side
+from dprelease.mechanisms.calibration.roots import inside_root
+from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta
+
+__all__ = [
+    "Reach",
+    "SideList",
+    "ball_maximum",
+    "chen_hale_scale",
+    "delta_scale",
+    "exact_scale",
+    "first_bracket",
+    "log_ratio",
+    "scale_within",
+]
+
+SideList = tuple[Side, ...]
+Slope = Callable[[float], tuple[float, float]]
+_TARGET = 1 - 2.0**-43
+_GAP_SIDES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far two neighbouring answers can be apart, in the domain's unit.
+
+    Attributes:
+        radius: an l2 sensitivity, or None.
+        each: per-coordinate sensitivities, or None.
+        pairs: for one coordinate with answers inside the domain only: (start, shift) pairs.
+        runs: with `pairs`: (first, last) starts of allowed pairs at the largest shift.
+    """
+
+    radius: float | None = None
+    each: tuple[float, ...] | None = None
+    pairs: tuple[tuple[float, float], ...] | None = None
+    runs: tuple[tuple[float, float], ...] = ()
+
+    def shifts(self, sides: SideList) -> tuple[float, ...]:
+        """Return the per-coordinate shifts of a reach that is not an l2 ball."""
+        assert self.each is not None
+        return tuple(min(s, side.width) for s, side in zip(self.each, sides, strict=True))
+
+    def loss(self, sides: SideList, scales: tuple[float, ...]) -> float:
+        """Return the worst loss over all answers within reach of each other."""
+        if self.pairs is not None:
+            return _pair_loss(self.pairs, sides[0], scales[0])
+        if self.each is not None:
+            parts = zip(sides, self.shifts(sides), scales, strict=True)
+            return sum(side.worst(c, s) for side, c, s in parts if c > 0)
+        return _ball_loss(sides, scales, float(self.radius or 0.0))
+
+    def bracket(self, sides: SideList, ratios: tuple[float, ...]) -> tuple[float, float]:
+        """Return (low, high) with low / (2 epsilon) <= scale^2 <= high / epsilon."""
+        pull = [side.span / r**2 for side, r in zip(sides, ratios, strict=True)]
+        if self.pairs is not None:
+            k = max(c for _, c in self.pairs) * pull[0]
+            return k, k
+        if self.each is not None:
+            k = sum(c * p for c, p in zip(self.shifts(sides), pull, strict=True))
+            return k, k
+        radius, norm = float(self.radius or 0.0), math.hypot(*pull)
+        reached = [min(s.width, radius * p / norm) for s, p in zip(sides, pull, strict=True)]
+        return sum(c * p for c, p in zip(reached, pull, strict=True)), radius * norm
+
+
+def _pair_loss(pairs: tuple[tuple[float, float], ...], side: Side, scale: float) -> float:
+    start, shift = np.array(pairs).T
+    up = side.pair_loss(start, shift, scale)
+    down = side.mirror.pair_loss(-(start + shift), shift, scale)
+    return float(max(up.max(), down.max()))
+
+
+def _ball_loss(sides: SideList, scales: tuple[float, ...], radius: float) -> float:
+    caps = [side.width for side in sides]
+    ways = [(side,) if side.is_interval else (side, side.mirror) for side in sides]
+    if sum(len(w) > 1 for w in ways) > _GAP_SIDES:
+        raise ArgumentError(
+            f"more than {_GAP_SIDES} sides of this box have gaps",
+            why="an l2 sensitivity tries both ends of every such side",
+            fix="give per-coordinate sensitivities",
+            code="DPR634",
+        )
+    best = 0.0
+    for chosen in product(*ways):
+        slopes = [_pull(side, s) for side, s in zip(chosen, scales, strict=True)]
+        shift, multiplier = ball_maximum(slopes, caps, radius)
+        value = multiplier * radius**2
+        for side, c, s in zip(chosen, shift, scales, strict=True):
+            value += (side.upward(c, s) if c > 0 else 0.0) - multiplier * c * c
+        best = max(best, value)
+    return best
+
+
+def _pull(side: Side, scale: float) -> Slope:
+    return lambda c: side.pull(c, scale)
+
+
+def ball_maximum(
+    slopes: list[Slope], caps: list[float], radius: float
+) -> tuple[list[float], float]:
+    """Return (c, multiplier) maximising sum H_i(c_i) over |c|_2 <= radius, 0 <= c_i <= cap_i.
+
+    `slopes[i](c)` returns H_i'(c) and H_i''(c) <= 0.
+    """
+    shift = [_stationary(s, cap, 0.0, cap) for s, cap in zip(slopes, caps, strict=True)]
+    norm = math.hypot(*shift)
+    if norm <= radius:
+        return shift, 0.0
+    shift = [c * radius / norm for c in shift]
+    multiplier = math.hypot(*(s(c)[0] for s, c in zip(slopes, shift, strict=True))) / (2 * radius)
+    low, high = 0.0, math.inf
+    for _ in range(100):
+        shift = [
+            _stationary(s, cap, multiplier, c)
+            for s, cap, c in zip(slopes, caps, shift, strict=True)
+        ]
+        norm = math.hypot(*shift)
+        if abs(norm - radius) <= 1e-10 * radius:
+            break
+        if norm > radius:
+            low = multiplier
+        else:
+            high = multiplier
+        # |c| times the multiplier hardly depends on it: nearly a Newton step.
+        proposal = multiplier * norm / radius
+        if low < proposal < high:
+            multiplier = proposal
+        else:
+            multiplier = (low + high) / 2 if math.isfinite(high) else 2 * low
+    return shift, multiplier
+
+
+def _stationary(slope: Slope, cap: float, multiplier: float, start: float) -> float:
+    """Return the c in [0, cap] where slope(c) = 2 multiplier c; safeguarded Newton."""
+    low, high, c = 0.0, cap, start
+    value, bend = slope(cap)
+    if value - 2 * multiplier * cap >= 0:
+        return cap
+    for _ in range(60):
+        value, bend = slope(c)
+        gap = value - 2 * multiplier * c
+        if gap > 0:
+            low = c
+        else:
+            high = c
+        step = gap / (2 * multiplier - bend) if 2 * multiplier > bend else math.inf
+        moved = c + step
+        if not low < moved < high:
+            moved = (low + high) / 2
+        if abs(moved - c) <= 1e-13 * cap:
+            return moved
+        c = moved
+    return c
+
+
+def exact_scale(sides: SideList, ratios: tuple[float, ...], reach: Reach, epsilon: float) -> float:
+    """Return the smallest verified scale with loss at most `epsilon`, up to 2**-40 relative."""
+    low, high = reach.bracket(sides, ratios)
+
+    def loss(scale: float) -> float:
+        return reach.loss(sides, tuple(scale * r for r in ratios))
+
+    low = math.sqrt(low / (2 * epsilon)) * (1 - 2.0**-42)
+    high = math.sqrt(high / epsilon) * (1 + 2.0**-42)
+    monotone = reach.pairs is None and all(side.is_interval for side in sides)
+    if not monotone:
+        low, high = first_bracket(loss, low, high, epsilon)
+    return scale_within(loss, low, high, epsilon)
+
+
+def first_bracket(
+    loss: Callable[[float], float], low: float, high: float, epsilon: float
+) -> tuple[float, float]:
+    """Return neighbours of a scan from `low` between which the loss first falls to epsilon."""
+    last = low
+    for scale in np.geomspace(low, high, 17).tolist():
+        if loss(scale) <= epsilon * _TARGET:
+            return last, scale
+        last = scale
+    return last, high
+
+
+def scale_within(loss: Callable[[float], float], low: float, high: float, epsilon: float) -> float:
+    """Return an evaluated scale in [low, high] within epsilon; `high` is within it.
+
+    In t = scale^-2, in which the loss is nearly linear.
+    """
+    most = epsilon * _TARGET
+    if loss(low) <= most:
+        return low
+
+    def excess(t: float) -> float:
+        return loss(1 / math.sqrt(t)) - most
+
+    return 1 / math.sqrt(inside_root(excess, low**-2, high**-2, epsilon * 2.0**-40))
+
+
+def log_ratio(sides: SideList, scale: float, radius: float) -> float:
+    """Return ln DC(scale): the largest ln(Z(a + c) / Z(a)) over |c|_2 <= radius; intervals."""
+
+    def slope_of(side: Side) -> Slope:
+        def slope(c: float) -> tuple[float, float]:
+            value, bend = side.pull(c, scale)
+            return (side.width - c) / scale**2 - value, -1 / scale**2 - bend
+
+        return slope
+
+    slopes = [slope_of(side) for side in sides]
+    shift, _ = ball_maximum(slopes, [side.width for side in sides], radius)
+    value = 0.0
+    for side, c in zip(sides, shift, strict=True):
+        if c > 0:
+            value += c * (2 * side.width - c) / (2 * scale**2) - side.upward(c, scale)
+    return value
+
+
+def chen_hale_scale(sides: SideList, radius: float, epsilon: float) -> float:
+    """Return the scale of Theorem 2.4 (one side) or 3.4, with epsilon > ln DC required."""
+    radius = min(radius, math.hypot(*(side.width for side in sides)))
+    k = (math.hypot(*(side.width for side in sides)) + radius / 2) * radius
+
+    def need(square: float) -> float:
+        return k / (epsilon - log_ratio(sides, math.sqrt(square), radius))
+
+    low = k / epsilon  # from here on ln DC < epsilon: it is below k / square
+    high = need(low)
+    square = inside_root(lambda v: need(v) - v, low, high, high * 2.0**-42)
+    return math.sqrt(square) * (1 + 2.0**-50)
+
+
+def delta_scale(
+    holds: Callable[[float], bool],
+    distance: float,
+    epsilon: float,
+    delta: float,
+    pure: float,
+    tolerance: float = 1e-11,
+) -> float:
+    """Return a verified scale, at most `pure`, for which `holds` (divergence within delta).
+
+    `distance` is the largest shift in scales of 1: the Gaussian-DP scale starts the search, which
+    ends at a relative `tolerance`.
+    """
+    high = min(pure, distance / gaussian_mu(epsilon, delta))
+    while not holds(high) and high < pure:
+        high = min(pure, high * 1.5)
+    low = high / 2
+    while low > 1e-12 * pure and holds(low):
+        low, high = low / 2, low
+    while high - low > tolerance * high:
+        middle = math.sqrt(low * high)
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Return the largest verified mu whose Gaussian curve at `epsilon` is at most `delta`."""
+    low, high = 0.0, 1.0
+    while gaussian_delta(high, epsilon) <= delta:
+        low, high = high, 2 * high
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        if gaussian_delta(middle, epsilon) <= delta * (1 - 2.0**-40):
+            low = middle
+        else:
+            high = middle
+    return low

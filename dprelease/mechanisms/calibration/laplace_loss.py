@@ -1,0 +1,340 @@
+"""Losses of bounded Laplace noise, and the scales that keep them within a budget.
+
+See `bounded_laplace.py` for the law and the argument. Here: the closed form and its Newton
+inverse for one interval (vectorised), the maximisation over hull pairs for unions, the exact
+hockey-stick divergence, and Croft's fixed point. The pairs of a union, and log C at both without
+cancellation: `calibration/laplace_pairs.py`. The search over scales: `calibration/search.py`.
+
+Newton runs in t = 1/b from t = epsilon / (2 sensitivity): the loss is increasing and concave in
+t, so the iterates rise towards the root and never pass it. The target is epsilon (1 - 2**-43);
+the result is then verified and widened while the evaluated loss exceeds epsilon.
+
+Units    the domain's unit; nats.
+Sources  `docs/theory/kernels-and-boundaries.md#bounded-laplace` (proofs); [BL], [TNL] as in the parent.
+Limits   float64. Hull pairs: piece ends and 51 nodes per smooth stretch, refined by
+         zooming in; places of delta are found by search, in `calibration/laplace_delta.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.errors import ArgumentError
+from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.calibration.laplace_delta import full_runs, hockey
+from dprelease.mechanisms.calibration.laplace_pairs import Ends, Pairs, around, log_ratio
+from dprelease.mechanisms.calibration.search import smallest_scale, widen
+from dprelease.mechanisms.kernels.laplace_pieces import segments
+from dprelease.schema.domain import Domain
+
+__all__ = ["LossView", "bounded_laplace_scale", "interval_loss", "piece_mass"]
+
+_TARGET = 1 - 2.0**-43
+_NODES = 65
+_ZOOM, _ROUNDS = 17, 7  # seven rounds of an eighth each: 5e-7 of a stretch
+
+
+def interval_loss(rate: FloatArray, shift: FloatArray, width: FloatArray) -> FloatArray:
+    """Return the exact loss for scale 1 / rate on one interval; arrays broadcast.
+
+    `shift` is at most `width`, which may be infinite.
+    """
+    a = -np.expm1(-rate * shift)
+    rest = np.where(np.isinf(width), np.inf, width - shift)
+    b, c = -np.expm1(-rate * rest), -np.expm1(-rate * width)
+    out: FloatArray = rate * shift + np.log1p(a * b / c)
+    return out
+
+
+def _slope(rate: FloatArray, shift: FloatArray, width: FloatArray) -> FloatArray:
+    """Return d loss / d rate."""
+    # Of an infinite width every term below vanishes; a huge number in its place would overflow.
+    finite = np.where(np.isinf(width), shift, width)
+    rest = finite - shift
+    ea, eb, ec = np.exp(-rate * shift), np.exp(-rate * (width - shift)), np.exp(-rate * width)
+    a, c = -np.expm1(-rate * shift), -np.expm1(-rate * width)
+    b = -np.expm1(-rate * (width - shift))
+    h = a * b / c
+    change = (shift * ea * b + a * rest * eb) / c - h * finite * ec / c
+    out: FloatArray = shift + change / (1 + h)
+    return out
+
+
+def bounded_laplace_scale(
+    lower: npt.ArrayLike, upper: npt.ArrayLike, sensitivity: npt.ArrayLike, epsilon: npt.ArrayLike
+) -> FloatArray:
+    """Return the smallest verified scale per interval; arrays in (broadcast), array out.
+
+    Ends may be infinite. 10**5 intervals take well under a second.
+
+    Raises:
+        ArgumentError: NaN, lower >= upper, or a sensitivity or epsilon not above 0 (DPR635).
+    """
+    low, high, shift, budget = np.broadcast_arrays(
+        *(np.asarray(v, dtype=np.float64) for v in (lower, upper, sensitivity, epsilon))
+    )
+    valid = (low < high) & (shift > 0) & (budget > 0) & np.isfinite(shift) & np.isfinite(budget)
+    if not valid.all():
+        raise ArgumentError(
+            "an interval cannot be calibrated",
+            why="it needs lower < upper, and a finite sensitivity and epsilon above 0",
+            fix="check the arrays for NaN, swapped ends and zeros",
+            code="DPR635",
+        )
+    width = high - low
+    shift = np.minimum(shift, width)
+    free = np.isinf(low) & np.isinf(high)  # nothing is truncated: plain Laplace noise
+    goal = budget * _TARGET
+    rate = goal / (2 * shift)
+    for _ in range(60):
+        step = (goal - interval_loss(rate, shift, width)) / _slope(rate, shift, width)
+        moved = np.clip(rate + step, rate, goal / shift)
+        if np.all(moved - rate <= 1e-16 * rate):
+            break
+        rate = moved
+    scale = np.where(free, shift / goal, 1 / rate)
+    for k in range(40):
+        loss = np.where(free, shift / scale, interval_loss(1 / scale, shift, width))
+        if (loss <= budget).all():
+            break
+        scale = np.where(loss > budget, scale * (1 + 2.0 ** (k - 52)), scale)
+    out: FloatArray = scale
+    return out
+
+
+def piece_mass(
+    q: FloatArray, near: FloatArray, a: float, end: FloatArray, scale: float
+) -> FloatArray:
+    """Return the integral over [a, end] of e^(-(|x - q| - near) / b) / b, per location."""
+    out = np.zeros(q.size)
+    for start, length in (
+        (np.maximum(a - q, 0.0), end - np.maximum(a, q)),
+        (np.maximum(q - end, 0.0), np.minimum(end, q) - a),
+    ):
+        apart = np.where(length > 0, start - near, 0.0) / scale
+        out += np.where(length > 0, np.exp(-apart) * -np.expm1(-np.maximum(length, 0) / scale), 0.0)
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class LossView:
+    """Losses of one domain as functions of the scale."""
+
+    domain: Domain
+    answers: str
+
+    def _one_interval(self) -> bool:
+        return len(self.domain.exact_pieces) == 1
+
+    def _reach(self, shift: float | Fraction) -> Fraction:
+        width, reach = self.domain.width, Fraction(shift)
+        return min(reach, width) if isinstance(width, Fraction) else reach
+
+    def loss(self, scale: float, shift: float | Fraction) -> float:
+        """Return the worst loss for answers at most `shift` apart."""
+        low, high = self.domain.hull
+        reach = self._reach(shift)
+        if math.isinf(low) and math.isinf(high) and self._one_interval():
+            return float(shift) / scale
+        if self._one_interval():
+            width = float(self.domain.width)  # not high - low: the ends are rounded
+            value = interval_loss(np.array(1 / scale), np.array(float(reach)), np.array(width))
+            return float(value)
+        ends = Ends.of(self.domain)
+        if self.answers == "domain":
+            pairs = ends.inside(Fraction(shift))
+            worst = float(_losses(ends, pairs, scale).max())
+            return worst if self.domain.is_finite else max(worst, float(shift) / scale)
+        return _worst(ends, ends.stretches(reach, scale), scale)[0]
+
+    def _starts(self, reach: float, scale: float) -> FloatArray:
+        """Return the ends of the smooth stretches of q -> (q, q + reach), for `delta`."""
+        ends = [e for piece in self.domain.pieces for e in piece if math.isfinite(e)]
+        low, high = self.domain.hull
+        low = low if math.isfinite(low) else min(ends) - reach - 40 * scale
+        high = high if math.isfinite(high) else max(ends) + reach + 40 * scale
+        marks = {low, high - reach, *ends, *(e - reach for e in ends)}
+        return np.array(sorted(m for m in marks if low <= m <= high - reach))
+
+    def pure_scale(self, shift: float | Fraction, epsilon: float) -> float:
+        """Return the smallest verified scale with loss at most `epsilon`."""
+        low, high = self.domain.hull
+        if self._one_interval():
+            if self.domain.is_finite:
+                low, high = 0.0, float(self.domain.width)
+            return float(bounded_laplace_scale(low, high, float(shift), epsilon))
+        ends = Ends.of(self.domain)
+        if self.answers == "domain":
+            pairs = ends.inside(Fraction(shift))
+            reach = float(np.max(pairs.distance) if self.domain.is_finite else shift)
+            least = 0.0 if self.domain.is_finite else reach
+
+            def inside(scale: FloatArray) -> FloatArray:
+                worst: FloatArray = _losses(ends, pairs, scale).max(axis=-1)
+                return np.asarray(np.maximum(worst, least / scale))
+
+            scale = smallest_scale(inside, reach / epsilon, epsilon)
+            return widen(lambda b: self.loss(b, shift) <= epsilon, scale)
+        # Search on few pairs; add the worst of all pairs at the result while it is too much.
+        exact_reach = self._reach(shift)
+        reach = float(exact_reach)
+        smooth = ends.stretches(exact_reach, 2 * reach / epsilon)
+        few = Pairs.of([nodes.every(8) for nodes, _ in smooth])
+        scale = reach / epsilon
+        for _ in range(12):
+            at = few
+
+            def outside(scale: FloatArray, at: Pairs = at) -> FloatArray:
+                out: FloatArray = _losses(ends, at, scale).max(axis=-1)
+                return out
+
+            scale = smallest_scale(outside, reach / epsilon, epsilon)
+            worst, pair = _worst(ends, ends.stretches(exact_reach, scale), scale)
+            if worst <= epsilon:
+                return scale
+            few = Pairs.of([few, pair])
+        return widen(lambda b: self.loss(b, shift) <= epsilon, scale)
+
+    def croft_scale(self, shift: float, epsilon: float) -> float:
+        """Return the scale of the metric guarantee, at most 2 shift / epsilon."""
+        low, high = self.domain.hull
+        full = math.nextafter(2 * shift / epsilon, math.inf)
+        if math.isfinite(low) or math.isfinite(high):
+            return full
+        ends = np.array([e for piece in self.domain.pieces for e in piece if math.isfinite(e)])
+        if not ends.size:
+            return math.nextafter(shift / epsilon, math.inf)
+
+        def needed(scales: FloatArray) -> FloatArray:
+            """Return, per scale, the scale it asks for divided by itself."""
+            shares = []
+            for scale in scales.tolist():
+                parts = segments(self.domain, ends, scale)
+                mass = parts.moments()[0]
+                right = np.where(parts.sign > 0, mass, 0.0).sum(axis=0) / mass.sum(axis=0)
+                shares.append(float(np.max(np.maximum(right, 1 - right))))
+            return full * np.array(shares) / scales
+
+        return min(full, smallest_scale(needed, full / 2, 1.0))
+
+    def delta(self, scale: float, shift: float, epsilon: float) -> float:
+        """Return the worst hockey-stick divergence over pairs `shift` apart, both directions."""
+        reach = float(self._reach(shift))
+        if self.answers == "domain" and not self._one_interval():
+            ends = Ends.of(self.domain)
+            first, second = ends.floats(ends.inside(Fraction(shift)))
+            worst = float(np.max(self._hockey(first, second, scale, epsilon)))
+            # Inside a run of pairs at full distance the worst place is often no end.
+            kinks = self._starts(float(shift), scale)
+            for first_start, last_start in full_runs(self.domain, Fraction(shift)):
+                low = max(first_start, float(kinks[0]))
+                high = min(last_start, float(kinks[-1]))
+                inner = {low, high, *(m for m in kinks.tolist() if low < m < high)}
+                curve = self._curve(float(shift), scale, epsilon)
+                worst = max(worst, _maximum(curve, np.array(sorted(inner)))[0])
+            return worst
+        if self._one_interval() and self.domain.hull == (-math.inf, math.inf):
+            return max(0.0, -math.expm1((epsilon - shift / scale) / 2))
+        return _maximum(self._curve(reach, scale, epsilon), self._starts(reach, scale))[0]
+
+    def _log_ratio(self, q: FloatArray, other: FloatArray, scale: float) -> FloatArray:
+        first = segments(self.domain, q, scale).log_mass()
+        return segments(self.domain, other, scale).log_mass() - first
+
+    def _curve(
+        self, reach: float, scale: float, epsilon: float
+    ) -> Callable[[FloatArray], FloatArray]:
+        top = self.domain.hull[1]
+
+        def curve(q: FloatArray) -> FloatArray:
+            return self._hockey(q, np.minimum(q + reach, top), scale, epsilon)
+
+        return curve
+
+    def _hockey(self, q: FloatArray, other: FloatArray, scale: float, epsilon: float) -> FloatArray:
+        """Return the divergence of each pair, the larger of its two directions; q <= other."""
+        return hockey(self.domain, q, other, scale, epsilon, self._log_ratio(q, other, scale))
+
+    def delta_scale(self, shift: float, epsilon: float, delta: float, pure: float) -> float:
+        """Return a verified scale below `pure` with divergence at most `delta`."""
+        reach, goal = float(self._reach(shift)), delta * (1 - 1e-9)
+        nodes = _nodes(self._starts(reach, pure))
+        low, high = 0.0, pure
+        while high - low > 1e-10 * high:
+            middle = (low + high) / 2
+            if self.answers == "domain":
+                value = self.delta(middle, shift, epsilon)
+            else:
+                value = float(self._curve(reach, middle, epsilon)(nodes).max())
+            low, high = (low, middle) if value <= goal else (middle, high)
+        return min(pure, widen(lambda b: self.delta(b, shift, epsilon) <= delta, high))
+
+
+def _losses(ends: Ends, pairs: Pairs, scale: float | FloatArray) -> FloatArray:
+    """Return the loss of every pair: shape `(pairs,)`, or `(scales, pairs)`."""
+    b = np.asarray(scale, dtype=np.float64)[..., None]
+    out: FloatArray = pairs.distance / b + np.abs(log_ratio(ends, pairs, scale))
+    return out
+
+
+def _worst(ends: Ends, smooth: list[tuple[Pairs, float]], scale: float) -> tuple[float, Pairs]:
+    """Return the largest loss over hull pairs and its pair: nodes, then zooming in."""
+    values = [_losses(ends, nodes, scale) for nodes, _ in smooth]
+    tops = [int(np.argmax(v)) for v in values]
+    k = max(range(len(smooth)), key=lambda i: float(values[i][tops[i]]))
+    best, pair = float(values[k][tops[k]]), smooth[k][0].take(tops[k])
+    starts = [nodes.take(top) for (nodes, _), top in zip(smooth, tops, strict=True)]
+    steps = [around(top, nodes.offset.size) for (nodes, _), top in zip(smooth, tops, strict=True)]
+    tops_only = Pairs.of(starts)
+    centre, size = tops_only.offset, np.array([length for _, length in smooth])
+    low = centre - size * np.array([before for before, _ in steps])
+    high = centre + size * np.array([after for _, after in steps])
+    # Few wide rounds, not golden section: a call costs more than its elements.
+    share = np.linspace(0, 1, _ZOOM)[:, None]
+    anchor, distance = np.tile(tops_only.anchor, _ZOOM), np.tile(tops_only.distance, _ZOOM)
+    rows = np.arange(centre.size)
+    for _ in range(_ROUNDS):
+        tried = low + (high - low) * share
+        pairs = Pairs(anchor, tried.ravel(), distance)
+        found = _losses(ends, pairs, scale)
+        top = int(np.argmax(found))
+        if found[top] > best:
+            best, pair = float(found[top]), pairs.take(top)
+        at = found.reshape(tried.shape).argmax(axis=0)
+        low = tried[np.maximum(at - 1, 0), rows]
+        high = tried[np.minimum(at + 1, _ZOOM - 1), rows]
+    return best, pair
+
+
+def _nodes(marks: FloatArray) -> FloatArray:
+    """Return nodes on every stretch between sorted marks."""
+    stretches = pairwise(marks)
+    return np.unique(np.concatenate([marks, *(np.linspace(a, b, _NODES) for a, b in stretches)]))
+
+
+def _maximum(f: Callable[[FloatArray], FloatArray], marks: FloatArray) -> tuple[float, float]:
+    """Return the maximum of f between sorted marks and where: nodes, then golden section."""
+    nodes = _nodes(marks)
+    values = f(nodes)
+    top = int(np.argmax(values))
+    best, where = float(values[top]), float(nodes[top])
+    tops = np.argsort(values)[-4:]
+    left, right = nodes[np.maximum(tops - 1, 0)], nodes[np.minimum(tops + 1, nodes.size - 1)]
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(30):
+        x, y = right - ratio * (right - left), left + ratio * (right - left)
+        both = np.concatenate([x, y])
+        found = f(both)
+        top = int(np.argmax(found))
+        if found[top] > best:
+            best, where = float(found[top]), float(both[top])
+        up = found[: x.size] > found[x.size :]
+        left, right = np.where(up, left, x), np.where(up, y, right)
+    return best, where

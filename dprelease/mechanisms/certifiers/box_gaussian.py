@@ -1,0 +1,276 @@
+"""The grid law of bounded Gaussian noise on a box: one certified table per side, one joint proof.
+
+The sides are drawn independently, so for neighbours k_1, k_2, ... grid steps apart the loss is at
+most sum E_i(k_i), E_i(k) the certified loss of side i at distances up to k steps.
+
+* per-coordinate sensitivities: side i moves at most ceil(sensitivity_i / step_i) steps: the sum.
+* an l2 ball: rounding moves side i by k steps only if its answer moved more than (k - 1) step_i,
+  so the splits to maximise over satisfy sum((k_i - 1)+ step_i)^2 < radius^2. For every
+  multiplier >= 0 the dual bound
+
+      sum over i of max over k of (E_i(k) - multiplier ((k - 1)+ step_i)^2) + multiplier radius^2
+
+  holds; the stated certificate is that bound at one stored rational multiplier. It needs no
+  concavity of E_i, which rounded tables do not promise.
+
+Units    the box's unit outside, grid steps inside; epsilon in nats.
+Sources  `certifiers/table.py`; `docs/theory/certificates.md#boxes`.
+Limits   curves cost hull times reach operations per side: at most 2**24. The last step of rounding
+         per side is paid for: a step well below sensitivity / sides keeps that small.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.entropy import RandomBits, SystemBits
+from dprelease.errors import ArgumentError, InternalError
+from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw, decay_of
+from dprelease.mechanisms.certifiers.table_laplace import check_size
+from dprelease.mechanisms.forms.table import loss_curve, worst_ratio
+from dprelease.mechanisms.law import Certificate, log_upper
+from dprelease.numeric import exact, floor_half_up, fraction_from_json, fraction_to_json
+from dprelease.schema.domain import Box, GridSet
+
+__all__ = ["BoundedGaussianBoxLaw"]
+
+_CURVE_LIMIT = 2**24
+_MARGIN = 1 + 2.0**-40
+_WIDEST = 2.0**40
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedGaussianBoxLaw:
+    """Independent certified tables, one per side, in the box's unit.
+
+    Attributes:
+        laws: one table per side; each law's own `shift` and `epsilon` are the side's alone.
+        steps: size of a grid step per side.
+        radius: the l2 sensitivity, or None where sensitivities are per coordinate.
+        moved: steps that side i can move (0 where its sensitivity is 0).
+        epsilon: the loss asked for.
+        multiplier: of the dual bound; 0 without a radius.
+    """
+
+    laws: tuple[BoundedGaussianLaw, ...]
+    steps: tuple[Fraction, ...]
+    radius: Fraction | None
+    moved: tuple[int, ...]
+    epsilon: Fraction
+    multiplier: Fraction
+
+    @classmethod
+    def calibrate(
+        cls,
+        box: Box,
+        steps: tuple[Fraction, ...],
+        sensitivity: Fraction | tuple[Fraction, ...],
+        epsilon: Fraction,
+        scales: tuple[float, ...],
+    ) -> BoundedGaussianBoxLaw:
+        """Return the law whose certificate is within `epsilon`, widening `scales` (the box's unit).
+
+        Raises:
+            ArgumentError: a grid that is too fine (DPR622), a side without grid points (DPR604).
+        """
+        parts = zip(box.sides, steps, strict=True)
+        allowed = tuple(side.on_grid(step) for side, step in parts)
+        each = sensitivity if isinstance(sensitivity, tuple) else (sensitivity,) * len(steps)
+        moved = tuple(
+            min(math.ceil(s / g), a.hull_steps)
+            for s, g, a in zip(each, steps, allowed, strict=True)
+        )
+        radius = None if isinstance(sensitivity, tuple) else sensitivity
+        _check(allowed, moved if radius is not None else (0,) * len(moved))
+
+        def at(factor: float) -> BoundedGaussianBoxLaw:
+            parts = zip(scales, steps, strict=True)
+            decays = tuple(decay_of(s * factor / float(g)) for s, g in parts)
+            return cls._of(allowed, decays, steps, radius, moved, epsilon)
+
+        bad, good = 0.0, 1.0
+        law = at(good)
+        while (proved := law.certificate.epsilon_upper) > epsilon:
+            if good > _WIDEST:
+                raise InternalError("a flat box law did not certify")
+            # The loss falls about as scale^-2.
+            bad, good = good, good * math.sqrt(proved / epsilon) * (1 + 2.0**-20)
+            law = at(good)
+        while bad > 0 and good - bad > 2.0**-16 * good:
+            closer = at((bad + good) / 2)
+            if closer.certificate.epsilon_upper > epsilon:
+                bad = (bad + good) / 2
+            else:
+                good, law = (bad + good) / 2, closer
+        return law
+
+    @classmethod
+    def _of(
+        cls,
+        allowed: tuple[GridSet, ...],
+        decays: tuple[int, ...],
+        steps: tuple[Fraction, ...],
+        radius: Fraction | None,
+        moved: tuple[int, ...],
+        epsilon: Fraction,
+    ) -> BoundedGaussianBoxLaw:
+        laws = []
+        for a, k, p in zip(allowed, moved, decays, strict=True):
+            bare = BoundedGaussianLaw(a, max(k, 1), epsilon, "absolute", p)
+            own = log_upper(worst_ratio(bare.table, k)) if k else Fraction(0)
+            laws.append(BoundedGaussianLaw(a, max(k, 1), own or epsilon, "absolute", p))
+        multiplier = Fraction(0)
+        if radius is not None:
+            curves = _curves(tuple(laws), moved)
+            multiplier = Fraction(_best_multiplier(curves, steps, radius))
+        return cls(tuple(laws), steps, radius, moved, epsilon, multiplier)
+
+    @property
+    def certificate(self) -> Certificate:
+        return _certificate(self)
+
+    def certify(self) -> Certificate:
+        """Recompute the joint proof from the sides' integers."""
+        if self.radius is None:
+            parts = zip(self.laws, self.moved, strict=True)
+            proved = sum(
+                (log_upper(worst_ratio(law.table, k)) for law, k in parts if k), Fraction(0)
+            )
+            method = "sum of the sides' certified losses"
+        else:
+            curves = _curves(self.laws, self.moved)
+            bound = _dual(curves, self.steps, self.radius, float(self.multiplier))
+            proved = Fraction(bound * _MARGIN)
+            method = "dual bound over all splits of the l2 sensitivity, rounding included"
+        stated = [(f"p_{i}", str(law.p)) for i, law in enumerate(self.laws)]
+        stated += [(f"moved_{i}", str(k)) for i, k in enumerate(self.moved)]
+        stated += [("multiplier", str(self.multiplier)), ("radius", str(self.radius))]
+        return Certificate("bounded_gaussian", proved, None, method, tuple(stated))
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """One scale per side, in the box's unit."""
+        return tuple(law.scale * float(g) for law, g in zip(self.laws, self.steps, strict=True))
+
+    def draw(self, answer: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Release points, with the operating system's randomness; shape `(..., sides)`.
+
+        Raises:
+            ArgumentError: the last axis is not the box's (DPR637), or an answer is NaN (DPR605).
+        """
+        return self.draw_with(answer, SystemBits())
+
+    def draw_with(self, answer: npt.ArrayLike, bits: RandomBits) -> npt.NDArray[np.float64]:
+        """Release points from `bits`; shape `(..., sides)`."""
+        points = np.asarray(answer)
+        if points.ndim == 0 or points.shape[-1] != len(self.laws):
+            raise ArgumentError(
+                f"a point of this box has {len(self.laws)} coordinates",
+                fix=f"give arrays of shape (..., {len(self.laws)})",
+                code="DPR637",
+            )
+        out = np.empty(points.shape, dtype=np.float64)
+        for i, (law, step) in enumerate(zip(self.laws, self.steps, strict=True)):
+            column = points[..., i].ravel().tolist()
+            steps = np.array([_steps(v, step, law.allowed) for v in column], dtype=np.int64)
+            drawn = law.draw_raw(steps, bits)
+            values = [float(int(k) * step) for k in drawn]
+            out[..., i] = np.array(values).reshape(points.shape[:-1])
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all numbers of the law, exact."""
+        return {
+            "family": "bounded_gaussian",
+            "kind": "box",
+            "epsilon": fraction_to_json(self.epsilon),
+            "radius": None if self.radius is None else fraction_to_json(self.radius),
+            "steps": [fraction_to_json(s) for s in self.steps],
+            "moved": list(self.moved),
+            "multiplier": fraction_to_json(self.multiplier),
+            "laws": [law.to_json() for law in self.laws],
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> BoundedGaussianBoxLaw:
+        """Rebuild the law; KeyError, TypeError or ValueError if a number is missing or wrong."""
+        laws = tuple(BoundedGaussianLaw.from_json(law) for law in value["laws"])
+        steps = tuple(fraction_from_json(step) for step in value["steps"])
+        moved = tuple(int(k) for k in value["moved"])
+        radius = None if value["radius"] is None else fraction_from_json(value["radius"])
+        multiplier = fraction_from_json(value["multiplier"])
+        if not len(laws) == len(steps) == len(moved) or multiplier < 0:
+            raise ValueError("sides")
+        if radius is not None:
+            for law, step, k in zip(laws, steps, moved, strict=True):
+                if k != min(math.ceil(radius / step), law.allowed.hull_steps):
+                    raise ValueError("moved")
+        return cls(laws, steps, radius, moved, fraction_from_json(value["epsilon"]), multiplier)
+
+
+def _steps(value: object, step: Fraction, allowed: GridSet) -> int:
+    """Return the answer's clamped grid point, rounded half up in exact rationals."""
+    number = exact(value, "the answer")
+    if not isinstance(number, Fraction):
+        return allowed.upper if number > 0 else allowed.lower
+    return min(max(floor_half_up(number / step), allowed.lower), allowed.upper)
+
+
+def _check(allowed: tuple[GridSet, ...], moved: tuple[int, ...]) -> None:
+    for a, k in zip(allowed, moved, strict=True):
+        check_size(a)
+        if (a.hull_steps + 1) * k > _CURVE_LIMIT:
+            raise ArgumentError(
+                "the grid is too fine for a joint proof over an l2 sensitivity",
+                why=f"hull steps times reach pass {_CURVE_LIMIT} on one side",
+                fix="use a coarser step, or per-coordinate sensitivities",
+                code="DPR622",
+            )
+
+
+@lru_cache(maxsize=8)
+def _curves(
+    laws: tuple[BoundedGaussianLaw, ...], moved: tuple[int, ...]
+) -> tuple[npt.NDArray[np.float64], ...]:
+    """Return E_i(0), E_i(1), ..., E_i(moved_i) per side."""
+    return tuple(loss_curve(law.table, k) for law, k in zip(laws, moved, strict=True))
+
+
+def _dual(
+    curves: tuple[npt.NDArray[np.float64], ...],
+    steps: tuple[Fraction, ...],
+    radius: Fraction,
+    multiplier: float,
+) -> float:
+    total = multiplier * float(radius) ** 2
+    for curve, step in zip(curves, steps, strict=True):
+        moved = np.maximum(np.arange(curve.size) - 1, 0) * float(step)
+        total += float((curve - multiplier * moved**2).max())
+    return total
+
+
+def _best_multiplier(
+    curves: tuple[npt.NDArray[np.float64], ...], steps: tuple[Fraction, ...], radius: Fraction
+) -> float:
+    """Return about the best multiplier; the dual bound is convex in it."""
+    low, high = 0.0, sum(float(c[-1]) for c in curves) / float(radius) ** 2
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(60):
+        x, y = high - ratio * (high - low), low + ratio * (high - low)
+        if _dual(curves, steps, radius, x) <= _dual(curves, steps, radius, y):
+            high = y
+        else:
+            low = x
+    return (low + high) / 2
+
+
+@lru_cache(maxsize=16)
+def _certificate(law: BoundedGaussianBoxLaw) -> Certificate:
+    return law.certify()

@@ -1,0 +1,252 @@
+"""The grid law of reflected Laplace noise: an exact discrete Laplace draw, folded into the hull.
+
+The raw integer q + D is reflected at l - 1/2 and u + 1/2 until it lies in l..u. With rate r per
+step, i = q - l, n = u - l and C(m) = cosh((m + 1/2) r), summing over all mirror images gives
+
+    P(x | q) = c C(min(x, q) - l) C(u - max(x, q)),   c = 2 tanh(r / 2) / sinh((n + 1) r),
+
+where c does not depend on q. Folding twice the hull is exact integer arithmetic on the exact
+draw, so this *is* the law, for hulls of any size; no table is stored.
+
+Privacy. For q < q' = q + s the ratio is C(u - q) / C(u - q') left of q, its mirror image right of
+q', and in between lies between the two. log C is convex and increasing, so over *all* hull pairs
+at most s apart the largest ratio is, at an end,
+
+    C(n) / C(n - s) = e^(s r) (1 + e^(-(2n + 1) r)) / (1 + e^(-(2(n - s) + 1) r)).
+
+The certificate bounds this from above in rationals (`exp_lower`, `exp_upper`), term by term. The
+plain bound e^(s r) for post-processed noise would waste up to log 2 of loss.
+
+Units    grid steps; rate in nats per step.
+Sources  `docs/theory/certificates.md#reflected-noise`; noise: `kernels/laplace.py`.
+Limits   one run of grid points; rates as for discrete Laplace noise. `pmf` up to 2**16 points.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dprelease.entropy import RandomBits
+from dprelease.errors import ArgumentError
+from dprelease.mechanisms.arguments import FloatArray, check_level
+from dprelease.mechanisms.forms.hull_interval import first_answer
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
+from dprelease.mechanisms.law import (
+    Certificate,
+    ExpectedError,
+    GridRequest,
+    IntArray,
+    Loss,
+    allowed_from_json,
+    certify_ratio,
+    choose_answers,
+)
+from dprelease.numeric import exp_lower, exp_upper, fraction_from_json, fraction_to_json
+from dprelease.schema.domain import GridSet
+
+__all__ = ["ReflectedLaplaceLaw", "drawable"]
+
+_PMF_LIMIT = 2**16
+_EPSILON_FLOOR = Fraction(1, 2**40)
+_FAR = 256
+"""e^-256 counts as 0 in a lower bound and as itself in an upper one."""
+
+
+def drawable(request: GridRequest) -> bool:
+    """Return whether the folded noise can be drawn exactly for the request."""
+    return request.epsilon >= _EPSILON_FLOOR
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectedLaplaceLaw:
+    """Discrete Laplace noise reflected into one run of grid points. Satisfies `GridLaw`."""
+
+    allowed: GridSet
+    shift: int
+    epsilon: Fraction
+    loss: Loss
+    noise: DiscreteLaplaceNoise
+
+    @property
+    def family(self) -> str:
+        return "reflected_laplace"
+
+    @classmethod
+    def calibrate(cls, request: GridRequest) -> ReflectedLaplaceLaw:
+        """Return the law of (nearly) largest rate whose exact certificate is within epsilon.
+
+        The float search only proposes; the rate shrinks until the certificate holds.
+        """
+        n, s, goal = request.allowed.hull_steps, request.reach, float(request.epsilon)
+        low, high = goal / s, (goal + math.log(2)) / s
+        for _ in range(100 if n else 0):
+            middle = (low + high) / 2
+            if not low < middle < high:
+                break
+            if _float_loss(n, s, middle) <= goal:
+                low = middle
+            else:
+                high = middle
+        wanted, shrink = Fraction(low), Fraction(1, 2**48)
+        while True:  # ends: at rate epsilon / s the loss is at most epsilon, and strictly below
+            noise = DiscreteLaplaceNoise.calibrate(1, wanted)
+            law = cls(request.allowed, request.shift, request.epsilon, request.loss, noise)
+            if law.certificate.epsilon_upper <= request.epsilon:
+                return law
+            wanted *= 1 - shrink
+            shrink *= 2
+
+    @property
+    def certificate(self) -> Certificate:
+        return _certificate(self)
+
+    def certify(self) -> Certificate:
+        """Recompute the proof from the rate, in outward-rounded rationals."""
+        n = self.allowed.hull_steps
+        reach = GridRequest(self.allowed, self.shift, self.epsilon).reach
+        rate = self.noise.rate
+        ratio = Fraction(1)
+        if n:  # else one possible answer and one output: nothing can be told apart
+            ratio = exp_upper(reach * rate)
+            ratio *= 1 + 1 / exp_lower(min((2 * n + 1) * rate, Fraction(_FAR)))
+            tail = (2 * (n - reach) + 1) * rate
+            ratio /= 1 + (1 / exp_upper(tail) if tail <= _FAR else 0)
+        return certify_ratio(
+            self.family, ratio, self.epsilon,
+            "cosh((n + 1/2) rate) / cosh((n - reach + 1/2) rate), rounded up: the worst hull pair",
+            rate=rate, reach=reach, points=n + 1,
+        )  # fmt: skip
+
+    def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
+        """Return one exact draw per clamped answer, a hull point; shape `(groups,)`."""
+        low, n = self.allowed.lower, self.allowed.hull_steps
+        start = np.clip(answers, low, self.allowed.upper) - low
+        # Not saturated: a fold needs every digit. |start + noise| < 2**63 where it is int64.
+        turn = ((start + self.noise.draws(start.size, bits)) % (2 * (n + 1))).astype(np.int64)
+        out: IntArray = low + np.where(turn > n, 2 * n + 1 - turn, turn)
+        return out
+
+    def finish(self, raw: IntArray) -> IntArray:
+        """Return `raw`: every draw is allowed already."""
+        return raw
+
+    def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
+        """Return {q in hull: P_q(Y >= y) and P_q(Y <= y) are both at least (1 - level) / 2}.
+
+        P_q(Y <= y) falls in q, so both ends are found by bisection, for all groups at once.
+        """
+        check_level(level)
+        alpha = (1 - level) / 2 * (1 - 1e-6)
+        low, high = self.allowed.lower, self.allowed.upper
+        y = np.clip(raw, low, high)
+        mirror = low + high - y
+        lows = first_answer(self.allowed, y, lambda q: self._reaches(q, y) >= alpha)
+        # the law is its own mirror image
+        tops = first_answer(self.allowed, y, lambda q: self._reaches(q, mirror) >= alpha)
+        highs = low + high - tops
+        return np.minimum(lows, highs), np.maximum(lows, highs)
+
+    def _reaches(self, q: IntArray, y: IntArray) -> FloatArray:
+        """Return P_q(Y >= y), closed form: sums of cosh are ratios of sinh."""
+        n, r = self.allowed.hull_steps, float(self.noise.rate)
+        i = (q - self.allowed.lower).astype(np.float64)
+        x = (y - self.allowed.lower).astype(np.float64)
+        norm = -np.expm1(-2 * (n + 1) * r) * (1 + math.exp(-r))
+        # Above q: cosh((i + 1/2) r) sinh((n + 1 - x) r) / (sinh((n + 1) r) cosh(r / 2)).
+        above = np.exp(-np.maximum(x - i - 1, 0) * r - np.where(x > i, r, 0.0))
+        above = above * (1 + np.exp(-(2 * i + 1) * r)) * -np.expm1(-2 * (n + 1 - x) * r)
+        below = np.exp(-np.maximum(i - x + 1, 0) * r)
+        below = below * (1 + np.exp(-(2 * (n - i) + 1) * r)) * -np.expm1(-2 * x * r)
+        out: FloatArray = np.where(x > i, above, norm - below) / norm
+        return out
+
+    def expected_error(self) -> ExpectedError:
+        """Return the error over answers uniform on the hull (about 65 of them if it is large)."""
+        answers, share = choose_answers(self.allowed)
+        i = (answers - self.allowed.lower).astype(np.float64)
+        far = self.allowed.hull_steps - i
+        errors = self._upper_error(i, far) + self._upper_error(far, i)
+        return ExpectedError(float(errors @ share), float(errors.max()))
+
+    def _upper_error(self, i: FloatArray, m: FloatArray) -> FloatArray:
+        """Return E(Y - q)+ or E((Y - q)+)^2 for an answer i steps above one end, m below the other.
+
+        E(Y - q)+ = cosh((i + 1/2) r) (cosh((m + 1/2) r) - cosh(r / 2)) / (sinh((n + 1) r) sinh r).
+        """
+        r = float(self.noise.rate)
+        factor = (1 + np.exp(-(2 * i + 1) * r)) / -np.expm1(-2 * (i + m + 1) * r)
+        rise = np.expm1(-(m + 1) * r) * np.expm1(-m * r)
+        first: FloatArray = factor * rise / 2 / math.sinh(min(r, 700.0))
+        if self.loss == "absolute":
+            return first
+        # sum over k <= m of (m - k) sinh(k r), times e^(-(m + 1/2) r)
+        t = m * r
+        power = r * (m**3 - m) / 6 + r**3 * m**5 / 120
+        rest = -np.expm1(-2 * t) / 2 - m * math.sinh(min(r, 700.0)) * np.exp(-t)
+        closed = rest * math.exp(-r / 2) / (4 * math.sinh(min(r, 700.0) / 2) ** 2)
+        tail = np.where(t < 0.01, power * np.exp(-(m + 0.5) * r), closed)
+        out: FloatArray = first + 2 * factor * tail / math.cosh(min(r, 700.0) / 2)
+        return out
+
+    def pmf(self, answer: int) -> dict[int, Any]:
+        """Return {output: probability}, floats that sum to 1.
+
+        Raises:
+            ArgumentError: the hull has too many points to enumerate (DPR623).
+        """
+        low, n = self.allowed.lower, self.allowed.hull_steps
+        if n >= _PMF_LIMIT:
+            raise ArgumentError(
+                "this law has too many outputs to enumerate",
+                why=f"its hull has more than {_PMF_LIMIT} points",
+                fix="use a coarser step",
+                code="DPR623",
+            )
+        q = min(max(answer, low), self.allowed.upper) - low
+        r, x = float(self.noise.rate), np.arange(n + 1, dtype=np.float64)
+        weight = np.exp(-np.abs(x - q) * r)
+        weight *= 1 + np.exp(-(2 * np.minimum(x, q) + 1) * r)
+        weight *= 1 + np.exp(-(2 * (n - np.maximum(x, q)) + 1) * r)
+        weight /= weight.sum()
+        return {low + k: p for k, p in enumerate(weight.tolist())}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all numbers of the law."""
+        return {
+            "family": self.family,
+            "allowed": [list(run) for run in self.allowed.runs],
+            "shift": self.shift,
+            "epsilon": fraction_to_json(self.epsilon),
+            "loss": self.loss,
+            "noise": self.noise.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> ReflectedLaplaceLaw:
+        allowed = allowed_from_json(value["allowed"])
+        if len(allowed.runs) > 1 or value["loss"] not in ("absolute", "squared"):
+            raise ValueError("runs or loss")
+        return cls(
+            allowed, int(value["shift"]), fraction_from_json(value["epsilon"]), value["loss"],
+            DiscreteLaplaceNoise.from_json(value["noise"]),
+        )  # fmt: skip
+
+    def describe(self) -> str:
+        """Return one line for a plan."""
+        return f"{self.family} ({self.noise.describe()}), reflected at the ends"
+
+
+def _float_loss(n: int, s: int, rate: float) -> float:
+    top = math.log1p(math.exp(-(2 * n + 1) * rate))
+    return s * rate + top - math.log1p(math.exp(-(2 * (n - s) + 1) * rate))
+
+
+@lru_cache(maxsize=64)
+def _certificate(law: ReflectedLaplaceLaw) -> Certificate:
+    return law.certify()
