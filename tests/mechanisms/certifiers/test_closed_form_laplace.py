@@ -14,6 +14,7 @@ from scipy import stats
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace
+from dprelease.mechanisms.certifiers import closed_form_laplace
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw, _Masses
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.law import GridRequest, law_from_json
@@ -194,6 +195,24 @@ def _log(x):
 
     with mpmath.workdps(PRECISE):
         return mpmath.log(x)
+
+
+def test_a_bound_that_takes_all_its_splits_is_not_asked_for_again_and_again(monkeypatch):
+    """Each such bound of a plan costs seconds; the rate goes down by what the first one is above."""
+    asked = []
+
+    class Counted(closed_form_laplace._Masses):
+        def worst_ratio(self, reach, enough):
+            asked.append(reach)
+            return super().worst_ratio(reach, enough)
+
+    monkeypatch.setattr(closed_form_laplace, "_Masses", Counted)
+    monkeypatch.setattr(closed_form_laplace, "_MOST_SPLITS", 200)
+    allowed = GridSet.from_runs([(0, 400_000), (600_000, 1_000_000)])
+    request = GridRequest(allowed, shift=262_144, epsilon=Fraction(292, 100))
+    law = BoundedLaplaceWideLaw.calibrate(request)
+    assert 2 <= len(asked) <= 3  # a step of 2^-32 that doubles would ask ten times
+    assert law.certify().epsilon_upper <= request.epsilon
 
 
 @pytest.mark.parametrize(
