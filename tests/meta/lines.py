@@ -1,0 +1,68 @@
+"""How long the library is: `python -m tests.meta.lines`, which is `make size`.
+
+A code line holds a token that is no comment and no docstring; a text that stands alone below a name
+is a docstring too. A line of a longer text that is code, a template of SQL say, counts.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = ROOT / "dprelease"
+_NO_CODE = {
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
+}  # fmt: skip
+
+
+def sources(library: Path = LIBRARY) -> Iterator[tuple[str, str]]:
+    """Yield (path, text) of every source file."""
+    for path in sorted(library.rglob("*.py")):
+        yield path.relative_to(library.parent).as_posix(), path.read_text(encoding="utf-8")
+
+
+def code_lines(text: str) -> int:
+    """Return how many lines of a source text are code."""
+    docstrings: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())):
+                docstrings.update(_span(node))
+    held: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in _NO_CODE:
+            held.update(range(token.start[0], token.end[0] + 1))
+    return len(held - docstrings)
+
+
+def functions(text: str) -> Iterator[tuple[str, int]]:
+    """Yield (name, lines) of every function, its decorators left out."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, len(_span(node))
+
+
+def _span(node: ast.stmt) -> range:
+    assert node.end_lineno is not None
+    return range(node.lineno, node.end_lineno + 1)
+
+
+def main() -> None:
+    """Print the code lines of each place of the library, the most first."""
+    places: Counter[str] = Counter()
+    files = 0
+    for name, text in sources():
+        places["/".join(name.split("/")[1:2])] += code_lines(text)
+        files += 1
+    for place, count in places.most_common():
+        print(f"{count:7,}  {place}")
+    print(f"{sum(places.values()):7,}  code lines in {files} files")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Limits of size: a file of 400 lines, a function of 60, and nothing private in `__all__`.
+
+What is longer today stands in a list that only shrinks: who splits one takes it off.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.meta.lines import code_lines, functions, sources
+
+FILE, FUNCTION = 400, 60
+LONG_FILES = {
+    "dprelease/budget/ledger.py",
+    "dprelease/budget/rows.py",
+    "dprelease/engines/bounded_sql.py",
+    "dprelease/engines/spark.py",
+    "dprelease/facade.py",
+    "dprelease/mechanisms/certifiers/closed_form_laplace.py",
+    "dprelease/pipeline/stages.py",
+    "dprelease/planning/choose.py",
+    "dprelease/planning/make.py",
+    "dprelease/planning/model.py",
+    "dprelease/publish.py",
+    "dprelease/query/grammar.py",
+}
+LONG_FUNCTIONS = {
+    "dprelease/formats/html.py:_page",
+    "dprelease/formats/html.py:_section",
+    "dprelease/formats/json_.py:build_manifest",
+    "dprelease/pipeline/run.py:run",
+    "dprelease/planning/allocate.py:allocate",
+}
+SOURCES = dict(sources())
+
+
+def private_exports(text: str) -> list[str]:
+    """Return the private names that a module lists in `__all__`."""
+    return [
+        str(entry.value)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        for entry in ast.walk(node.value)
+        if isinstance(entry, ast.Constant)
+        and str(entry.value).startswith("_")
+        and not str(entry.value).startswith("__")
+    ]
+
+
+def long_functions(path: str, text: str) -> set[str]:
+    return {f"{path}:{name}" for name, lines in functions(text) if lines > FUNCTION}
+
+
+def test_no_file_is_longer_than_one_reads_at_once():
+    found = {path for path, text in SOURCES.items() if len(text.splitlines()) > FILE}
+    assert found - LONG_FILES == set(), f"split what is longer than {FILE} lines"
+    assert LONG_FILES - found == set(), "short enough now: take it off the list"
+
+
+def test_no_function_is_longer_than_a_screen():
+    found = set().union(*(long_functions(path, text) for path, text in SOURCES.items()))
+    assert found - LONG_FUNCTIONS == set(), f"split what is longer than {FUNCTION} lines"
+    assert LONG_FUNCTIONS - found == set(), "short enough now: take it off the list"
+
+
+def test_no_module_exports_a_private_name():
+    found = {path: names for path, text in SOURCES.items() if (names := private_exports(text))}
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ('"""Module."""\n\n# a comment\nx = 1  # one\n', 1),
+        ('x = 1\n"""What x is,\non two lines."""\n', 1),
+        ('def f():\n    """Do."""\n    return (\n        1\n    )\n', 4),
+        ('SQL = """\nSELECT\n\n1"""\n', 4),
+    ],
+)
+def test_code_lines_are_counted_as_the_docstring_says(text, count):
+    assert code_lines(text) == count
+
+
+def test_what_is_too_long_or_private_would_be_found():
+    body = "\n".join("    x = 1" for _ in range(FUNCTION))
+    assert long_functions("a.py", f"class A:\n  async def f(self):\n{body}\n") == {"a.py:f"}
+    assert long_functions("a.py", f"def f():\n{body[10:]}\n") == set()
+    assert private_exports('__all__ = ["a", "_b", "__version__"]') == ["_b"]
