@@ -4,7 +4,9 @@
 #   make demo-year  release 52 weeks of the flights, as a scheduler would, and their index page
 #   make test       create .venv, install what the tests need, run every check
 #   make test LOCKED=1   the same with exactly the versions of requirements.lock
+#   make test-fast  a chosen part of them, two minutes: what a change breaks first
 #   make lint       the static checks alone
+#   make size       code lines of each place
 #   make docs       build the documentation site: build/site
 #   make bench      time a release of 1, 10 and 100 million rows beside other libraries
 #   make peers      ask other libraries for values outside their range, and for a spent budget
@@ -32,7 +34,11 @@ YEAR     := pipelines/flights_year.yaml
 # The tests of the Spark engine need Java; without one they are skipped, and 420 MB are not fetched.
 SPARK    := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
 
-.PHONY: demo demo-year test lint docs bench peers lock sbom clean evidence nightly
+# Folders without Spark, browsers, servers or whole jobs: see tests/README.md.
+FAST := tests/meta tests/schema tests/query tests/aggregates tests/mechanisms tests/budget tests/formats tests/series \
+	tests/pipeline tests/validate tests/cli $(wildcard tests/test_*.py)
+
+.PHONY: demo demo-year test test-fast size lint docs bench peers lock sbom clean evidence nightly
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed
@@ -58,6 +64,12 @@ demo-year: $(VENV)/.installed
 
 test: lint
 	$(BIN)/python -m pytest -q -n 2
+
+test-fast: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" $(FAST)
+
+size: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.meta.lines
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

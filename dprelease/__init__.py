@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dprelease.schema.domain import Box, Domain
     from dprelease.verification import verify
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Box",

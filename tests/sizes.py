@@ -1,6 +1,6 @@
-"""How much is tried: fixed small sizes with every change, the full sizes at night.
+"""How much is tried: fixed small sizes with every change, more in `make evidence`, all at night.
 
-`make nightly` (DPRELEASE_NIGHTLY=1) takes the right-hand numbers; both run the same code.
+`make nightly` (DPRELEASE_NIGHTLY=1) takes the right-hand numbers; every size runs the same code.
 """
 
 from __future__ import annotations
@@ -8,8 +8,15 @@ from __future__ import annotations
 import os
 
 NIGHTLY = os.environ.get("DPRELEASE_NIGHTLY") == "1"
+FULL = NIGHTLY or "DPRELEASE_EVIDENCE" in os.environ
+"""Whether crosses are taken whole: in `make evidence` and `make nightly`."""
 
 
 def sized(often: int, nightly: int) -> int:
     """Return the number of cases of this run."""
     return nightly if NIGHTLY else often
+
+
+def whole(often: int, full: int) -> int:
+    """Return the number of cases of this run: `full` in `make evidence` and `make nightly`."""
+    return full if FULL else often

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections import Counter
 from typing import Any
 
@@ -15,9 +14,8 @@ from dprelease import execute
 from dprelease.errors import BudgetError, ConfigError, InternalError, PlanError
 from dprelease.planning import what_if as other_budgets
 from dprelease.query.merge import MAX_EPSILON
-from tests.sizes import NIGHTLY
+from tests.sizes import FULL
 
-FULL = NIGHTLY or "DPRELEASE_EVIDENCE" in os.environ
 STATISTICS: tuple[Any, ...] = (
     "count", "count(persons)", "count_distinct(i)", "sum(x)", "mean(x)", "variance(x)", "std(x)",
     "min(x)", "max(x)", "median(x)", "quantile(x, 0.25)", "proportion(x >= 3)", "covariance(x, y)",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 from collections import Counter
 
 import pytest
@@ -11,11 +10,9 @@ import pytest
 from tests.mutation.guard import Guard
 from tests.mutation.guards import AREAS
 from tests.mutation.run import ROOT, broken_text, copy_of_the_tree, outcome, passes
-from tests.sizes import NIGHTLY
+from tests.sizes import FULL
 
 EVERY = [guard for guards in AREAS.values() for guard in guards]
-WHOLE = NIGHTLY or "DPRELEASE_EVIDENCE" in os.environ
-"""All guards take most of an hour."""
 
 
 @pytest.mark.parametrize("guard", EVERY, ids=lambda g: g.broken)
@@ -49,7 +46,7 @@ def test_the_runner_tells_a_broken_build_from_a_whole_one():
         assert passes(tree, guard.tests) is None  # it was mended
 
 
-@pytest.mark.skipif(not WHOLE, reason="all guards take most of an hour: `make evidence`")
+@pytest.mark.skipif(not FULL, reason="all guards take most of an hour: `make evidence`")
 @pytest.mark.parametrize("area", AREAS)
 def test_every_broken_guard_is_noticed(area, evidence):
     with copy_of_the_tree() as tree:

@@ -7,7 +7,6 @@ error is a bound for other data too, from below. The control: half the stated er
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import pytest
@@ -17,9 +16,8 @@ from dprelease.entropy import ReplayBits
 from dprelease.pipeline.stages import plan_release
 from dprelease.query.load import Schema
 from tests.planning import natural
-from tests.sizes import NIGHTLY
+from tests.sizes import FULL
 
-FULL = NIGHTLY or "DPRELEASE_EVIDENCE" in os.environ
 COUNT = 560 if FULL else 24
 DRAWS = 300 if FULL else 150
 SPREADS = ("variance", "std", "covariance", "correlation")

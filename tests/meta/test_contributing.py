@@ -1,0 +1,136 @@
+"""What contributors are told is true: commands exist, paths exist, versions agree."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import dprelease
+from tests.end_to_end.projects import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
+TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+PAGES = [
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "tests" / "README.md",
+    *sorted((ROOT / ".github").glob("*.md")),
+    *TEMPLATES,
+]
+TESTS = {p.name for p in (ROOT / "tests").iterdir() if p.is_dir() and (p / "__init__.py").exists()}
+TEST_FILES = {p.stem.removeprefix("test_") for p in (ROOT / "tests").glob("test_*.py")}
+LIBRARY = {p.stem for p in (ROOT / "dprelease").iterdir() if not p.name.startswith("__")} - {"py"}
+WHERE = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_make_target_that_is_named_exists():
+    text = "\n".join(p.read_text(encoding="utf-8") for p in [*PAGES, ROOT / "README.md"])
+    named = set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE))
+    assert named >= {"test", "test-fast", "lint", "size", "evidence"}
+    assert named <= TARGETS
+    phony = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[0].split()
+    assert set(phony) == TARGETS
+    assert set(re.findall(r"^#   make ([a-z-]+)", MAKEFILE, re.MULTILINE)) == TARGETS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_every_path_that_is_named_exists(page: Path):
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:dprelease|tests|docs|benchmarks)/[\w/.-]*)`", text)
+    named += re.findall(r"\]\(([\w/.-]+)\)", text)
+    for command in re.findall(r"pytest -q ([^`]+)`", text):
+        named += [word for word in shlex.split(command) if word.startswith("tests")]
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_two_pages_do_name_paths():
+    assert len(PAGES) == 3 + len(TEMPLATES)
+    text = PAGES[0].read_text(encoding="utf-8")
+    assert text.count("pytest -q tests/") >= 8
+    assert "](ARCHITECTURE.md)" in text
+
+
+def test_make_test_fast_runs_folders_that_exist():
+    [line] = re.findall(r"^FAST := ((?:.*\\\n)*.*)$", MAKEFILE, re.MULTILINE)
+    words = re.findall(r"tests/\w+(?=\s|$)", line)
+    assert len(words) > 5
+    assert [w for w in words if not (ROOT / w).exists()] == []
+
+
+def test_versions_agree():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    version = PROJECT["project"]["version"]
+    assert (citation["version"], dprelease.__version__) == (version, version)
+    assert citation["license"] == PROJECT["project"]["license"]
+    assert [a["name"] for a in citation["authors"]] == [
+        a["name"] for a in PROJECT["project"]["authors"]
+    ]
+    assert set(citation) >= {"cff-version", "message", "title"}  # what the format asks for
+
+
+def test_the_changelog_leads_to_this_version():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## \[([^\]]+)\](?: - (\S+))?$", text, re.MULTILINE)
+    first, day = headings[0]
+    assert first == "Unreleased" or (
+        first == dprelease.__version__ and re.fullmatch(r"\d{4}-\d\d-\d\d", day)
+    )
+
+
+def test_the_hooks_run_what_make_lint_runs():
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    entries = [h["entry"] for repo in hooks["repos"] for h in repo["hooks"]]
+    assert all(repo["repo"] == "local" for repo in hooks["repos"])  # nothing is fetched
+    [lint] = re.findall(r"^lint:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    for line in lint.splitlines():
+        tool = line.strip().removeprefix("$(BIN)/").split()[0]
+        assert any(entry.startswith(f".venv/bin/{tool}") for entry in entries), tool
+    for entry in entries:
+        for word in entry.split():
+            assert not word.startswith("tests/") or (ROOT / word).exists(), word
+
+
+def test_editors_are_told_what_the_formatter_does():
+    config = configparser.ConfigParser()
+    text = (ROOT / ".editorconfig").read_text(encoding="utf-8")
+    config.read_string("[top]\n" + text)
+    assert int(config["*.py"]["max_line_length"]) == PROJECT["tool"]["ruff"]["line-length"]
+
+
+@pytest.mark.parametrize(
+    "template", [t for t in TEMPLATES if t.name != "config.yml"], ids=lambda p: p.name
+)
+def test_an_issue_template_is_a_form(template: Path):
+    form = yaml.safe_load(template.read_text(encoding="utf-8"))
+    assert set(form) >= {"name", "description", "body"}
+    ids = [part["id"] for part in form["body"] if part["type"] != "markdown"]
+    assert len(ids) == len(set(ids)) > 0
+    for part in form["body"]:
+        assert part["type"] in {"markdown", "textarea", "input", "dropdown"}
+        assert part["attributes"].get("label") or part["attributes"].get("value")
+
+
+def test_tests_mirror_the_source_or_say_where_they_are():
+    """Every folder of tests has a package of its name or a line; every place of the library its tests."""
+    told = set(re.findall(r"^\| `tests/(\w+)` \|", WHERE, re.MULTILINE))
+    assert told == TESTS - LIBRARY
+    elsewhere = set(re.findall(r"^\| `dprelease/(\w+)(?:\.py)?` \|", WHERE, re.MULTILINE))
+    assert elsewhere == LIBRARY - TESTS - TEST_FILES
+
+
+def test_a_file_of_tests_is_named_after_a_module_or_says_what_it_holds():
+    modules = {p.stem for p in (ROOT / "dprelease").rglob("*.py")}
+    unsaid = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if path.stem.removeprefix("test_") not in modules
+        and not path.read_text(encoding="utf-8").startswith('"""')
+    ]
+    assert unsaid == []
