@@ -19,7 +19,7 @@ in alpha of (alpha - 1) D_alpha is a variance of the loss, at most r^2 / 4, and 
 
 Units    grid steps; losses and rho in nats.
 Sources  elementary; certificate over all hull pairs: `docs/theory/certificates.md#symmetric-tables`.
-Limits   float64 quotients, widened by 2**-48: more than their five roundings can err.
+Limits   float64 quotients, widened by 2**-48: more than their seven roundings can err.
 """
 
 from __future__ import annotations
@@ -210,7 +210,8 @@ def range_rho(table: SymmetricTable, reach: int) -> Fraction:
         widest = max(widest, float((up + up[::-1]).max()))
         last = first - 1
         size = min(2 * size, max(last, 1))
-    return (Fraction(widest) + Fraction(1, 2**46)) ** 2 / 8
+    # Four logarithms of at most log 2**61 < 64, each within an ulp (2**-47), and three differences.
+    return (Fraction(widest) + Fraction(1, 2**43)) ** 2 / 8
 
 
 def loss_curve(table: SymmetricTable, reach: int) -> FloatArray:

@@ -3,16 +3,18 @@
 Euler and Maclaurin, with f(y) = e^(-rate (y - q)^2):
 
     sum over a..b = integral + (f(a) + f(b)) / 2 + (f'(b) - f'(a)) / 12 + R,
-    |R| <= (1 / 720) integral of |f''''|  <=  min((b - a) rate^2 / 60, 0.01709 (2 rate)^(3/2)),
+    |R| <= min((b - a) rate^2 / 60, 0.01709 (2 rate)^(3/2)),
 
-because |f''''| <= 3 (2 rate)^2 everywhere, and E|N^4 - 6 N^2 + 3| <= sqrt(24) for a standard normal N.
+by two forms of the remainder: x^2 (1 - x)^2 / 24 times the fourth derivative, at most 12 rate^2, over
+every cell; or the third derivative at both ends and the sixth one's integral
+(`docs/theory/certificates.md#wide-gaussian`).
 Integrals from 0 come from the series x e^-z (1 + 2 z / 3 + (2 z)^2 / (3 * 5) + ...), z = rate x^2,
 whose terms are positive; beyond z = 120 the rest is at most e^-z / (2 rate x).
 
 Everything is an integer or a rational rounded outward: what is returned brackets the sum.
 
 Units    grid steps.
-Sources  Euler-Maclaurin formula with the bound |B_4({x})| <= 1/30; elementary.
+Sources  Euler-Maclaurin formula; elementary.
 Limits   relative width about scale^-4 / 70 where the runs carry the mass.
 """
 

@@ -38,7 +38,8 @@ __all__ = ["CellNoise", "DiscreteLaplaceNoise"]
 _NARROW = 2**52
 """Draws with t up to this, less than 1024 t, fit int64."""
 
-_SATURATION = 2**62
+_SATURATION = 2**62 + 2**60
+"""Beyond it the sum with any hull answer saturates too, so that the sum alone decides."""
 _SERIES = 1e-4
 _RATE_LIMIT = 64
 
@@ -101,7 +102,7 @@ class DiscreteLaplaceNoise:
         )
 
     def sample(self, count: int, bits: RandomBits) -> IntArray:
-        """Return `count` independent draws, shape `(count,)`, saturated at +-2**62."""
+        """Return `count` independent draws, shape `(count,)`, saturated at +-(2**62 + 2**60)."""
         found: IntArray = np.clip(self.draws(count, bits), -_SATURATION, _SATURATION).astype(
             np.int64
         )

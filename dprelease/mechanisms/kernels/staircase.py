@@ -105,7 +105,7 @@ class StaircaseNoise:
         )
 
     def sample(self, count: int, bits: RandomBits) -> IntArray:
-        """Return `count` independent exact draws, shape `(count,)`; saturated beyond 2**62."""
+        """Return `count` independent exact draws, shape `(count,)`; saturated at 2**62 + 2**60."""
         inside, thresholds = _plan(self)
         out = np.zeros(count, dtype=np.int64)
         centre = bernoulli(*inside, count, bits)
@@ -114,8 +114,10 @@ class StaircaseNoise:
         rest = np.flatnonzero(~centre)
         blocks = _geometric(thresholds, rest.size, bits)
         spot = uniform_below(2 * self.width, rest.size, bits)
-        blocks = np.minimum(blocks, -(-_FAR // self.width))
-        size = self.j + blocks * self.width + spot % self.width
+        blocks = np.minimum(blocks, -(-_FAR // self.width)).astype(np.uint64)
+        near = (self.j + spot % self.width).astype(np.uint64)
+        # Unsigned: with the widest steps the sum passes 2**63, and a wrapped one would be a near one.
+        size = np.minimum(blocks * np.uint64(self.width) + near, np.uint64(_FAR)).astype(np.int64)
         out[rest] = np.where(spot < self.width, size, -size)
         return out
 

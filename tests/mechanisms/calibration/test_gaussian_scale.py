@@ -75,6 +75,17 @@ def test_the_bracket_holds_for_every_domain() -> None:
         assert span / 2 * (1 - 1e-12) <= loss <= span * (1 + 1e-12)
 
 
+def test_the_loss_of_hull_answers_falls_with_the_scale() -> None:
+    """On unions too, where that of bounded Laplace noise need not fall."""
+    pick = random.Random("monotone")
+    for i in range(60):
+        domain = random_domain(pick, i % 4)
+        width = float(domain.width)
+        shift, scales = width * pick.random(), np.geomspace(0.02, 20, 60) * width
+        losses = [BoundedGaussian(domain, scale=s).loss(sensitivity=shift) for s in scales]
+        assert (np.diff(losses) < 0).all()
+
+
 def test_answers_inside_the_domain_use_exact_pairs() -> None:
     domain = Domain(0, 1, forbidden=[("0.1", "0.7")])
     pairs = domain_pairs(domain, exact("0.6"))  # type: ignore[arg-type]

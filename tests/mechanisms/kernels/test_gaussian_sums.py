@@ -54,6 +54,31 @@ def test_far_ends_and_tails(q: int) -> None:
             assert brackets(found, defined(runs, q, rate), 1e-6)
 
 
+def remainder(rate: Any, a: int, b: int) -> tuple[Any, Any]:
+    """Return |R| of the sum over a..b around 0, and the integral of |f''''| / 720."""
+    f = lambda x: mp.exp(-rate * x * x)  # noqa: E731
+    slope = lambda x: -2 * rate * x * f(x)  # noqa: E731
+    hermite = lambda z: z**4 - 6 * z**2 + 3  # noqa: E731
+    fourth = lambda x: abs((2 * rate) ** 2 * hermite(mp.sqrt(2 * rate) * x) * f(x))  # noqa: E731
+    roots = [s * mp.sqrt((3 + t * mp.sqrt(6)) / (2 * rate)) for s in (-1, 1) for t in (-1, 1)]
+    ends = [a, *sorted(r for r in roots if a < r < b), b]
+    whole = sum(f(mp.mpf(x)) for x in range(a, b + 1)) - mp.quad(f, ends)
+    return abs(whole - (f(a) + f(b)) / 2 - (slope(b) - slope(a)) / 12), mp.quad(fourth, ends) / 720
+
+
+def test_the_remainder_is_bounded_cell_by_cell_not_by_one_integral() -> None:
+    """A 720th of the integral of |f''''| is too little: the mean over a cell is no even one."""
+    over = 0
+    with mp.workdps(30):
+        for rate in (mp.mpf(1) / 65, mp.mpf(1) / 80, mp.mpf(1) / 1000):
+            for a, b in ((0, 1), (0, 3), (-5, 5), (3, 9), (4, 20), (0, 40)):
+                found, integral = remainder(rate, a, b)
+                exact = Fraction(int(rate**-1 + mp.mpf("0.5")))
+                assert found <= float(gaussian_sums._remainder(1 / exact, b - a)) * (1 + 1e-12)
+                over += found > integral
+    assert over >= 5
+
+
 def test_a_bracket_without_its_remainder_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     runs, q, rate = ((0, 30),), 0, Fraction(1, 70)
     with mp.workdps(60):

@@ -15,9 +15,12 @@ from dprelease.audit.sampler import _laplace_fit, noise_fit
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms import DiscreteLaplace
+from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.laplace import CellNoise, DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
+from dprelease.mechanisms.law import GridRequest
 from dprelease.numeric import exp_lower
+from dprelease.schema.domain import GridSet
 
 Noise = StaircaseNoise | DiscreteLaplaceNoise
 DRAWS = 60_000
@@ -180,7 +183,26 @@ def test_saturated_draws_stay_inside_int64() -> None:
     wide = DiscreteLaplaceNoise(Fraction(1, 2**80))
     draws = wide.sample(50, ReplayBits("far"))
     assert draws.dtype == np.int64
-    assert set(np.abs(draws).tolist()) == {2**62}
+    assert set(np.abs(draws).tolist()) == {2**62 + 2**60}
+
+
+def test_saturation_acts_on_the_sum_whatever_the_answer() -> None:
+    """Noise cut off before the addition would show the answer: 2**62 - 5 is 5 below the cut."""
+    allowed = GridSet(((-(2**60), 2**60),))
+    request = GridRequest(allowed, 2**60, Fraction(1, 2**20))
+    law = AdditiveLaw.build(
+        "discrete_laplace", request, DiscreteLaplaceNoise(Fraction(1, 2**80)), nearest=True
+    )
+    answers = np.array([-(2**60), -6, -5, 0, 5, 6, 2**60] * 20, dtype=np.int64)
+    raw = law.draw_raw(answers, ReplayBits("far"))
+    assert set(np.abs(raw).tolist()) == {2**62}
+
+
+@pytest.mark.parametrize("width", [2**60, 2**61])
+def test_the_widest_staircases_do_not_wrap(width: int) -> None:
+    far = StaircaseNoise.calibrate(width, Fraction(1, 10**4), width).sample(400, ReplayBits("far"))
+    assert np.abs(far).max() == 2**62 + 2**60
+    assert (np.abs(far) < 2**62).mean() < 0.01  # level 0 and the next ones weigh next to nothing
 
 
 def test_extreme_rates_stay_inside_int64() -> None:
