@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files
 
 import dprelease as dp
 from dprelease import registry
-from dprelease.query.statistic import FORMS
+from dprelease.query.arguments import syntaxes
 from dprelease.schema.json_schema import json_schema
 
 sys.path.insert(0, str(Path(__file__).parent))  # a hook is loaded from its file, without a package
@@ -46,7 +46,7 @@ def kinds() -> str:
     out.append(f"| `count(persons)` | {_first(registry.load('aggregates', 'count_persons'))} |")
     out += [
         f"| `{form.example}` | {_first(registry.load('aggregates', name))} |"
-        for name, form in FORMS.items()
+        for name, form in syntaxes().items()
         if name in known
     ]
     for kind in ("mechanisms", "engines", "formats"):

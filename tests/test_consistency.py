@@ -14,9 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from dprelease import consistency
 from dprelease.aggregates.cells import bernstein_mean, bernstein_variance
-from dprelease.consistency import Released, consistent, fit_parts, to_domain
+from dprelease.aggregates.covariance import within_variances
+from dprelease.aggregates.eigenvalues import falling
+from dprelease.aggregates.graph import below_degrees, rising
+from dprelease.aggregates.histogram import fit_parts
+from dprelease.consistency import Released, consistent, to_domain
 from dprelease.entropy import ReplayBits
 from dprelease.mechanisms.kernels.laplace import CellNoise
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
@@ -216,7 +219,8 @@ def valued(one: Released, *values: float) -> Released:
 def test_spectra_are_sorted_and_connectivity_is_at_most_the_least_degree() -> None:
     spectrum = made("eigenvalues(a, b)", "e", 2, Domain(0, 9))
     laplacian = made("laplacian_eigenvalues", "l", 3, Domain(0, 9))
-    out = consistency.spectra([valued(spectrum, 1, 3), valued(laplacian, 5, 0, 2)])
+    both = [valued(spectrum, 1, 3), valued(laplacian, 5, 0, 2)]
+    out = {**falling(both), **rising(both)}
     assert out["e"].tolist() == [[3.0, 1.0]]
     assert out["l"].tolist() == [[0.0, 2.0, 5.0]]
     link = made("algebraic_connectivity", "c", 1, Domain(0, 10, forbidden=[(8, 10)]))
@@ -224,18 +228,18 @@ def test_spectra_are_sorted_and_connectivity_is_at_most_the_least_degree() -> No
         valued(made(f"degree({i})", f"d{i}", 1, Domain(0, 9), "1"), d) for i, d in ((0, 4), (1, 2))
     ]
     for value, want in ((6.3, 2.0), (1.7, 1.7), (10.0, 10.0)):
-        found = consistency.connectivity([valued(link, value), *degrees])
+        found = below_degrees([valued(link, value), *degrees])
         assert found["c"].tolist() == [[want]]
-    assert consistency.connectivity([valued(link, 6.3)]) == {}
+    assert below_degrees([valued(link, 6.3)]) == {}
 
 
 def test_a_covariance_is_at_most_what_the_variances_allow() -> None:
     cov = made("covariance(a, b)", "cov", 1, Domain(-25, 25))
     a, b = (made(f"variance({n})", n, 1, Domain(0, 25)) for n in "ab")
     for value, want in ((9.0, 6.0), (-9.0, -6.0), (5.0, 5.0)):
-        out = consistency.covariances([valued(cov, value), valued(a, 4), valued(b, 9)])
+        out = within_variances([valued(cov, value), valued(a, 4), valued(b, 9)])
         assert out["cov"].tolist() == [[want]]
-    assert consistency.covariances([valued(cov, 9.0), valued(a, 4)]) == {}
+    assert within_variances([valued(cov, 9.0), valued(a, 4)]) == {}
 
 
 @pytest.mark.statistical

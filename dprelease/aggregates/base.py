@@ -1,26 +1,37 @@
 """What an aggregate is, and the list of them.
 
-One aggregate is one file plus one line in `AGGREGATES`. It states its induced output domain, how
-it is measured (`encodings`, best first), and its post-processing. Sensitivity under the declared
-adjacency and unit follows from the encoding (`dprelease.sensitivity`); nothing else in dprelease
-knows a statistic by name.
+One aggregate is one file plus one line in `dprelease.registry`. It says how it is written, what its
+values are called and measured in, its induced output domain, how it is measured (`encodings`, best
+first), its post-processing, and what its values must fit. Sensitivity under the declared adjacency and
+unit follows from the encoding (`dprelease.sensitivity`); nothing else in dprelease knows a statistic by
+name.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast, runtime_checkable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease import registry
 from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.query.arguments import Statistic
+from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 
-__all__ = ["Aggregate", "Estimating", "Floats", "Reading", "aggregate_named"]
+if TYPE_CHECKING:
+    from dprelease.consistency import Released
+
+__all__ = ["Aggregate", "Asked", "Estimating", "Floats", "Reading", "Rule", "aggregate_named"]
 
 Floats = npt.NDArray[np.float64]
+Rule = Callable[[Sequence["Released"]], Mapping[str, Floats]]
+"""Released statistics -> new values by statistic name; a fixed function of released values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +55,113 @@ class Reading:
     gaussian: bool = False
 
 
-class Aggregate(Protocol):
-    """One statistic.
+class Aggregate(ABC):
+    """One statistic: what it is called, measured by and published as.
 
-    An attribute `measure`, a text, names the unit of its values where that is not the column's.
+    What most statistics say of themselves is said here; a statistic's file says what is different.
+
+    Attributes:
+        name: as it is registered; syntax: how it is written, by default of one column of numbers.
+        heading: its title in a report, `{}` for what it is of.
+        measure: the unit of its values, where that is not the column's.
+        whole: its values are whole numbers; additive: a sum over rows, as exact as the law's grid.
+        root: it is the square root of what is drawn.
+        parts: its columns are parts of one whole, shown together.
+        constant: it may be asked of a column that can hold one value only.
+        by_spread: its error depends on how far the rows lie apart.
+        of_moments: what one column of a pair's cells tells about it is the same statistic.
+        rules: how released values are made to fit each other where this one is among them.
     """
 
     name: str
+    heading: str = ""
+    measure: str | None = None
+    whole: bool = False
+    additive: bool = False
+    root: bool = False
+    parts: bool = False
+    constant: bool = False
+    by_spread: bool = True
+    of_moments: bool = False
+    rules: tuple[Rule, ...] = ()
 
+    @abstractmethod
     def domain(self, context: Context) -> Domain:
         """Return the induced output domain, from public constants only."""
 
+    @abstractmethod
     def encodings(self, context: Context) -> tuple[Encoding, ...]:
         """Return the admissible encodings, preferred first."""
 
     def columns(self, context: Context) -> tuple[str, ...]:
-        """Return the published column names."""
+        """Return the published column names: by default one, the statistic's own."""
+        return (context.spec.name,)
 
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        """Return values, shape `(groups, columns)`, from noisy `cells`, `(groups, cells)`."""
+        """Return values, shape `(groups, columns)`, from noisy `cells`, `(groups, cells)`.
+
+        By default the cells themselves: they are the statistic.
+        """
+        del encoding
+        return cells
 
     def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        """Return a confidence interval per group and column, at the reading's level or above."""
+        """Return a confidence interval per group and column, at the reading's level or above.
+
+        By default the bounds of the cells.
+        """
+        del encoding
+        return reading.low, reading.high
+
+    def title(self, arguments: tuple[str, ...]) -> str:
+        """Return a title for a report from the arguments as written; "" for none."""
+        if "{}" in self.heading and not arguments:
+            return ""
+        return self.heading.format(" and ".join(arguments))
+
+    def unit(self, statistic: Statistic) -> str:
+        """Return the unit of the published value, for labels."""
+        if self.measure is not None:
+            return self.measure
+        column = statistic.column
+        return "" if column is None else column.measure or ""
+
+    def cap(self, low: Fraction, high: Fraction, column: Column | None) -> int | None:
+        """Return the number of rows that a declared domain [low, high] stands for, if any."""
+        del low, high, column
+        return None
+
+    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
+        """Return the report's sentences on which rows are taken, and which form is published."""
+        del encoding
+        column = asked.statistic.column
+        if column is None:
+            return ()
+        return (f"rows are clamped to {column.domain or '[0, 1]'} before use",)
+
+    def plan_note(self, statistic: Statistic) -> str | None:
+        """Return what the whole plan must say because this statistic is asked for."""
+        del statistic
+        return None
+
+    def without_spikes(self) -> str:
+        """Return the nearest forms that have a proof without spikes, where this one has none."""
+        return "allow spikes, or release each bin as a count with `spikes: forbid`"
+
+    def correlations(self, statistic: Statistic) -> tuple[float, ...]:
+        """Return the correlations of its columns at which its error is averaged."""
+        del statistic
+        return (0.0, 0.6)
+
+
+class Asked(Protocol):
+    """A statistic as it is planned: what was asked, and the domain that follows from it."""
+
+    @property
+    def statistic(self) -> Statistic: ...
+
+    @property
+    def induced(self) -> Domain: ...
 
 
 @runtime_checkable

@@ -10,20 +10,60 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dprelease.aggregates.direct import cell_bounds, cells_themselves, own_name
+from dprelease.aggregates.base import Aggregate
 from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.aggregates.scalar import require_cap
+from dprelease.errors import ConfigError
+from dprelease.query.arguments import Arguments, Given, Statistic, Syntax
+from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
+from dprelease.schema.naming import nearest
+from dprelease.schema.table import StatisticSpec
 
 __all__ = ["Count", "aggregate", "persons"]
 
 
-class Count:
+class RowsOrPersons(Arguments):
+    """Nothing, or `*`, for rows; `persons` for units."""
+
+    def read(self, texts: tuple[str, ...], origin: str) -> tuple[str, ...]:
+        if texts == ("*",):
+            return ()
+        if texts not in ((), ("persons",)):
+            raise ConfigError(
+                f"`count({texts[0][:40]})` is not a statistic",
+                where=origin,
+                why="count is of rows, count(persons) of units",
+                fix="did you mean `count(persons)`?"
+                if nearest(texts[0], ("persons",))
+                else f'for a condition write "proportion({texts[0][:40]})", or filter with `where`',
+                code="DPR133",
+            )
+        return texts
+
+    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+        kind = persons if spec.arguments == ("persons",) else aggregate
+        return Statistic(spec, kind.name, public_rows=given.size)
+
+
+class Count(Aggregate):
     """`count` or `count(persons)`."""
 
-    def __init__(self, name: str, kind: str) -> None:
+    whole = additive = True
+
+    def __init__(self, name: str, kind: str, measure: str, syntax: Syntax | None) -> None:
         self.name = name
+        self.measure = measure
+        self.syntax = syntax
         self._kind = kind
+
+    def title(self, arguments: tuple[str, ...]) -> str:
+        units = self._kind == "persons" or arguments == ("persons",)
+        return "Number of units" if units else "Number of rows"
+
+    def cap(self, low: Fraction, high: Fraction, column: Column | None) -> int | None:
+        del low, column
+        return int(high) if high >= 1 else None
 
     def domain(self, context: Context) -> Domain:
         return Domain(0, require_cap(context))
@@ -58,10 +98,6 @@ class Count:
             ),
         )
 
-    columns = staticmethod(own_name)
-    finish = staticmethod(cells_themselves)
-    interval = staticmethod(cell_bounds)
 
-
-aggregate = Count("count", "rows")
-persons = Count("count_persons", "persons")
+aggregate = Count("count", "rows", "rows", Syntax(0, 1, "count", RowsOrPersons(), ("COUNT",)))
+persons = Count("count_persons", "persons", "units", None)  # written count(persons)

@@ -9,20 +9,51 @@ adds at most one, so the count moves by 1 either way; m rows move it by at most 
 
 from __future__ import annotations
 
-from dprelease.aggregates.direct import cell_bounds, cells_themselves, own_name
+from dprelease.aggregates.base import Aggregate, Asked
 from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.errors import PlanError
+from dprelease.query.arguments import Given, NumberColumn, Statistic, Syntax, Written
 from dprelease.query.bounded import Fixed, Label
-from dprelease.schema.column import Kind
+from dprelease.query.cleaning import code_of
+from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
+from dprelease.schema.table import StatisticSpec
 
 __all__ = ["CountDistinct", "aggregate"]
 
 _MOST = 2**16
 
 
-class CountDistinct:
+class AnyColumn(NumberColumn):
+    """One column of any kind; the statistic says what it can count."""
+
+    sql: Written = "text"
+
+    def fits(self, column: Column) -> bool:
+        del column
+        return True
+
+    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+        column = given.schema.columns[spec.arguments[0]]
+        if column.kind is Kind.category:
+            label = Label(column.name, column.values)
+            return Statistic(spec, spec.function, column=column, code=label)
+        if code_of(column) is None:
+            return Statistic(spec, spec.function, column=column)
+        return super().resolve(spec, given)
+
+
+class CountDistinct(Aggregate):
     name = "count_distinct"
+    syntax = Syntax(1, 1, "count_distinct(region)", AnyColumn(), ("COUNT_DISTINCT",))
+    heading = "Number of distinct {}"
+    measure = "values"
+    whole = True
+
+    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
+        del encoding
+        possible = int(asked.induced.upper)
+        return (f"among {possible:,} possible values; other values and nulls are none",)
 
     def domain(self, context: Context) -> Domain:
         return Domain(0, len(_possible(context)))
@@ -40,10 +71,6 @@ class CountDistinct:
                 upper=len(_possible(context)),
             ),
         )
-
-    columns = staticmethod(own_name)
-    finish = staticmethod(cells_themselves)
-    interval = staticmethod(cell_bounds)
 
 
 def _possible(context: Context) -> range:

@@ -12,15 +12,24 @@ the rows at each of two corners). Of the correlation: [-1, 1], 0 where a release
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.direct import own_name
+import numpy as np
+
+from dprelease.aggregates.base import Aggregate, Asked, Floats, Reading
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.pair_cells import pair_correlation, pair_covariance
 from dprelease.aggregates.pair_pivot import correlation_interval, covariance_interval
-from dprelease.aggregates.pairs import cross, soft_table, tensor
+from dprelease.aggregates.pairs import column_notes, cross, soft_table, tensor
+from dprelease.aggregates.variance import moments
+from dprelease.numeric import plain
+from dprelease.query.arguments import NumberColumns, Statistic, Syntax
 from dprelease.schema.domain import Domain
+
+if TYPE_CHECKING:
+    from dprelease.consistency import Released
 
 __all__ = ["Correlation", "Covariance", "aggregate", "correlation"]
 
@@ -31,8 +40,46 @@ def _unit(encoding: Encoding) -> float:
     return float(a.width * b.width)
 
 
-class Covariance:
+def within_variances(released: Sequence[Released]) -> dict[str, Floats]:
+    """Move covariances to what two released variances of the same rows allow."""
+    out: dict[str, Floats] = {}
+    spreads = {
+        (r.arguments[0], r.rows): r
+        for r in released
+        if r.function == "variance" and r.plain and r.data.get("complete")
+    }
+    for one in (r for r in released if r.function == "covariance" and r.data.get("complete")):
+        a, b = (spreads.get((name, one.rows)) for name in one.arguments)
+        if a is None or b is None or one.statistic.domain.forbidden:
+            continue
+        reach = np.sqrt(a.values * b.values)
+        step = float(one.statistic.step)
+        reach = np.floor(reach / step) * step
+        out[one.statistic.name] = np.clip(one.values, -reach, reach)
+    return out
+
+
+class Covariance(Aggregate):
     name = "covariance"
+    syntax = Syntax(2, 2, "covariance(age, bmi)", NumberColumns(), ("COVAR_POP",))
+    heading = "Covariance of {}"
+    rules = (moments, within_variances)  # variances first: they bound covariances
+
+    def unit(self, statistic: Statistic) -> str:
+        units = [c.measure for c in statistic.columns]
+        if not all(units):
+            return ""
+        return f"{units[0]}²" if len(set(units)) == 1 else "·".join(map(str, units))
+
+    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
+        del encoding
+        return (*column_notes(asked.statistic), "population form (divided by n)")
+
+    def without_spikes(self) -> str:
+        return (
+            "allow spikes; or make n public "
+            "(substitution, rows: {exact: n}, unit: row, nulls: {default: x} on both columns)"
+        )
 
     def domain(self, context: Context) -> Domain:
         a, b = context.axes
@@ -45,8 +92,6 @@ class Covariance:
         if context.public_rows is not None:
             return cross(context), tensor(context)
         return soft_table(context), tensor(context)
-
-    columns = staticmethod(own_name)
 
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
         if encoding.family == "scalar":
@@ -62,8 +107,27 @@ class Covariance:
         return unit * low[:, None], unit * high[:, None]
 
 
-class Correlation:
+class Correlation(Aggregate):
     name = "correlation"
+    syntax = Syntax(2, 2, "correlation(age, bmi)", NumberColumns(), ("CORR",), guess=True)
+    heading = "Correlation of {}"
+    measure = ""
+
+    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
+        del encoding
+        guess = asked.statistic.spec.expected
+        stated = (
+            "its error is stated for a correlation of 0; `expected` states another guess"
+            if guess is None
+            else f"its error is stated for a correlation of {plain(guess)}, a public guess"
+        )
+        return (stated, *column_notes(asked.statistic), "0 where a released variance is 0")
+
+    def without_spikes(self) -> str:
+        return "allow spikes"
+
+    def correlations(self, statistic: Statistic) -> tuple[float, ...]:
+        return (float(statistic.spec.expected or 0),)
 
     def domain(self, context: Context) -> Domain:
         del context  # a pure number
@@ -71,8 +135,6 @@ class Correlation:
 
     def encodings(self, context: Context) -> tuple[Encoding, ...]:
         return (tensor(context),)
-
-    columns = staticmethod(own_name)
 
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
         del encoding  # a pure number

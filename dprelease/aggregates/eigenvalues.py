@@ -19,27 +19,64 @@ Sources: `docs/theory/graphs-and-spectra.md#covariance-matrices`,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.base import Aggregate, Asked, Floats, Reading
 from dprelease.aggregates.cells import bernstein_variance
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.jacobi import jacobi_eigenvalues
 from dprelease.aggregates.pair_cells import moments, pair_covariance
 from dprelease.aggregates.pair_pivot import covariance_interval, variance_interval
-from dprelease.aggregates.pairs import tensor
+from dprelease.aggregates.pairs import column_notes, tensor
 from dprelease.aggregates.spectrum import matrix, pairs, spectrum, square_width
 from dprelease.aggregates.spectrum_cells import matrix_shift
+from dprelease.query.arguments import NumberColumns, Statistic, Syntax, Written
 from dprelease.schema.domain import Domain
+
+if TYPE_CHECKING:
+    from dprelease.consistency import Released
 
 __all__ = ["Eigenvalues", "aggregate", "capped"]
 
+MOST_COLUMNS = 64
 
-class Eigenvalues:
+
+def falling(released: Sequence[Released]) -> dict[str, Floats]:
+    """Put eigenvalues in their order; a set of values is as well known sorted as unsorted."""
+    return {
+        one.statistic.name: -np.sort(-one.values, axis=1)
+        for one in released
+        if one.function == "eigenvalues"
+    }
+
+
+class ColumnsAsWritten(NumberColumns):
+    """Columns of numbers; a SELECT writes them as here, any number of them."""
+
+    sql: Written = "text"
+
+
+class Eigenvalues(Aggregate):
     name = "eigenvalues"
+    syntax = Syntax(2, MOST_COLUMNS, "eigenvalues(age, bmi)", ColumnsAsWritten(), ("EIGENVALUES",))
+    heading = "Covariance spectrum of {}"
+    rules = (falling,)
+
+    def unit(self, statistic: Statistic) -> str:
+        units = {c.measure for c in statistic.columns}
+        return f"{units.pop()}²" if len(units) == 1 and all(units) else ""
+
+    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
+        del encoding
+        return (*column_notes(asked.statistic), "population form (divided by n)")
+
+    def without_spikes(self) -> str:
+        return "allow spikes"
 
     def domain(self, context: Context) -> Domain:
         n = context.public_rows

@@ -17,17 +17,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.base import Aggregate, Asked, Floats, Reading
 from dprelease.aggregates.certified_eigen import backward_error
-from dprelease.aggregates.direct import cell_bounds, cells_themselves, own_name
 from dprelease.aggregates.encoding import Context, Encoding, Measure
+from dprelease.aggregates.graph_cells import SPARSE_STEPS
 from dprelease.aggregates.graph_moves import CERTIFIED_NODES, graph_moves
 from dprelease.errors import PlanError
-from dprelease.query.graph import SPARSE, Graph
+from dprelease.query.arguments import Statistic, Syntax
+from dprelease.query.graph import SPARSE, Edges, Graph, Node
 from dprelease.schema.domain import Domain
+
+if TYPE_CHECKING:
+    from dprelease.consistency import Released
 
 __all__ = [
     "Connectivity",
@@ -89,10 +94,77 @@ def _coarser(den: int) -> int:
     return max(1, finer)
 
 
-class Connectivity:
+_PREPARED = (
+    "of the simple graph on the declared nodes: self-loops, unknown nodes and repeated or "
+    "reversed edges are left out; an edge counts if any of its rows passes the filter"
+)
+
+
+def rising(released: Sequence[Released]) -> dict[str, Floats]:
+    """Put a Laplacian's eigenvalues in their order, smallest first."""
+    return {
+        one.statistic.name: np.sort(one.values, axis=1)
+        for one in released
+        if one.function == "laplacian_eigenvalues"
+    }
+
+
+def below_degrees(released: Sequence[Released]) -> dict[str, Floats]:
+    """Move lambda_2 to at most the least released degree, unless it says the graph is complete.
+
+    lambda_2 <= min degree for every graph but the complete one, where lambda_2 = n
+    (`docs/theory/domains-and-grids.md#joint-constraints`).
+    A released n is left alone: no released degree contradicts it for certain.
+    """
+    out: dict[str, Floats] = {}
+    degrees = [r.values[:, :1] for r in released if r.function == "degree"]
+    for one in (r for r in released if r.function == "algebraic_connectivity" and degrees):
+        top = one.statistic.domain.hull[1]
+        step = float(one.statistic.step)
+        least = np.floor(np.minimum.reduce(degrees) / step) * step
+        # Where the top of the domain is no gap's far end it says nothing about completeness.
+        complete = (one.values >= top) & bool(one.statistic.domain.forbidden)
+        out[one.statistic.name] = np.where(complete, one.values, np.minimum(one.values, least))
+    return out
+
+
+class OfGraph(Aggregate):
+    """A statistic of a graph; `spectral` ones are computed from eigenvalues."""
+
+    spectral = True
+
+    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
+        graph = asked.statistic.graph
+        assert graph is not None
+        notes = [_PREPARED]
+        if encoding.form == "sparse_connectivity":
+            notes.append(
+                f"observed ({SPARSE}): computed by {SPARSE_STEPS} Lanczos steps, whose numerical "
+                "error is taken to be rounding's, which is not proved for every graph"
+            )
+        elif self.spectral:
+            tau = float(backward_error(graph.nodes, graph.nodes))
+            notes.append(
+                f"eigenvalues are computed within {tau:.2g} of the truth, proved and paid for"
+            )
+        if encoding.family == "graph_box":
+            notes.append("drawn together with what moves together with it, by one law over a box")
+        return tuple(notes)
+
+
+class Connectivity(OfGraph):
     """lambda_2, the algebraic connectivity (Fiedler value)."""
 
     name = "algebraic_connectivity"
+    syntax = Syntax(0, 0, "algebraic_connectivity", Edges())
+    heading = "Algebraic connectivity"
+    rules = (below_degrees,)
+
+    def plan_note(self, statistic: Statistic) -> str | None:
+        if statistic.graph is None or statistic.graph.nodes <= CERTIFIED_NODES:
+            return None
+        said = "observed, not proved: the numerical error of"
+        return f"{said} {statistic.spec.name} (allow: {SPARSE})"
 
     def domain(self, context: Context) -> Domain:
         n = _graph(context).nodes
@@ -129,15 +201,15 @@ class Connectivity:
             ),
         )
 
-    columns = staticmethod(own_name)
-    finish = staticmethod(cells_themselves)
-    interval = staticmethod(cell_bounds)
 
-
-class Degree:
+class Degree(OfGraph):
     """The degree of one node."""
 
     name = "degree"
+    syntax = Syntax(1, 1, "degree(node)", Node())
+    heading = "Degree of node {}"
+    whole = True
+    spectral = False
 
     def domain(self, context: Context) -> Domain:
         return Domain(0, _graph(context).nodes - 1)
@@ -161,15 +233,14 @@ class Degree:
             ),
         )
 
-    columns = staticmethod(own_name)
-    finish = staticmethod(cells_themselves)
-    interval = staticmethod(cell_bounds)
 
-
-class LaplacianSpectrum:
+class LaplacianSpectrum(OfGraph):
     """lambda_2, ..., lambda_n of the Laplacian."""
 
     name = "laplacian_eigenvalues"
+    syntax = Syntax(0, 0, "laplacian_eigenvalues", Edges())
+    heading = "Laplacian spectrum"
+    rules = (rising,)
 
     def domain(self, context: Context) -> Domain:
         return Domain(0, _graph(context).nodes)

@@ -8,15 +8,49 @@ counted nowhere. Bins come from the schema, never from the data. Domain of every
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from dprelease.aggregates.direct import cell_bounds, cells_themselves
+import numpy as np
+
+from dprelease.aggregates.base import Aggregate, Asked, Floats
 from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.aggregates.scalar import require_cap
-from dprelease.errors import PlanError
-from dprelease.numeric import plain
+from dprelease.errors import ArgumentError, ConfigError, PlanError
+from dprelease.numeric import exact, plain
+from dprelease.query.arguments import Given, NumberColumn, Statistic, Syntax, Written, unquoted
+from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
+from dprelease.schema.table import StatisticSpec
 
-__all__ = ["Histogram", "aggregate", "bin_labels"]
+if TYPE_CHECKING:
+    from dprelease.consistency import Released
+
+__all__ = ["Histogram", "aggregate", "bin_labels", "fit_parts", "parse_edges"]
+
+
+def parse_edges(text: str, origin: str) -> tuple[Fraction, ...]:
+    """Return a histogram's edges, at least two, increasing and finite; else ConfigError DPR133."""
+    edges: list[Fraction] = []
+    inner = text.strip()
+    try:
+        if inner[:1] == "[" and inner[-1:] == "]":
+            for part in inner[1:-1].split(","):
+                value = exact(part, "edge")
+                edges += [value] if isinstance(value, Fraction) else []
+    except ArgumentError:
+        edges = []
+    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+        raise ConfigError(
+            "a histogram's edges are two or more increasing numbers in brackets",
+            where=origin,
+            fix='write e.g. "histogram(hour, [0, 6, 12, 18, 24])"',
+            code="DPR133",
+        )
+    return tuple(edges)
 
 
 def bin_labels(context: Context) -> tuple[str, ...]:
@@ -26,8 +60,103 @@ def bin_labels(context: Context) -> tuple[str, ...]:
     return tuple(f"[{edges[i]},{edges[i + 1]}{']' if i == last else ')'}" for i in range(last + 1))
 
 
-class Histogram:
+def adding_up(released: Sequence[Released]) -> dict[str, Floats]:
+    """Make bins that hold every row add up to the count of the same rows."""
+    out: dict[str, Floats] = {}
+    for total in (r for r in released if r.function == "count" and _counts(r)):
+        same = [r for r in released if r.rows == total.rows and _counts(r)]
+        parts = [r for r in same if r.function == "histogram" and r.data.get("partition")]
+        if not parts or sum(r.function == "count" for r in same) > 1:
+            continue
+        counted, spread = total.values[:, 0], total.noise
+        for part in parts:
+            noise = part.noise
+            if noise is None or spread is None:
+                continue
+            ratio = spread / noise if noise > 0 else math.inf
+            top = int(min(total.statistic.domain.upper, part.statistic.domain.upper))
+            fitted = fit_parts(part.values, counted, ratio, top)
+            out[part.statistic.name] = fitted
+            counted, spread = fitted.sum(axis=1), 0.0  # further histograms fit the same total
+            out[total.statistic.name] = counted[:, None]
+    return out
+
+
+def _counts(one: Released) -> bool:
+    return one.plain and one.statistic.step == 1 and math.isfinite(one.statistic.domain.hull[1])
+
+
+def fit_parts(parts: Floats, total: Floats, ratio: float, top: int) -> Floats:
+    """Return non-negative integers near `parts` whose sum is near `total`, `(groups, parts)`.
+
+    Minimises S(x_i - part_i)^2 ratio + (S(x_i) - total)^2 over x >= 0, then rounds. `ratio` is the
+    variance of the total over that of a part: 0 makes the sum equal the total, infinity leaves the
+    parts alone. At the minimum x_i = max(0, part_i + t) with ratio t = total - S(x_i); if the m
+    largest parts are positive, t = (total - their sum) / (ratio + m), and m is the largest number
+    for which the m-th part stays positive, as in projecting on a simplex.
+
+    Rounding: the sum to the nearest integer in 0..top, every part down, and the units still
+    missing to the largest remainders, earlier parts first.
+    """
+    x = np.maximum(parts, 0.0)
+    if math.isfinite(ratio):
+        falling = -np.sort(-parts, axis=1)
+        shifts = (total[:, None] - np.cumsum(falling, axis=1)) / (
+            ratio + np.arange(1, parts.shape[1] + 1)
+        )
+        positive = np.maximum((falling + shifts > 0).sum(axis=1), 1)
+        shift = np.take_along_axis(shifts, positive[:, None] - 1, axis=1)
+        x = np.maximum(parts + shift, 0.0)
+    sums = x.sum(axis=1)
+    over = sums > top
+    x[over] *= (top / sums[over])[:, None]
+    whole = np.floor(np.minimum(x.sum(axis=1), top) + 0.5)
+    down = np.floor(x)
+    missing = whole - down.sum(axis=1)
+    order = np.argsort(-(x - down), axis=1, kind="stable")
+    rank = np.argsort(order, axis=1, kind="stable")
+    return np.asarray(down + (rank < missing[:, None]))
+
+
+class ColumnAndEdges(NumberColumn):
+    """One column of numbers and its edges, kept as exact texts."""
+
+    sql: Written = "text"
+
+    def read(self, texts: tuple[str, ...], origin: str) -> tuple[str, ...]:
+        return unquoted(texts[0]), *map(str, parse_edges(texts[1], origin))
+
+    def named(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        return arguments[:1]
+
+    def instead(self, column: Column) -> str:
+        if column.kind is Kind.category:
+            return f"group by it: `by: [{column.name}]` with the statistic count"
+        return super().instead(column)
+
+    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+        edges = tuple(Fraction(exact(text)) for text in spec.arguments[1:])
+        return replace(super().resolve(spec, given), edges=edges)
+
+
+class Histogram(Aggregate):
     name = "histogram"
+    syntax = Syntax(2, 2, "histogram(hour, [0, 6, 12, 18, 24])", ColumnAndEdges(), ("HISTOGRAM",))
+    heading = "Distribution of {}"
+    measure = "rows"
+    whole = parts = True
+    rules = (adding_up,)
+
+    def title(self, arguments: tuple[str, ...]) -> str:
+        return super().title(arguments[:1])
+
+    def cap(self, low: Fraction, high: Fraction, column: Column | None) -> int | None:
+        del low, column
+        return int(high) if high >= 1 else None
+
+    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
+        del asked, encoding  # values outside the edges are counted nowhere
+        return ()
 
     def domain(self, context: Context) -> Domain:
         return Domain(0, require_cap(context))
@@ -73,9 +202,6 @@ class Histogram:
 
     def columns(self, context: Context) -> tuple[str, ...]:
         return tuple(f"{context.spec.name}{label}" for label in bin_labels(context))
-
-    finish = staticmethod(cells_themselves)
-    interval = staticmethod(cell_bounds)
 
 
 aggregate = Histogram()

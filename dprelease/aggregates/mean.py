@@ -13,20 +13,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.base import Aggregate, Floats, Reading
 from dprelease.aggregates.cells import bernstein_mean, two_sums_mean
-from dprelease.aggregates.direct import own_name
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.pivot import ratio_interval
 from dprelease.aggregates.scalar import bernstein2, public_mean, truncated_mean, two_sums
+from dprelease.query.arguments import RowCondition, Syntax
 from dprelease.schema.domain import Domain
 
 __all__ = ["Mean", "aggregate", "proportion"]
 
 
-class Mean:
-    def __init__(self, name: str) -> None:
+class Mean(Aggregate):
+    by_spread = False
+
+    def __init__(
+        self, name: str, syntax: Syntax | None = None, heading: str = "", *, moment: bool = False
+    ) -> None:
         self.name = name
+        self.syntax = syntax or Syntax(1, 1, f"{name}(column)")
+        self.heading = heading
+        self.of_moments = moment
 
     def domain(self, context: Context) -> Domain:
         return context.hull
@@ -35,8 +42,6 @@ class Mean:
         if context.public_rows is not None:
             return (public_mean(context),)
         return (two_sums(context), bernstein2(context), truncated_mean(context))
-
-    columns = staticmethod(own_name)
 
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
         match encoding.family:
@@ -98,5 +103,9 @@ def _value(encoding: Encoding, t: Floats) -> Floats:
     return np.asarray(float(encoding.offset) + width * t)[:, None]
 
 
-aggregate = Mean("mean")
-proportion = Mean("proportion")
+aggregate = Mean("mean", Syntax(1, 1, "mean(age)", sql=("AVG", "MEAN")), "Mean of {}", moment=True)
+proportion = Mean(
+    "proportion",
+    Syntax(1, 1, "proportion(age > 65)", RowCondition(), ("PROPORTION",)),
+    "Share of rows with {}",
+)

@@ -31,9 +31,19 @@ from fractions import Fraction
 from itertools import product
 
 from dprelease.aggregates.encoding import Context, Encoding, Measure
-from dprelease.query.bounded import Code
+from dprelease.numeric import plain
+from dprelease.query.arguments import Statistic
+from dprelease.query.bounded import Code, Fixed
 
-__all__ = ["bernstein_weights", "cross", "pair_measures", "soft_table", "soft_weights", "tensor"]
+__all__ = [
+    "bernstein_weights",
+    "column_notes",
+    "cross",
+    "pair_measures",
+    "soft_table",
+    "soft_weights",
+    "tensor",
+]
 
 
 def pair_measures(a: Code, b: Code, degree: int) -> tuple[Measure, ...]:
@@ -127,3 +137,18 @@ def cross(context: Context) -> Encoding:
         public_rows=n,
         axes=(a, b),
     )
+
+
+def column_notes(statistic: Statistic) -> list[str]:
+    """Return how the rows of several columns are taken, for a report."""
+    notes = [
+        f"rows of {c.name} are clamped to {c.domain or '[0, 1]'} before use"
+        for c in statistic.columns
+    ]
+    for column, code in zip(statistic.columns, statistic.codes, strict=True):
+        if isinstance(code, Fixed) and column.step is not None and code.step != column.step:
+            notes.append(f"{column.name} is rounded to steps of {plain(code.step)} before use")
+    if any(isinstance(c, Fixed) and c.default is None for c in statistic.codes):
+        names = " and ".join(c.name for c in statistic.columns)
+        notes.append(f"over rows where {names} are known")
+    return notes

@@ -8,16 +8,34 @@ with public n (`docs/theory/sensitivities-and-contribution-bounding.md#scalars`)
 
 from __future__ import annotations
 
-from dprelease.aggregates.direct import cell_bounds, cells_themselves, own_name
+import math
+from fractions import Fraction
+
+from dprelease.aggregates.base import Aggregate
 from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.aggregates.scalar import require_cap
+from dprelease.query.arguments import Syntax
+from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 
 __all__ = ["Sum", "aggregate"]
 
 
-class Sum:
+class Sum(Aggregate):
     name = "sum"
+    syntax = Syntax(1, 1, "sum(age)", sql=("SUM",))
+    heading = "Sum of {}"
+    additive = constant = True
+
+    def cap(self, low: Fraction, high: Fraction, column: Column | None) -> int | None:
+        """Return the rows with which the sum reaches every declared value that it can have."""
+        least, most = Fraction(0), Fraction(1)
+        if column is not None and column.domain is not None:
+            least, most = Fraction(column.domain.lower), Fraction(column.domain.upper)
+        rows = [Fraction(0)]
+        rows += [high / most] if most > 0 else []
+        rows += [low / least] if least < 0 else []
+        return math.ceil(max(rows)) or None
 
     def domain(self, context: Context) -> Domain:
         cap, hull = require_cap(context), context.hull
@@ -46,10 +64,6 @@ class Sum:
                 public_rows=n,
             ),
         )
-
-    columns = staticmethod(own_name)
-    finish = staticmethod(cells_themselves)
-    interval = staticmethod(cell_bounds)
 
 
 aggregate = Sum()

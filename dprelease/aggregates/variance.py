@@ -12,32 +12,108 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-u
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.base import Aggregate, Asked, Floats, Reading
 from dprelease.aggregates.cells import bernstein_variance, bernstein_variance_box
-from dprelease.aggregates.direct import own_name
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.pair_pivot import variance_interval as margin_interval
 from dprelease.aggregates.scalar import bernstein2, public_scatter
 from dprelease.aggregates.variance_pivot import variance_interval
+from dprelease.query.arguments import Statistic, Syntax
 from dprelease.schema.domain import Domain
 
-__all__ = ["Variance", "aggregate", "std"]
+if TYPE_CHECKING:
+    from dprelease.consistency import Released
+
+__all__ = ["Variance", "aggregate", "moments", "std"]
 
 
-class Variance:
+def moments(released: Sequence[Released]) -> dict[str, Floats]:
+    """Move variances and standard deviations to what the released mean allows."""
+    out: dict[str, Floats] = {}
+    spreads: dict[tuple[str, ...], list[Released]] = {}
+    for one in released:
+        if one.function in ("variance", "std") and one.plain:
+            spreads.setdefault(one.arguments[:1], []).append(one)
+    for mean in (r for r in released if r.function == "mean" and r.arguments in spreads):
+        hull = _hull(mean)
+        if hull is None or mean.statistic.domain != Domain(*hull):
+            continue
+        low, high = map(float, hull)
+        m = mean.values[:, 0]
+        ceiling, floor = (high - m) * (m - low), np.zeros_like(m)
+        for a, b in mean.data.get("forbidden", ()):
+            floor = np.maximum(floor, (m - float(Fraction(a))) * (float(Fraction(b)) - m))
+        floor = np.minimum(floor, ceiling)
+        for one in spreads[mean.arguments]:
+            if one.rows != mean.rows:
+                continue
+            ends = (floor, ceiling)
+            if one.function == "std":
+                ends = np.sqrt(floor), np.sqrt(ceiling)
+            out[one.statistic.name] = _inside(one, *ends)
+    return out
+
+
+def _inside(one: Released, low: Floats, high: Floats) -> Floats:
+    """Return the values moved into [low, high], rounded to the step towards the inside."""
+    values, step = one.values[:, 0], float(one.statistic.step)
+    down = np.floor(high / step) * step
+    up = np.minimum(np.ceil(low / step) * step, np.maximum(down, 0.0))
+    moved = np.where(values > high, down, np.where(values < low, up, values))
+    return moved[:, None]
+
+
+def _hull(mean: Released) -> tuple[Fraction, Fraction] | None:
+    """Return the column's hull [l, u], as the mean's encoding knows it."""
+    encoding = mean.encoding
+    if mean.statistic.view is not None:
+        axis = encoding.axes[mean.statistic.view]
+        return axis.offset, axis.offset + axis.width
+    if encoding.axes or encoding.family not in (
+        "two_sums",
+        "bernstein2",
+        "truncated_mean",
+        "scalar",
+    ):
+        return None
+    rows = encoding.public_rows if encoding.family == "scalar" else 1
+    return encoding.offset, encoding.offset + encoding.scale * encoding.pitch * (rows or 1)
+
+
+class Variance(Aggregate):
     """`variance`, or `std` when `root` is true."""
 
-    def __init__(self, name: str, *, root: bool) -> None:
+    of_moments = True
+    rules = (moments,)
+
+    def __init__(self, name: str, sql: str, heading: str, *, root: bool) -> None:
         self.name = name
-        self._root = root
+        self.syntax = Syntax(1, 1, f"{name}(age)", sql=(sql,))
+        self.heading = heading
+        self.root = root
+
+    def unit(self, statistic: Statistic) -> str:
+        unit = super().unit(statistic)
+        return f"{unit}²" if unit and not self.root else unit
+
+    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
+        return (*super().notes(asked, encoding), "population form (divided by n)")
+
+    def without_spikes(self) -> str:
+        return (
+            "allow spikes; or ask for mean(...) with `spikes: forbid`; or make n public "
+            "(substitution, rows: {exact: n}, unit: row, nulls: {default: x})"
+        )
 
     def domain(self, context: Context) -> Domain:
         width = Fraction(context.hull.width)
-        if self._root:
+        if self.root:
             return Domain(0, width / 2)
         n = context.public_rows
         if n is None:
@@ -49,12 +125,10 @@ class Variance:
             return (public_scatter(context),)
         return (bernstein2(context),)
 
-    columns = staticmethod(own_name)
-
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
         if encoding.family == "bernstein2":
             return self._value(encoding, bernstein_variance(cells))
-        return np.sqrt(np.maximum(cells, 0.0)) if self._root else cells
+        return np.sqrt(np.maximum(cells, 0.0)) if self.root else cells
 
     def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
         low, high = reading.low, reading.high
@@ -69,14 +143,14 @@ class Variance:
             else:
                 a, b = bernstein_variance_box(low, high)
             return self._value(encoding, a), self._value(encoding, b)
-        if self._root:
+        if self.root:
             return np.sqrt(np.maximum(low, 0.0)), np.sqrt(np.maximum(high, 0.0))
         return low, high
 
     def _value(self, encoding: Encoding, variance: Floats) -> Floats:
         width = float(encoding.scale * encoding.pitch)
-        return (width * np.sqrt(variance) if self._root else width**2 * variance)[:, None]
+        return (width * np.sqrt(variance) if self.root else width**2 * variance)[:, None]
 
 
-aggregate = Variance("variance", root=False)
-std = Variance("std", root=True)
+aggregate = Variance("variance", "VAR_POP", "Variance of {}", root=False)
+std = Variance("std", "STDDEV_POP", "Standard deviation of {}", root=True)

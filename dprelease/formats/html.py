@@ -25,6 +25,8 @@ import pyarrow.compute as pc
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from dprelease import registry
+from dprelease.aggregates.base import aggregate_named
 from dprelease.formats.budget_figures import budget_figure, price_list
 from dprelease.formats.numbers import decimals_of, figure_text, reading_decimals, reading_text
 from dprelease.formats.plots import Bars, DotPlot, Point, bars, dot_plot
@@ -278,9 +280,14 @@ def _section(
         "weak": sum(r.weak for r in flat),
         "at_bound": sum(r.status == "at_bound" for r in flat),
         "moved": sum(r.consistent != r.value for r in flat),
-        "counts": statistic.function == "histogram",
+        "counts": _parts(statistic.function),
         "why": _why(statistic),
     }
+
+
+def _parts(function: str) -> bool:
+    """Return whether the columns of a statistic are parts of one whole."""
+    return function in registry.names("aggregates") and aggregate_named(function).parts
 
 
 def _promise(unit: object, adjacency: str) -> dict[str, str]:

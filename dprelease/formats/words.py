@@ -9,30 +9,14 @@ import math
 import re
 from fractions import Fraction
 
+from dprelease import registry
+from dprelease.aggregates.base import aggregate_named
+from dprelease.errors import ConfigError
 from dprelease.numeric import plain
+from dprelease.query.statistic import split_arguments
 
 __all__ = ["heading", "loss_text", "mechanism_words", "name_words", "odds", "period_words", "short"]
 
-FUNCTIONS = {
-    "count": "Number of rows",
-    "sum": "Sum of {}",
-    "mean": "Mean of {}",
-    "variance": "Variance of {}",
-    "std": "Standard deviation of {}",
-    "proportion": "Share of rows with {}",
-    "histogram": "Distribution of {}",
-    "median": "Median of {}",
-    "quantile": "Quantile of {}",
-    "min": "Smallest {}",
-    "max": "Largest {}",
-    "count_distinct": "Number of distinct {}",
-    "covariance": "Covariance of {}",
-    "correlation": "Correlation of {}",
-    "eigenvalues": "Covariance spectrum of {}",
-    "degree": "Degree of node {}",
-    "algebraic_connectivity": "Algebraic connectivity",
-    "laplacian_eigenvalues": "Laplacian spectrum",
-}
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
@@ -45,23 +29,14 @@ def heading(text: str, function: str) -> str:
     >>> heading("mean(age)", "mean"), heading("count(persons)", "count")
     ('Mean of age', 'Number of units')
     """
-    if function == "count_persons":
-        return "Number of units"
-    inside = text[len(function) :].strip()
-    inside = inside[1:-1].strip() if inside.startswith("(") and inside.endswith(")") else inside
-    if function == "count_persons" or (function == "count" and inside == "persons"):
-        return "Number of units"
-    if function == "histogram":
-        inside = inside.split(",", 1)[0].strip()
-    if function in {"covariance", "correlation", "eigenvalues"}:
-        inside = " and ".join(part.strip() for part in inside.split(","))
-    if function == "quantile" and "," in inside:
-        column, p = (part.strip() for part in inside.rsplit(",", 1))
-        return f"Quantile {p} of {column}"
-    template = FUNCTIONS.get(function)
-    if template is None:
+    if function not in registry.names("aggregates"):
         return text
-    return template.format(inside) if inside or "{}" not in template else text
+    inside = text.partition("(")[2].rstrip().removesuffix(")")
+    try:
+        arguments = split_arguments(inside, text)
+    except ConfigError:
+        return text
+    return aggregate_named(function).title(arguments) or text
 
 
 def mechanism_words(name: str) -> str:

@@ -42,15 +42,13 @@ __all__ = [
     "load_pipeline",
 ]
 
-_FORMATS = ("parquet", "csv", "html")
-
 
 @dataclass(frozen=True, slots=True)
 class PublishConfig:
     """The public folder and the formats written to it."""
 
     to: Path
-    formats: tuple[str, ...] = _FORMATS
+    formats: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,7 @@ def _limits(file: DeclarationFile, engine: EngineModel) -> Limits:
 
 
 def _publish(file: DeclarationFile, publish: PublishModel) -> PublishConfig:
-    known = (*_FORMATS, *registry.third_party_names("formats"))
+    known = (*registry.names("formats"), *registry.third_party_names("formats"))
     for i, name in enumerate(publish.formats):
         if name not in known or name in publish.formats[:i]:
             near = nearest(name, known)

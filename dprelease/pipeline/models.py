@@ -94,22 +94,22 @@ Memory = Annotated[str, BeforeValidator(_limit(memory_of)), _SIZE]
 Space = Annotated[str, BeforeValidator(_limit(bytes_of)), _SIZE]
 Threads = Annotated[str, BeforeValidator(_limit(threads_of)), _COUNT]
 Duration = Annotated[str, BeforeValidator(_limit(seconds_of)), _TIME]
-ENGINES = ("duckdb", "spark")
 
 
 def _engine_kind(value: object) -> object:
     """Return the name of an engine: one of ours, or one that an installed package offers."""
-    if value in ENGINES or value in registry.third_party_names("engines"):
+    known = (*registry.names("engines"), *registry.third_party_names("engines"))
+    if value in known:
         return value
-    near = nearest(str(value), ENGINES)
-    fix = f"did you mean `{near}`?" if near else f"known engines: {', '.join(ENGINES)}"
+    near = nearest(str(value), known)
+    fix = f"did you mean `{near}`?" if near else f"known engines: {', '.join(known)}"
     raise fault("DPR112", f"there is no engine called `{str(value)[:60]}`", fix)
 
 
 Kind = Annotated[
     str,
     BeforeValidator(_engine_kind),
-    WithJsonSchema({"type": "string", "examples": list(ENGINES)}),
+    WithJsonSchema({"type": "string", "examples": list(registry.names("engines"))}),
 ]
 
 

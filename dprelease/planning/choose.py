@@ -274,7 +274,7 @@ def rooted_worst(member: Member, error: float) -> float:
 
     Squared, that is |a - b|, whose mean is at most the root of its mean square: a root both ways.
     """
-    return math.sqrt(error) if member.statistic.function == "std" else error
+    return math.sqrt(error) if member.aggregate.root else error
 
 
 def _laws(

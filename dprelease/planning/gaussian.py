@@ -102,7 +102,7 @@ def _errors(
     if encoding.family in _JOINT:
         return cells_errors(member, encoding, draw, size, loss), None
     domain, scale = member.domain, draw.noise.scale * float(encoding.pitch)
-    if member.statistic.function == "std":  # drawn as a variance, on the cell's own hull
+    if member.aggregate.root:  # drawn as a variance, on the cell's own hull
         low, high = encoding.lower, encoding.upper
         assert high is not None
         domain = Domain(

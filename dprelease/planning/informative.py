@@ -132,7 +132,7 @@ def _typical(candidate: Candidate, member: Member, size: int, *, narrow: bool) -
         return np.array([size, (draw.allowed.lower + draw.allowed.upper) / 2])
     if encoding.family == "scalar":
         low, high = member.domain.hull
-        if member.statistic.function == "std":  # the cell holds its square
+        if member.aggregate.root:  # the cell holds its square
             low, high = low * low, high * high
         counted = member.statistic.code is None and member.context.graph is None
         value = min(max(float(size), low), high) if counted else (low + high) / 2

@@ -33,7 +33,7 @@ _EXACT_DOUBLE = 2**53
 def scalar_domain(block: BlockLayout, encoding: Encoding) -> Domain:
     """Return the domain the law itself respects: the first member's, or the cell's hull for std."""
     first = block.members[0]
-    if len(block.members) > 1 or first.statistic.function == "std":
+    if len(block.members) > 1 or first.aggregate.root:
         low, high = encoding.lower, encoding.upper
         assert high is not None
         return Domain(

@@ -9,7 +9,6 @@ forms that have one.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -39,7 +38,6 @@ _CELLS = (
 _JOINT = ("bernstein2", "tensor")
 """Families that hold more than one statistic: whoever can be computed from one that is drawn
 anyway, is."""
-_MOMENTS = ("mean", "variance", "std")
 WITHOUT_ATOMS = ("bounded_laplace", "reflected_laplace", "bounded_gaussian")
 """Families that draw a mean without atoms at whatever size is released."""
 
@@ -64,19 +62,7 @@ class Member:
     @property
     def measure(self) -> str:
         """The unit of the published value, for labels."""
-        column, function = self.statistic.column, self.statistic.function
-        own: str | None = getattr(self.aggregate, "measure", None)
-        if own is not None:
-            return own
-        if self.statistic.columns:
-            return _product_measure(self.statistic)
-        if function == "count_distinct":
-            return "values"
-        if column is None or column.measure is None or function == "histogram":
-            return {"count": "rows", "count_persons": "units", "histogram": "rows"}.get(
-                function, ""
-            )
-        return f"{column.measure}²" if function == "variance" else column.measure
+        return self.aggregate.unit(self.statistic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +143,7 @@ def _with_tensors(members: list[Member]) -> list[Member]:
     wanted = {o.key for m in members for o in m.options[:1] if o.family == "tensor"}
     seen = {}
     for member in members:
-        if not _shares(member) or member.statistic.function not in _MOMENTS:
+        if not _shares(member) or not member.aggregate.of_moments:
             continue
         code = member.statistic.code
         for tensor in tensors:
@@ -182,16 +168,6 @@ def _with_tensors(members: list[Member]) -> list[Member]:
 def _shares(member: Member) -> bool:
     spec = member.statistic.spec
     return spec.spikes and spec.mechanism is None and spec.max_rows is None
-
-
-def _product_measure(statistic: Statistic) -> str:
-    """Return the unit of a covariance, or of a spectrum of like columns."""
-    units = [c.measure for c in statistic.columns]
-    if statistic.function == "correlation" or not all(units):
-        return ""
-    if len(set(units)) == 1:
-        return f"{units[0]}²"
-    return "·".join(str(u) for u in units) if statistic.function == "covariance" else ""
 
 
 def _alone(member: Member) -> str | None:
@@ -223,7 +199,7 @@ def _member(query: Query, statistic: Statistic) -> Member:
         groups=len(query.groups.keys),
         graph=statistic.graph,
     )
-    if context.scale == 0 and statistic.function != "sum":
+    if context.scale == 0 and not aggregate.constant:
         raise PlanError(
             f"{spec.text} is a constant: its column can hold one value only",
             where=spec.origin,
@@ -244,7 +220,7 @@ def _member(query: Query, statistic: Statistic) -> Member:
             )
         domain = common
     options = _admissible(statistic, aggregate.encodings(context))
-    if statistic.function == "std" and not spec.spikes and domain != induced:
+    if aggregate.root and not spec.spikes and domain != induced:
         raise PlanError(
             f"no proved form of {spec.text} without spikes on a domain of its own",
             where=spec.origin,
@@ -258,9 +234,8 @@ def _member(query: Query, statistic: Statistic) -> Member:
 def _declared_cap(statistic: Statistic) -> int | None:
     """Return the number of rows that a declared domain of a count or a sum stands for.
 
-    A finite domain caps a count as well as `rows.max` does. For a sum it is the number of rows
-    with which the sum reaches every declared value that it can have. It says nothing about the
-    rows behind a mean or a variance.
+    A finite domain caps a count as well as `rows.max` does; it says nothing about the rows behind a
+    mean or a variance.
     """
     domain, column = statistic.spec.domain, statistic.column
     if domain is None:
@@ -268,17 +243,7 @@ def _declared_cap(statistic: Statistic) -> int | None:
     low, high = domain.lower, domain.upper
     if not isinstance(low, Fraction) or not isinstance(high, Fraction):
         return None
-    if statistic.function in ("count", "count_persons", "histogram"):
-        return int(high) if high >= 1 else None
-    if statistic.function != "sum":
-        return None
-    least, most = Fraction(0), Fraction(1)
-    if column is not None and column.domain is not None:
-        least, most = Fraction(column.domain.lower), Fraction(column.domain.upper)
-    rows = [Fraction(0)]
-    rows += [high / most] if most > 0 else []
-    rows += [low / least] if least < 0 else []
-    return math.ceil(max(rows)) or None
+    return aggregate_named(statistic.function).cap(low, high, column)
 
 
 def _admissible(statistic: Statistic, options: tuple[Encoding, ...]) -> tuple[Encoding, ...]:
@@ -291,7 +256,7 @@ def _admissible(statistic: Statistic, options: tuple[Encoding, ...]) -> tuple[En
                 f"no proved form of {spec.text} without spikes",
                 where=spec.origin,
                 why="it is post-processed from noisy cells, which puts mass on the ends of its domain",
-                fix=_nearest_form(statistic),
+                fix=aggregate_named(statistic.function).without_spikes(),
                 code="DPR210",
             )
     elif spec.mechanism is None:
@@ -308,22 +273,6 @@ def _admissible(statistic: Statistic, options: tuple[Encoding, ...]) -> tuple[En
                 code="DPR211",
             )
     return kept
-
-
-def _nearest_form(statistic: Statistic) -> str:
-    if statistic.function in ("variance", "std"):
-        return (
-            "allow spikes; or ask for mean(...) with `spikes: forbid`; or make n public "
-            "(substitution, rows: {exact: n}, unit: row, nulls: {default: x})"
-        )
-    if statistic.function == "covariance":
-        return (
-            "allow spikes; or make n public "
-            "(substitution, rows: {exact: n}, unit: row, nulls: {default: x} on both columns)"
-        )
-    if statistic.columns:
-        return "allow spikes"
-    return "allow spikes, or release each bin as a count with `spikes: forbid`"
 
 
 def _families(encoding: Encoding) -> tuple[str, ...]:

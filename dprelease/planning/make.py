@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import PlanError
 from dprelease.numeric import plain
@@ -33,7 +34,6 @@ from dprelease.planning.draws import (
     ScalarDraw,
 )
 from dprelease.planning.graph_apart import apart
-from dprelease.planning.graph_words import graph_notes, plan_notes
 from dprelease.planning.informative import least_factor, least_size, says_nothing, two_digits
 from dprelease.planning.layout import BlockLayout, Member, layout
 from dprelease.planning.model import (
@@ -299,8 +299,7 @@ class Maker:
         known: float | None = error
         public = isinstance(best.draw, ConstantDraw)
         text = error_text(roots, member, self.size if depends else None, public=public)
-        notes = statistic_notes(self.query, member)
-        notes = (*notes, *graph_notes(best.encoding, member))
+        notes = statistic_notes(self.query, member, best.encoding)
         if isinstance(best.draw, ChoiceDraw):  # its price ranks the ways to draw it, no more
             text, depends, known = rank_error_text(best.draw, best.encoding), False, None
             notes = (*notes, *choice_notes(best.draw, best.encoding))
@@ -437,6 +436,12 @@ def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
     notes += shortcut_notes(query.spec.allow)
     return (
         *notes,
-        *plan_notes(query.statistics),
+        *_said(query),
         *spending.notes(query.spec.delta, goals=not query.epsilon),
     )
+
+
+def _said(query: Query) -> list[str]:
+    """Return what the plan must say because of the statistics that are asked for."""
+    said = (aggregate_named(s.function).plan_note(s) for s in query.statistics)
+    return [note for note in said if note is not None]

@@ -1,15 +1,13 @@
-"""What a plan says about a statistic of several columns: its sensitivity and its notes."""
+"""What a plan says about the sensitivity of a statistic of several columns."""
 
 from __future__ import annotations
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.spectrum import square_width
-from dprelease.numeric import plain
 from dprelease.planning.layout import Member
-from dprelease.query.bounded import Fixed
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["WAYS", "several_notes", "several_text"]
+__all__ = ["WAYS", "several_text"]
 
 WAYS = {
     "soft_table": "four cells of both columns",
@@ -36,25 +34,3 @@ def several_text(s: Sensitivity, encoding: Encoding, member: Member) -> str:
         spans.append(f"[{low:g}, {high:g}]" + (f" {measure}" if measure else ""))
     shown = spans if len(spans) <= 3 else [*spans[:2], "…"]
     return f"{rows} row{'s' if rows > 1 else ''} in {' × '.join(shown)}"
-
-
-def several_notes(member: Member) -> tuple[str, ...]:
-    """Return how rows are taken and which form is published."""
-    statistic = member.statistic
-    if not statistic.columns:
-        return ()
-    notes = [
-        f"rows of {c.name} are clamped to {c.domain or '[0, 1]'} before use"
-        for c in statistic.columns
-    ]
-    for column, code in zip(statistic.columns, statistic.codes, strict=True):
-        if isinstance(code, Fixed) and column.step is not None and code.step != column.step:
-            notes.append(f"{column.name} is rounded to steps of {plain(code.step)} before use")
-    if any(isinstance(c, Fixed) and c.default is None for c in statistic.codes):
-        names = " and ".join(c.name for c in statistic.columns)
-        notes.append(f"over rows where {names} are known")
-    if statistic.function in ("covariance", "eigenvalues"):
-        notes.append("population form (divided by n)")
-    if statistic.function == "correlation":
-        notes.append("0 where a released variance is 0")
-    return tuple(notes)

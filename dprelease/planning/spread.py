@@ -71,9 +71,7 @@ def cells_errors(
             draw.noise.mean_abs() if loss == "absolute" else math.sqrt(draw.noise.variance() / 2)
         )
     if encoding.axes:
-        correlations: tuple[float, ...] = (0.0, 0.6)
-        if member.statistic.function == "correlation":
-            correlations = (float(member.statistic.spec.expected or 0),)
+        correlations = member.aggregate.correlations(member.statistic)
         return tuple(
             pair_error(member, encoding, scale, size, loss, spread, correlations)
             for spread in spreads(member, len(encoding.axes))
@@ -94,7 +92,7 @@ def rooted(member: Member, error: float, loss: Literal["absolute", "squared"]) -
     One per spread for a standard deviation, the root of that variance: the mean of
     |sqrt(max(0, s^2 + N)) - s| for Laplace noise N of that error. `error` itself for all others.
     """
-    if member.statistic.function != "std":
+    if not member.aggregate.root:
         return (error,)
     u = (np.arange(256) + 0.5) / 256
     scale = error if loss == "absolute" else math.sqrt(error / 2)

@@ -9,12 +9,13 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dprelease.numeric import figure, plain, shown
+from dprelease.aggregates.encoding import Encoding
+from dprelease.numeric import figure, shown
 from dprelease.planning.draws import CellDraw, ChoiceDraw, GaussianDraw, MeanDraw, ScalarDraw
 from dprelease.planning.graph_words import graph_text
 from dprelease.planning.layout import Member
 from dprelease.planning.price import NARROW
-from dprelease.planning.several import several_notes, several_text
+from dprelease.planning.several import several_text
 from dprelease.planning.share import Priced
 from dprelease.planning.spread import SAME, guessed
 from dprelease.query.spec import Query
@@ -46,7 +47,7 @@ def error_text(errors: Sequence[float], member: Member, size: int | None, *, pub
         )
     else:
         placed = f"±{figure(max(errors))}{unit}"
-        if known and member.statistic.function != "mean":
+        if known and member.aggregate.by_spread:
             guess = shown(known[0].expected_sd or Fraction(0))
             placed += " if the sds are as guessed" if several else f" if sd is {guess}"
     return f"{placed},{at}" if at and " if " in placed else f"{placed}{at}"
@@ -87,7 +88,7 @@ def sensitivity_text(priced: Priced, member: Member) -> str:
     return f"{rows} row{'s' if rows > 1 else ''} in {member.context.hull}{unit}"
 
 
-def statistic_notes(query: Query, member: Member) -> tuple[str, ...]:
+def statistic_notes(query: Query, member: Member, encoding: Encoding) -> tuple[str, ...]:
     """Return which rows enter a statistic, and in which form."""
     unit, notes = query.schema.unit, []
     if isinstance(unit, UserUnit):
@@ -96,20 +97,4 @@ def statistic_notes(query: Query, member: Member) -> tuple[str, ...]:
             f"over at most {m} row{'s' if m > 1 else ''} per {unit.column} and group, "
             f"and at most {unit.max_groups} group{'s' if unit.max_groups > 1 else ''} per {unit.column}"
         )
-    if member.statistic.function == "count_distinct":
-        notes.append(
-            f"among {int(member.induced.upper):,} possible values; other values and nulls are none"
-        )
-    elif member.statistic.column is not None and member.statistic.function != "histogram":
-        notes.append(f"rows are clamped to {member.statistic.column.domain or '[0, 1]'} before use")
-    if member.statistic.function in ("variance", "std"):
-        notes.append("population form (divided by n)")
-    if member.statistic.function == "correlation":
-        guess = member.statistic.spec.expected
-        notes.append(
-            "its error is stated for a correlation of 0; `expected` states another guess"
-            if guess is None
-            else f"its error is stated for a correlation of {plain(guess)}, a public guess"
-        )
-    notes += several_notes(member)
-    return tuple(notes)
+    return (*notes, *member.aggregate.notes(member, encoding))

@@ -64,17 +64,11 @@ def publish_step(draw: Draw, member: Member, error: float) -> Fraction:
     if isinstance(draw, BoxDraw):
         return draw.law.steps[member.view or 0]
     if isinstance(draw, ScalarDraw):
-        if not member.statistic.spec.spikes and member.statistic.function != "std":
+        if not member.statistic.spec.spikes and not member.aggregate.root:
             return draw.step
-        if draw.origin == 0 and member.statistic.function in ("count", "count_persons", "sum"):
+        if draw.origin == 0 and member.aggregate.additive:
             return draw.step
-    if member.statistic.function in (
-        "count",
-        "count_persons",
-        "count_distinct",
-        "histogram",
-        "degree",
-    ):
+    if member.aggregate.whole:
         return Fraction(1)
     width = Fraction(member.domain.width)
     if width == 0:

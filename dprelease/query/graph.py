@@ -16,15 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dprelease.errors import PlanError
+from dprelease.query.arguments import Arguments, Given, Statistic, unquoted
 from dprelease.query.bounded import Label
-from dprelease.query.statistic import unquoted
 from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import EdgeUnit
 
-__all__ = ["FUNCTIONS", "SPARSE", "Graph", "graph_of"]
+__all__ = ["SPARSE", "Edges", "Graph", "Node"]
 
-FUNCTIONS = ("algebraic_connectivity", "degree", "laplacian_eigenvalues")
 SPARSE = "sparse-eigenvalue"
 """The opt-in to an eigenvalue whose numerical error is observed, not proved."""
 
@@ -51,15 +50,57 @@ class Graph:
         return len(self.source.values)
 
 
-def graph_of(schema: TableSchema, release: ReleaseSpec, spec: StatisticSpec) -> Graph:
-    """Resolve a statistic of a graph.
+class Edges(Arguments):
+    """The whole graph: no argument."""
 
-    Raises:
-        PlanError: groups are asked for (DPR270), an unknown node (DPR271), or an end of a kind
-            that is not read as text (DPR273).
-    """
-    unit = schema.unit
-    assert isinstance(unit, EdgeUnit)
+    of_edges = True
+
+    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+        """Resolve a statistic of a graph.
+
+        Raises:
+            PlanError: groups are asked for (DPR270), an unknown node (DPR271), or an end of a kind
+                that is not read as text (DPR273).
+        """
+        schema, release = given.schema, given.release
+        unit = schema.unit
+        assert isinstance(unit, EdgeUnit)
+        _check(spec, schema, release, unit)
+        labels = unit.node_labels
+        graph = Graph(
+            unit.k,
+            Label(unit.source, labels),
+            Label(unit.target, labels),
+            self.node(spec, unit),
+            sparse=SPARSE in release.allow,
+        )
+        return Statistic(spec, spec.function, graph=graph)
+
+    def node(self, spec: StatisticSpec, unit: EdgeUnit) -> int | None:
+        """Return the number of the node that is asked about, if one is."""
+        del spec, unit
+        return None
+
+
+class Node(Edges):
+    """One declared node."""
+
+    def node(self, spec: StatisticSpec, unit: EdgeUnit) -> int:
+        labels, asked = unit.node_labels, unquoted(spec.arguments[0])
+        asked = asked[1:-1] if len(asked) > 1 and asked[0] == asked[-1] == "'" else asked
+        if asked not in labels:
+            raise PlanError(
+                f"`{asked}` is not a node of this graph",
+                where=spec.origin,
+                fix=f"nodes are {labels[0]} to {labels[-1]}"
+                if not unit.labels
+                else f"declared nodes begin with {', '.join(labels[:5])}",
+                code="DPR271",
+            )
+        return labels.index(asked)
+
+
+def _check(spec: StatisticSpec, schema: TableSchema, release: ReleaseSpec, unit: EdgeUnit) -> None:
     if release.by:
         raise PlanError(
             f"{spec.text} cannot be released by group",
@@ -77,25 +118,3 @@ def graph_of(schema: TableSchema, release: ReleaseSpec, spec: StatisticSpec) -> 
                 fix=f"declare `{name}: {{kind: node}}`",
                 code="DPR273",
             )
-    labels = unit.node_labels
-    node = None
-    if spec.function == "degree":
-        asked = unquoted(spec.arguments[0])
-        asked = asked[1:-1] if len(asked) > 1 and asked[0] == asked[-1] == "'" else asked
-        if asked not in labels:
-            raise PlanError(
-                f"`{asked}` is not a node of this graph",
-                where=spec.origin,
-                fix=f"nodes are {labels[0]} to {labels[-1]}"
-                if not unit.labels
-                else f"declared nodes begin with {', '.join(labels[:5])}",
-                code="DPR271",
-            )
-        node = labels.index(asked)
-    return Graph(
-        unit.k,
-        Label(unit.source, labels),
-        Label(unit.target, labels),
-        node,
-        sparse=SPARSE in release.allow,
-    )

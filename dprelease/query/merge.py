@@ -14,10 +14,10 @@ from typing import NoReturn
 
 from dprelease.errors import ConfigError, PlanError
 from dprelease.numeric import exact, plain
+from dprelease.query.arguments import find_column, syntax_of, syntaxes
 from dprelease.query.expression import parse_condition
 from dprelease.query.statistic import parse_statistics
-from dprelease.schema.column import Column, Kind
-from dprelease.schema.naming import nearest
+from dprelease.schema.column import Kind
 from dprelease.schema.paths import confined, read_keys
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import EdgeUnit
@@ -25,8 +25,6 @@ from dprelease.schema.unit import EdgeUnit
 __all__ = ["merge_release"]
 
 Lines = Mapping[tuple[str | int, ...], str]
-NUMERIC = frozenset({Kind.integer, Kind.number, Kind.boolean})
-GRAPH = ("algebraic_connectivity", "degree", "laplacian_eigenvalues")
 
 
 def merge_release(
@@ -193,23 +191,9 @@ class _Merge:
 
     # --- names
 
-    def column(self, name: str, where: str) -> Column:
-        column = self.schema.columns.get(name)
-        if column is None:
-            near = nearest(name, self.schema.columns)
-            raise ConfigError(
-                f"unknown column `{name}`",
-                where=where,
-                fix=f"did you mean `{near}`?"
-                if near
-                else f"declared columns: {', '.join(self.schema.columns)}",
-                code="DPR122",
-            )
-        return column
-
     def _keys(self, by: list[str], statistics: tuple[StatisticSpec, ...]) -> None:
         for i, name in enumerate(by):
-            column = self.column(name, self.at("by", i))
+            column = find_column(self.schema, name, self.at("by", i))
             if column.kind not in (Kind.category, Kind.boolean):
                 self._fail(
                     f"cannot group by `{name}`: it is of kind {column.kind}",
@@ -231,38 +215,19 @@ class _Merge:
 
     def _statistic(self, spec: StatisticSpec) -> None:
         graph = isinstance(self.schema.unit, EdgeUnit)
-        if (spec.function in GRAPH) != graph:
+        syntax = syntax_of(spec.function)
+        assert syntax is not None  # it was parsed
+        if syntax.arguments.of_edges != graph:
+            of_edges = (name for name, f in syntaxes().items() if f.arguments.of_edges)
             raise ConfigError(
                 f"`{spec.function}` needs {'an edge table' if not graph else 'a table of rows'}",
                 where=spec.origin,
-                fix=f"with the edge unit: {', '.join(GRAPH)}"
+                fix=f"with the edge unit: {', '.join(of_edges)}"
                 if graph
                 else "declare `unit: {edge: …}` for a table of edges",
                 code="DPR133",
             )
-        if graph or spec.function == "count":
-            return
-        if spec.function == "proportion":
-            parse_condition(spec.arguments[0], self.schema.columns, origin=spec.origin)
-            return
-        names = spec.arguments
-        names = names[:1] if spec.function in ("histogram", "quantile") else names
-        for name in names:
-            column = self.column(name, spec.origin)
-            if spec.function != "count_distinct" and column.kind not in NUMERIC:
-                raise ConfigError(
-                    f"`{spec.text}` needs a number, `{name}` is of kind {column.kind}",
-                    where=spec.origin,
-                    fix=_instead(spec.function, column),
-                    code="DPR133",
-                )
-        if len(set(names)) < len(names):
-            raise ConfigError(
-                f"`{spec.text}` names a column twice",
-                where=spec.origin,
-                fix=f'for one column write "variance({names[0]})"',
-                code="DPR133",
-            )
+        syntax.arguments.check(spec, self.schema)
 
     def _key_file(self, by: tuple[str, ...]) -> tuple[tuple[str, ...], ...] | None:
         value = self.raw.get("keys_from")
@@ -324,12 +289,3 @@ def _with_sql(
             code="DPR252",
         )
     return {**rest, **found.block}, {**lines, **found.lines}
-
-
-def _instead(function: str, column: Column) -> str:
-    if column.kind is Kind.category and function == "histogram":
-        return f"group by it: `by: [{column.name}]` with the statistic count"
-    if column.kind is Kind.category:
-        value = column.values[0] if column.values else "x"
-        return f"for a share of rows write \"proportion({column.name} = '{value}')\""
-    return f"declare `{column.name}` as integer or number with a range"

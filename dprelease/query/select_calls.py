@@ -6,15 +6,10 @@ Which form becomes what stands in `query.select`; a call that is none of them is
 from __future__ import annotations
 
 import re
+from functools import cache
 
-from dprelease.query.select_forms import (
-    AS_WRITTEN,
-    INSTEAD,
-    KNOWN,
-    ONE_COLUMN,
-    QUANTILE,
-    TWO_COLUMNS,
-)
+from dprelease.query.arguments import Syntax, syntaxes
+from dprelease.query.select_forms import INSTEAD
 from dprelease.query.sql_text import SqlText, SqlToken
 from dprelease.schema.naming import nearest
 from dprelease.schema.unit import Unit, UserUnit
@@ -76,12 +71,13 @@ class Calls:
                 fix=f"write {INSTEAD[function]}",
                 code="DPR253",
             )
-        if function not in KNOWN:
-            near = nearest(function, KNOWN)
+        known = _known()
+        if function not in known:
+            near = nearest(function, known)
             read.fail(
                 f"unknown statistic `{token.value}`",
                 token,
-                fix=f"did you mean {near}?" if near else f"known: {', '.join(KNOWN)}",
+                fix=f"did you mean {near}?" if near else f"known: {', '.join(known)}",
                 code="DPR253",
             )
         arguments = self._arguments()
@@ -91,18 +87,17 @@ class Calls:
             return f"proportion({self._share(*arguments[0])})"
         if function == "PROPORTION" and len(arguments) == 1:
             return f"proportion({self.names.plain(*arguments[0])})"
-        if function in AS_WRITTEN:
-            texts = [self.names.plain(*a) for a in arguments]
-            return f"{function.lower()}({', '.join(texts)})"
-        if function in ONE_COLUMN and len(arguments) == 1:
-            return f"{ONE_COLUMN[function]}({self._argument(arguments[0])})"
-        if function in TWO_COLUMNS and len(arguments) == 2:
-            a, b = (self._argument(x) for x in arguments)
-            return f"{TWO_COLUMNS[function]}({a}, {b})"
-        if function in QUANTILE and len(arguments) == 2:
-            return f"quantile({self._argument(arguments[0])}, {self._number(arguments[1])})"
         if function == "PERCENTILE_DISC" and len(arguments) == 1:
             return f"quantile({self._within()}, {self._number(arguments[0])})"
+        name, syntax = known[function]
+        if syntax.arguments.sql == "text":
+            return f"{name}({', '.join(self.names.plain(*a) for a in arguments)})"
+        if syntax.least <= len(arguments) <= syntax.most and function != "PERCENTILE_DISC":
+            columns, rest = arguments, []
+            if syntax.arguments.sql == "number":
+                columns, rest = arguments[:-1], arguments[-1:]
+            texts = [*map(self._argument, columns), *map(self._number, rest)]
+            return f"{name}({', '.join(texts)})"
         read.fail(
             f"`{function}` takes another number of arguments",
             token,
@@ -224,6 +219,13 @@ class Calls:
                 return f"coalesce({self.names.plain(first + 2, stop - 5)}, false)"
         self._argument((first, stop))
         raise AssertionError("an argument that is no column was refused")
+
+
+@cache
+def _known() -> dict[str, tuple[str, Syntax]]:
+    """Return the functions that are read: what each is called here, and how that is written."""
+    found = {sql: (name, syntax) for name, syntax in syntaxes().items() for sql in syntax.sql}
+    return {**found, "PERCENTILE_DISC": found["QUANTILE_DISC"]}
 
 
 def quoted(name: str) -> str:

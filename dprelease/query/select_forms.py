@@ -1,31 +1,9 @@
-"""The words of the SQL door: which functions it reads, and what to write instead of the others."""
+"""The words of the SQL door that it does not take, and what to write instead."""
 
 from __future__ import annotations
 
-__all__ = [
-    "AS_WRITTEN",
-    "CLAUSES",
-    "INSTEAD",
-    "JOINS",
-    "KNOWN",
-    "ONE_COLUMN",
-    "QUANTILE",
-    "TWO_COLUMNS",
-]
+__all__ = ["CLAUSES", "INSTEAD", "JOINS"]
 
-ONE_COLUMN = {
-    "SUM": "sum",
-    "AVG": "mean",
-    "MEAN": "mean",
-    "MIN": "min",
-    "MAX": "max",
-    "MEDIAN": "median",
-    "VAR_POP": "variance",
-    "STDDEV_POP": "std",
-}
-TWO_COLUMNS = {"COVAR_POP": "covariance", "CORR": "correlation"}
-QUANTILE = ("QUANTILE", "QUANTILE_DISC")
-AS_WRITTEN = ("COUNT_DISTINCT", "HISTOGRAM", "EIGENVALUES")
 INSTEAD = {
     "VAR_SAMP": "VAR_POP(c), the population form",
     "VARIANCE": "VAR_POP(c), the population form",
@@ -40,15 +18,6 @@ INSTEAD = {
     "COUNTIF": "PROPORTION(condition), or COUNT(*) with WHERE",
     "MODE": "COUNT(*) with GROUP BY c",
 }
-KNOWN = (
-    "COUNT",
-    *ONE_COLUMN,
-    *TWO_COLUMNS,
-    *QUANTILE,
-    "PERCENTILE_DISC",
-    "PROPORTION",
-    *AS_WRITTEN,
-)
 CLAUSES = {
     "HAVING": "release the groups, then choose among the released ones",
     "ORDER": "sort the released table",

@@ -8,60 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from itertools import pairwise
 from typing import NoReturn
 
-from dprelease import registry
-from dprelease.errors import ArgumentError, ConfigError
-from dprelease.numeric import exact
+from dprelease.errors import ConfigError
 from dprelease.patience import tick
+from dprelease.query.arguments import syntax_of, syntaxes
 from dprelease.query.statistic_options import OPTIONS, Options
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
 
 __all__ = [
-    "FORMS",
-    "Form",
-    "parse_edges",
     "parse_statistic",
     "parse_statistics",
-    "read_probability",
     "split_arguments",
-    "unquoted",
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How a statistic is written: the number of its arguments and an example."""
-
-    least: int
-    most: int
-    example: str
-
-
-FORMS: Mapping[str, Form] = {
-    "count": Form(0, 1, "count"),
-    "sum": Form(1, 1, "sum(age)"),
-    "mean": Form(1, 1, "mean(age)"),
-    "variance": Form(1, 1, "variance(age)"),
-    "std": Form(1, 1, "std(age)"),
-    "proportion": Form(1, 1, "proportion(age > 65)"),
-    "histogram": Form(2, 2, "histogram(hour, [0, 6, 12, 18, 24])"),
-    "quantile": Form(2, 2, "quantile(age, 0.9)"),
-    "median": Form(1, 1, "median(age)"),
-    "min": Form(1, 1, "min(age)"),
-    "max": Form(1, 1, "max(age)"),
-    "count_distinct": Form(1, 1, "count_distinct(region)"),
-    "covariance": Form(2, 2, "covariance(age, bmi)"),
-    "correlation": Form(2, 2, "correlation(age, bmi)"),
-    "eigenvalues": Form(2, 64, "eigenvalues(age, bmi)"),
-    "algebraic_connectivity": Form(0, 0, "algebraic_connectivity"),
-    "degree": Form(1, 1, "degree(node)"),
-    "laplacian_eigenvalues": Form(0, 0, "laplacian_eigenvalues"),
-}
 MAX_TEXT = 4096
 _SYMBOLS = {
     ">=": " ge ",
@@ -209,58 +171,25 @@ def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
             code="DPR130",
         )
     function, inside = found.group(1), found.group(2)
-    form = FORMS.get(function) or (
-        Form(1, 1, f"{function}(column)")
-        if function in registry.third_party_names("aggregates")
-        else None
-    )
-    if form is None:
-        near = nearest(function, FORMS)
+    syntax = syntax_of(function)
+    if syntax is None:
+        known = tuple(syntaxes())
+        near = nearest(function, known)
         raise ConfigError(
             f"unknown statistic `{function}`",
             where=origin,
-            fix=f"did you mean `{near}`?" if near else f"available: {', '.join(FORMS)}",
+            fix=f"did you mean `{near}`?" if near else f"available: {', '.join(known)}",
             code="DPR131",
         )
     arguments = () if inside is None else split_arguments(inside, origin)
-    return function, _arguments(function, form, arguments, origin)
-
-
-def _arguments(
-    function: str, form: Form, arguments: tuple[str, ...], origin: str
-) -> tuple[str, ...]:
-    """Return a statistic's arguments as it keeps them, once their number and form are right."""
-    if function == "count" and arguments == ("*",):
-        arguments = ()
-    if not form.least <= len(arguments) <= form.most:
+    if not syntax.least <= len(arguments) <= syntax.most:
         raise ConfigError(
-            f"`{function}` takes {_arity(form)}, not {len(arguments)}",
+            f"`{function}` takes {syntax.arity}, not {len(arguments)}",
             where=origin,
-            fix=f'write e.g. "{form.example}"',
+            fix=f'write e.g. "{syntax.example}"',
             code="DPR133",
         )
-    if function == "count" and arguments not in ((), ("persons",)):
-        raise ConfigError(
-            f"`count({arguments[0][:40]})` is not a statistic",
-            where=origin,
-            why="count is of rows, count(persons) of units",
-            fix="did you mean `count(persons)`?"
-            if nearest(arguments[0], ("persons",))
-            else f'for a condition write "proportion({arguments[0][:40]})", or filter with `where`',
-            code="DPR133",
-        )
-    if function == "quantile":
-        read_probability(arguments[1], origin)
-    if function == "histogram":
-        edges = parse_edges(arguments[1], origin)
-        return unquoted(arguments[0]), *map(str, edges)
-    return arguments if function == "proportion" else tuple(map(unquoted, arguments))
-
-
-def _arity(form: Form) -> str:
-    if form.least == form.most:
-        return "no argument" if form.most == 0 else f"{form.most} argument(s)"
-    return f"{form.least} to {form.most} arguments"
+    return function, syntax.arguments.read(arguments, origin)
 
 
 def split_arguments(text: str, origin: str) -> tuple[str, ...]:
@@ -294,50 +223,6 @@ def split_arguments(text: str, origin: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def unquoted(argument: str) -> str:
-    """Return the column an argument names: plain, or in double quotes."""
-    if len(argument) >= 2 and argument[0] == argument[-1] == '"':
-        return argument[1:-1].replace('""', '"')
-    return argument
-
-
-def read_probability(text: str, origin: str) -> Fraction:
-    """Return a quantile's p, strictly between 0 and 1; else ConfigError DPR133."""
-    try:
-        p = exact(text, "p")
-    except ArgumentError:
-        p = Fraction(-1)
-    if not isinstance(p, Fraction) or not 0 < p < 1:
-        raise ConfigError(
-            "a quantile's p lies strictly between 0 and 1",
-            where=origin,
-            fix='write e.g. "quantile(age, 0.9)"; for 0 and 1 use min and max',
-            code="DPR133",
-        )
-    return p
-
-
-def parse_edges(text: str, origin: str) -> tuple[Fraction, ...]:
-    """Return a histogram's edges, at least two, increasing and finite; else ConfigError DPR133."""
-    edges: list[Fraction] = []
-    inner = text.strip()
-    try:
-        if inner[:1] == "[" and inner[-1:] == "]":
-            for part in inner[1:-1].split(","):
-                value = exact(part, "edge")
-                edges += [value] if isinstance(value, Fraction) else []
-    except ArgumentError:
-        edges = []
-    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
-        raise ConfigError(
-            "a histogram's edges are two or more increasing numbers in brackets",
-            where=origin,
-            fix='write e.g. "histogram(hour, [0, 6, 12, 18, 24])"',
-            code="DPR133",
-        )
-    return tuple(edges)
-
-
 def _open_brackets(text: str) -> int:
     bare = re.sub(r"'[^']*'|\"[^\"]*\"", "", text)
     return bare.count("(") - bare.count(")")
@@ -362,8 +247,10 @@ def _comma_split(pieces: list[str], where: str) -> NoReturn:
 
 def _default_name(function: str, arguments: tuple[str, ...]) -> str:
     """Return a safe identifier for the published column."""
-    kept = arguments[:1] if function == "histogram" else arguments
-    text = " ".join([function, *kept])
+    syntax = syntax_of(function)
+    text = " ".join(
+        [function, *(arguments if syntax is None else syntax.arguments.named(arguments))]
+    )
     for symbol, word in _SYMBOLS.items():
         text = text.replace(symbol, word)
     return re.sub(r"[^A-Za-z0-9]+", "_", text.replace("_", " ")).strip("_")[:63].strip("_")

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import exact
+from dprelease.query.arguments import syntax_of
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import nearest
 
@@ -92,7 +93,8 @@ class Options:
         value = self.item.get("expected")
         if value is None:
             return None
-        if function != "correlation":
+        syntax = syntax_of(function)
+        if syntax is None or not syntax.guess:
             self._fail(
                 "expected",
                 f"`expected` is a guess of a correlation, not of `{function}`",

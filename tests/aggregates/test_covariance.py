@@ -16,9 +16,10 @@ from dprelease.aggregates.exact import exact_cells
 from dprelease.planning.layout import Member, layout
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
-from dprelease.query.spec import SEVERAL, Query
+from dprelease.query.spec import Query
 from dprelease.sensitivity import bound, cell_rows
 from tests.contracts.test_pair_sensitivities import primitives
+from tests.kinds import SEVERAL
 from tests.planning.requests import asked
 
 X = {"kind": "number", "range": [-3, 4], "step": 1}

@@ -17,8 +17,9 @@ from dprelease.aggregates.graph_cells import graph_cells
 from dprelease.aggregates.graph_moves import connectivity_move, graph_moves
 from dprelease.numeric import floor_half_up
 from dprelease.query.bounded import Label
-from dprelease.query.graph import FUNCTIONS, Graph
+from dprelease.query.graph import Graph
 from dprelease.schema.table import StatisticSpec
+from tests.kinds import GRAPH
 
 SIZES = (2, 3, 4, 5)
 EDGES = (1, 2, 3, 4)
@@ -173,5 +174,5 @@ def test_moves_for_more_nodes_than_a_proof_reaches_are_refused() -> None:
 
 
 def test_every_registered_statistic_of_a_graph_is_enumerated_here() -> None:
-    assert set(FUNCTIONS) <= set(registry.names("aggregates"))
-    assert [aggregate_named(name) for name in FUNCTIONS] == [connectivity, degree, laplacian]
+    assert set(GRAPH) <= set(registry.names("aggregates"))
+    assert [aggregate_named(name) for name in GRAPH] == [connectivity, degree, laplacian]

@@ -23,11 +23,11 @@ from dprelease.aggregates.exact import exact_cells
 from dprelease.errors import InternalError, WithheldError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
-from dprelease.query.spec import SEVERAL
 from dprelease.recompute import row_moves
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import unit_bounds
 from tests.contracts.brute_cases import COLUMNS, Case, built, obvious_code
+from tests.kinds import SEVERAL
 
 Ints = npt.NDArray[np.int64]
 Row = tuple[float | None, ...]

@@ -26,13 +26,12 @@ from dprelease.engines.clean_rows import cleaned
 from dprelease.planning.draws import mean_reach
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.expression import evaluate
-from dprelease.query.graph import FUNCTIONS as GRAPH
 from dprelease.query.load import Schema
-from dprelease.query.spec import SEVERAL
 from dprelease.recompute import row_moves
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import unit_bounds
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case, built, obvious_code
+from tests.kinds import GRAPH, SEVERAL
 
 Ints = npt.NDArray[np.int64]
 Raw = float | None

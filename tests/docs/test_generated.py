@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from dprelease import registry
 from dprelease.cli import app
-from dprelease.query.statistic import FORMS
+from dprelease.query.arguments import syntaxes
 from dprelease.schema.json_schema import json_schema
 from tests.end_to_end.projects import ROOT
 
@@ -111,7 +111,7 @@ def test_every_command_kind_and_key_is_in_the_reference(generate):
     for kind in ("mechanisms", "engines", "formats"):
         for name in registry.names(kind):
             assert f"| `{name}` |" in kinds
-    for name, form in FORMS.items():
+    for name, form in syntaxes().items():
         assert f"| `{form.example}` |" in kinds, name
     assert "| `count(persons)` |" in kinds
     for kind in ("schema", "pipeline"):

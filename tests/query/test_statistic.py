@@ -10,7 +10,8 @@ from fractions import Fraction
 import pytest
 
 from dprelease.errors import ConfigError
-from dprelease.query.statistic import FORMS, parse_statistic, parse_statistics, split_arguments
+from dprelease.query.arguments import syntaxes
+from dprelease.query.statistic import parse_statistic, parse_statistics, split_arguments
 from dprelease.schema.domain import Domain
 
 
@@ -48,7 +49,7 @@ def test_text(text: str, function: str, arguments: tuple[str, ...], name: str) -
     assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", spec.name)
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("form", syntaxes().values(), ids=syntaxes())
 def test_every_form_s_example_parses(form: object) -> None:
     example = form.example  # type: ignore[attr-defined]
     assert parse_statistic(example, origin="x").text == example
@@ -174,7 +175,24 @@ def test_splitting_respects_quotes_and_brackets() -> None:
 
 def test_fuzz_never_raises_anything_else() -> None:
     pick = random.Random(3)
-    pieces = [*FORMS, "(", ")", ",", "[", "]", "'", '"', "age", "1", "-", " ", "\n", "é", ">", "*"]
+    pieces = [
+        *syntaxes(),
+        "(",
+        ")",
+        ",",
+        "[",
+        "]",
+        "'",
+        '"',
+        "age",
+        "1",
+        "-",
+        " ",
+        "\n",
+        "é",
+        ">",
+        "*",
+    ]
     codes: set[str] = set()
     for _ in range(2000):
         text = "".join(pick.choices(pieces, k=pick.randint(0, 8)))

@@ -1,0 +1,329 @@
+"""What a statistic's arguments are: how they are written, checked against a schema, and resolved.
+
+Each statistic says it in its own file, with a `Syntax`; the statistic language, the SELECT door and
+the resolution of a request ask it there, through the registry, and know no statistic by name.
+
+    Syntax          how many arguments, an example, the SQL names, what the arguments are
+    Arguments     one kind of arguments; a statistic with arguments of its own subclasses it
+    Statistic     what they become: columns, codes over them, a condition, a graph
+
+Kinds that several statistics share are here: `Column`, `Columns`, `RowCondition`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+from dprelease import registry
+from dprelease.errors import ConfigError, PlanError
+from dprelease.query.bounded import Code, Condition, Fixed
+from dprelease.query.cleaning import code_of
+from dprelease.query.expression import Expression, parse_condition
+from dprelease.schema.column import Column, Kind
+from dprelease.schema.domain import GridSet
+from dprelease.schema.naming import nearest
+from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
+
+if TYPE_CHECKING:
+    from dprelease.query.graph import Graph
+
+__all__ = [
+    "Arguments",
+    "Given",
+    "NumberColumn",
+    "NumberColumns",
+    "RowCondition",
+    "Statistic",
+    "Syntax",
+    "Written",
+    "find_column",
+    "no_range",
+    "syntax_of",
+    "syntaxes",
+    "unquoted",
+]
+
+PRODUCT_STEPS = 1024
+"""Most steps of a column whose codes are multiplied with another one's."""
+NUMERIC = frozenset({Kind.integer, Kind.number, Kind.boolean})
+Written = Literal["columns", "number", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """One statistic with its arguments resolved.
+
+    `function` is the aggregate's registered name (`count(persons)` is `count_persons`).
+    `columns` and `codes` are of a statistic of several columns, in the order of the columns'
+    names: covariance(b, a) is covariance(a, b). `column` and `code` are None then.
+    `public_rows` is n when the rows that enter this statistic are publicly many.
+    """
+
+    spec: StatisticSpec
+    function: str
+    column: Column | None = None
+    condition: Expression | None = None
+    code: Code | None = None
+    edges: tuple[Fraction, ...] = ()
+    public_rows: int | None = None
+    columns: tuple[Column, ...] = ()
+    codes: tuple[Code, ...] = ()
+    graph: Graph | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a request is resolved against; `size`: its number of rows, where that is public."""
+
+    schema: TableSchema
+    release: ReleaseSpec
+    size: int | None
+
+
+class Arguments(ABC):
+    """One kind of arguments.
+
+    Attributes:
+        of_edges: the statistic is of a graph, so of a table with the edge unit.
+        sql: how the SELECT door writes them: names of columns, a column and a number, or as they
+            stand ("text").
+    """
+
+    of_edges: bool = False
+    sql: Written = "text"
+
+    def read(self, texts: tuple[str, ...], origin: str) -> tuple[str, ...]:
+        """Return the arguments as they are kept; ConfigError DPR133 where one is faulty."""
+        del origin
+        return tuple(map(unquoted, texts))
+
+    def named(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        """Return those that the statistic is published under, if it has no name of its own."""
+        return arguments
+
+    def check(self, spec: StatisticSpec, schema: TableSchema) -> None:
+        """Refuse arguments that the schema does not have (DPR122) or cannot give (DPR133)."""
+        del spec, schema  # by default no column is named
+
+    @abstractmethod
+    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+        """Return the statistic; PlanError where it does not fit its columns (DPR20x)."""
+
+
+class NumberColumn(Arguments):
+    """One column of numbers, the first argument."""
+
+    sql: Written = "columns"
+
+    def check(self, spec: StatisticSpec, schema: TableSchema) -> None:
+        found = find_column(schema, spec.arguments[0], spec.origin)
+        if not self.fits(found):
+            raise _not_a_number(spec, found, self.instead(found))
+
+    def fits(self, column: Column) -> bool:
+        return column.kind in NUMERIC
+
+    def instead(self, column: Column) -> str:
+        """Return what to ask of a column that does not fit."""
+        return _instead(column)
+
+    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+        column = given.schema.columns[spec.arguments[0]]
+        code = code_of(column)
+        if code is None:
+            raise no_range(spec, column)
+        # A null that keeps its row (nulls: {default: x}) keeps n; a dropped one makes n private.
+        public = given.size if code.default is not None else None
+        return Statistic(spec, spec.function, column=column, code=code, public_rows=public)
+
+
+class NumberColumns(Arguments):
+    """Two columns of numbers or more, in the order of their names; no column twice."""
+
+    sql: Written = "columns"
+
+    def check(self, spec: StatisticSpec, schema: TableSchema) -> None:
+        names = spec.arguments
+        for name in names:
+            found = find_column(schema, name, spec.origin)
+            if found.kind not in NUMERIC:
+                raise _not_a_number(spec, found, _instead(found))
+        if len(set(names)) < len(names):
+            raise ConfigError(
+                f"`{spec.text}` names a column twice",
+                where=spec.origin,
+                fix=f'for one column write "variance({names[0]})"',
+                code="DPR133",
+            )
+
+    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+        """Resolve a statistic of several columns; its rows are those where all of them are known."""
+        columns = tuple(given.schema.columns[name] for name in sorted(spec.arguments))
+        codes: list[Fixed] = []
+        for column in columns:
+            code = code_of(column)
+            if code is None:
+                raise no_range(spec, column)
+            if code.grid.hull_steps == 0:
+                raise PlanError(
+                    f"{spec.text} needs columns that vary: `{column.name}` can hold one value only",
+                    where=spec.origin,
+                    why="its variance and covariances are 0 whatever the rows are",
+                    fix=f"leave `{column.name}` out, or widen its range",
+                    code="DPR222",
+                )
+            codes.append(_coarse(column, code))
+        kept = all(c.default is not None for c in codes)
+        return Statistic(
+            spec,
+            spec.function,
+            public_rows=given.size if kept else None,
+            columns=columns,
+            codes=tuple(codes),
+        )
+
+
+class RowCondition(Arguments):
+    """One condition on a row, kept as it was written."""
+
+    def read(self, texts: tuple[str, ...], origin: str) -> tuple[str, ...]:
+        del origin
+        return texts
+
+    def check(self, spec: StatisticSpec, schema: TableSchema) -> None:
+        parse_condition(spec.arguments[0], schema.columns, origin=spec.origin)
+
+    def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
+        # A condition may be unknown (null) on a row, which leaves the row out: n is private.
+        columns = given.schema.columns
+        condition = parse_condition(spec.arguments[0], columns, origin=spec.origin)
+        return Statistic(spec, spec.function, condition=condition, code=Condition(condition))
+
+
+ONE_NUMBER = NumberColumn()
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """How a statistic is written.
+
+    Attributes:
+        least, most: how many arguments it takes; example: one that parses.
+        arguments: what they are.
+        sql: its functions in a SELECT, in capitals.
+        guess: the option `expected` is a public guess of it.
+    """
+
+    least: int
+    most: int
+    example: str
+    arguments: Arguments = ONE_NUMBER
+    sql: tuple[str, ...] = ()
+    guess: bool = False
+
+    @property
+    def arity(self) -> str:
+        """How many arguments it takes, in words."""
+        if self.least == self.most:
+            return "no argument" if self.most == 0 else f"{self.most} argument(s)"
+        return f"{self.least} to {self.most} arguments"
+
+
+def syntax_of(function: str) -> Syntax | None:
+    """Return how `function` is written; None for what is no statistic, or has no name to write.
+
+    One of another package is of one column of numbers, and is not loaded for that.
+    """
+    if function in registry.names("aggregates"):
+        default = Syntax(1, 1, f"{function}(column)")
+        found: Syntax | None = getattr(registry.load("aggregates", function), "syntax", default)
+        return found
+    if function in registry.third_party_names("aggregates"):
+        return Syntax(1, 1, f"{function}(column)")
+    return None
+
+
+def syntaxes() -> dict[str, Syntax]:
+    """Return every statistic of this package that can be written, with its syntax; loads them all."""
+    found = {name: syntax_of(name) for name in registry.names("aggregates")}
+    return {name: syntax for name, syntax in found.items() if syntax is not None}
+
+
+def find_column(schema: TableSchema, name: str, where: str) -> Column:
+    """Return the column called `name`; ConfigError DPR122 where there is none."""
+    column = schema.columns.get(name)
+    if column is None:
+        near = nearest(name, schema.columns)
+        raise ConfigError(
+            f"unknown column `{name}`",
+            where=where,
+            fix=f"did you mean `{near}`?"
+            if near
+            else f"declared columns: {', '.join(schema.columns)}",
+            code="DPR122",
+        )
+    return column
+
+
+def unquoted(argument: str) -> str:
+    """Return the column an argument names: plain, or in double quotes."""
+    if len(argument) >= 2 and argument[0] == argument[-1] == '"':
+        return argument[1:-1].replace('""', '"')
+    return argument
+
+
+def no_range(spec: StatisticSpec, column: Column) -> PlanError:
+    return PlanError(
+        f"cannot bound {spec.text}: `{column.name}` has no finite range",
+        where=spec.origin,
+        why="one row could move the statistic by any amount, so no finite noise would hide it",
+        fix=f"give `{column.name}` a range in the schema, e.g. `range: [0, 100]`; rows are clamped to it",
+        code="DPR202",
+    )
+
+
+def _not_a_number(spec: StatisticSpec, column: Column, fix: str) -> ConfigError:
+    return ConfigError(
+        f"`{spec.text}` needs a number, `{column.name}` is of kind {column.kind}",
+        where=spec.origin,
+        fix=fix,
+        code="DPR133",
+    )
+
+
+def _instead(column: Column) -> str:
+    if column.kind is Kind.category:
+        value = column.values[0] if column.values else "x"
+        return f"for a share of rows write \"proportion({column.name} = '{value}')\""
+    return f"declare `{column.name}` as integer or number with a range"
+
+
+def _coarse(column: Column, code: Fixed) -> Fixed:
+    """Return `code` on a step that leaves at most `PRODUCT_STEPS`, if one fits the column's edges.
+
+    Products of finer codes outgrow the integers that noise is drawn in. Any map of rows keeps
+    neighbouring tables neighbours, and rounding by a share h of the range moves a variance by about
+    h^2 / 12 of its square: far below the noise. The plan names the step.
+    """
+    if code.grid.hull_steps <= PRODUCT_STEPS or column.domain is None:
+        return code
+    least = -(-code.grid.hull_steps // PRODUCT_STEPS)
+    common = math.gcd(*(edge for run in code.grid.runs for edge in run))
+    for parts in range(common // least, 0, -1):  # at most PRODUCT_STEPS of them
+        factor = common // parts
+        if common % parts or factor > 8 * least:
+            continue
+        step = code.step * factor
+        grid = GridSet(tuple((a // factor, b // factor) for a, b in code.grid.runs))
+        default = None
+        if code.default is not None:
+            at = Fraction(code.default + code.grid.lower, factor)
+            ends = [min(max(at, Fraction(a)), Fraction(b)) for a, b in grid.runs]
+            nearest = min(ends, key=lambda end: (abs(end - at), end))
+            default = math.floor(nearest + Fraction(1, 2)) - grid.lower
+        return Fixed(code.column, grid, step, default)
+    return code

@@ -1,0 +1,13 @@
+"""Which statistics are of which kind, as they say themselves."""
+
+from __future__ import annotations
+
+from dprelease.query.arguments import NumberColumns, syntaxes
+
+__all__ = ["GRAPH", "SEVERAL"]
+
+SEVERAL = tuple(n for n, s in syntaxes().items() if isinstance(s.arguments, NumberColumns))
+"""Statistics of two columns or more."""
+
+GRAPH = tuple(n for n, s in syntaxes().items() if s.arguments.of_edges)
+"""Statistics of a graph."""
