@@ -30,13 +30,19 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_two_commands_stand_on_top():
+def test_it_opens_with_what_it_is_a_picture_and_the_two_commands():
+    top = README[: README.index("\n## ")]
+    assert top.startswith(
+        "# dprelease\n\nA Python library that publishes statistics of a private table"
+    )
+    [picture] = re.findall(r"!\[[^]]+\]\((docs/[^)]+)\)", top)
+    assert (ROOT / picture).stat().st_size < 200_000
+    assert top.index(picture) < top.index("make demo") < 500
     assert BLOCKS[0][0] == "sh"
     assert [line.split("#")[0].strip() for line in BLOCKS[0][1].splitlines()] == [
         "make demo",
         "make test",
     ]
-    assert README.index("make demo") < 80
 
 
 def test_python_blocks_run_in_order_and_print_what_they_show(here):
