@@ -36,6 +36,10 @@ _MOST_FILES = 1000
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _SPARE = 4096
 _ARROW = b"ARROW:schema"
+_CLAIMS = (
+    "physical_type", "num_values", "metadata", "file_path", "geo_statistics", "bloom_filter_offset",
+    "has_column_index", "has_offset_index",
+)  # fmt: skip
 _WRITER = re.compile(
     r"parquet-cpp(-arrow)? version [0-9]{1,4}(\.[0-9]{1,4}){2}(-SNAPSHOT)?", re.ASCII
 )
@@ -194,12 +198,14 @@ def _like(one: Any, two: Any) -> bool:
     for i in range(two.num_row_groups):
         if one.row_group(i).num_rows != two.row_group(i).num_rows:
             return False
+        if one.row_group(i).sorting_columns != two.row_group(i).sorting_columns:
+            return False
         for j in range(two.num_columns):
             a, b = one.row_group(i).column(j), two.row_group(i).column(j)
             limit = b.total_uncompressed_size + b.total_uncompressed_size // 20 + _SPARE
             if a.path_in_schema != b.path_in_schema or a.total_uncompressed_size > limit:
                 return False
-            if _statistics(a) not in (None, _statistics(b)):
+            if _statistics(a) not in (None, _statistics(b)) or _claims(a) != _claims(b):
                 return False
     return True
 
@@ -209,7 +215,13 @@ def _statistics(chunk: Any) -> tuple[Any, ...] | None:
     if said is None:
         return None
     ends = (said.min, said.max) if said.has_min_max else None
-    return ends, said.null_count if said.has_null_count else None
+    distinct = said.distinct_count if said.has_distinct_count else None
+    return ends, said.null_count if said.has_null_count else None, distinct
+
+
+def _claims(chunk: Any) -> list[Any]:
+    """Return what a footer says of a column chunk beside its place, its size and its statistics."""
+    return [getattr(chunk, name, None) for name in _CLAIMS]
 
 
 def paths_apart(one: object, other: object, most: int = 3) -> list[str]:

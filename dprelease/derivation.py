@@ -22,16 +22,18 @@ from itertools import pairwise
 from typing import Any
 
 from dprelease import execute, registry
+from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.budget.record import check_identifier
 from dprelease.errors import VerificationError
 from dprelease.formats.json_ import SOFTWARE
-from dprelease.noised import Noised, Receipt, assemble, cells_from_json
-from dprelease.numeric import fraction_from_json, plain, whole_from_json
+from dprelease.noised import Noised, Receipt, as_raw, assemble, cells_from_json
+from dprelease.numeric import NANO, fraction_from_json, nano_up, plain, whole_from_json
+from dprelease.pipeline.closing import instant_from_text, instant_text
 from dprelease.pipeline.period import parse_period
 from dprelease.pipeline.planned import window_of
 from dprelease.pipeline.stages import write_files
-from dprelease.planning.again import near, plan_again
-from dprelease.planning.draws import ConstantDraw, draw_from_json
+from dprelease.planning.again import CLOSE, near, plan_again
+from dprelease.planning.draws import draw_from_json
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.what_if import what_if
 from dprelease.query.request import request_from_json
@@ -60,7 +62,7 @@ def _instant(value: Any, name: str, least: datetime | None) -> str | None:
     if not _INSTANT.fullmatch(value):
         raise _refused(f"{name} is not written as an instant")
     try:
-        at = datetime.strptime(value, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        at = instant_from_text(value)
     except ValueError:
         raise _refused(f"{name} is on no calendar") from None
     if least is not None and at < least:
@@ -131,13 +133,9 @@ class Derivation:
         plan = self.plan
         cells = cells_from_json(self.manifest["draw"]["cells"], plan)
         for block in plan.blocks:
-            law = draw_from_json(block.law)
-            if isinstance(law, ConstantDraw) and any(
-                row != (law.value,) for row in cells[block.name]
-            ):
-                raise _refused(
-                    f"{block.name} is a public constant, and another number stands there"
-                )
+            raw = as_raw(cells[block.name])
+            if not draw_from_json(block.law).drawable(raw).all():
+                raise _refused(f"{block.name} holds an integer that its law cannot draw")
         table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
         return Noised(plan, table, cells, self.receipt)
 
@@ -166,10 +164,19 @@ class Derivation:
             epsilon=str(plain(plan.epsilon)),
             delta=str(plain(plan.delta)),
             protects=describe(plan.adjacency, plan.unit),
-            early=_instant(paid["early"], "`early`", self._end),
+            early=self._early(paid["early"]),
             **key,
             **(anchor or {}),
         )
+
+    def _early(self, value: Any) -> str | None:
+        """Return when the period closes, if it was released before that: it is said, or nothing is."""
+        calendar, end = self.query.calendar, self._end
+        if value is None:
+            return None
+        if calendar is None or end is None or value != instant_text(end + calendar.delay):
+            raise _refused("`early` is not the instant at which the period closes")
+        return str(value)
 
     @cached_property
     def stated(self) -> dict[str, Any]:
@@ -211,8 +218,13 @@ class Derivation:
             and value["composition"] in ("basic", "zcdp")
         )
         before = Fraction(0) if len(history) < 2 else history[-2]
-        if honest and value["composition"] == "basic":  # under zcdp losses do not add up
+        worth = {}
+        if honest and value["composition"] == "basic":
             honest = self.plan.epsilon <= spent - before
+        elif honest:  # not losses add up, but the rho that they are worth
+            delta = fraction_from_json(value["delta"])
+            honest = 0 < delta < 1 and self._costs_by_rho(before, delta) <= spent
+            worth = {"delta": str(delta)}
         if not honest:
             raise _refused(
                 "the stated budget cannot be: spending adds up, stays within the total, and"
@@ -223,7 +235,17 @@ class Derivation:
             "total": str(total),
             "history": list(map(str, history)),
             "composition": value["composition"],
+            **worth,
         }
+
+    def _costs_by_rho(self, before: Fraction, delta: Fraction) -> Fraction:
+        """Return the least epsilon that this release leaves spent under zCDP, after `before`.
+
+        A little less, as the order of the conversion is searched in floating point.
+        """
+        rho = nano_up(execute.concentrated(self.plan))
+        known = zcdp_rho(before, delta) if before else Fraction(0)
+        return zcdp_epsilon(known + Fraction(rho, NANO), delta) * (1 - Fraction(CLOSE))
 
     @cached_property
     def software(self) -> dict[str, str]:

@@ -54,6 +54,7 @@ __all__ = [
     "Cells",
     "Noised",
     "Receipt",
+    "as_raw",
     "assemble",
     "cells_from_json",
     "decode",
@@ -226,6 +227,11 @@ def assemble(
     return pa.table(arrays)
 
 
+def as_raw(cells: Sequence[Sequence[int]]) -> Objects:
+    """Return one block's noisy integers as an array, `(groups, cells)`."""
+    return np.array(cells, dtype=object).reshape(len(cells), -1 if cells else 0)
+
+
 class _Drawn:
     """One block's noisy integers, read back once for all its statistics."""
 
@@ -233,7 +239,7 @@ class _Drawn:
         self.block = block
         self._draw: Draw = draw_from_json(block.law)
         self._encoding = Encoding.from_json(dict(block.encoding))
-        raw = np.array(cells, dtype=object).reshape(len(cells), -1 if cells else 0)
+        raw = as_raw(cells)
         self._cells = self._draw.cells(raw)
         self._reading = reading_of(self._draw, raw, LEVEL)
         self._empty = self._draw.empty(raw)

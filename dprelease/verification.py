@@ -23,8 +23,8 @@ cannot be checked from outside is in `UNKNOWN`, and said with every answer.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from typing import Any
 import pyarrow as pa
 
 from dprelease.budget.connection import Place
-from dprelease.budget.ledger import Anchor, Ledger
+from dprelease.budget.ledger import Anchor, Key, Ledger
 from dprelease.comparison import (
     Listing,
     as_published,
@@ -45,13 +45,14 @@ from dprelease.comparison import (
 from dprelease.derivation import Derivation, missing_packages
 from dprelease.errors import DpreleaseError, VerificationError, printable, shortened
 from dprelease.formats.json_ import FILE, VERSION
+from dprelease.formats.manifest_file import read_manifest
 from dprelease.patience import within
 from dprelease.planning.model import plan_hash
 from dprelease.query.calendar import zone_tables
 from dprelease.series.correct import standing_of
 from dprelease.strict_json import read_json
 
-__all__ = ["PATIENCE", "UNKNOWN", "Check", "Verification", "made_again", "read_manifest", "verify"]
+__all__ = ["PATIENCE", "UNKNOWN", "Check", "Verification", "made_again", "verify"]
 
 PATIENCE = 30.0
 """Seconds that making a foreign plan again may take."""
@@ -64,6 +65,9 @@ UNKNOWN = (
     "that the publisher did not draw several times and keep one draw",
 )
 """What no folder can show."""
+
+_MOST_SAID = 1000
+"""Bytes of UTF-8 that all details have together: an answer, its fixed words counted, takes at most 2 kB."""
 
 _FAULTS = (
     LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,
@@ -132,40 +136,6 @@ class Verification:
         )
 
 
-def read_manifest(data: bytes | None, folder: Path) -> dict[str, Any]:
-    """Return the manifest of a folder from the bytes of its `release.json`.
-
-    Raises:
-        VerificationError: there is none, or it is not one of ours (DPR801), or of a format that
-            this version does not verify (DPR802).
-    """
-    why = f"a publication folder holds a manifest of version {VERSION}"
-    version: object = None
-    try:
-        manifest = read_json(data or b"")
-        version = manifest["dprelease"]
-        if version == VERSION:
-            return dict(manifest)
-    except (LookupError, TypeError, ValueError) as problem:
-        if isinstance(problem, ValueError) and data:
-            why = f"it is not strict JSON: {problem}"
-    if isinstance(version, str):
-        raise VerificationError(
-            f"a release of format {version[:40]} is not verified by this version",
-            where=str(folder),
-            why=f"it knows the rules of {VERSION}",
-            fix="use the version of dprelease that made it, or a newer one",
-            code="DPR802",
-        )
-    raise VerificationError(
-        f"there is no readable {FILE}",
-        where=str(folder),
-        why=why,
-        fix="name the folder of one period, e.g. public/clinic_weekly/2026-W46",
-        code="DPR801",
-    )
-
-
 def verify(
     folder: str | Path, *, ledger: Place | str | None = None, patience: float = PATIENCE
 ) -> Verification:
@@ -176,8 +146,8 @@ def verify(
         patience: seconds after which a foreign plan that takes long is given up.
 
     Raises:
-        VerificationError: the folder holds no release at all (DPR801, DPR810), or one of another
-            format (DPR802).
+        VerificationError: the folder holds no release at all (DPR801, DPR810), one of another format
+            (DPR802), or one of a format that is revoked (DPR803).
     """
     path = Path(folder)
     found = listing(path)
@@ -204,7 +174,7 @@ def verify(
         checks.append(Check("ledger", None, _not_asked(manifest)))
     else:
         checks.append(_guarded("ledger", lambda: _ledger(path, found, made, ledger)))
-    return Verification(str(path), tuple(checks))
+    return Verification(str(path), _within(checks))
 
 
 def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table, str]:
@@ -256,7 +226,14 @@ def _guarded(name: str, look: Callable[[], tuple[bool, str]]) -> Check:
         ok, detail = False, _said(problem)
     except _FAULTS:
         ok, detail = False, "the manifest does not hold what this check needs"
-    return Check(name, ok, shortened(printable(detail), 2000))
+    return Check(name, ok, printable(detail))
+
+
+def _within(checks: Sequence[Check]) -> tuple[Check, ...]:
+    """Return the checks with the longest details shortened, so that the whole answer stays short."""
+    sizes = [len(c.detail.encode()) for c in checks]
+    most = next(n for n in range(_MOST_SAID, 0, -1) if sum(min(s, n) for s in sizes) <= _MOST_SAID)
+    return tuple(replace(c, detail=shortened(c.detail, most)) for c in checks)
 
 
 def _said(problem: DpreleaseError) -> str:
@@ -352,6 +329,11 @@ def _ledger(path: Path, found: Listing, made: Derivation, place: Place | str) ->
         manifest[name] for name in ("dataset", "pipeline", "period")
     ):
         return False, f"entry {anchor.seq} is of {key}"
+    if manifest["early"] not in {e.entry.early for e in book.entries() if e.entry.key == key}:
+        return False, f"entry {anchor.seq} says otherwise whether the period was over"
+    stated = manifest["budget"]
+    if stated is not None and entry.anchor == anchor and not _budgeted(book, anchor, key, stated):
+        return False, f"the budget as of entry {anchor.seq} is another one"
     # A restored ledger may know the debit without the bytes (`reconcile`).
     committed = book.files(key)
     if committed is not None and (
@@ -359,15 +341,19 @@ def _ledger(path: Path, found: Listing, made: Derivation, place: Place | str) ->
         or not all(holds(path / name, found[name], data) for name, data in committed.items())
     ):
         return False, f"the folder does not hold the bytes committed under entry {anchor.seq}"
-    stated = manifest["budget"]
-    if stated is not None and entry.anchor == anchor:
-        spent = book.spent_at(key.dataset, anchor.seq)
-        if (
-            Fraction(stated["spent"]) != spent
-            or Fraction(stated["total"]) > book.budget(key.dataset).epsilon
-        ):
-            return False, f"the budget as of entry {anchor.seq} is another one"
     report = book.verify()
     if not report.ok:
         return False, "; ".join(report.problems[:3])
     return True, f"entry {anchor.seq} debits this plan; {report.entries} debits, chain intact"
+
+
+def _budgeted(book: Ledger, anchor: Anchor, key: Key, stated: Mapping[str, Any]) -> bool:
+    """Return whether the dataset had this budget at the entry: totals and deltas only rise."""
+    now = book.budget(key.dataset)
+    delta = Fraction(stated["delta"]) if "delta" in stated else None
+    return (
+        stated["composition"] == book.composition(key.dataset)
+        and Fraction(stated["spent"]) == book.spent_at(key.dataset, anchor.seq, delta)
+        and Fraction(stated["total"]) <= now.epsilon
+        and (delta is None or delta <= now.delta)
+    )

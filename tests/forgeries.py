@@ -175,7 +175,6 @@ def composing(m: Manifest) -> None:
     m["plan"]["composition"] = {
         "method": "magic/1",
         "evidence": {"epsilon_upper": "1/10", "rho": "0"},
-        "compared": [{"method": "magic/1", "total_error": 0.1}],
     }
 
 
@@ -555,6 +554,11 @@ file("a column more in Parquet", "the rows are a column",
 file("another type in Parquet", "values are single precision",
      table(lambda t: t.set_column(t.column_names.index("value"), "value", t.column("value").cast(pa.float32()))))  # fmt: skip
 file("rows in an unused dictionary", "the file holds the table alone", table(dictionary))
+file(
+    "a sorted Parquet file",
+    "the rows stand in the order of their values",
+    table(lambda t: t, row_group_size=1 << 20, sorting_columns=[pq.SortingColumn(2)]),
+)
 file("bytes between Parquet's pages", "the file holds the table alone", padded)
 file("a damaged Parquet file", "it opens", lambda f: f.update({"data.parquet": b"PAR1"}))
 
@@ -682,6 +686,7 @@ dated(
     "a due instant before the period's end", "it was due in 1999", scheduled="1999-01-01T00:00:00Z"
 )
 dated("a close that is on no calendar", "the week closes in month 99", early="2026-99-99T99:99:99Z")
+dated("a close a minute later", "rows could come for a minute", early="2026-11-15T23:01:00Z")
 dated("a close before the period's end", "the week closed in 1999", early="1999-01-01T00:00:00Z")
 
 

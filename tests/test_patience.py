@@ -5,11 +5,15 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from fractions import Fraction
 
 import pytest
 
 from dprelease.errors import VerificationError
 from dprelease.patience import tick, within
+from dprelease.planning.informative import least_factor
+from dprelease.planning.what_if import what_if
+from tests.folders import CASES
 
 
 def spin(seconds: float) -> None:
@@ -65,3 +69,22 @@ def test_the_caller_s_own_alarm_is_left_alone():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def test_no_plan_is_left_out_because_the_time_is_over():
+    """What other budgets would buy is what plans say: a plan that ends late says nothing."""
+    plan = CASES["groups of users"]()
+    assert what_if(plan)
+    with pytest.raises(VerificationError) as caught, within(1e-9):
+        what_if(plan)
+    assert caught.value.code == "DPR804"
+
+    def says(factor):
+        tick()
+        return factor > 2
+
+    assert least_factor(says, Fraction(1)) is not None
+    with within(60):
+        assert least_factor(says, Fraction(1)) is not None
+    with pytest.raises(VerificationError), within(1e-9):
+        least_factor(says, Fraction(1))

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import shutil
+from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease as dp
-from dprelease import derivation
+from dprelease import derivation, verification
 from dprelease.budget.ledger import Ledger
 from dprelease.comparison import as_published
 from dprelease.errors import VerificationError
@@ -267,12 +268,52 @@ def test_no_manifest_at_all(copy, text):
     assert caught.value.code == "DPR801"
 
 
-@pytest.mark.parametrize("version", ["release/1", "release/9", "x" * 10_000])
-def test_another_format_is_not_verified_by_this_version(copy, version):
+@pytest.mark.parametrize(
+    ("version", "todo"),
+    [
+        ("release/9", "a newer version"),
+        ("release/0", "ask the publisher"),
+        ("x" * 10_000, "ask the"),
+    ],
+)
+def test_another_format_is_not_verified_by_this_version(copy, version, todo):
     (copy / "release.json").write_text(json.dumps({"dprelease": version}))
     with pytest.raises(VerificationError, match="not verified by this version") as caught:
         verify(copy)
     assert caught.value.code == "DPR802"
+    assert todo in caught.value.fix
+
+
+def test_a_format_that_was_unsound_is_revoked_by_name_and_can_be_withdrawn(published, tmp_path):
+    place = tmp_path / "public" / "clinic_weekly"
+    shutil.copytree(published[0], place / "2026-W46")
+    manifest = {**manifest_of(place / "2026-W46"), "dprelease": "release/1"}
+    (place / "2026-W46" / "release.json").write_text(json.dumps(manifest))
+    with pytest.raises(VerificationError, match="release/1 is revoked") as caught:
+        verify(place / "2026-W46")
+    assert caught.value.code == "DPR803"
+    assert "a forged folder verified" in caught.value.why
+    assert "release the period again as release/2" in caught.value.fix
+    assert withdraw(place / "2026-W46", reason="its format is revoked").period == "2026-W46"
+
+
+def test_an_answer_takes_two_kilobytes_whatever_it_repeats(copy):
+    """All checks together, as text and as JSON; each keeps something of its own."""
+    manifest = manifest_of(copy)
+    manifest["validation"]["rules"] = {"é" * 60 + str(i): i for i in range(50)}
+    manifest["ledger"]["ledger_id"] = "\x1b" * 5000
+    for i in range(900):
+        (copy / f"{i:03d}{'x' * 200}").touch()
+    (copy / "release.json").write_bytes(manifest_bytes(manifest))
+    result = verify(copy)
+    assert not result.ok
+    assert len(str(result).encode()) <= 2000
+    assert len(json.dumps({**result.to_json(), "folder": ""}).encode()) <= 2000
+    wordy = replace(result, checks=tuple(replace(c, detail="ü\x1b" * 4000) for c in result.checks))
+    kept = verification._within(wordy.checks)
+    assert sum(len(c.detail.encode()) for c in kept) <= 1000
+    assert min(len(c.detail.encode()) for c in kept) >= 100
+    assert verification._within(verify(copy).checks) == result.checks
 
 
 def test_a_receipt_is_not_checked_without_its_ledger_and_that_is_said(published):

@@ -40,6 +40,7 @@ from dprelease.numeric import NANO, nano_up
 
 __all__ = [
     "METHODS",
+    "WORDS",
     "Proof",
     "basic",
     "compose",
@@ -53,6 +54,13 @@ _MANY = 6
 
 METHODS = ("basic/1", "kov/1", "zcdp/1", "basic+zcdp/1", "kov+zcdp/1")
 """Ways to compose; the arithmetic behind a name never changes."""
+
+WORDS = {
+    "basic/1": "the sum of pure losses",
+    "kov/1": "optimal composition of pure losses",
+    "zcdp/1": "zero-concentrated privacy",
+}
+"""The ways that plans are made in, for people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,11 +222,15 @@ class Ledger:
         with self._read() as db:
             return "basic" if rho_filter.rho_budget(db, dataset) is None else "zcdp"
 
-    def spent_at(self, dataset: str, seq: int) -> Fraction:
-        """Return the epsilon that the dataset's debits up to `seq` have cost together."""
+    def spent_at(self, dataset: str, seq: int, delta: Fraction | None = None) -> Fraction:
+        """Return the epsilon that the dataset's debits up to `seq` have cost together.
+
+        Args:
+            delta: of a dataset that adds up by zCDP; its present one by default.
+        """
         kept = [r.entry for r in self.entries(dataset) if r.anchor.seq <= seq]
         with self._read() as db:
-            return spent_by(db, dataset, kept)
+            return spent_by(db, dataset, kept, delta)
 
     def salt(self, dataset: str) -> bytes:
         """Return the dataset's 32 secret bytes for contribution bounding; never publish them.

@@ -40,9 +40,15 @@ def standing(db: Connection, dataset: str) -> Budget:
     )
 
 
-def spent_by(db: Connection, dataset: str, entries: Sequence[Entry]) -> Fraction:
-    """Return the epsilon that some of the dataset's debits have cost together."""
+def spent_by(
+    db: Connection, dataset: str, entries: Sequence[Entry], delta: Fraction | None = None
+) -> Fraction:
+    """Return the epsilon that some of the dataset's debits have cost together.
+
+    Args:
+        delta: where they add up by zCDP, at this delta, the dataset's present one by default.
+    """
     if rho_filter.rho_budget(db, dataset) is None:
         return sum((e.epsilon for e in entries), Fraction(0))
     nano = sum(rho_filter.nano_rho(e) or 0 for e in entries)
-    return rho_filter.spent_epsilon(nano, rows.total(db, dataset).delta)
+    return rho_filter.spent_epsilon(nano, rows.total(db, dataset).delta if delta is None else delta)

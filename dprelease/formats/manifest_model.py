@@ -75,6 +75,7 @@ class PlanModel(Open):
     loss: str
     statistics: list[StatisticModel] = Field(min_length=1)
     blocks: list[BlockModel]
+    allow: list[str] = Field([], description="What is observed and not proved, allowed by name.")
     notes: list[str]
 
 
@@ -93,6 +94,9 @@ class BudgetModel(Open):
     total: Rational
     history: list[Rational] = Field([], description="Spent after each debit, the newest last.")
     composition: Literal["basic", "zcdp"] = Field("basic", description="How debits add up.")
+    delta: Rational | None = Field(
+        None, description="The total delta, where debits add up by zCDP."
+    )
 
 
 class ReceiptModel(Open):
@@ -118,7 +122,9 @@ class RequestModel(Open):
         alias="schema", description="A schema, as schema/1 files say it."
     )
     release: dict[str, Any] = Field(description="A release block; `keys` are a key file's groups.")
-    period: dict[str, str] | None = Field(description="Column, length, zone, name, zone tables.")
+    period: dict[str, str] | None = Field(
+        description="Column, length, zone, name, zone tables, delay."
+    )
     view: dict[str, Any] | None = Field(description="The curator's view, and its tables.")
     formats: list[str] = Field(description="What was to be written.")
 

@@ -11,18 +11,31 @@ periods the source holds at all; others are never released, early or not.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from dprelease.errors import ArgumentError, SourceError
 from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.period import parse_period
+from dprelease.query.calendar import delay_text
 
-__all__ = ["closes_at", "instant_text", "is_held", "must_be_held", "still_open"]
+__all__ = [
+    "closes_at",
+    "instant_from_text",
+    "instant_text",
+    "is_held",
+    "must_be_held",
+    "still_open",
+]
 
 
 def instant_text(at: datetime) -> str:
     """Return `2013-02-06T11:00:00Z`."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def instant_from_text(text: str) -> datetime:
+    """Return the instant that `instant_text` wrote; ValueError for another text."""
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
 
 
 def closes_at(config: PipelineConfig, period: str) -> datetime | None:
@@ -81,7 +94,7 @@ def still_open(config: PipelineConfig, period: str, closes: datetime) -> SourceE
     """Return the refusal of a period that closes at `closes`, which lies ahead (DPR521)."""
     rule = config.period
     assert rule is not None
-    counted = f", its delay of {_words(rule.delay)} counted" if rule.delay else ""
+    counted = f", its delay of {delay_text(rule.delay)} counted" if rule.delay else ""
     file = config.origin.rpartition(":")[0]
     return SourceError(
         f"{rule.every} {period} is not over",
@@ -92,12 +105,3 @@ def still_open(config: PipelineConfig, period: str, closes: datetime) -> SourceE
         f" `dprelease run {file} --period {period} --early`",
         code="DPR521",
     )
-
-
-def _words(delay: timedelta) -> str:
-    """Return a delay as a pipeline file writes it: `2d`, `6h`, `30m`."""
-    minutes = delay // timedelta(minutes=1)
-    for unit, size in (("d", 24 * 60), ("h", 60)):
-        if minutes % size == 0:
-            return f"{minutes // size}{unit}"
-    return f"{minutes}m"

@@ -7,10 +7,11 @@ ledger, formats or validation.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from dprelease.pipeline.config import PipelineConfig
-from dprelease.pipeline.period import row_window
+from dprelease.pipeline.period import parse_period, row_window
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.calendar import Calendar, zone_tables
@@ -20,7 +21,7 @@ from dprelease.query.view import View
 from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, TableSchema
 
-__all__ = ["EXAMPLES", "plan_pipeline", "plan_release", "window_of"]
+__all__ = ["EXAMPLES", "closing_at", "plan_pipeline", "plan_release", "window_of"]
 
 EXAMPLES = {"day": "2013-02-01", "week": "2013-W05", "month": "2013-02", "year": "2013"}
 """A period's name of each kind: for messages, and for a plan of any period."""
@@ -55,7 +56,9 @@ def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleaseP
         asked = config.period
         # Any period's plan costs the same: the window is public and prices nothing.
         name = period or EXAMPLES[asked.every]
-        calendar = Calendar(asked.column, asked.every, asked.timezone, name, zone_tables())
+        calendar = Calendar(
+            asked.column, asked.every, asked.timezone, name, zone_tables(), asked.delay
+        )
         window = (asked.column, *window_of(config.schema, calendar))
     return plan_release(
         config.schema,
@@ -65,6 +68,19 @@ def plan_pipeline(config: PipelineConfig, period: str | None = None) -> ReleaseP
         view=config.source.view,
         calendar=calendar,
     )
+
+
+def closing_at(plan: ReleasePlan, instant: datetime) -> ReleasePlan:
+    """Return the plan of a period that closes at `instant`, as was said when it was paid for.
+
+    The pipeline's `delay` may have changed since; it decides nothing that is priced or hashed.
+    """
+    asked = plan.asked
+    if asked is None or asked.calendar is None:
+        return plan
+    calendar = asked.calendar
+    _, end = parse_period(calendar.name, calendar.every, calendar.timezone)  # type: ignore[arg-type]
+    return replace(plan, asked=replace(asked, calendar=replace(calendar, delay=instant - end)))
 
 
 def window_of(schema: TableSchema, calendar: Calendar) -> tuple[datetime, datetime]:

@@ -33,12 +33,18 @@ from dprelease.errors import BudgetError, ConfigError, LedgerError, SourceError
 from dprelease.noised import Receipt
 from dprelease.numeric import plain
 from dprelease.pipeline import anchoring, stages
-from dprelease.pipeline.closing import closes_at, instant_text, must_be_held, still_open
+from dprelease.pipeline.closing import (
+    closes_at,
+    instant_from_text,
+    instant_text,
+    must_be_held,
+    still_open,
+)
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
 from dprelease.pipeline.due import due_at
 from dprelease.pipeline.paid import paid, published
 from dprelease.pipeline.period import check_period_name
-from dprelease.pipeline.planned import EXAMPLES, plan_pipeline
+from dprelease.pipeline.planned import EXAMPLES, closing_at, plan_pipeline
 from dprelease.pipeline.stages import Progress, Request
 from dprelease.planning.model import ReleasePlan
 from dprelease.publish import folder_for, publish_files
@@ -145,6 +151,8 @@ def run(
                 f"paid for before the period closes, {receipt.early}: `latest` passes over it",
             )
         if not ready:
+            if receipt.early is not None:
+                plan = closing_at(plan, instant_from_text(receipt.early))
             _draw(plan, source, engine, request, receipt, config, tell, due, moment)
         files = request.ledger.files(request.key) or {}
         folder = publish_files(config.publish.to, config.name, name, files, stamp=due)

@@ -406,17 +406,18 @@ def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
     """Return the dataset's spent and total epsilon as of entry `seq`, for the report.
 
     `history` holds what was spent after each of the last debits, this one included; `composition`
-    says how they add up.
+    says how they add up, `delta` at which delta a sum of rho is worth that much.
     """
     debits = [e.anchor.seq for e in ledger.entries(key.dataset) if e.anchor.seq <= seq]
     history = [str(ledger.spent_at(key.dataset, at)) for at in debits[-_HISTORY:]]
     total = ledger.spent_at(key.dataset, seq)
-    budget = ledger.budget(key.dataset).epsilon
+    budget, composition = ledger.budget(key.dataset), ledger.composition(key.dataset)
     return {
         "spent": str(total),
-        "total": str(budget),
+        "total": str(budget.epsilon),
         "history": history,
-        "composition": ledger.composition(key.dataset),
+        "composition": composition,
+        **({"delta": str(budget.delta)} if composition == "zcdp" else {}),
     }
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dprelease.errors import ArgumentError
 from dprelease.pipeline.models import PeriodModel, ScheduleModel
 from dprelease.pipeline.period import Every, parse_period, zone
+from dprelease.query.calendar import delay_from_text
 from dprelease.schema.column import Kind
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import TableSchema
 
 __all__ = ["PeriodConfig", "ScheduleConfig", "read_period", "read_schedule"]
-
-_DELAY = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +62,8 @@ def read_period(file: DeclarationFile, period: PeriodModel, schema: TableSchema)
             code="DPR141",
         )
     _zone(file, period.timezone, "DPR141", "period", "timezone")
-    found = re.fullmatch(r"(\d{1,6})([mhdw])", period.delay or "0m", re.ASCII)
-    if found is None:
+    delay = delay_from_text(period.delay or "0m")
+    if delay is None:
         file.fail(
             "`delay` is a number and a unit",
             "period",
@@ -73,7 +71,6 @@ def read_period(file: DeclarationFile, period: PeriodModel, schema: TableSchema)
             fix="e.g. 30m, 6h, 2d or 1w",
             code="DPR141",
         )
-    delay = timedelta(**{_DELAY[found[2]]: int(found[1])})
     for key, name in (("first", period.first), ("last", period.last)):
         if name is not None:
             _held(file, name, period, key)

@@ -16,8 +16,6 @@ read, and held against the request:
 
 The plan is then written by the same code as ever, with the recorded figures in it; the caller
 compares it with the one he holds.
-
-Limits  What other ways of composing would have cost (`Composition.compared`) is repeated, not priced.
 """
 
 from __future__ import annotations
@@ -73,14 +71,7 @@ def plan_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
     ]
     composition = stated.get("composition")
     method = "basic/1" if composition is None else composition["method"]
-    compared = [] if composition is None else composition["compared"]
-    spending = added_up(
-        method,
-        tuple(priced),
-        query.epsilon,
-        query.spec.delta,
-        tuple((str(c["method"]), _number(c["total_error"])) for c in compared),
-    )
+    spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta)
     _check_shares(query, priced, method)
     return write_plan(query, spending, Maker(query, figures))
 

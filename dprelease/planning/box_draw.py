@@ -104,6 +104,12 @@ class BoxDraw:
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.zeros(raw.shape[0], dtype=bool)
 
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        inside = np.ones(raw.shape[0], dtype=bool)
+        for i, law in enumerate(self.law.laws):
+            inside &= law.allowed.contains(raw[:, i].astype(np.int64))
+        return inside
+
     def to_json(self) -> dict[str, Any]:
         return {"draw": "box", "law": self.law.to_json()}
 

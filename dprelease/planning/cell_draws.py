@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,9 @@ class Draw(Protocol):
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         """Return where the noisy cells hold no signal at all."""
 
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        """Return where the noisy cells are some that this law can draw, however unlikely."""
+
     def to_json(self) -> dict[str, Any]:
         """Return the draw, exactly."""
 
@@ -114,8 +117,18 @@ class ConstantDraw:
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.zeros(raw.shape[0], dtype=bool)
 
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return np.asarray(raw[:, 0] == self.value, dtype=bool)
+
     def to_json(self) -> dict[str, Any]:
         return {"draw": "constant", "value": self.value}
+
+
+@runtime_checkable
+class _Listed(Protocol):
+    """A law that draws some of its allowed points only, and lists them."""
+
+    outputs: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +205,12 @@ class ScalarDraw:
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.zeros(raw.shape[0], dtype=bool)
 
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        k = raw[:, 0].astype(np.int64)
+        if isinstance(self.law, _Listed):
+            return np.isin(k, self.law.outputs)
+        return self.law.allowed.contains(self.law.finish(k))
+
     def to_json(self) -> dict[str, Any]:
         return {
             "draw": "scalar",
@@ -264,6 +283,9 @@ class CellDraw:
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.asarray((raw <= 0).all(axis=1)).astype(bool) & (self.upper is None)
+
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return np.ones(raw.shape[0], dtype=bool)  # noise reaches every integer
 
     def to_json(self) -> dict[str, Any]:
         upper = None if self.upper is None else str(self.upper)

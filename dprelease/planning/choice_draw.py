@@ -95,6 +95,9 @@ class ChoiceDraw:
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.zeros(raw.shape[0], dtype=bool)
 
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return np.asarray((raw[:, 0] >= 0) & (raw[:, 0] < self.law.candidates), dtype=bool)
+
     def rank_error(self, denominator: int, level: float) -> int | None:
         """Return r: the chosen value is at most r rows from the target rank, at `level`.
 

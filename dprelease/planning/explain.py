@@ -9,6 +9,7 @@ import html as escaping
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from dprelease.budget.composition import WORDS
 from dprelease.numeric import plain
 
 if TYPE_CHECKING:
@@ -83,6 +84,24 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
             yield f"{statistic.name} is {statistic.uninformative}"
     yield INTERVALS
     yield from plan.notes
+    yield from _also_priced(plan)
+
+
+def _also_priced(plan: ReleasePlan) -> Iterable[str]:
+    """What the other ways of composing would have cost, where the planner has just compared them."""
+    if plan.composition is None or plan.asked is None:
+        return
+    unit = (
+        "error" if plan.asked.epsilon else "epsilon"
+    )  # goals alone are compared by what they cost
+    best, method = dict(plan.composition.compared), plan.composition.method
+    others = [
+        f"{WORDS[name]} ({error / best[method] - 1:+.0%} {unit})"
+        for name, error in best.items()
+        if name != method and best[method] > 0
+    ]
+    if others:
+        yield f"also priced: {', '.join(others)}"
 
 
 def renderable(plan: ReleasePlan) -> RenderableType:

@@ -87,6 +87,9 @@ class GaussianDraw:
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.asarray((raw <= 0).all(axis=1)).astype(bool) & self.joint
 
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return np.ones(raw.shape[0], dtype=bool)  # noise reaches every integer
+
     def to_json(self) -> dict[str, Any]:
         return {
             "draw": "gaussian",

@@ -21,7 +21,7 @@ import numpy as np
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.simulated import simulated_cells
-from dprelease.errors import DpreleaseError
+from dprelease.errors import DpreleaseError, VerificationError
 from dprelease.planning.choose import Candidate
 from dprelease.planning.draws import BoxDraw, ChoiceDraw, ConstantDraw, MeanDraw, ScalarDraw
 from dprelease.planning.layout import Member
@@ -105,6 +105,8 @@ def least_factor(says: Callable[[Fraction], bool], total: Fraction) -> Fraction 
     def holds(factor: float) -> bool:
         try:
             return says(Fraction(factor))
+        except VerificationError:  # a verifier's time is over: that says nothing of the price
+            raise
         except DpreleaseError:
             return False
 

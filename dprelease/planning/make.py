@@ -118,6 +118,7 @@ def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
         blocks=tuple(maker.block(p, places) for p in priced),
         query=task,
         window=None if window is None else (window.start, window.end),
+        allow=query.spec.allow,
         notes=_notes(query, spending),
         composition=spending.composition,
         asked=query,
@@ -437,7 +438,7 @@ def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
     return (
         *notes,
         *_said(query),
-        *spending.notes(query.spec.delta, goals=not query.epsilon),
+        *spending.notes(query.spec.delta),
     )
 
 

@@ -173,6 +173,10 @@ class MeanDraw:
         """Return where the released size is 0: the mean then is drawn around its centre."""
         return np.asarray(self.size.cells(raw[:, :1])[:, 0] <= 0)
 
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        mean = self.allowed.contains(raw[:, 1].astype(np.int64))
+        return self.size.drawable(raw[:, :1]) & mean
+
     def to_json(self) -> dict[str, Any]:
         return {
             "draw": "mean",

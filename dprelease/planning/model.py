@@ -248,19 +248,19 @@ class Composition:
         epsilon_upper: the certified epsilon of all blocks together at the plan's delta.
         rho: their total rho (a pure loss counts epsilon^2 / 2), rounded up to a nano-unit.
         compared: the ways that were priced, with their total declared errors; with what each costs in
-            epsilon, where all statistics have goals and ask for it.
+            epsilon, where all statistics have goals and ask for it. For who plans: no part of the
+            record, as nobody could make these figures again without planning anew.
     """
 
     method: str
     epsilon_upper: Fraction
     rho: Fraction
-    compared: tuple[tuple[str, float], ...] = ()
+    compared: tuple[tuple[str, float], ...] = field(default=(), compare=False)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "method": self.method,
             "evidence": {"epsilon_upper": str(self.epsilon_upper), "rho": str(self.rho)},
-            "compared": [{"method": name, "total_error": error} for name, error in self.compared],
         }
 
     @classmethod
@@ -270,7 +270,6 @@ class Composition:
             method=value["method"],
             epsilon_upper=fraction_from_json(evidence["epsilon_upper"]),
             rho=fraction_from_json(evidence["rho"]),
-            compared=tuple((c["method"], c["total_error"]) for c in value["compared"]),
         )
 
 
@@ -342,6 +341,8 @@ class PlannedBlock:
 class ReleasePlan:
     """What will be released. `query` is what the engine will be asked; all else is public text.
 
+    `allow` names what is observed and not proved, and was allowed by name.
+
     `asked` is the request it was made of, for planning it at other budgets (`planning.what_if`).
     """
 
@@ -358,6 +359,7 @@ class ReleasePlan:
     blocks: tuple[PlannedBlock, ...]
     query: BoundedQuery = field(compare=False, repr=False)
     window: tuple[datetime, datetime] | None = None
+    allow: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     composition: Composition | None = None
     asked: Query | None = field(default=None, compare=False, repr=False)
@@ -401,6 +403,7 @@ class ReleasePlan:
             "statistics": [s.to_json() for s in self.statistics],
             "blocks": [b.to_json() for b in self.blocks],
             "query": task_to_json(self.query),
+            "allow": list(self.allow),
             "notes": list(self.notes),
             **({} if self.composition is None else {"composition": self.composition.to_json()}),
         }
@@ -427,6 +430,7 @@ class ReleasePlan:
             window=None
             if window is None
             else (datetime.fromisoformat(window[0]), datetime.fromisoformat(window[1])),
+            allow=tuple(value["allow"]),
             notes=tuple(value["notes"]),
             composition=Composition.from_json(value["composition"])
             if "composition" in value
@@ -435,10 +439,26 @@ class ReleasePlan:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the canonical JSON: the identity of the plan in ledger and manifest."""
+        """SHA-256 of what the plan decides: its identity in ledger and manifest."""
         return plan_hash(self.to_json())
 
 
+_WORDS = frozenset({"measure", "sensitivity", "error_text", "notes", "remark"})
+"""What a plan says of a statistic in words: it decides nothing that is drawn or charged."""
+
+
 def plan_hash(value: Mapping[str, Any]) -> str:
-    """Return the hash of a plan's JSON, as it stands in a manifest."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+    """Return the hash of a plan's JSON, as it stands in a manifest, its words left out.
+
+    A corrected unit or remark, or another wording of ours, must not block a run that crashed after
+    its debit. What the words rest on stays in: laws, figures, and what is allowed without a proof.
+    """
+    decided = {
+        **value,
+        "notes": None,
+        "statistics": [
+            {name: part for name, part in statistic.items() if name not in _WORDS}
+            for statistic in value["statistics"]
+        ],
+    }
+    return hashlib.sha256(canonical_json(decided).encode()).hexdigest()

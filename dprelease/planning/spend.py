@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dprelease.budget.composition import Proof, compose, total_rho
+from dprelease.budget.composition import WORDS, Proof, compose, total_rho
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.errors import PlanError, VerificationError
 from dprelease.numeric import NANO, nano_up, plain
@@ -46,12 +46,6 @@ _TRIES = 12
 _LEAST = Fraction(1, 1000)
 """No goal is funded with less epsilon than this, or the rho of it."""
 
-_WORDS = {
-    "basic/1": "the sum of pure losses",
-    "kov/1": "optimal composition of pure losses",
-    "zcdp/1": "zero-concentrated privacy",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Spending:
@@ -67,28 +61,16 @@ class Spending:
     epsilon: Fraction
     composition: Composition | None
 
-    def notes(self, delta: Fraction, *, goals: bool) -> tuple[str, ...]:
-        """Return the plan's sentences about composition; none without a delta.
-
-        Args:
-            goals: all statistics have goals and ask for their epsilon: the ways were compared by that.
-        """
+    def notes(self, delta: Fraction) -> tuple[str, ...]:
+        """Return the plan's sentence about composition; none without a delta."""
         if self.composition is None:
             return ()
         method = self.composition.method
         if method == "basic/1":
-            said = ["every mechanism here is pure: the guarantee holds with delta 0 as well"]
-        else:
-            total = plain(self.composition.epsilon_upper)
-            at = f"epsilon {total} at delta={float(delta):.3g} by {_WORDS[method]}"
-            said = [f"the blocks together cost {at}; their own epsilons do not add up to it"]
-        best = dict(self.composition.compared)
-        others = [
-            f"{_WORDS[name]} ({error / best[method] - 1:+.0%} {'epsilon' if goals else 'error'})"
-            for name, error in best.items()
-            if name != method and best[method] > 0
-        ]
-        return (*said, *([f"also priced: {', '.join(others)}"] if others else []))
+            return ("every mechanism here is pure: the guarantee holds with delta 0 as well",)
+        total = plain(self.composition.epsilon_upper)
+        at = f"epsilon {total} at delta={float(delta):.3g} by {WORDS[method]}"
+        return (f"the blocks together cost {at}; their own epsilons do not add up to it",)
 
 
 def spend(
@@ -138,7 +120,9 @@ def spend(
     return Spending(way.priced, way.epsilon, _record(way, delta, tuple(compared.items())))
 
 
-def _record(way: _Way, delta: Fraction, compared: tuple[tuple[str, float], ...]) -> Composition:
+def _record(
+    way: _Way, delta: Fraction, compared: tuple[tuple[str, float], ...] = ()
+) -> Composition:
     proofs = [p.proof for p in way.priced]
     return Composition(
         method=way.method,
@@ -153,7 +137,6 @@ def added_up(
     priced: tuple[Priced, ...],
     epsilon: Fraction,
     delta: Fraction,
-    compared: tuple[tuple[str, float], ...],
 ) -> Spending:
     """Return a spending that was chosen before, added up again; it says what `spend` said.
 
@@ -167,9 +150,7 @@ def added_up(
         total = _charged([p.proof for p in priced], delta)
     else:
         total = epsilon
-    known = [name for name, _ in compared]
-    fits = method in (known if delta else ("basic/1",)) and set(known) <= set(_WORDS)
-    if not fits or len(set(known)) < len(known) or (epsilon and total > epsilon):
+    if method not in (WORDS if delta else ("basic/1",)) or (epsilon and total > epsilon):
         raise VerificationError(
             "the budget is not spent as the request allows",
             why=f"{plain(epsilon)} may be spent, by {method[:20]} it is {plain(total)}",
@@ -177,7 +158,7 @@ def added_up(
             code="DPR805",
         )
     way = _Way(method, priced, total)
-    return Spending(priced, total, _record(way, delta, compared) if delta else None)
+    return Spending(priced, total, _record(way, delta) if delta else None)
 
 
 @dataclass(frozen=True, slots=True)

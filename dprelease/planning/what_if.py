@@ -18,7 +18,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dprelease.errors import PlanError
+from dprelease.errors import PlanError, VerificationError
 from dprelease.planning.curve import trace, unit_error
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
@@ -43,6 +43,8 @@ def what_if(plan: ReleasePlan) -> list[dict[str, Any]]:
             return plan
         try:
             return make_plan(replace(asked, spec=replace(asked.spec, epsilon=epsilon)))
+        except VerificationError:  # a verifier's time is over: no plan is left out for that
+            raise
         except Exception:  # noqa: BLE001 - see the module's docstring
             raise PlanError("there is no plan at this epsilon") from None
 

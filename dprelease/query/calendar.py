@@ -1,15 +1,19 @@
-"""A period as it is asked for: a name on a calendar, in a time zone whose tables have a version."""
+"""A period as it is asked for: a name on a calendar, in a time zone whose tables have a version.
+
+closes(P) = the end of P plus `delay`, which is for rows that come late
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from zoneinfo import TZPATH
 
-__all__ = ["ZONE_TABLES", "Calendar", "zone_tables"]
+__all__ = ["ZONE_TABLES", "Calendar", "delay_from_text", "delay_text", "zone_tables"]
 
 ZONE_TABLES = re.compile(r"unknown|[0-9]{4}[0-9A-Za-z.+-]{0,16}", re.ASCII)
 """A version of the time zone tables: published with a release, so no place for other words."""
@@ -22,6 +26,7 @@ class Calendar:
     Attributes:
         column: the date or timestamp column; every: day, week, month or year.
         name: `2013-W05`; zones: the version of the time zone tables that its window was made by.
+        delay: whole minutes between its end and its close.
     """
 
     column: str
@@ -29,6 +34,7 @@ class Calendar:
     timezone: str
     name: str
     zones: str
+    delay: timedelta = timedelta(0)
 
     def to_json(self) -> dict[str, str]:
         return {
@@ -37,7 +43,24 @@ class Calendar:
             "timezone": self.timezone,
             "name": self.name,
             "zone_tables": self.zones,
+            "delay": delay_text(self.delay),
         }
+
+
+_MINUTES = {"w": 7 * 24 * 60, "d": 24 * 60, "h": 60, "m": 1}
+
+
+def delay_text(delay: timedelta) -> str:
+    """Return a delay of whole minutes as pipeline files write it: `2d`, `6h`, `30m`."""
+    minutes = delay // timedelta(minutes=1)
+    unit = next(u for u in ("d", "h", "m") if minutes % _MINUTES[u] == 0)
+    return f"{minutes // _MINUTES[unit]}{unit}"
+
+
+def delay_from_text(text: str) -> timedelta | None:
+    """Return the delay that `text` says (`30m`, `6h`, `2d`, `1w`); None if it says none."""
+    found = re.fullmatch(r"(\d{1,7})([mhdw])", text, re.ASCII)
+    return None if found is None else timedelta(minutes=int(found[1]) * _MINUTES[found[2]])
 
 
 @cache

@@ -18,7 +18,7 @@ from typing import Any
 
 from dprelease.errors import ConfigError
 from dprelease.numeric import plain
-from dprelease.query.calendar import ZONE_TABLES, Calendar
+from dprelease.query.calendar import ZONE_TABLES, Calendar, delay_from_text, delay_text
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.read_view import parse_view
@@ -151,11 +151,11 @@ def _schema(value: object) -> TableSchema:
 
 
 def _calendar(value: object, schema: TableSchema) -> Calendar:
-    names = ("column", "every", "timezone", "name", "zone_tables")
+    names = ("column", "every", "timezone", "name", "zone_tables", "delay")
     part = _mapping(value, frozenset(names), "request.period")
     texts = [part[name] for name in names]
     if not all(isinstance(text, str) and len(text) <= 200 for text in texts):
-        raise ConfigError("a period is five texts", where="request.period", code="DPR112")
+        raise ConfigError("a period is six texts", where="request.period", code="DPR112")
     if not ZONE_TABLES.fullmatch(texts[4]):
         raise ConfigError(
             "the time zone tables have no version like that",
@@ -168,7 +168,15 @@ def _calendar(value: object, schema: TableSchema) -> Calendar:
         raise ConfigError(
             "a period is of a date or a timestamp", where="request.period", code="DPR122"
         )
-    return Calendar(*texts)
+    delay = delay_from_text(texts[5])
+    if delay is None or delay_text(delay) != texts[5]:
+        raise ConfigError(
+            "the delay is not written as one",
+            where="request.period.delay",
+            fix="e.g. 0d, 6h or 2d",
+            code="DPR112",
+        )
+    return Calendar(texts[0], texts[1], texts[2], texts[3], texts[4], delay)
 
 
 def _view(view: View) -> dict[str, Any]:

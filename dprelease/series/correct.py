@@ -14,11 +14,10 @@ from dprelease import corrections
 from dprelease.corrections import Correction
 from dprelease.errors import ArgumentError, VerificationError
 from dprelease.formats.json_ import FILE as MANIFEST
-from dprelease.formats.json_ import VERSION
+from dprelease.formats.manifest_file import read_manifest
 from dprelease.publish import read_folder, record_at, update_beside
 from dprelease.series.collect import collect
 from dprelease.series.write import files_of
-from dprelease.strict_json import read_json
 
 __all__ = ["standing_of", "supersede", "withdraw"]
 
@@ -127,15 +126,4 @@ def _record(
 
 def _release(folder: Path) -> tuple[dict[str, object], str]:
     data = read_folder(folder, only=(MANIFEST,)).get(MANIFEST, b"")
-    try:
-        manifest = read_json(data)
-        if manifest["dprelease"] == VERSION:
-            return manifest, hashlib.sha256(data).hexdigest()
-    except (LookupError, TypeError, ValueError):
-        pass
-    raise VerificationError(
-        f"there is no readable {MANIFEST}",
-        where=str(folder),
-        fix="name the folder of one period, e.g. public/clinic_weekly/2026-W46",
-        code="DPR801",
-    )
+    return read_manifest(data, folder, revoked=True), hashlib.sha256(data).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 import dprelease as dp
 from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
+from tests.folders import remade, write
 from tests.planning.requests import declared
 
 GROUPS = [f"k{i}" for i in range(12)]
@@ -100,3 +102,38 @@ def test_the_ledger_shows_rho_and_a_new_one_can_be_reconciled(published, tmp_pat
     assert other.reconcile([home / "out"]) == 1
     assert other.budget("small").spent_rho == Ledger.open(ledger).budget("small").spent_rho
     assert other.budget("small").spent < release.plan.epsilon
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spent": "1/1000", "history": ["1/1000"]},
+        {"delta": "1/1000000000"},
+        {"delta": "0"},
+        {"composition": "basic"},
+    ],
+)
+def test_a_budget_of_rho_that_cannot_be_is_refused_without_the_ledger(published, tmp_path, change):
+    """What this release's rho is worth at the stated delta is spent, whatever was spent before."""
+    *_, folder = published
+    manifest = json.loads((folder / "release.json").read_text())
+    stated = manifest["budget"]
+    assert (stated["composition"], stated["delta"]) == ("zcdp", "1/100000")
+    manifest["budget"] = manifest["receipt"]["budget"] = {**stated, **change}
+    found = dp.verify(write(tmp_path / "release", remade(manifest)))
+    assert not found.ok
+    assert "the stated budget cannot be" in str(found)
+
+
+def test_a_raised_delta_leaves_what_was_stated_true(published, tmp_path):
+    """What a sum of rho is worth depends on the delta: the receipt's own, as deltas only rise."""
+    _, ledger, _, folder = published
+    shutil.copy(ledger, tmp_path / "l.db")
+    copy = Ledger.open(tmp_path / "l.db")
+    copy.add_budget("small", 1, "0.0001")
+    assert dp.verify(folder, ledger=copy.path).ok
+    manifest = json.loads((folder / "release.json").read_text())
+    larger = {**manifest["budget"], "delta": "1/100"}
+    manifest["budget"] = manifest["receipt"]["budget"] = larger
+    forged = write(tmp_path / "release", remade(manifest))
+    assert "the budget as of entry" in str(dp.verify(forged, ledger=copy.path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,6 +22,7 @@ from dprelease.pipeline.period import period_id
 from dprelease.pipeline.run import run
 from dprelease.pipeline.schedule import FixedClock, job, tick
 from dprelease.validate.rules import check
+from tests.folders import remade, write
 from tests.pipeline.tiny import loaded, pipeline
 
 WEEK = "2026-W02"
@@ -156,6 +158,43 @@ def test_what_is_drawn_is_published_again_and_what_is_not_waits(config, monkeypa
     result = run(config, period=WEEK, now=OPEN)  # nothing is added by saying --early again
     assert result.receipt.early == instant_text(CLOSES)
     assert spent(config) == 1
+
+
+def test_an_early_release_closes_when_its_debit_says_though_the_delay_changed(config, monkeypatch):
+    """The run that paid for it crashed, and the pipeline's delay was edited before the next one."""
+
+    class CrashError(Exception):
+        pass
+
+    def crash(*_, **__):
+        raise CrashError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running.stages, "draw", crash)
+        with pytest.raises(CrashError):
+            run(config, period=WEEK, now=OPEN, early=True)
+    later = replace(config, period=replace(config.period, delay=timedelta(hours=30)))
+    done = run(later, period=WEEK, now=OPEN, early=True)
+    manifest = json.loads((done.folder / "release.json").read_text())
+    assert manifest["early"] == instant_text(CLOSES)
+    assert manifest["request"]["period"]["delay"] == "1d"
+    assert dp.verify(done.folder, ledger=config.budget.ledger).ok
+
+
+def test_the_ledger_tells_whether_a_release_was_early(config):
+    """A folder that leaves it out, or adds it, agrees with itself."""
+    early, over = (
+        run(config, period=WEEK, now=OPEN, early=True),
+        run(config, period="2026-W01", now=OPEN),
+    )
+    for done, said in ((early, None), (over, "2026-01-06T00:00:00Z")):
+        manifest = json.loads((done.folder / "release.json").read_text())
+        manifest["early"] = manifest["receipt"]["early"] = said
+        folder = write(
+            done.folder.parent / f"forged-{done.folder.name}", remade(manifest, ("parquet", "csv"))
+        )
+        assert dp.verify(folder).ok
+        assert "whether the period was over" in str(dp.verify(folder, ledger=config.budget.ledger))
 
 
 def test_a_reconciled_early_debit_is_still_early(config, tmp_path):

@@ -80,7 +80,7 @@ def test_a_budget_that_misses_the_declared_errors_is_refused():
         for block, part in zip(laid_out(query), plan.to_json()["blocks"], strict=True)
     )
     cheaper = write_plan(
-        query, added_up("basic/1", priced, query.epsilon, query.spec.delta, ()), Maker(query)
+        query, added_up("basic/1", priced, query.epsilon, query.spec.delta), Maker(query)
     )
     assert cheaper.epsilon == plan.epsilon / 10
     with pytest.raises(VerificationError, match="is not one of its request") as caught:

@@ -29,6 +29,12 @@ def small(epsilon: Fraction = Fraction(1)) -> BoxDraw:
     return BoxDraw.calibrate(SIDES, (HALF, Fraction(1)), (4, 1), epsilon)
 
 
+def test_only_points_of_its_sides_can_be_drawn() -> None:
+    draw = small()
+    raw = np.array([[0, 1], [4, 5], [5, 5], [-1, 1], [8, 5], [8, 0], [9, 1]], dtype=object)
+    assert draw.drawable(raw).tolist() == [True, True, False, False, True, False, False]
+
+
 def moves(*each: int) -> Sensitivity:
     return Sensitivity(sum(each), sum(each), 1, 1, each=each)
 

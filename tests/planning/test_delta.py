@@ -43,7 +43,9 @@ def test_few_statistics_stay_pure_and_say_so() -> None:
     assert method(plan) == "basic/1"
     assert [b.to_json() for b in plan.blocks] == [b.to_json() for b in bare.blocks]
     assert any("every mechanism here is pure" in n for n in plan.notes)
-    assert any("zero-concentrated" in n for n in plan.notes)  # the runner-up
+    assert "also priced" in str(plan)  # the runner-up, to who plans
+    assert "zero-concentrated" in str(plan)
+    assert "zero-concentrated" not in str(plan.to_json())  # nobody could make its figures again
 
 
 def test_without_a_delta_nothing_is_said_about_composition() -> None:

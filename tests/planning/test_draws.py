@@ -17,6 +17,7 @@ from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, InternalError, PlanError
 from dprelease.mechanisms.kernels.laplace import CellNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
+from dprelease.mechanisms.optimal_grid_rows import RowLaw
 from dprelease.numeric import floor_half_up
 from dprelease.planning import make
 from dprelease.planning.draws import (
@@ -45,6 +46,32 @@ def rounded_moves(in_group: int, total: int, touched: int, factor: int) -> int:
         for parts in itertools.product(range(in_group + 1), repeat=touched)
         if sum(parts) <= total
     )
+
+
+class TestDrawable:
+    """What a law cannot draw, whatever the answer, is told from what it can."""
+
+    RAW = np.array([[k] for k in range(-2, 8)], dtype=object)
+
+    @pytest.mark.parametrize("family", ["bounded_laplace", "optimal_grid"])
+    def test_a_law_inside_its_domain(self, family: str) -> None:
+        allowed = GridSet(((0, 2), (4, 5)))
+        laws = grid_laws(GridRequest(allowed, 1, Fraction(1)))
+        law = next(law for law in laws if law.family == family)
+        draw = ScalarDraw(law, False, 1, 1, *(Fraction(n) for n in (1, 0, 1, 0)))  # type: ignore[arg-type]
+        could = {k for q in (0, 1, 2, 4, 5) for k, chance in law.pmf(q).items() if chance > 0}
+        assert draw.drawable(self.RAW).tolist() == [k in could for k in range(-2, 8)]
+
+    def test_a_listed_law_draws_what_it_lists(self) -> None:
+        law = RowLaw(
+            "optimal_grid", GridSet(((0, 5),)), 1, Fraction(1), "absolute", (0,), (1, 4), ((1, 1),)
+        )
+        draw = ScalarDraw(law, False, 1, 1, *(Fraction(n) for n in (1, 0, 1, 0)))  # type: ignore[arg-type]
+        assert draw.drawable(self.RAW).tolist() == [k in (1, 4) for k in range(-2, 8)]
+
+    def test_a_constant_is_itself_and_noise_is_anything(self) -> None:
+        assert ConstantDraw(3).drawable(self.RAW).tolist() == [k == 3 for k in range(-2, 8)]
+        assert CellDraw(CellNoise.calibrate(1, Fraction(1)), 1).drawable(self.RAW).all()
 
 
 class TestStepsMoved:

@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dprelease import comparison, derivation, verification
@@ -207,15 +208,40 @@ def test_a_comparison_that_is_taken_out_lets_a_forgery_through(honest, tmp_path,
     assert answer(folder)[0]
 
 
-def test_another_public_constant_is_found(tmp_path, monkeypatch):
+UNDRAWABLE = [
+    ("a public constant", "constant", "59"),
+    ("no spikes", "scalar", "100000"),
+    ("no spikes", "mean", "100000"),
+    ("persons, distinct, worst answer", "optimal_grid", "5"),
+    ("ranks", "choice", "-1"),
+]
+"""Case, draw or its law's family, an integer outside what it can draw."""
+
+
+@pytest.mark.parametrize(("name", "draw", "integer"), UNDRAWABLE)
+def test_an_integer_that_its_law_cannot_draw_is_found(tmp_path, monkeypatch, name, draw, integer):
+    """Readers clamp a value into its domain, so nothing else would show it."""
     book = tmp_path / "book" / "ledger.db"
     book.parent.mkdir()
-    manifest = manifest_of(folder_of(CASES["a public constant"](), book))
-    constant = next(b["name"] for b in manifest["plan"]["blocks"] if b["family"] == "constant")
-    manifest["draw"]["cells"][constant] = [["59"]]
+    manifest = manifest_of(folder_of(CASES[name](), book))
+    block = next(
+        b["name"]
+        for b in manifest["plan"]["blocks"]
+        if draw in (b["law"]["draw"], b["law"].get("law", {}).get("family"))
+    )
+    manifest["draw"]["cells"][block][0][-1] = integer
     folder = write(tmp_path / "release", remade(manifest))
-    assert "is a public constant" in answer(folder)[1]
-    monkeypatch.setattr(derivation, "ConstantDraw", int)
+    assert "holds an integer that its law cannot draw" in answer(folder)[1]
+    real = derivation.draw_from_json
+
+    class Gullible:
+        def __init__(self, law):
+            self.law = real(law)
+
+        def drawable(self, raw):
+            return np.ones(len(raw), dtype=bool)
+
+    monkeypatch.setattr(derivation, "draw_from_json", Gullible)
     assert answer(folder)[0]  # its broken twin
 
 

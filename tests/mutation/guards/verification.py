@@ -13,6 +13,8 @@ _forged = (
 )
 _verify = partial(Guard, file="verification.py", tests=_forged)
 _derive = partial(Guard, file="derivation.py", tests=_forged)
+_planned = ("tests/planning/test_again.py", "tests/security/test_forged_folders.py")
+_again = partial(Guard, file="planning/again.py", tests=_planned)
 _compare = partial(Guard, file="comparison.py", tests=_forged)
 
 GUARDS = (
@@ -52,9 +54,29 @@ GUARDS = (
         new='        if False:\n            raise _refused("the stated errors',
     ),
     _derive(
-        "a public constant may be another number",
-        old="if isinstance(law, ConstantDraw) and any(row != (law.value,) for row in cells[block.name]):",
+        "an integer may be one that its law cannot draw",
+        old="if not draw_from_json(block.law).drawable(raw).all():",
         new="if False:",
+    ),
+    _derive(
+        "a week may close at any instant after it",
+        old="if calendar is None or end is None or value != instant_text(end + calendar.delay):",
+        new="if calendar is None or end is None or value < instant_text(end):",
+    ),
+    _derive(
+        "a day may lie before the period's end",
+        old="    if least is not None and at < least:\n",
+        new="    if False:\n",
+    ),
+    _derive(
+        "a budget of rho need not include this release",
+        old="honest = 0 < delta < 1 and self._costs_by_rho(before, delta) <= spent",
+        new="honest = 0 < delta < 1",
+    ),
+    _derive(
+        "a history may fall",
+        old="            and all(a <= b for a, b in pairwise(history))\n",
+        new="",
     ),
     _derive(
         "a budget may have been overspent",
@@ -103,8 +125,100 @@ GUARDS = (
     ),
     _compare(
         "Parquet's statistics are not compared",
-        old="            if _statistics(a) not in (None, _statistics(b)):\n                return False\n",
+        old="if _statistics(a) not in (None, _statistics(b)) or _claims(a) != _claims(b):",
+        new="if _claims(a) != _claims(b):",
+    ),
+    _compare(
+        "Parquet may claim more of its columns",
+        old="if _statistics(a) not in (None, _statistics(b)) or _claims(a) != _claims(b):",
+        new="if _statistics(a) not in (None, _statistics(b)):",
+    ),
+    _compare(
+        "Parquet may claim to be sorted",
+        old="if one.row_group(i).sorting_columns != two.row_group(i).sorting_columns:",
+        new="if False:",
+    ),
+    _compare(
+        "Parquet's footer may hold what its reader passes over",
+        old="    return bool(again.getvalue().to_pybytes()[4:] == data[-footer:])\n",
+        new="    return True\n",
+    ),
+    _compare(
+        "Parquet may name anything as its writer",
+        old="    if not _WRITER.fullmatch(one.created_by):\n        return False\n",
         new="",
+    ),
+    _again(
+        "a declared error need not be met",
+        old="if goal is not None and (error is None or error > float(goal) * (1 + CLOSE)):",
+        new="if False:",
+    ),
+    _again(
+        "a declared share need not be kept",
+        old="""and each.share.epsilon not in (0, declared * query.epsilon)
+        ):""",
+        new="""and False
+        ):""",
+    ),
+    _again(
+        "a law need not be the best of its rivals",
+        old="    if prices[0] > min(prices) and not _close(prices[0], min(prices)):\n",
+        new="    if False:\n",
+    ),
+    _again(
+        "a law may have other integers of another error",
+        old="""    if _errors(block, draw, loss) is None or not all(
+        _close(a, b) for a, b in zip(_errors(block, draw, loss) or (), fresh.errors, strict=True)
+    ):""",
+        new="    if False:",
+    ),
+    _again(
+        "stated errors are not those of the laws",
+        old="        if not _same_figures(figures[name], pricer.figures(chosen, i)):\n",
+        new="        if False:\n",
+    ),
+    Guard(
+        "the split may exceed the epsilon",
+        "planning/spend.py",
+        '    if method not in (WORDS if delta else ("basic/1",)) or (epsilon and total > epsilon):\n',
+        '    if method not in (WORDS if delta else ("basic/1",)):\n',
+        _planned,
+    ),
+    Guard(
+        "words are part of a plan's hash",
+        "planning/model.py",
+        "if name not in _WORDS",
+        "if True",
+        ("tests/planning/test_hash.py",),
+    ),
+    Guard(
+        "what is allowed without a proof is no part of a plan's hash",
+        "planning/model.py",
+        '    decided = {\n        **value,\n        "notes": None,\n',
+        '    decided = {\n        **value,\n        "notes": None,\n        "allow": None,\n',
+        ("tests/planning/test_hash.py",),
+    ),
+    Guard(
+        "an unsound format is not revoked",
+        "formats/manifest_file.py",
+        "    if version in REVOKED:\n",
+        "    if False:\n",
+        _forged,
+    ),
+    _verify(
+        "an answer may be of any length",
+        old="    return Verification(str(path), _within(checks))\n",
+        new="    return Verification(str(path), tuple(checks))\n",
+    ),
+    _verify(
+        "the ledger may say that the period was over",
+        old='if manifest["early"] not in {e.entry.early for e in book.entries() if e.entry.key == key}:',
+        new="if False:",
+    ),
+    _verify(
+        "the ledger's budget is not compared",
+        old="if stated is not None and entry.anchor == anchor and not _budgeted(book, anchor, key, stated):",
+        new="if False:",
     ),
     _compare(
         "a link is read as a file of the folder",
