@@ -253,3 +253,14 @@ def test_a_declared_but_empty_table_is_drawn_all_the_same() -> None:
     assert declared(["median(x)"]).release is not None
     plan = planned(["median(x)"], x=GAPPED)
     assert scores(plan, []) == [[0] * 5]
+
+
+def test_a_quantile_far_out_of_users_with_many_rows_is_planned_and_said_to_say_nothing() -> None:
+    """At an epsilon per rank below 10**-8: a refusal would be no answer, and \"any rank\" is one."""
+    many = {"user": "who", "max_groups": 1, "max_rows_per_group": 100}
+    plan = planned(
+        ["quantile(x, 0.999)"], epsilon="0.001", unit=many, rows={"max": 10**6, "expected": 1000}
+    )
+    (statistic,) = plan.statistics
+    assert statistic.uninformative is not None
+    assert plan.epsilon == Fraction(1, 1000)

@@ -104,6 +104,22 @@ def test_weights_never_rise_never_fall_by_more_than_p_and_end_far_below_the_best
     assert law.weights(np.array([10**15]))[0] == last
 
 
+@pytest.mark.parametrize("spread", [99_900, 10**9])
+def test_a_rate_of_next_to_nothing_is_a_law_too(spread: int) -> None:
+    """Its table ends early; rises and falls are the same, and so is the proof."""
+    law = ScoreLaw.calibrate(1001, spread=spread, epsilon=Fraction(1, 1000))
+    assert law.certify().epsilon_upper <= Fraction(1, 1000)
+    assert float(law.certify().epsilon_upper) > 0.00099
+    at = np.unique(np.linspace(0, law.last, 2000).astype(np.int64))
+    weights = law.weights(np.concatenate([at, at + 1])).tolist()
+    r = Fraction(law.p, 2**120)
+    assert all(
+        after <= before and before * r <= after
+        for before, after in zip(weights[: len(at)], weights[len(at) :], strict=True)
+    )
+    assert weights[-1] < weights[0]
+
+
 def test_runs_of_equal_scores_have_the_law_of_their_candidates() -> None:
     law, bits = ScoreLaw.calibrate(10, spread=2, epsilon=2), ReplayBits("runs")
     counts, scores = np.array([3, 1, 0, 4, 2]), np.array([5, 0, 0, 1, 7])
@@ -188,7 +204,7 @@ def test_a_stuck_source_chooses_or_stops() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"candidates": 0}, {"candidates": 2**61}, {"spread": 0}, {"epsilon": "1e-12"}, {"epsilon": 2000},
+    [{"candidates": 0}, {"candidates": 2**61}, {"spread": 0}, {"epsilon": "1e-16"}, {"epsilon": 2000},
      {"epsilon": 0}],
 )  # fmt: skip
 def test_invalid_arguments_are_refused_with_a_fix(change: dict[str, Any]) -> None:
