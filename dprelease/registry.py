@@ -54,6 +54,7 @@ _BUILT_IN: dict[str, dict[str, str]] = {
     },
     "engines": {
         "duckdb": "dprelease.engines.duckdb:DuckDBEngine",
+        "postgres": "dprelease.engines.postgres_engine:PostgresEngine",
         "reference": "dprelease.engines.reference:ReferenceEngine",
         "spark": "dprelease.engines.spark:SparkEngine",
     },

@@ -23,7 +23,7 @@ from dprelease.errors import SourceError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BATCH", "PostgresType", "describe", "read"]
+__all__ = ["BATCH", "PostgresType", "describe", "opened", "read"]
 
 BATCH = 20_000
 
@@ -81,7 +81,7 @@ def describe(source: Source) -> dict[str, PostgresType]:
         SourceError: psycopg is not installed (DPR507), or the database, the table or its encoding
             does not open (DPR512).
     """
-    with _Session(source) as session:
+    with Session(source) as session:
         return session.catalogue()
 
 
@@ -107,7 +107,7 @@ def read(source: Source, columns: Mapping[str, PostgresType]) -> pa.RecordBatchR
     schema = pa.schema([(f"c{i}", kinds[kind]) for i, (_, kind, _) in enumerate(wanted)])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with _Session(source) as session:
+        with Session(source) as session:
             for rows in session.rows(wanted):
                 cells = zip(*rows, strict=True)
                 arrays = [pa.array(c, f.type) for c, f in zip(cells, schema, strict=True)]
@@ -116,7 +116,16 @@ def read(source: Source, columns: Mapping[str, PostgresType]) -> pa.RecordBatchR
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-class _Session:
+def opened(source: Source) -> Session:
+    """Return a session on the source's database, to be entered.
+
+    Raises:
+        SourceError: as `describe`.
+    """
+    return Session(source)
+
+
+class Session:
     """One read-only connection; every failure to open is one public error."""
 
     def __init__(self, source: Source) -> None:
@@ -169,6 +178,30 @@ class _Session:
 
     def __exit__(self, *_: object) -> None:
         self.connection.close()
+
+    def pinned(self) -> dict[str, PostgresType]:
+        """Return `catalogue`; from now on names mean what is the server's own, and this one table.
+
+        Raises:
+            SourceError: as `catalogue`; or the database is not UTF8 (DPR512).
+        """
+        columns = self.catalogue()
+        encoding = self.connection.info.parameter_status("server_encoding") or ""
+        if encoding != "UTF8":
+            raise self._closed(
+                f"its encoding is {encoding}, and texts are compared as UTF8",
+                "use `engine: duckdb`, which decodes them, or a UTF8 database",
+            )
+        found = self.connection.execute(
+            "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c "
+            "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s::regclass",
+            [self.table],
+        ).fetchone()
+        self.table = ".".join(map(_quoted, found))
+        self.connection.execute("SET LOCAL search_path TO pg_catalog")
+        # statements of many expressions took longer to compile than to run
+        self.connection.execute("SET LOCAL jit TO off")
+        return columns
 
     def catalogue(self) -> dict[str, PostgresType]:
         """Return column -> type, domains resolved to what they are made of."""

@@ -19,7 +19,8 @@ from dprelease.schema.paths import confined_glob
 
 __all__ = ["SourceConfig", "read_source"]
 
-_BY_SPARK = ("spark", "parquet", "csv")
+_READ_BY = {"spark": ("spark", "parquet", "csv"), "postgres": ("postgres",)}
+"""Engine -> the sources that it reads, where these are not all but Spark's tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +128,13 @@ def _table(file: DeclarationFile, model: TableModel, engine: str, *place: str) -
             code="DPR140",
         )
     kind = given[0]
-    if (kind not in _BY_SPARK) if engine == "spark" else (kind == "spark"):
+    reads = _READ_BY.get(engine)
+    if kind == "spark" if reads is None else kind not in reads:
         file.fail(
             f"the source `{kind}` does not fit the engine `{engine}`",
-            *(("engine",) if engine == "spark" else place),
-            fix="`engine: spark` reads spark, parquet and csv; the others are for `engine: duckdb`",
+            *(place if reads is None else ("engine",)),
+            fix="`engine: spark` reads spark, parquet and csv, and `engine: postgres` reads postgres; "
+            "the others are for `engine: duckdb`",
             code="DPR140",
         )
     where = file.marks.at(*place, kind)

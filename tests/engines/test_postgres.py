@@ -175,7 +175,7 @@ def test_text_that_is_not_valid_in_its_encoding_is_a_cell(dsn: str) -> None:
 
 def test_the_session_cannot_write(dsn: str) -> None:
     with (
-        postgres._Session(source(dsn)) as session,
+        postgres.opened(source(dsn)) as session,
         pytest.raises(psycopg.errors.ReadOnlySqlTransaction),
     ):
         session.connection.execute("CREATE TABLE written (x int)")

@@ -1,0 +1,248 @@
+r"""A stored PostgreSQL cell as an expression of its declared type; none of them raises for any cell.
+
+PostgreSQL has no TRY_CAST: a cast that fails ends the statement and quotes the cell. So each cast
+stands behind a condition that lets through only what it reads:
+
+| from            | to         | condition                                                          |
+|-----------------|------------|--------------------------------------------------------------------|
+| numeric         | double     | not NaN; beyond the largest double infinite; below half the least 0 |
+| text            | double     | a pattern of at most `LONGEST` characters; then by numeric          |
+| text            | date, time | a pattern, then month, day, clock and offset within their ranges    |
+| date, timestamp | timestamp  | finite and before the year 294246                                   |
+
+The texts of cells are those that `engines.postgres` reads: numerics without zeros at the end where
+their column has no scale, times in UTC, ISO dates. Doubles are written as Python's `repr` does.
+
+PostgreSQL evaluates the branches of a CASE over columns in their order and one only; it computes
+before a CASE only what is constant, and no constant here raises.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dprelease.engines.physical import Physical
+from dprelease.engines.postgres import PostgresType
+from dprelease.schema.column import Kind
+
+__all__ = ["LARGEST", "LONGEST", "Cell", "cell", "quoted"]
+
+LONGEST = 1_000
+"""Characters of a number's or a moment's text at most; a longer text is none."""
+
+LARGEST = "1.7976931348623157e308"
+
+_TEXTS = (Kind.category, Kind.identifier, Kind.node)
+_NUMBERS = (Kind.integer, Kind.number)
+_LAST_DAY = "294246-12-31"
+
+_HALF_LEAST = str(Fraction(1, 2**1075).numerator * 5**1075)
+"""2**-1075 without its point: 1,075 places behind it."""
+_BEYOND = str(2**1024 - 2**970)
+"""What is at least this far from zero rounds to an infinite double."""
+
+_SPACE = r"E' \t\n\x0b\f\r'"
+_NUMBER = r"^[+-]?([0-9]+(_[0-9]+)*\.?([0-9]+(_[0-9]+)*)?|\.[0-9]+(_[0-9]+)*)([eE][+-]?[0-9]+(_[0-9]+)*)?$"
+_PLAIN = r"^ *[+-]?[0-9]{1,15}(\.[0-9]{0,15})? *$"
+_FAR = r"[eE][+-]?0*[1-9][0-9]{3,}$"
+_ZERO = r"^[+-]?[0.]*([eE]|$)"
+_MOMENT = (
+    r"^([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
+    r"(?:[ T]([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?"
+    r"(?:Z| UTC|([+-])([0-9]{2})(?::?([0-9]{2}))?)?)?$"
+)
+
+
+class Cell:
+    """How a column comes into the statement.
+
+    Attributes:
+        sql: its expression.
+        physical: the storage class that the statement reads it as.
+        typed: of a unit's id that is also read as a number or a time: that value's expression.
+    """
+
+    __slots__ = ("physical", "sql", "typed")
+
+    def __init__(self, sql: str, physical: Physical, typed: str | None = None) -> None:
+        self.sql = sql
+        self.physical = physical
+        self.typed = typed
+
+
+def quoted(name: str) -> str:
+    """Return an identifier; a per cent sign is doubled, as psycopg reads one."""
+    return '"' + name.replace('"', '""').replace("%", "%%") + '"'
+
+
+def cell(name: str, stored: PostgresType, kind: Kind, *, unit: bool) -> Cell:
+    """Return the column `name`, read as `kind`.
+
+    Args:
+        unit: it identifies the unit, so that its canonical text is needed too.
+    """
+    raw = quoted(name)
+    if stored.physical is Physical.whole:
+        return Cell(f"{raw}::int8", Physical.whole)
+    if stored.physical is Physical.boolean:
+        return Cell(raw, Physical.boolean)
+    if unit and kind not in _TEXTS:
+        typed = _typed(raw, stored, kind)
+        return Cell(_text(raw, stored), Physical.text, None if typed is None else typed.sql)
+    if kind in _TEXTS:
+        return Cell(_text(raw, stored), Physical.text)
+    return _typed(raw, stored, kind) or Cell(_text(raw, stored), Physical.text)
+
+
+def _typed(raw: str, stored: PostgresType, kind: Kind) -> Cell | None:
+    """Return the value of the declared kind; None where a text says it (booleans)."""
+    if kind in _NUMBERS or (kind is Kind.boolean and stored.physical is Physical.float):
+        return Cell(_double(raw, stored), Physical.float)
+    if kind is Kind.date:
+        return Cell(_date(raw, stored), Physical.date)
+    if kind is Kind.timestamp:
+        return Cell(_timestamp(raw, stored), Physical.timestamp)
+    return None
+
+
+def _text(raw: str, stored: PostgresType) -> str:
+    """Return the canonical text of a cell (`identity`)."""
+    if stored.physical is Physical.float:
+        return _text_of_double(f"{raw}::float8")
+    value = f"trim_scale({raw})" if stored.scaled else raw
+    return f'({value}::text COLLATE "C")'
+
+
+def _text_of_double(value: str) -> str:
+    """Return a double's text as Python writes it.
+
+    PostgreSQL's digits are nearly those: from 1e15 on with an exponent, Python's from 1e16; and from
+    there on with one more where fewer digits lie exactly half-way between two doubles.
+    """
+    digits = f"replace(split_part(abs({value})::text, 'e', 1), '.', '')"
+    sign = f"CASE WHEN {value} < 0 THEN '-' ELSE '' END"
+    fraction = f"coalesce(nullif(substr({digits}, 17), ''), '0')"
+    shorter = (
+        "(SELECT CASE WHEN c::float8 = x THEN c ELSE x::text END FROM ("
+        "SELECT x, trim_scale(round(m::numeric, greatest(length(split_part(m, '.', 2)) - 1, 0)))::text"
+        " || 'e' || e AS c FROM (SELECT x, split_part(x::text, 'e', 1) AS m, split_part(x::text, 'e', 2) AS e"
+        f" FROM (SELECT {value} AS x OFFSET 0) AS t1 OFFSET 0) AS t2 OFFSET 0) AS t3)"
+    )
+    written = (
+        f"CASE WHEN {value} = 'NaN'::float8 THEN NULL "
+        f"WHEN abs({value}) = 'Infinity'::float8 THEN {sign} || 'inf' "
+        f"WHEN abs({value}) < 9007199254740992 AND {value} = floor({value}) THEN {value}::int8::text "
+        f"WHEN abs({value}) >= 1e15 AND abs({value}) < 1e16 "
+        f"THEN {sign} || left(rpad({digits}, 16, '0'), 16) || '.' || {fraction} "
+        f"WHEN abs({value}) >= 1e16 THEN {shorter} ELSE {value}::text END"
+    )
+    return f'(({written}) COLLATE "C")'
+
+
+def _double(raw: str, stored: PostgresType) -> str:
+    if stored.physical is Physical.float:
+        return f"nullif({raw}::float8, 'NaN'::float8)"
+    if stored.physical is Physical.exact:
+        return _double_of_numeric(raw)
+    return _number_of(f'({raw}::text COLLATE "C")')
+
+
+def _double_of_numeric(value: str) -> str:
+    """Return a numeric as the nearest double; the cast itself raises where that is 0 or infinite."""
+    least = f"({_HALF_LEAST}::numeric * 1e-1075)"
+    return (
+        f"CASE WHEN {value} = 'NaN'::numeric THEN NULL "
+        f"WHEN {value} >= {_BEYOND} THEN 'Infinity'::float8 "
+        f"WHEN {value} <= -{_BEYOND} THEN '-Infinity'::float8 "
+        f"WHEN abs({value}) >= 1e-300 THEN {value}::float8 "
+        f"WHEN abs({value}) > {least} THEN {value}::float8 "
+        f"WHEN {value} IS NOT NULL THEN 0::float8 END"
+    )
+
+
+def _with(names: dict[str, str], body: str) -> str:
+    """Return `body` over named expressions, each computed once (OFFSET keeps the planner's hands off)."""
+    parts = ", ".join(f"{sql} AS {name}" for name, sql in names.items())
+    return f"(SELECT {body} FROM (SELECT {parts} OFFSET 0) AS q)"
+
+
+def _number_of(text: str) -> str:
+    """Return a text as the nearest double; null where it is no number."""
+    negative = "left(w, 1) = '-'"
+    infinity = f"CASE WHEN {negative} THEN '-Infinity'::float8 ELSE 'Infinity'::float8 END"
+    far = f"CASE WHEN w ~ '{_ZERO}' OR w ~ '[eE]-' THEN 0::float8 ELSE {infinity} END"
+    by_numeric = f"(SELECT {_double_of_numeric('m')} FROM (SELECT w::numeric AS m OFFSET 0) AS r)"
+    read = _with(
+        {"w": "replace(v, '_', '')"},
+        f"CASE WHEN w ~ '{_FAR}' THEN {far} ELSE {by_numeric} END",
+    )
+    body = (
+        f"CASE WHEN length(v) > {LONGEST} THEN NULL "
+        f"WHEN v ~* '^[+-]?inf(inity)?$' THEN CASE WHEN left(v, 1) = '-' "
+        "THEN '-Infinity'::float8 ELSE 'Infinity'::float8 END "
+        f"WHEN v ~ '{_NUMBER}' THEN {read.replace(' AS q)', ' AS q2)')} END"
+    )
+    slow = _with({"v": f"btrim({text}, {_SPACE})"}, body)
+    digits = (
+        f"{text} <> '' AND {text} <> '.' AND octet_length({text}) <= 16 "
+        f"AND btrim({text}, '0123456789') IN ('', '.')"
+    )
+    return f"CASE WHEN {digits} OR {text} ~ '{_PLAIN}' THEN {text}::float8 WHEN {text} IS NOT NULL THEN {slow} END"
+
+
+def _parts(text: str, body: str) -> str:
+    """Return `body` over the parts of a written moment, null where they are none.
+
+    Parts: y, mo, d; h, mi, s; us (microseconds); o (offset in minutes).
+    """
+    inner = _with(
+        {"p": f"regexp_match(v, '{_MOMENT}')"},
+        "p",
+    )
+    found = f"CASE WHEN length(v) <= {LONGEST} THEN {inner} END"
+    number = "coalesce(p[{}], '0')::int"
+    names = {
+        "y": "p[1]::int",
+        "mo": "p[2]::int",
+        "d": "p[3]::int",
+        "h": number.format(4),
+        "mi": number.format(5),
+        "s": number.format(6),
+        "us": "rpad(left(coalesce(p[7], ''), 6), 6, '0')::int",
+        "o": "CASE WHEN p[8] = '-' THEN -1 ELSE 1 END * (coalesce(p[9], '0')::int * 60 + coalesce(p[10], '0')::int)",
+        "om": number.format(10),
+    }
+    parts = ", ".join(f"{sql} AS {name}" for name, sql in names.items())
+    leap = "(y % 4 = 0 AND (y % 100 <> 0 OR y % 400 = 0))".replace("%", "%%")
+    days = f"CASE WHEN mo IN (4, 6, 9, 11) THEN 30 WHEN mo <> 2 THEN 31 WHEN {leap} THEN 29 ELSE 28 END"
+    sound = (
+        f"y >= 1 AND mo BETWEEN 1 AND 12 AND d BETWEEN 1 AND {days} "
+        "AND (h < 24 OR h = 24 AND mi + s + us = 0) AND mi < 60 AND s < 60 AND om < 60 AND abs(o) < 1440"
+    )
+    return (
+        f"(SELECT CASE WHEN {sound} THEN {body} END FROM "
+        f"(SELECT {parts} FROM (SELECT {found} AS p FROM "
+        f"(SELECT btrim({text}, ' ') AS v OFFSET 0) AS m1 OFFSET 0) AS m2 OFFSET 0) AS m3)"
+    )
+
+
+_MOMENT_OF_PARTS = "make_date(y, mo, d) + (h * 3600 + mi * 60 + s) * interval '1 second' + us * interval '1 microsecond' - o * interval '1 minute'"
+
+
+def _date(raw: str, stored: PostgresType) -> str:
+    if stored.physical is Physical.text:
+        return _parts(f'({raw}::text COLLATE "C")', "make_date(y, mo, d)")
+    if stored.physical is Physical.date:
+        return f"CASE WHEN isfinite({raw}) THEN {raw} END"
+    return f"({_timestamp(raw, stored)})::date"
+
+
+def _timestamp(raw: str, stored: PostgresType) -> str:
+    if stored.physical is Physical.text:
+        return _parts(f'({raw}::text COLLATE "C")', _MOMENT_OF_PARTS)
+    value = (
+        f"({raw} AT TIME ZONE 'UTC')"
+        if stored.physical is Physical.instant
+        else f"{raw}::timestamp"
+    )
+    return f"CASE WHEN isfinite({raw}) AND {raw} <= '{_LAST_DAY}' THEN {value} END"

@@ -1,0 +1,249 @@
+"""The PostgreSQL engine: the statement runs where the rows are, and only integers leave the server.
+
+One statement in one read-only transaction (repeatable read: one state of the table). The role needs
+SELECT and nothing else: public key tables are parameters, and nothing is made in the database.
+
+Every failure while rows are read becomes one fixed InternalError. PostgreSQL's messages quote cells,
+so the exception is dropped altogether, as in `engines.duckdb`.
+
+What the server keeps. The salt and all constants are bound parameters, never text of the statement, so
+`pg_stat_activity` and `pg_stat_statements` show none. A server that logs statements with their
+parameters (`log_statement`, `log_min_duration_statement` with `log_parameter_max_length` other than 0,
+`auto_explain`) writes the salt to its log; only its administrator can change that.
+
+Limits. The database's encoding is UTF8. Numbers and moments as texts of more than 1,000 characters
+are none, and moments as texts are ISO 8601. Expressions have no `%`. Views of a pipeline are not read:
+make the view in the database and name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+
+from dprelease.engines.bounded_sql import build
+from dprelease.engines.digits import apart
+from dprelease.engines.physical import Physical, check_columns
+from dprelease.engines.postgres import PostgresType, opened
+from dprelease.engines.postgres_cells import cell
+from dprelease.engines.postgres_sql import PostgresStatement, Projection, postgres_statement
+from dprelease.engines.request import check_query, used_columns
+from dprelease.engines.source import Source
+from dprelease.engines.tally import Counted, Tallies
+from dprelease.errors import InternalError, SourceError
+from dprelease.query.answer import Answer
+from dprelease.query.bounded import BoundedQuery
+from dprelease.schema.column import Kind
+from dprelease.secret import Secret
+
+__all__ = ["PostgresEngine"]
+
+_AT_ONCE = 2**14
+_NUMBERS = (Kind.integer, Kind.number)
+
+
+class PostgresEngine:
+    """Exact primitives by the PostgreSQL server that holds the rows.
+
+    Args:
+        timeout: seconds after which `compute` is stopped; never when None.
+
+    Attributes:
+        timeout: as given; whether it is exceeded depends on the rows, so a plan must say it.
+        statements: the SQL of the last call. Rows and constants never enter it.
+    """
+
+    name = "postgres"
+
+    def __init__(self, *, timeout: int | None = None) -> None:
+        self.timeout = timeout
+        self.statements: list[str] = []
+
+    def preflight(self, source: Source, query: BoundedQuery) -> None:
+        """Check by the catalogue that `compute` will find what it reads; read no row.
+
+        The server plans the very statement that will run.
+
+        Raises:
+            SourceError: the source is no PostgreSQL table, or the query has a view (DPR516); it does
+                not open (DPR507, DPR512), lacks a column (DPR503), stores one unfit (DPR504), is not
+                UTF8 (DPR512), or the server refuses the statement (DPR502, DPR519).
+            PlanError: the query itself is unsafe to run (DPR230 to DPR233).
+        """
+        check_query(query)
+        _check_source(source, query)
+        done = False
+        with opened(source) as session:
+            stored = session.pinned()
+            statement = self._statement(session, source, stored, apart(query)[0], b"")
+            try:
+                session.connection.execute(f"EXPLAIN {statement.sql}", statement.parameters)
+                done = True
+            except Exception:  # noqa: BLE001 - its message may quote constants
+                done = False
+        if not done:
+            raise SourceError(
+                f"{source.name} does not open in PostgreSQL",
+                fix="check that this role may read the table",
+                code="DPR502",
+            )
+
+    def compute(self, source: Source, query: BoundedQuery, salt: bytes) -> Secret[Answer]:
+        """Return exact integers, 0 for a group without rows.
+
+        Args:
+            source: has passed `preflight`.
+            query: the whole task.
+            salt: secret; orders the rows and groups of each unit.
+
+        Raises:
+            InternalError: anything failed while rows were read (DPR900); no detail is given.
+            PlanError: the query is unsafe to run (DPR230 to DPR233).
+            KeyboardInterrupt: Ctrl-C; the statement is cancelled.
+        """
+        check_query(query)
+        answer = self._answered(source, query, salt)
+        if answer is None:
+            raise InternalError(
+                "the rows could not be aggregated",
+                why="PostgreSQL failed while reading the table; details could quote its rows",
+                fix="check the server, its connections and its limits; `preflight` sees names and types only",
+                code="DPR900",
+            )
+        return Secret(answer)
+
+    def _answered(self, source: Source, query: BoundedQuery, salt: bytes) -> Answer | None:
+        """Return the integers, or None where anything failed."""
+        narrow, together = apart(query)
+        try:
+            with opened(source) as session, _stopped_after(self.timeout, session.connection):
+                statement = self._statement(session, source, session.pinned(), narrow, salt)
+                with session.connection.cursor() as cursor:
+                    cursor.execute(statement.sql, statement.parameters)
+                    answer = _answer(cursor, narrow)
+            return replace(answer, sums=together(answer.sums))
+        except Exception:  # noqa: BLE001 - not chained: see the module's docstring
+            return None
+
+    def _statement(
+        self,
+        session: Any,
+        source: Source,
+        stored: dict[str, PostgresType],
+        query: BoundedQuery,
+        salt: bytes,
+    ) -> PostgresStatement:
+        columns = used_columns(query)
+        check_columns(source.name, columns, {n: t.physical for n, t in stored.items()}, ())
+        projection = _projected(session.table.replace("%", "%%"), stored, query)
+        built = build(query, projection.stored, salt, rows_table="source_rows")
+        statement = postgres_statement(
+            built,
+            {"source_rows": projection.rows},
+            booleans=projection.booleans,
+            doubles=projection.doubles,
+            typed=projection.typed,
+        )
+        self.statements = [statement.sql]
+        return statement
+
+
+@dataclass(frozen=True, slots=True)
+class _Projected:
+    """The rows under the statement, and what is known of the columns of its stages."""
+
+    rows: Projection
+    stored: dict[str, tuple[str, Physical]]
+    booleans: frozenset[str]
+    doubles: frozenset[str]
+    typed: frozenset[str]
+
+
+def _projected(table: str, stored: dict[str, PostgresType], query: BoundedQuery) -> _Projected:
+    """Return the SELECT under the statement, and what is known of the columns of its stages."""
+    parts: dict[str, str] = {}
+    found, booleans, doubles, typed = {}, set(), set(), set()
+    columns = used_columns(query)
+    for i, declared in enumerate(columns):
+        made = cell(
+            declared.name, stored[declared.name], declared.kind, unit=declared.name == query.user
+        )
+        parts[f"c{i}"] = made.sql
+        found[declared.name] = (f"c{i}", made.physical)
+        if made.typed is not None:
+            parts[f"n{i}"] = made.typed
+            typed.add(f"c{i}")
+            if declared.kind in _NUMBERS:
+                doubles.add(f"n{i}")
+        if made.physical is Physical.boolean:
+            booleans.add(f"c{i}")
+        elif made.physical is Physical.float:
+            doubles.add(f"c{i}")
+    places = [(f"x{i}", c.kind) for i, c in enumerate(columns)]
+    kinds = {c.name: c.kind for c in query.columns}
+    places += [(f"y{i}", kinds[d.column]) for i, d in enumerate(query.derived)]
+    for place, kind in places:
+        names = {place, f"z_{place}"}
+        if kind is Kind.boolean:
+            booleans |= names
+        elif kind in _NUMBERS:
+            doubles |= names
+    rows = Projection(table, parts)
+    return _Projected(rows, found, frozenset(booleans), frozenset(doubles), frozenset(typed))
+
+
+def _check_source(source: Source, query: BoundedQuery) -> None:
+    if source.kind != "postgres" or query.view is not None:
+        raise SourceError(
+            f"the PostgreSQL engine does not read {source.name}",
+            why="it reads one table or view of a PostgreSQL database, where it is",
+            fix="make the view in the database, or use `engine: duckdb`",
+            code="DPR516",
+        )
+
+
+def _answer(cursor: Any, query: BoundedQuery) -> Answer:
+    """Return the statement's rows as arrays."""
+    out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
+    if any(p.kind == "edges" for p in query.primitives):
+        pairs = [(int(low), int(high)) for low, high in cursor.fetchall()]
+        return Answer(out, {0: np.array(pairs, dtype=np.int64).reshape(-1, 2)})
+    counted = Counted(Tallies.of(query))
+    while some := cursor.fetchmany(_AT_ONCE):
+        sums: Iterator[tuple[int, Any]]
+        if counted.any:
+            whole = [tuple(None if v is None else int(v) for v in row) for row in some]
+            sums = ((group, found) for group, found, _ in counted.take(whole))  # type: ignore[arg-type]
+        else:
+            sums = ((int(row[0]), row[1:]) for row in some)
+        for group, found in sums:
+            out[group] = [int(value) for value in found]
+    return Answer(out, {}, counted.tables())
+
+
+@contextmanager
+def _stopped_after(seconds: int | None, connection: Any) -> Iterator[None]:
+    """Cancel what runs on `connection` once `seconds` have passed."""
+    if seconds is None:
+        yield
+        return
+    done = Event()
+
+    def watch() -> None:
+        late = done.wait(seconds)
+        while not late:  # a cancellation between two statements stops neither: again
+            connection.cancel()
+            late = done.wait(0.1)
+
+    watching = Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watching.join()  # it must not find a closed connection
