@@ -31,7 +31,8 @@ from dprelease.engines.digits import apart
 from dprelease.engines.physical import Physical, check_columns
 from dprelease.engines.postgres import PostgresType, opened
 from dprelease.engines.postgres_cells import cell
-from dprelease.engines.postgres_sql import PostgresStatement, Projection, postgres_statement
+from dprelease.engines.postgres_sql import PostgresStatement, postgres_statement
+from dprelease.engines.postgres_stages import Projection
 from dprelease.engines.request import check_query, used_columns
 from dprelease.engines.source import Source
 from dprelease.engines.tally import Counted, Tallies

@@ -4,7 +4,7 @@ What differs between the dialects, and what stands for it here:
 
     $name                     %(name)s, a parameter of the server's own
     TRY_CAST(cell AS …)       the projection under `source_rows` (`postgres_cells`)
-    a + b, a * b, a / b       of doubles, which raise: behind conditions on their size (`_Arithmetic`)
+    a + b, a * b, a / b       of doubles, which raise: behind conditions on their size (`postgres_arithmetic`)
     isnan, isfinite           = 'NaN', and isfinite() as it is
     epoch_us                  EXTRACT(EPOCH FROM …) * 1000000, exact in numeric
     HUGEINT                   numeric, exact without an end; SUM of BIGINT is numeric already
@@ -12,10 +12,6 @@ What differs between the dialects, and what stands for it here:
     md5_number                the MD5 as hexadecimal digits, its bytes from the last to the first
     COLLATE "BINARY"          COLLATE "C", as all texts come from the projection
     a table of public labels  unnest() of array parameters: a role that may only read makes no table
-
-PostgreSQL merges stages, so that an expression is computed as often as it is used, and grows with each
-stage. Where it would grow large the stage is fenced by OFFSET 0; elsewhere merging is the quicker way.
-
 Results of arithmetic that are not finite are null at once. In DuckDB they may pass through further sums
 and products first and are null then (`query.sql`), so the value of an expression is the same. Results
 between 2.4704e-324 and 2.4776e-324, which round up to the least double, count as zero.
@@ -24,9 +20,7 @@ between 2.4704e-324 and 2.4776e-324, which round up to the least double, count a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Mapping
 from typing import cast
 
 import pyarrow as pa
@@ -34,11 +28,11 @@ from sqlglot import exp
 
 from dprelease.engines.bounded_sql import Statement
 from dprelease.engines.code_sql import aliased, column
-from dprelease.engines.postgres_cells import LARGEST
+from dprelease.engines.postgres_arithmetic import Arithmetic, double
+from dprelease.engines.postgres_stages import Projection, fence
 from dprelease.engines.typed_sql import case, number
-from dprelease.errors import SourceError
 
-__all__ = ["PostgresStatement", "Projection", "postgres_statement"]
+__all__ = ["PostgresStatement", "postgres_statement"]
 
 _DOUBLE = exp.DataType.Type.DOUBLE
 _TIMES = (
@@ -47,39 +41,6 @@ _TIMES = (
     exp.DataType.Type.TIMESTAMPTZ,
 )
 _THROUGH = (exp.Paren, exp.Neg, exp.Abs, exp.Floor, exp.Ceil, exp.Least, exp.Greatest, exp.Coalesce)
-_SIMPLE = 40
-"""Nodes of an operand that is written again rather than named by a subquery of its own."""
-
-
-_LARGE, _QUERY = 400, 100
-"""Nodes of an expression above which its stage is fenced, and what a subquery in it counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """A table of rows under the statement: its columns' expressions, over a table of the database."""
-
-    table: str
-    columns: Mapping[str, str]
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Return about how many nodes each column's expression has; 1 behind a fence."""
-        sizes = {
-            name: len(sql) // 8 + _QUERY * sql.count("SELECT") for name, sql in self.columns.items()
-        }
-        return dict.fromkeys(sizes, 1) if self._is_large(sizes) else sizes
-
-    @property
-    def sql(self) -> str:
-        """Return the SELECT."""
-        parts = ", ".join(f'{sql} AS "{name}"' for name, sql in self.columns.items())
-        fence = " OFFSET 0" if self.sizes == dict.fromkeys(self.columns, 1) else ""
-        return f"SELECT {parts or '1 AS row'} FROM {self.table}{fence}"  # noqa: S608 - quoted identifiers
-
-    @staticmethod
-    def _is_large(sizes: Mapping[str, int]) -> bool:
-        return max(sizes.values(), default=0) > _LARGE // 4
 
 
 class PostgresStatement:
@@ -117,7 +78,7 @@ def postgres_statement(
     """
     translator = _Translator(booleans, doubles, typed, statement)
     tree = translator.translated(statement.tree)
-    _fence(tree, {name: dict(p.sizes) for name, p in projections.items()})
+    fence(tree, {name: dict(p.sizes) for name, p in projections.items()})
     sql = tree.sql(dialect="postgres")
     for name, projection in projections.items():
         own = f"{name} AS ({projection.sql})"
@@ -140,7 +101,7 @@ class _Translator:
         self.tables = statement.tables
         self.constants = statement.parameters
         self.arrays: dict[str, object] = {}
-        self.arithmetic = _Arithmetic(self._most)
+        self.arithmetic = Arithmetic(self._most)
 
     def translated(self, tree: exp.Expression) -> exp.Expression:
         # bottom up, so that a rule meets children that are PostgreSQL's already
@@ -162,7 +123,7 @@ class _Translator:
             case exp.Collate():
                 node.set("expression", exp.to_identifier("C", quoted=True))
             case exp.IsNan():
-                node.replace(exp.EQ(this=node.this, expression=_special("NaN")))
+                node.replace(exp.EQ(this=node.this, expression=_nan()))
             case exp.Year() | exp.Quarter() | exp.Month() | exp.Day() | exp.Hour() | exp.Minute():
                 node.replace(_extracted(node.key.upper(), node.this))
             case exp.DayOfWeekIso():
@@ -286,199 +247,12 @@ class _Translator:
                 pass
 
 
-class _Arithmetic:
-    """Sums, products and quotients of doubles that raise for none; null where not finite.
-
-    PostgreSQL raises where finite operands give an infinite result, or operands that are not 0 a
-    result of 0. Operands of ordinary size take the first branch.
-
-    Sums       half of each added tells whether the sum of two large ones is finite.
-    Products   the sum of the logarithms tells, within 1e-13; between 308.2 and 308.3 the product of one
-               scaled by 2**-600 does, exactly. Quotients likewise, by the difference.
-    """
-
-    def __init__(self, most: Callable[[exp.Expression], float]) -> None:
-        self._most = most
-        self._names = count()
-
-    def guarded(self, node: exp.Expression) -> exp.Expression:
-        """Return `node` behind its conditions.
-
-        Raises:
-            SourceError: it is a remainder (DPR519).
-        """
-        if isinstance(node, exp.Mod):
-            raise SourceError(
-                "an expression takes a remainder with %, which PostgreSQL has for no double",
-                fix="write `a - b * floor(a / b)`, or use `engine: duckdb`",
-                code="DPR519",
-            )
-        if self._is_safe(node):
-            return exp.Paren(this=node.copy())
-        with_names, left, right = self._named(node.this, node.expression)
-        made: dict[type[exp.Expression], Callable[..., exp.Expression]] = {
-            exp.Add: self._sum,
-            exp.Sub: self._sum,
-            exp.Mul: self._product,
-            exp.Div: self._quotient,
-        }
-        return with_names(made[type(node)](type(node), left, right))
-
-    def _is_safe(self, node: exp.Expression) -> bool:
-        """Return whether the sizes of the operands alone say that the operation does not raise."""
-        left, right = self._most(node.this), self._most(node.expression)
-        if isinstance(node, exp.Add | exp.Sub):
-            return min(left, right) < 1e290
-        by_whole = (
-            isinstance(node.expression, exp.Cast) and right >= 1 and right == math.floor(right)
-        )
-        return isinstance(node, exp.Mul) and by_whole and left * right <= float(LARGEST)
-
-    def _named(
-        self, left: exp.Expression, right: exp.Expression
-    ) -> tuple[
-        Callable[[exp.Expression], exp.Expression],
-        Callable[[], exp.Expression],
-        Callable[[], exp.Expression],
-    ]:
-        """Return makers of both operands, and what puts the subquery that names them around a tree."""
-        name = f"q{next(self._names)}"
-        named: list[exp.Expression] = []
-
-        def maker(tree: exp.Expression, own: str) -> Callable[[], exp.Expression]:
-            if sum(1 for _ in tree.walk()) <= _SIMPLE:
-                return lambda: exp.Paren(this=tree.copy())
-            named.append(aliased(tree, own))
-            return lambda: column(own, name)
-
-        one, other = maker(left, "a"), maker(right, "b")
-
-        def around(tree: exp.Expression) -> exp.Expression:
-            if not named:
-                return exp.Paren(this=tree)
-            inner = exp.Select(expressions=named).offset(0, copy=False)
-            source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(name)))
-            return exp.Subquery(this=exp.Select(expressions=[tree]).from_(source, copy=False))
-
-        return around, one, other
-
-    def _sum(
-        self,
-        operation: type[exp.Expression],
-        a: Callable[[], exp.Expression],
-        b: Callable[[], exp.Expression],
-    ) -> exp.Expression:
-        whole = operation(this=a(), expression=b())
-        halves = operation(this=_half(a()), expression=_half(b()))
-        small = exp.Or(this=_less(_abs(a()), "1e290"), expression=_less(_abs(b()), "1e290"))
-        fits = exp.LTE(
-            this=_abs(exp.Paren(this=halves)), expression=_double(repr(float(LARGEST) / 2))
-        )
-        return case((small, whole), (fits, whole.copy()))
-
-    def _product(
-        self,
-        operation: type[exp.Expression],
-        a: Callable[[], exp.Expression],
-        b: Callable[[], exp.Expression],
-    ) -> exp.Expression:
-        sizes = exp.Add(this=_log(a()), expression=_log(b()))
-        larger = exp.Greatest(this=_abs(a()), expressions=[_abs(b())], ignore_nulls=True)
-        lesser = exp.Least(this=_abs(a()), expressions=[_abs(b())], ignore_nulls=True)
-        scaled = exp.Mul(this=exp.Mul(this=larger, expression=_scale()), expression=lesser)
-        zero = case(
-            (_zero(a()), case((_finite(b()), _double("0")))),
-            (_zero(b()), case((_finite(a()), _double("0")))),
-        )
-        either = exp.Or(this=_zero(a()), expression=_zero(b()))
-        return case(
-            (_ordinary(a(), b()), operation(this=a(), expression=b())),
-            (either, zero),
-            default=_by_size(sizes, operation(this=a(), expression=b()), scaled),
-        )
-
-    def _quotient(
-        self,
-        operation: type[exp.Expression],
-        a: Callable[[], exp.Expression],
-        b: Callable[[], exp.Expression],
-    ) -> exp.Expression:
-        sizes = exp.Sub(this=_log(a()), expression=_log(b()))
-        scaled = exp.Div(this=exp.Mul(this=_abs(a()), expression=_scale()), expression=_abs(b()))
-        return case(
-            (_zero(b()), exp.null()),
-            (_ordinary(a(), b()), operation(this=a(), expression=b())),
-            (_zero(a()), _double("0")),
-            (exp.Not(this=_finite(b())), case((_finite(a()), _double("0")))),
-            default=_by_size(sizes, operation(this=a(), expression=b()), scaled),
-        )
-
-
-def _by_size(
-    sizes: exp.Expression, result: exp.Expression, scaled: exp.Expression
-) -> exp.Expression:
-    """Return a result whose decimal logarithm is about `sizes`: 0, itself, or null if it is infinite."""
-    largest = exp.Mul(this=_double(LARGEST), expression=_scale())
-    near = case((exp.LTE(this=scaled, expression=largest), result.copy()))
-    return case(
-        (exp.LT(this=sizes, expression=_double("-323.606")), _double("0")),
-        (exp.LTE(this=sizes.copy(), expression=_double("308.2")), result),
-        (exp.LTE(this=sizes.copy(), expression=_double("308.3")), near),
-    )
-
-
-def _double(text: str) -> exp.Expression:
-    """Return a constant that is a double, not a numeric, which would be slower and wider."""
-    literal: exp.Expression = exp.Literal.number(text.removeprefix("-"))
-    if text.startswith("-"):
-        literal = exp.Paren(this=exp.Neg(this=literal))
-    return exp.Cast(this=literal, to=exp.DataType.build("DOUBLE"))
-
-
-def _scale() -> exp.Expression:
-    return _double(repr(2.0**-600))
-
-
-def _special(name: str) -> exp.Expression:
-    return exp.Cast(this=exp.Literal.string(name), to=exp.DataType.build("DOUBLE"))
-
-
-def _half(tree: exp.Expression) -> exp.Expression:
-    return exp.Mul(this=tree, expression=_double("0.5"))
-
-
-def _abs(tree: exp.Expression) -> exp.Expression:
-    return exp.Abs(this=tree)
-
-
-def _log(tree: exp.Expression) -> exp.Expression:
-    """Return the decimal logarithm of the size of a double that is not 0."""
-    return exp.Anonymous(this="LOG", expressions=[_abs(tree)])
-
-
-def _less(tree: exp.Expression, text: str) -> exp.Expression:
-    return exp.LT(this=tree, expression=_double(text))
-
-
-def _zero(tree: exp.Expression) -> exp.Expression:
-    return exp.EQ(this=tree, expression=_double("0"))
-
-
-def _finite(tree: exp.Expression) -> exp.Expression:
-    return exp.LTE(this=_abs(tree), expression=_double(LARGEST))
-
-
-def _ordinary(*operands: exp.Expression) -> exp.Expression:
-    out: exp.Expression | None = None
-    for tree in operands:
-        inside = exp.Between(this=_abs(tree), low=_double("1e-150"), high=_double("1e150"))
-        out = inside if out is None else exp.And(this=out, expression=inside)
-    assert out is not None
-    return out
+def _nan() -> exp.Expression:
+    return exp.Cast(this=exp.Literal.string("NaN"), to=exp.DataType.build("DOUBLE"))
 
 
 def _of_boolean(tree: exp.Expression) -> exp.Expression:
-    return case((tree, _double("1")), (exp.Not(this=tree.copy()), _double("0")))
+    return case((tree, double("1")), (exp.Not(this=tree.copy()), double("0")))
 
 
 def _extracted(part: str, moment: exp.Expression) -> exp.Expression:
@@ -519,35 +293,3 @@ def _md5_backwards(text: exp.Expression) -> exp.Expression:
     both = exp.BitwiseOr(this=exp.Paren(this=up), expression=lower(shifted))
     under = exp.Subquery(this=source, alias=exp.TableAlias(this=exp.to_identifier("m")))
     return exp.Subquery(this=exp.Select(expressions=[both]).from_(under, copy=False))
-
-
-def _fence(tree: exp.Expression, sizes: dict[str, dict[str, int]]) -> None:
-    """Keep stages apart whose expressions, written out where they are used, would grow too large."""
-    for stage in tree.find_all(exp.CTE):
-        select = stage.this
-        if not isinstance(select, exp.Select):
-            continue
-        below = _below(select, sizes)
-        own: dict[str, int] = {}
-        for part in select.expressions:
-            if isinstance(part, exp.Column) and isinstance(part.this, exp.Star):
-                own |= below
-            else:
-                own[part.alias_or_name] = _size(part, below)
-        if max(own.values(), default=0) > _LARGE:
-            select.offset(0, copy=False)
-            own = dict.fromkeys(own, 1)
-        sizes[stage.alias] = own
-
-
-def _below(select: exp.Select, sizes: Mapping[str, dict[str, int]]) -> dict[str, int]:
-    source = select.args["from_"].this
-    return sizes.get(source.name, {})
-
-
-def _size(part: exp.Expression, below: Mapping[str, int]) -> int:
-    # what a window gives is never computed again
-    nodes = list(part.walk(prune=lambda node: isinstance(node, exp.Window)))
-    queries = sum(isinstance(n, exp.Subquery) for n in nodes)
-    columns = (below.get(n.name, 1) for n in nodes if isinstance(n, exp.Column))
-    return len(nodes) + _QUERY * queries + sum(columns)

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.skipif(
     reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
 )
 
-TABLES = 3000 if NIGHTLY or "DPRELEASE_EVIDENCE" in os.environ else 30
+TABLES = 3000 if NIGHTLY or "DPRELEASE_EVIDENCE" in os.environ else 12
 NUMERIC = PostgresType("numeric", Physical.exact, scaled=True)
 TEXT = PostgresType("text", Physical.text)
 DOUBLE = PostgresType("float8", Physical.float)
@@ -450,7 +450,7 @@ def test_a_pipeline_computes_in_the_server(dsn: str, tmp_path: Path, monkeypatch
     with psycopg.connect(dsn) as connection:
         load(connection, {"who": ["a", "b", None], "age": [30, 40, 50]}, "visits")
     (tmp_path / "s.yaml").write_text(
-        "dprelease: schema/1\nname: visits\nunit: {user: who}\nadjacency: add_remove\nrows: {max: 100}\n"
+        "dprelease: schema/1\nname: visits\nunit: {user: who, max_groups: 1, max_rows_per_group: 2}\nadjacency: add_remove\nrows: {max: 100}\n"
         "columns:\n  who: {kind: identifier}\n  age: {kind: integer, range: [0, 120]}\n"
         "release: {epsilon: 1, statistics: [count, mean(age)]}\n"
     )
@@ -477,7 +477,7 @@ def test_a_file_is_not_for_the_postgresql_engine(tmp_path: Path) -> None:
     from dprelease.pipeline.run import load_pipeline
 
     (tmp_path / "s.yaml").write_text(
-        "dprelease: schema/1\nname: v\nunit: row\nadjacency: add_remove\nrows: {max: 9}\ncolumns: {}\n"
+        "dprelease: schema/1\nname: v\nunit: row\nadjacency: add_remove\nrows: {max: 9}\ncolumns: {x: {kind: integer, range: [0, 9]}}\n"
         "release: {epsilon: 1, statistics: [count]}\n"
     )
     (tmp_path / "t.csv").write_text("x\n1\n")
