@@ -97,19 +97,22 @@ def run_watched(pipeline: Path) -> dict[str, float]:
     """Run a pipeline once and verify what it published; return seconds by stage."""
     gc.set_threshold(50_000, 20, 100)  # as the command does
     clock = Clock()
-    run, stages, execute, engine, verification = clock.around("imports", _modules)()
+    run, flow, preflight, stages, writing, execute, engine, verification = clock.around(
+        "imports", _modules
+    )()
     config = run.load_pipeline(pipeline)
     run.init_ledger(config)
     clock.watch("plan", run, "load_pipeline", "plan_pipeline")
     clock.watch("charge", run, "_charge", "_open_ledger")
-    clock.watch("scan", stages, "preflight")
+    clock.watch("scan", preflight, "preflight")
     clock.watch("scan", engine.DuckDBEngine, "compute")
     clock.watch("draw", execute, "draw")
     clock.watch("companions", stages, "assemble")
-    clock.watch("imports", stages, "require_validator")
+    clock.watch("imports", preflight, "require_validator")
     clock.watch("validate", stages, "validated")
-    clock.watch("encode", stages, "bundle", "spent_at")
-    clock.watch("publish", run, "_commit", "publish_files")
+    clock.watch("encode", writing, "bundle")
+    clock.watch("encode", stages, "spent_at", "commit")
+    clock.watch("publish", flow, "publish_files")
     whole = time.process_time()
     result = clock.around("publish", run.run)(pipeline)
     whole = time.process_time() - whole
@@ -124,10 +127,11 @@ def _modules() -> tuple[Any, ...]:
 
     from dprelease import execute, verification
     from dprelease.engines import duckdb
-    from dprelease.pipeline import run, stages
+    from dprelease.pipeline import files as writing
+    from dprelease.pipeline import flow, preflight, run, stages
     from dprelease.validate import gx  # noqa: F401 - nor this
 
-    return run, stages, execute, duckdb, verification
+    return run, flow, preflight, stages, writing, execute, duckdb, verification
 
 
 def groups_pipeline(folder: Path, groups: int) -> Path:

@@ -14,26 +14,51 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from dprelease import errors
-from dprelease.errors import UnledgeredWarning
+from dprelease.errors import (
+    ArgumentError,
+    BudgetError,
+    ConfigError,
+    DpreleaseError,
+    InternalError,
+    LedgerError,
+    PlanError,
+    SourceError,
+    UnledgeredWarning,
+    VerificationError,
+    WithheldError,
+)
 
 if TYPE_CHECKING:
-    from dprelease import accessor, mechanisms
+    from dprelease import accessor, diagnostics, mechanisms
+    from dprelease.accessor import Accessor
     from dprelease.budget.view import open_ledger
-    from dprelease.facade import Release, create_ledger, plan, release, run, sql
+    from dprelease.facade import create_ledger, plan, release, run, sql
     from dprelease.planning.model import ReleasePlan
     from dprelease.query.load import Schema
+    from dprelease.released import Release
     from dprelease.schema.domain import Box, Domain
     from dprelease.verification import verify
 
 __version__ = "0.2.0"
 
 __all__ = [
+    "Accessor",
+    "ArgumentError",
     "Box",
+    "BudgetError",
+    "ConfigError",
     "Domain",
+    "DpreleaseError",
+    "InternalError",
+    "LedgerError",
+    "PlanError",
     "Release",
     "ReleasePlan",
     "Schema",
+    "SourceError",
     "UnledgeredWarning",
+    "VerificationError",
+    "WithheldError",
     "__version__",
     "accessor",
     "create_ledger",
@@ -49,9 +74,10 @@ __all__ = [
 ]
 
 _LAZY = {
+    "Accessor": "dprelease.accessor:Accessor",
     "Box": "dprelease.schema.domain:Box",
     "Domain": "dprelease.schema.domain:Domain",
-    "Release": "dprelease.facade:Release",
+    "Release": "dprelease.released:Release",
     "ReleasePlan": "dprelease.planning.model:ReleasePlan",
     "Schema": "dprelease.query.load:Schema",
     "accessor": "dprelease.accessor:",

@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 if TYPE_CHECKING:
-    from dprelease.facade import Release, SchemaLike
+    from collections.abc import Sequence
+
+    from dprelease.facade import Statistics
+    from dprelease.numeric import Number
     from dprelease.planning.model import ReleasePlan
+    from dprelease.query.load import SchemaLike
+    from dprelease.released import Release
 
 __all__ = ["Accessor"]
 
@@ -34,11 +39,11 @@ class Accessor:
         self,
         schema: SchemaLike,
         *,
-        epsilon: object = None,
-        delta: object = None,
-        statistics: object = None,
-        by: object = None,
-        where: object = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        statistics: Statistics | None = None,
+        by: Sequence[str] | None = None,
+        where: str | None = None,
     ) -> ReleasePlan:
         """Return what a release would draw and cost; reads no row and spends nothing.
 
@@ -59,11 +64,11 @@ class Accessor:
         self,
         schema: SchemaLike,
         *,
-        epsilon: object = None,
-        delta: object = None,
-        statistics: object = None,
-        by: object = None,
-        where: object = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        statistics: Statistics | None = None,
+        by: Sequence[str] | None = None,
+        where: str | None = None,
         ledger: str | Path | None = None,
         dataset: str | None = None,
         period: str | None = None,

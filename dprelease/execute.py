@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.exact import exact_cells
 from dprelease.budget.composition import Proof, total_rho
+from dprelease.engines.engine import Engine
+from dprelease.engines.source import Source
 from dprelease.entropy import RandomBits, SystemBits
 from dprelease.errors import InternalError, SourceError
 from dprelease.noised import Cells, decode, encode
@@ -35,16 +37,9 @@ from dprelease.recompute import recompute
 from dprelease.secret import Secret
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["Engine", "Exact", "check", "check_size", "concentrated", "draw"]
+__all__ = ["Exact", "check", "check_size", "concentrated", "draw"]
 
 Exact = Secret[Answer]
-
-
-class Engine(Protocol):
-    """Computes the primitives of a bounded query exactly."""
-
-    def compute(self, source: object, query: BoundedQuery, salt: bytes) -> Exact:
-        """Return exact integers; never raises because of the data."""
 
 
 def check(plan: ReleasePlan) -> Fraction:
@@ -124,7 +119,7 @@ def _fits(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> bool:
     ]
 
 
-def check_size(plan: ReleasePlan, source: object, engine: Engine) -> None:
+def check_size(plan: ReleasePlan, source: Source, engine: Engine) -> None:
     """Refuse, before the charge, a table without the declared public number of rows.
 
     Under substitution all neighbours have equally many rows, so this count is not private.

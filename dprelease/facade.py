@@ -1,56 +1,33 @@
-"""What users hold: `plan`, `release`, and the `Release` they return.
-
-The facade may import every stage; what it passes around is plain frozen data.
-"""
+"""What users call: `plan`, `release`, `sql`, `create_ledger` and `run`."""
 
 from __future__ import annotations
 
-import html as escaping
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.engines.source import as_source
+from dprelease.engines.source import TableLike, as_source
 from dprelease.errors import ArgumentError, LedgerError, UnledgeredWarning
-from dprelease.noised import Noised, Receipt
-from dprelease.pipeline import stages
-from dprelease.pipeline.paid import paid, published
+from dprelease.numeric import Number
+from dprelease.pipeline.flow import Flow
+from dprelease.pipeline.planned import plan_release
+from dprelease.pipeline.preflight import engine_for
 from dprelease.pipeline.run import RunResult
 from dprelease.pipeline.run import run as run_pipeline
+from dprelease.pipeline.stages import Request
 from dprelease.planning.model import ReleasePlan
-from dprelease.publish import publish_files
-from dprelease.query.load import Schema
+from dprelease.query.load import SchemaLike, as_schema
+from dprelease.released import Release
 from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import unit_to_json
-from dprelease.validate.verdict import Verdict
 
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
+__all__ = ["Statistics", "create_ledger", "plan", "release", "run", "sql"]
 
-    from dprelease.formats.picture import Picture
-
-__all__ = ["Release", "create_ledger", "plan", "release", "run", "sql"]
-
-SchemaLike = TableSchema | str | Path | Mapping[str, object]
-
-
-def _schema(schema: SchemaLike) -> TableSchema:
-    if isinstance(schema, TableSchema):
-        return schema
-    if isinstance(schema, Mapping):
-        return Schema.from_dict(schema)
-    if isinstance(schema, (str, Path)):
-        return Schema.load(schema)
-    raise ArgumentError(
-        f"cannot read a schema from an object of type {type(schema).__name__}",
-        fix="pass dp.Schema.load(...), a path to a schema file, or a mapping of the same shape",
-        code="DPR630",
-    )
+Statistics = Sequence[str | Mapping[str, Any]]
+"""Statistics as in a schema's `release` block: `"mean(age)"`, or a mapping with options."""
 
 
 def _overrides(given: Mapping[str, object]) -> dict[str, object]:
@@ -60,11 +37,11 @@ def _overrides(given: Mapping[str, object]) -> dict[str, object]:
 def plan(
     schema: SchemaLike,
     *,
-    epsilon: object = None,
-    delta: object = None,
-    statistics: object = None,
-    by: object = None,
-    where: object = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    statistics: Statistics | None = None,
+    by: Sequence[str] | None = None,
+    where: str | None = None,
 ) -> ReleasePlan:
     """Return what a release would draw and cost. Reads no row and spends nothing.
 
@@ -76,148 +53,18 @@ def plan(
         ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
     """
     given = {"epsilon": epsilon, "delta": delta, "statistics": statistics, "by": by, "where": where}
-    return stages.plan_release(_schema(schema), _overrides(given))
-
-
-class Release:
-    """A drawn release: values, intervals, plan and receipt. All of it may be published.
-
-    Attributes:
-        table: tidy pyarrow table, one row per (group, published column).
-        plan: the plan that was followed; receipt: what it cost.
-    """
-
-    def __init__(self, noised: Noised, request: stages.Request | None) -> None:
-        self._noised = noised
-        self._request = request
-
-    @property
-    def table(self) -> pa.Table:
-        return self._noised.table
-
-    @property
-    def plan(self) -> ReleasePlan:
-        return self._noised.plan
-
-    @property
-    def receipt(self) -> Receipt:
-        return self._noised.receipt
-
-    @property
-    def manifest(self) -> dict[str, Any]:
-        """The manifest as `release.json` will hold it, file hashes left out."""
-        from dprelease.formats.json_ import build_manifest
-
-        verdict = stages.validated(self._noised, great_expectations=False)
-        return build_manifest(
-            self._noised, verdict, {}, software=stages.software(), formats=stages.FORMATS
-        )
-
-    def to_pandas(self, *, intervals: bool = True, status: bool = True) -> pd.DataFrame:
-        """Return the wide table: one row per group, keys first, then each published column.
-
-        Args:
-            intervals: with `<name>_lower` and `<name>_upper`, the ends of the 95 % interval.
-            status: with `<name>_status`. Without it, uninformative values are missing (NA): a
-                number that says nothing never stands there as if it said something.
-        """
-        from dprelease.formats.wide import wide_table
-
-        table = wide_table(self._noised, intervals=intervals, status=status)
-        frame: pd.DataFrame = table.to_pandas()
-        gaps = [
-            c for c in table.column_names if str(table[c].type) == "int64" and table[c].null_count
-        ]
-        return frame.astype(dict.fromkeys(gaps, "Int64"))
-
-    def plot(
-        self, statistic: str | None = None, *, group: str | Sequence[str] | None = None
-    ) -> Picture:
-        """Return a picture of one statistic over the groups, with its 95 % intervals.
-
-        It shows itself in a notebook; its `svg` is text to be written to a file. A histogram is a
-        panel per group, the first 60 of them.
-
-        Args:
-            statistic: its published name (`mean_age`) or as it was asked for (`mean(age)`); the
-                first one by default.
-            group: one group alone: its label, or its labels in the order of `by`.
-
-        Raises:
-            ArgumentError: there is no such statistic (DPR613), or no such group (DPR618).
-        """
-        from dprelease.formats.picture import release_picture
-
-        return release_picture(self._noised, statistic, group)
-
-    def validate(self) -> Verdict:
-        """Check every value with the Great Expectations suite made from the plan."""
-        return stages.validated(self._noised, great_expectations=True)
-
-    def publish(self, folder: str | Path) -> Path:
-        """Publish to `<folder>/<pipeline>/<period>/` and return that path; repeatable.
-
-        Raises:
-            ArgumentError: the release has no ledger (DPR631).
-            WithheldError: a value failed validation (DPR701), or the folder holds other bytes.
-        """
-        request = self._request
-        if request is None:
-            raise ArgumentError(
-                "an unledgered release cannot be published",
-                why="nothing durable records what it spent",
-                fix='release with `ledger="ledger.db", dataset=..., period=...`',
-                code="DPR631",
-            )
-        ledger, key = request.ledger, request.key
-        files = ledger.files(key)
-        if files is None:
-            verdict = stages.validated(self._noised, great_expectations=True)
-            if not verdict.ok:
-                raise stages.withhold(request, verdict)
-            budget = stages.spent_at(ledger, key, self.receipt.seq or 0)
-            made = stages.bundle(
-                self._noised, budget=budget, published=stages.day_of(datetime.now(UTC))
-            )
-            stages.commit(request, made)
-            files = ledger.files(key) or {}
-        out = publish_files(Path(folder), key.pipeline, key.period, files)
-        with published():
-            ledger.mark_published(key)
-        from dprelease.series.write import refresh_after_publication
-
-        refresh_after_publication(out.parent)
-        return out
-
-    def __repr__(self) -> str:
-        groups = f"{len(self.plan.keys):,} groups" if self.plan.by else "one group"
-        return f"<Release of {len(self.plan.statistics)} statistics over {groups}; {self.receipt}>"
-
-    def _repr_html_(self) -> str:
-        frame: Any = self.to_pandas(intervals=False, status=False)
-        names = ", ".join(s.name for s in self.plan.statistics)
-        lines = [
-            f"{self.plan.guarantee}. {self.receipt}",
-            f"Noise is in every number: see `release.to_pandas()` for intervals, `release.plot(name)` for {names}.",
-        ]
-        if frame.isna().any(axis=None):
-            lines.append(
-                "Where a value is missing, it would say nothing: the noise is as large as its whole range."
-            )
-        note = "<br>".join(escaping.escape(line) for line in lines)
-        shown = frame.to_html(index=False, max_rows=40, escape=True, border=0)
-        return f"{shown}<p>{note}</p>"
+    return plan_release(as_schema(schema), _overrides(given))
 
 
 def release(
-    data: object,
+    data: TableLike,
     schema: SchemaLike,
     *,
-    epsilon: object = None,
-    delta: object = None,
-    statistics: object = None,
-    by: object = None,
-    where: object = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    statistics: Statistics | None = None,
+    by: Sequence[str] | None = None,
+    where: str | None = None,
     ledger: str | Path | None = None,
     dataset: str | None = None,
     period: str | None = None,
@@ -238,9 +85,9 @@ def release(
         ConfigError, PlanError, SourceError, BudgetError, LedgerError: nothing was spent.
         WithheldError, InternalError: the budget may have been charged.
     """
-    table = _schema(schema)
+    table = as_schema(schema)
     given = {"epsilon": epsilon, "delta": delta, "statistics": statistics, "by": by, "where": where}
-    chosen = stages.plan_release(table, _overrides(given))
+    chosen = plan_release(table, _overrides(given))
     return _drawn(data, chosen, _request(table, ledger, dataset, period))
 
 
@@ -248,12 +95,12 @@ def sql(
     query: str,
     schema: SchemaLike,
     *,
-    epsilon: object = None,
-    delta: object = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
     ledger: str | Path | None = None,
     dataset: str | None = None,
     period: str | None = None,
-    **tables: object,
+    **tables: TableLike,
 ) -> Release:
     """Release what one SELECT asks for: the same plan as the release block that says the same.
 
@@ -280,16 +127,16 @@ def sql(
             code="DPR638",
         )
     ((name, data),) = tables.items()
-    table = _schema(schema)
+    table = as_schema(schema)
     given = _overrides({"sql": query, "epsilon": epsilon, "delta": delta})
-    chosen = stages.plan_release(table, given, origin="sql(...)", table=name)
+    chosen = plan_release(table, given, origin="sql(...)", table=name)
     return _drawn(data, chosen, _request(table, ledger, dataset, period))
 
 
-def _drawn(data: object, chosen: ReleasePlan, request: stages.Request | None) -> Release:
+def _drawn(data: TableLike, chosen: ReleasePlan, request: Request | None) -> Release:
     source = as_source(data)
-    engine = stages.engine_for(source)
-    stages.preflight(chosen, source, engine)
+    flow = Flow(chosen, request, engine_for(source))
+    flow.preflight(source)
     if request is None:
         warnings.warn(
             "released without a ledger: nothing records the epsilon spent; pass ledger=, dataset= "
@@ -297,15 +144,9 @@ def _drawn(data: object, chosen: ReleasePlan, request: stages.Request | None) ->
             UnledgeredWarning,
             stacklevel=_caller_level(),
         )
-        noised = stages.draw(chosen, source, engine, request=None)
-    else:
-        receipt = stages.charge(chosen, request)
-        with paid(receipt):
-            noised = stages.draw(chosen, source, engine, request=request, receipt=receipt)
-    verdict = stages.validated(noised, great_expectations=False)
-    if not verdict.ok:
-        raise stages.withhold(request, verdict)
-    return Release(noised, request)
+    noised = flow.draw(source, flow.charge())
+    flow.validate(noised, great_expectations=False)
+    return Release(noised, flow)
 
 
 def _caller_level() -> int:
@@ -324,7 +165,7 @@ def _caller_level() -> int:
 
 def _request(
     schema: TableSchema, ledger: str | Path | None, dataset: str | None, period: str | None
-) -> stages.Request | None:
+) -> Request | None:
     if ledger is None:
         if dataset is not None or period is not None:
             raise ArgumentError(
@@ -355,17 +196,17 @@ def _request(
             fix=f"name one of these, or `{create}`",
             code="DPR407",
         )
-    return stages.Request(book, key)
+    return Request(book, key)
 
 
 def create_ledger(
     path: str | Path,
     schema: SchemaLike,
     *,
-    epsilon: object,
-    delta: object = 0,
+    epsilon: Number,
+    delta: Number = 0,
     dataset: str | None = None,
-    composition: str = "basic",
+    composition: Literal["basic", "zcdp"] = "basic",
 ) -> Path:
     """Create a ledger, or a dataset's budget in one; a no-op if both exist unchanged.
 
@@ -385,7 +226,7 @@ def create_ledger(
             hold a ledger.
         ConfigError, ArgumentError: a faulty schema, name or number.
     """
-    table = _schema(schema)
+    table = as_schema(schema)
     Ledger.create(
         path,
         dataset=dataset or table.name,

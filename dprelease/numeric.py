@@ -20,6 +20,7 @@ __all__ = [
     "MOST_DIGITS",
     "NANO",
     "Exact",
+    "Number",
     "exact",
     "exp_lower",
     "exp_upper",
@@ -34,6 +35,9 @@ __all__ = [
     "whole_from_json",
     "whole_or_none",
 ]
+
+Number = int | float | str | Decimal | Fraction
+"""What may be given for a number: a float by its shortest decimal form, text as a decimal or "p/q"."""
 
 Exact = Fraction | float
 """A `Fraction`, or one of the two float infinities."""

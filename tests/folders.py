@@ -17,7 +17,8 @@ import pandas as pd
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.source import as_source
 from dprelease.formats.json_ import FILE, described, manifest_bytes
-from dprelease.pipeline import stages
+from dprelease.pipeline import files as writing
+from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.planned import window_of
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan, plan_hash
@@ -230,7 +231,7 @@ def rows_for(plan: ReleasePlan) -> pd.DataFrame:
 def folder_of(
     plan: ReleasePlan,
     book: Path,
-    formats: tuple[str, ...] = stages.FORMATS,
+    formats: tuple[str, ...] = writing.FORMATS,
     period: str = "2026-W46",
 ) -> Files:
     """Return the files of one release of `plan` under a new ledger at `book`."""
@@ -248,10 +249,10 @@ def folder_of(
     else:
         source = as_source(rows)
     noised = stages.draw(
-        plan, source, stages.engine_named("duckdb"), request=request, receipt=receipt
+        plan, source, preflight.engine_named("duckdb"), request=request, receipt=receipt
     )
     budget = stages.spent_at(ledger, request.key, receipt.seq or 0)
-    files = stages.bundle(noised, formats, budget=budget, scheduled="2026-11-17T06:00:00Z")
+    files = writing.bundle(noised, formats, budget=budget, scheduled="2026-11-17T06:00:00Z")
     ledger.commit_files(request.key, files)
     return files
 
@@ -286,7 +287,7 @@ def sealed(files: Files, manifest: dict[str, Any]) -> Files:
     return {**others, FILE: manifest_bytes(manifest)}
 
 
-def remade(manifest: Mapping[str, Any], formats: tuple[str, ...] = stages.FORMATS) -> Files:
+def remade(manifest: Mapping[str, Any], formats: tuple[str, ...] = writing.FORMATS) -> Files:
     """Return every file made again from a forged manifest, by the writers that made the honest ones.
 
     This is a forger who runs our own code on his own numbers: nothing in his folder disagrees with

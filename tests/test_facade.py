@@ -225,10 +225,10 @@ def test_intervals_cover_the_exact_statistic(frame, monkeypatch):
     from dprelease.engines.source import as_source
     from dprelease.entropy import ReplayBits
     from dprelease.noised import assemble
-    from dprelease.pipeline import stages
+    from dprelease.pipeline import preflight
 
     plan = dp.plan(SCHEMA)
-    exact = stages.engine_named("duckdb").compute(as_source(frame), plan.query, bytes(32))
+    exact = preflight.engine_named("duckdb").compute(as_source(frame), plan.query, bytes(32))
     truth = {
         "mean_age": frame.age.mean(), "variance_age": frame.age.var(ddof=0),
         "mean_yrs_married": frame.yrs_married.mean(), "mean_children": frame.children.mean(),

@@ -116,7 +116,7 @@ def audit_plan(
     """Audit `plan` on made-up rows.
 
     Args:
-        engine: what sums the rows (`pipeline.stages.engine_named`).
+        engine: what sums the rows (`pipeline.preflight.engine_named`).
         draws: per law and per table of the black box.
         pairs: steers how many mixed contents of a unit are tried.
         engine_name: what the evidence calls the engine.

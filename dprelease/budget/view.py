@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Budget, Ledger, LedgerReport
+from dprelease.numeric import Number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +53,7 @@ class LedgerView:
         """
         return self._ledger.budget(dataset)
 
-    def add(self, dataset: str, *, epsilon: object, delta: object = 0) -> Budget:
+    def add(self, dataset: str, *, epsilon: Number, delta: Number = 0) -> Budget:
         """Raise the dataset's budget *by* epsilon (and delta), on the record for good.
 
         Raises:

@@ -66,7 +66,7 @@ def _engine(config: PipelineConfig) -> tuple[Any, str]:
 
     Spark runs DuckDB's statement, transpiled; an audit starts no cluster and sends it nothing.
     """
-    from dprelease.pipeline.stages import engine_named
+    from dprelease.pipeline.preflight import engine_named
 
     if config.engine == "spark":
         return engine_named("duckdb"), "duckdb (no Spark session is started)"

@@ -39,6 +39,7 @@ class ReferenceEngine:
     """Exact primitives, row by row. For tests and for reading; `DuckDBEngine` is the fast one."""
 
     name = "reference"
+    timeout = None
 
     def preflight(self, source: Source, query: BoundedQuery) -> None:
         """Check that the columns exist and fit. Unlike the default engine, this opens the rows.

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 from urllib.parse import unquote
 
 from dprelease.errors import SourceError
@@ -21,6 +21,7 @@ from dprelease.schema.paths import confined
 __all__ = [
     "Make",
     "Source",
+    "TableLike",
     "as_source",
     "duckdb_table",
     "file_source",
@@ -86,7 +87,47 @@ class Source:
     name: str
 
 
-def as_source(data: object) -> Source:
+class ArrowStream(Protocol):
+    """A table that gives itself as an Arrow stream: pandas and polars frames, pyarrow tables."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class LazyTable(Protocol):
+    """A polars `LazyFrame`."""
+
+    @property
+    def collect_schema(self) -> Callable[..., object]: ...
+
+
+class Relation(Protocol):
+    """A DuckDB relation."""
+
+    @property
+    def to_arrow_table(self) -> Callable[..., object]: ...
+
+
+class SparkTable(Protocol):
+    """A Spark DataFrame."""
+
+    @property
+    def toPandas(self) -> Callable[..., object]: ...  # noqa: N802 - Spark's name
+
+
+class SparkPandas(Protocol):
+    """The pandas look-alike on Spark."""
+
+    @property
+    def to_spark(self) -> Callable[..., object]: ...
+
+
+TableLike = (
+    ArrowStream | LazyTable | Relation | SparkTable | SparkPandas | str | os.PathLike[str] | Source
+)
+"""What `as_source` takes, by shape: none of the libraries need be installed to check a call."""
+
+
+def as_source(data: TableLike) -> Source:
     """Return the source that `data` is.
 
     `data` is a pandas or polars frame, a pyarrow table or record batch, a DuckDB relation, a Spark
@@ -112,7 +153,7 @@ def as_source(data: object) -> Source:
     for base in type(data).__mro__:
         kind_and_name = _CLASSES.get((base.__module__.partition(".")[0], base.__name__))
         if base.__module__.startswith("pyspark.pandas"):  # the pandas look-alike on Spark
-            return as_source(data.to_spark())  # type: ignore[attr-defined]
+            return as_source(data.to_spark())  # type: ignore[union-attr, arg-type]
         if kind_and_name is not None:
             return Source(kind_and_name[0], data, kind_and_name[1])
     raise SourceError(

@@ -95,6 +95,7 @@ class SparkEngine:
     """
 
     name = "spark"
+    timeout = None
 
     def __init__(
         self,

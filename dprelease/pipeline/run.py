@@ -1,6 +1,4 @@
-"""One run of a pipeline: the seven stages in order. Read this first.
-
-    config -> preflight -> plan -> charge -> draw -> validate -> publish
+"""One run of a pipeline: its file, its period, its ledger, then the stages of `flow`. Read this first.
 
 A run is keyed by (dataset, pipeline, period), and a period that is not over is refused (`closing`). The first run of a key pays and draws; every later
 one copies the committed bytes, reads no row and costs nothing. Up to the charge, an error has
@@ -11,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from typing import Any
 from dprelease.budget import refusals
 from dprelease.budget.citation import read_citations
 from dprelease.budget.ledger import Key, Ledger
+from dprelease.engines.engine import Metered
 from dprelease.engines.scan import Meter
 from dprelease.engines.source import (
     Source,
@@ -32,7 +31,7 @@ from dprelease.engines.source import (
 from dprelease.errors import BudgetError, ConfigError, LedgerError, SourceError
 from dprelease.noised import Receipt
 from dprelease.numeric import plain
-from dprelease.pipeline import anchoring, stages
+from dprelease.pipeline import anchoring, preflight
 from dprelease.pipeline.closing import (
     closes_at,
     instant_from_text,
@@ -42,12 +41,12 @@ from dprelease.pipeline.closing import (
 )
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
 from dprelease.pipeline.due import due_at
-from dprelease.pipeline.paid import paid, published
+from dprelease.pipeline.flow import Flow, Progress, quiet
 from dprelease.pipeline.period import check_period_name
 from dprelease.pipeline.planned import EXAMPLES, closing_at, plan_pipeline
-from dprelease.pipeline.stages import Progress, Request
+from dprelease.pipeline.stages import Request
 from dprelease.planning.model import ReleasePlan
-from dprelease.publish import folder_for, publish_files
+from dprelease.publish import folder_for
 from dprelease.schema.unit import unit_to_json
 
 __all__ = ["RunResult", "init_ledger", "open_source", "plan_pipeline", "run"]
@@ -88,10 +87,6 @@ class RunResult:
         }
 
 
-def _quiet(stage: str, detail: str) -> None:
-    """Report nothing."""
-
-
 def run(
     pipeline: str | Path | PipelineConfig,
     *,
@@ -116,7 +111,7 @@ def run(
         DpreleaseError: its class says what was already spent.
     """
     config = pipeline if isinstance(pipeline, PipelineConfig) else load_pipeline(pipeline)
-    tell = progress or _quiet
+    tell = progress or quiet
     name = _period_name(config, period)
     folder_for(config.publish.to, config.name, name)
     must_be_held(config, name)
@@ -133,68 +128,28 @@ def run(
     if ahead is not None and undrawn and not early:
         raise still_open(config, name, ahead)
     due = due_at(config, name)
-    engine = stages.engine_named(config.engine, config.limits, config.engine_options())
-    if meter is not None and hasattr(engine, "meter"):
+    engine = preflight.engine_named(config.engine, config.limits, config.engine_options())
+    if meter is not None and isinstance(engine, Metered):
         engine.meter = meter
-    if not ready:
-        source = open_source(config.source)
-        stages.preflight(plan, source, engine)
-        stages.require_validator()
-        tell("preflight", f"{source.name} opens and fits the schema")
-    receipt = _charge(plan, request, config, None if ahead is None else instant_text(ahead))
-    with paid(receipt):
-        anchoring.export_after_charge(config.budget, request.ledger)
-        tell("charge", str(receipt))
-        if receipt.early is not None:
-            tell(
-                "early",
-                f"paid for before the period closes, {receipt.early}: `latest` passes over it",
-            )
-        if not ready:
-            if receipt.early is not None:
-                plan = closing_at(plan, instant_from_text(receipt.early))
-            _draw(plan, source, engine, request, receipt, config, tell, due, moment)
-        files = request.ledger.files(request.key) or {}
-        folder = publish_files(config.publish.to, config.name, name, files, stamp=due)
-    with published():
-        request.ledger.mark_published(request.key)
-        anchoring.export_after_charge(config.budget, request.ledger)
-    from dprelease.series.write import refresh_after_publication  # the page's library, jinja2
-
-    if problem := refresh_after_publication(folder.parent):
-        tell("index", problem)
-    tell("publish", str(folder))
-    return RunResult(folder, {n: len(b) for n, b in sorted(files.items())}, receipt, plan)
-
-
-def _draw(
-    plan: ReleasePlan,
-    source: Source,
-    engine: Any,
-    request: Request,
-    receipt: Receipt,
-    config: PipelineConfig,
-    tell: Progress,
-    due: datetime | None,
-    moment: datetime,
-) -> None:
-    """Draw once, validate, and commit the files of the release, published on the day of `moment`."""
-    tell("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
-    noised = stages.draw(plan, source, engine, request=request, receipt=receipt)
-    tell("validate", "every value against its domain")
-    verdict = stages.validated(noised, great_expectations=True)
-    if not verdict.ok:
-        raise stages.withhold(request, verdict)
-    tell("validate", str(verdict))
-    budget = stages.spent_at(request.ledger, request.key, receipt.seq or 0)
-    made = stages.bundle(
-        noised,
-        config.publish.formats,
-        budget=budget,
-        scheduled=None if due is None else instant_text(due),
-        published=stages.day_of(moment),
+    flow = Flow(
+        plan,
+        request,
+        engine,
+        tell,
+        lambda: anchoring.export_after_charge(config.budget, request.ledger),
     )
-    stages.commit(request, made)
+    source = None if ready else open_source(config.source)
+    if source is not None:
+        flow.preflight(source)
+        preflight.require_validator()
+    receipt = _charge(flow, request, config, None if ahead is None else instant_text(ahead))
+    if source is not None:
+        if receipt.early is not None:
+            flow = replace(flow, plan=closing_at(plan, instant_from_text(receipt.early)))
+        noised = flow.draw(source, receipt)
+        flow.commit(noised, receipt, config.publish.formats, due=due, moment=moment)
+    folder, files = flow.publish(config.publish.to, receipt, due=due)
+    return RunResult(folder, {n: len(b) for n, b in sorted(files.items())}, receipt, flow.plan)
 
 
 def _period_name(config: PipelineConfig, period: str | None) -> str:
@@ -282,12 +237,9 @@ def _declare(config: PipelineConfig) -> Ledger:
     )
 
 
-def _charge(
-    plan: ReleasePlan, request: Request, config: PipelineConfig, early: str | None
-) -> Receipt:
-    again = config.budget.on_crash == "charge_again"
+def _charge(flow: Flow, request: Request, config: PipelineConfig, early: str | None) -> Receipt:
     try:
-        return stages.charge(plan, request, again=again, early=early)
+        return flow.charge(again=config.budget.on_crash == "charge_again", early=early)
     except LedgerError as refused:
         raise _naming(refused, config) from None
     except BudgetError as refused:
@@ -295,7 +247,7 @@ def _charge(
         if refused.code == "DPR301":
             left = request.ledger.budget(request.key.dataset).left
             fix = (
-                f"`dprelease ledger add {_file(config)} --epsilon {plain(plan.epsilon - left)}` "
+                f"`dprelease ledger add {_file(config)} --epsilon {plain(flow.plan.epsilon - left)}` "
                 "raises the budget, on the record"
             )
         raise BudgetError(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dprelease.errors import ConfigError
+from dprelease.errors import ArgumentError, ConfigError
 from dprelease.query.derived import check_derived
 from dprelease.query.merge import merge_release
 from dprelease.schema.declaration_file import DeclarationFile
@@ -25,7 +25,7 @@ from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import Adjacency
 from dprelease.schema.yaml_marks import Document, Marks, load_yaml
 
-__all__ = ["Schema", "load_schema", "schema_from_dict"]
+__all__ = ["Schema", "SchemaLike", "as_schema", "load_schema", "schema_from_dict"]
 
 
 class Schema(TableSchema):
@@ -45,6 +45,30 @@ class Schema(TableSchema):
 
     def _repr_html_(self) -> str:
         return html(self)
+
+
+SchemaLike = TableSchema | str | Path | Mapping[str, object]
+"""A schema, a path to its file, or a mapping of the same shape."""
+
+
+def as_schema(schema: SchemaLike) -> TableSchema:
+    """Return the schema that `schema` is or names.
+
+    Raises:
+        ArgumentError: it is none of `SchemaLike` (DPR630).
+        ConfigError: as `load_schema`.
+    """
+    if isinstance(schema, TableSchema):
+        return schema
+    if isinstance(schema, Mapping):
+        return schema_from_dict(schema)
+    if isinstance(schema, str | Path):
+        return load_schema(schema)
+    raise ArgumentError(
+        f"cannot read a schema from an object of type {type(schema).__name__}",
+        fix="pass dp.Schema.load(...), a path to a schema file, or a mapping of the same shape",
+        code="DPR630",
+    )
 
 
 def load_schema(path: str | Path) -> Schema:

@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dprelease.engines import source as sources
+from dprelease.engines.engine import Engine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
 from dprelease.query.answer import TALLY_COLUMNS
@@ -315,7 +316,7 @@ def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
     return BoundedQuery(**out, derived=derived_columns(sorted(read), COLUMNS))
 
 
-def answer(engine: Any, source: Source, query: BoundedQuery) -> list[list[int]]:
+def answer(engine: Engine, source: Source, query: BoundedQuery) -> list[list[int]]:
     """Return per group the sums, then the tallies one after the other."""
     exact = engine.compute(source, query, SALT).reveal_to_mechanism()
     out: np.ndarray[Any, Any] = exact.sums
@@ -330,7 +331,9 @@ def answer(engine: Any, source: Source, query: BoundedQuery) -> list[list[int]]:
     return cells
 
 
-def check_engine(engine: Callable[[], Any], makes: Iterable[str] = MAKES, tables: int = 32) -> int:
+def check_engine(
+    engine: Callable[[], Engine], makes: Iterable[str] = MAKES, tables: int = 32
+) -> int:
     """Compare an engine with the reference on `tables` generated tables per make.
 
     Args:
@@ -341,8 +344,10 @@ def check_engine(engine: Callable[[], Any], makes: Iterable[str] = MAKES, tables
         How many answers were compared.
 
     Raises:
-        AssertionError: an answer differs, is not of Python integers, or depends on row order.
+        AssertionError: it is not all that `dprelease.engines.engine.Engine` says, or an answer
+            differs, is not of Python integers, or depends on row order.
     """
+    assert isinstance(engine(), Engine), "an engine has name, timeout, preflight and compute"
     compared = 0
     for kind in makes:
         nonzero = 0
@@ -362,7 +367,7 @@ def check_engine(engine: Callable[[], Any], makes: Iterable[str] = MAKES, tables
     return compared
 
 
-def _check_bounds(engine: Callable[[], Any]) -> None:
+def _check_bounds(engine: Callable[[], Engine]) -> None:
     """Few units with many rows in many groups: each bound cuts, whatever order the rows have."""
     region = COLUMNS["region"]
     for seed in range(12):

@@ -14,7 +14,8 @@ from typing import Any
 from dprelease import registry
 from dprelease.formats.json_ import build_manifest
 from dprelease.noised import Noised, Receipt, assemble
-from dprelease.pipeline.stages import OWN_FILES, PLAIN_NAME, plan_release
+from dprelease.pipeline.files import OWN_FILES, PLAIN_NAME
+from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
 from dprelease.schema.unit import describe
 from dprelease.validate.rules import check

@@ -12,8 +12,7 @@ from dprelease.budget.ledger import Ledger
 from dprelease.budget.postgres_place import PostgresPlace
 from dprelease.cli import app
 from dprelease.errors import DpreleaseError
-from dprelease.pipeline import run as running
-from dprelease.pipeline import stages
+from dprelease.pipeline import flow, stages
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run
 from dprelease.validate.rules import check
@@ -72,14 +71,14 @@ def at_commit_of_the_charge(patch, cut):
 
 
 def between_publication_and_its_record(patch, cut):
-    raw = running.publish_files
+    raw = flow.publish_files
 
     def publish(*args, **kwargs):
         folder = raw(*args, **kwargs)
         cut()
         return folder
 
-    patch.setattr(running, "publish_files", publish)
+    patch.setattr(flow, "publish_files", publish)
 
 
 MOMENTS = {

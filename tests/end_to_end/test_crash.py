@@ -11,8 +11,8 @@ from dprelease.budget.ledger import Key, Ledger
 from dprelease.cli import app
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.errors import WithheldError
-from dprelease.pipeline import run as runs
-from dprelease.pipeline import stages
+from dprelease.pipeline import files as writing
+from dprelease.pipeline import flow, stages
 from dprelease.validate.verdict import RuleResult, Verdict
 from tests.end_to_end.projects import clinic, tree
 
@@ -41,8 +41,8 @@ def project(tmp_path):
         (DuckDBEngine, "compute", "charged"),
         (execute, "draw", "charged"),
         (stages, "validated", "drawn"),
-        (stages, "bundle", "drawn"),
-        (runs, "publish_files", "ready"),
+        (writing, "bundle", "drawn"),
+        (flow, "publish_files", "ready"),
     ],
 )
 def test_a_crash_costs_once_and_the_next_run_finishes_for_free(

@@ -15,7 +15,7 @@ from dprelease.budget.ledger import Ledger
 from dprelease.entropy import ReplayBits
 from dprelease.errors import BudgetError
 from dprelease.noised import assemble
-from dprelease.pipeline import stages
+from dprelease.pipeline import preflight
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, open_source, plan_pipeline
 from tests.end_to_end.projects import ROOT, flights, repeatable, tree
@@ -156,7 +156,9 @@ def test_the_mean_delay_of_united_is_as_exact_as_promised(tmp_path, pipeline, pe
     config = load_pipeline(flights(tmp_path) / "pipelines" / f"{pipeline}.yaml")
     plan = plan_pipeline(config, period)
     block = next(b for b in plan.blocks if b.name.startswith("mean_dep_delay"))
-    exact = stages.engine_named("duckdb").compute(open_source(config.source), plan.query, bytes(32))
+    exact = preflight.engine_named("duckdb").compute(
+        open_source(config.source), plan.query, bytes(32)
+    )
     cells = execute._cells(block.encoding, exact.reveal_to_mechanism(), len(plan.keys))
     united = plan.keys.index(("UA",))
     _, b1, b2 = (int(c) for c in cells[united])

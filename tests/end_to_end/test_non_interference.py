@@ -29,6 +29,7 @@ from dprelease import execute
 from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
 from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.pipeline import files as writing
 from tests.end_to_end.projects import clinic, repeatable, tree
 from tests.sizes import sized
 
@@ -309,13 +310,11 @@ def _say(patch):
 
 
 def _file(patch):
-    from dprelease.pipeline import run, stages
-
     seen = []
     _compute(patch, seen.append)
-    honest = stages.bundle
+    honest = writing.bundle
     patch.setattr(
-        run.stages, "bundle", lambda *a, **k: {**honest(*a, **k), "padding.bin": b" " * seen[-1]}
+        writing, "bundle", lambda *a, **k: {**honest(*a, **k), "padding.bin": b" " * seen[-1]}
     )
 
 

@@ -37,7 +37,7 @@ from dprelease.engines.physical import fits, of_arrow, of_duckdb
 from dprelease.engines.source import duckdb_table
 from dprelease.errors import DpreleaseError
 from dprelease.pipeline import run as run_module
-from dprelease.pipeline import stages
+from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
 from dprelease.schema.column import Kind
 from tests.end_to_end.projects import repeatable, tree
@@ -130,7 +130,7 @@ def document(world: str) -> dict[str, Any]:
 
 @cache
 def plan(world: str) -> Any:
-    return stages.plan_release(Schema.from_dict(document(world)))
+    return plan_release(Schema.from_dict(document(world)))
 
 
 def placed(world: str, kind: Any) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 
 import dprelease as dp
 from dprelease.budget.ledger import Ledger
-from dprelease.pipeline import stages
+from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger
 from dprelease.pipeline.schedule import FixedClock, job, tick
@@ -44,9 +44,9 @@ def year(tmp_path_factory):
     path.write_text(text + "\n")
     config = load_pipeline(path)
     init_ledger(config)
-    engine, told, statuses = stages.engine_named("duckdb"), [], []
+    engine, told, statuses = preflight.engine_named("duckdb"), [], []
     patch = pytest.MonkeyPatch()
-    patch.setattr(stages, "engine_named", lambda *_: engine)
+    patch.setattr(preflight, "engine_named", lambda *_: engine)
     patch.setattr(stages, "validated", lambda noised, *, great_expectations: check(noised))
     try:
         now = datetime(2013, 1, 9, 11, 0, 5, tzinfo=UTC)

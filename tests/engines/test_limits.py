@@ -20,7 +20,7 @@ from dprelease.engines.limits import Limits, bytes_of, memory_of, seconds_of, th
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
 from dprelease.errors import ArgumentError, ConfigError, InternalError
-from dprelease.pipeline import stages
+from dprelease.pipeline import preflight
 from dprelease.pipeline.run import load_pipeline
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
@@ -112,16 +112,16 @@ def test_a_faulty_variable_is_named_before_anything_is_spent(
 ) -> None:
     monkeypatch.setenv(f"DPRELEASE_{variable}", text)
     with pytest.raises(ConfigError) as caught:
-        stages.engine_named("duckdb")
+        preflight.engine_named("duckdb")
     assert caught.value.code == code
     assert f"DPRELEASE_{variable}" in (caught.value.where or "")
 
 
 def test_an_engine_without_that_limit_says_so() -> None:
     with pytest.raises(ConfigError) as caught:
-        stages.engine_named("reference", Limits(threads=2))
+        preflight.engine_named("reference", Limits(threads=2))
     assert caught.value.code == "DPR110"
-    assert stages.engine_named("reference") is not None
+    assert preflight.engine_named("reference") is not None
 
 
 BLOCKS = [
@@ -205,7 +205,7 @@ def test_the_settings_reach_the_connection(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(DuckDBEngine, "_run", watching)
     limits = Limits(256 << 20, 1, tmp_path, 1 << 30, 60)
     few = as_source(pa.table({"x": [1, 2], "who": ["a", "b"]}))
-    assert totals(stages.engine_named("duckdb", limits), few) == totals(ReferenceEngine(), few)
+    assert totals(preflight.engine_named("duckdb", limits), few) == totals(ReferenceEngine(), few)
     assert seen.pop("temp_directory").startswith(str(tmp_path / "dprelease-"))
     assert seen == {
         "memory_limit": "256.0 MiB",

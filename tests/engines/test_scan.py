@@ -17,8 +17,8 @@ from dprelease.engines import scan
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
 from dprelease.errors import InternalError
-from dprelease.facade import _schema
-from dprelease.pipeline import stages
+from dprelease.pipeline.planned import plan_release
+from dprelease.query.load import as_schema
 
 SCHEMA = {
     "dprelease": "schema/1",
@@ -39,7 +39,7 @@ def _interruptible():
 
 
 def job(rows: int):
-    plan = stages.plan_release(_schema(SCHEMA), {"epsilon": 1, "statistics": ["mean(age)"]})
+    plan = plan_release(as_schema(SCHEMA), {"epsilon": 1, "statistics": ["mean(age)"]})
     table = pa.table({"person": np.arange(rows), "age": np.arange(rows) % 100})
     return as_source(table), plan.query
 
@@ -145,8 +145,8 @@ def shares_of_a_long_scan(folder) -> list[float]:
     rows = 1_500_000
     region = {"kind": "category", "values": ["a", "b"]}
     schema = {**SCHEMA, "columns": {**SCHEMA["columns"], "region": region}}
-    plan = stages.plan_release(
-        _schema(schema), {"epsilon": 1, "by": ["region"], "statistics": ["mean(age)"]}
+    plan = plan_release(
+        as_schema(schema), {"epsilon": 1, "by": ["region"], "statistics": ["mean(age)"]}
     )
     path = folder / "rows.parquet"
     columns = {

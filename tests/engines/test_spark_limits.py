@@ -13,7 +13,7 @@ from dprelease.engines.limits import Limits
 from dprelease.engines.source import as_source
 from dprelease.engines.spark import SparkEngine, local_settings
 from dprelease.errors import ConfigError
-from dprelease.pipeline import stages
+from dprelease.pipeline import preflight
 from tests.engines.spark_session import needs_spark, session
 from tests.engines.test_spark import SUMS
 
@@ -25,19 +25,18 @@ from pathlib import Path
 import pyarrow as pa, pyarrow.parquet as pq
 from dprelease.engines.limits import Limits
 from dprelease.engines.source import as_source
-from dprelease.pipeline import stages
 from tests.engines.test_spark import SUMS
 folder = Path(tempfile.mkdtemp())
 pq.write_table(pa.table({"site": ["a"], "x": [7]}), folder / "t.parquet")
 limits = Limits(memory_limit=600 << 20, threads=1, temp_directory=folder)
-engine = stages.engine_named("spark", limits, {"master": "local[4]"})
+engine = preflight.engine_named("spark", limits, {"master": "local[4]"})
 rows = as_source(folder / "t.parquet")
 engine.preflight(rows, SUMS)
 from pyspark.sql import SparkSession
 context = SparkSession.getActiveSession().sparkContext
 heap = context._jvm.java.lang.Runtime.getRuntime().maxMemory() >> 20
 print(context.master, context.defaultParallelism, heap <= 600, any(folder.glob("blockmgr-*")))
-stages.engine_named("spark", limits).preflight(rows, SUMS)
+preflight.engine_named("spark", limits).preflight(rows, SUMS)
 """
 
 
@@ -56,7 +55,7 @@ def test_a_session_that_starts_here_has_them() -> None:
 @needs_spark
 def test_a_session_that_runs_without_them_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = as_source(session().createDataFrame([("a", 1.0)], "site STRING, x DOUBLE"))
-    engine = stages.engine_named("spark", Limits(threads=7))
+    engine = preflight.engine_named("spark", Limits(threads=7))
     with pytest.raises(ConfigError) as refused:
         engine.preflight(frame, SUMS)
     assert refused.value.code == "DPR149"
@@ -68,12 +67,12 @@ def test_a_session_that_runs_without_them_is_refused(monkeypatch: pytest.MonkeyP
 def test_a_cluster_has_limits_of_its_own() -> None:
     for options in ({"master": "yarn"}, {"remote": lambda: "sc://host"}):
         with pytest.raises(ConfigError) as refused:
-            stages.engine_named("spark", Limits(threads=2), options)
+            preflight.engine_named("spark", Limits(threads=2), options)
         assert refused.value.code == "DPR149"
         assert "host" not in str(refused.value)
-        assert stages.engine_named("spark", Limits(), options) is not None
+        assert preflight.engine_named("spark", Limits(), options) is not None
     with pytest.raises(ConfigError) as refused:
-        stages.engine_named("spark", Limits(max_temp=1 << 30))
+        preflight.engine_named("spark", Limits(max_temp=1 << 30))
     assert refused.value.code == "DPR110"
 
 

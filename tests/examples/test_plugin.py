@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from dprelease import registry
 from dprelease.cli import app
 from dprelease.errors import ConfigError, PlanError, WithheldError
-from dprelease.pipeline import stages
+from dprelease.pipeline.planned import plan_release
 from dprelease.pipeline.run import init_ledger, load_pipeline, run
 from dprelease.query.load import Schema
 from dprelease.testing import check_aggregate, check_engine, check_format, check_mechanism
@@ -102,9 +102,9 @@ def test_the_manifest_is_not_believed_without_the_law_that_reads_it(project, plu
 
 def test_an_installed_package_changes_nothing_until_it_is_named(project, monkeypatch):
     plain = {**_schema(), "release": {"epsilon": 1, "statistics": ["count", "mean(age)"]}}
-    before = stages.plan_release(Schema.from_dict(plain)).hash
+    before = plan_release(Schema.from_dict(plain)).hash
     use(monkeypatch)
-    assert stages.plan_release(Schema.from_dict(plain)).hash == before
+    assert plan_release(Schema.from_dict(plain)).hash == before
     said = CliRunner().invoke(app, ["kinds", "--json"])
     kinds = json.loads(said.output)
     assert [kinds[k]["installed"] for k in registry.KINDS] == [

@@ -23,11 +23,11 @@ from tests.faults.weekly_project import PERIOD, finished, make_project, outcome
 
 # name -> (module, function, on which call it is interrupted, before or after, state that is left)
 INSTANTS = {
-    "before the charge": ("dprelease.pipeline.stages", "preflight", 1, "before", "nothing"),
+    "before the charge": ("dprelease.pipeline.preflight", "preflight", 1, "before", "nothing"),
     "after the charge": ("dprelease.pipeline.stages", "charge", 1, "after", "charged"),
     "in the draw": ("dprelease.budget.steps", "_drawn", 1, "after", "charged"),
     "in validation": ("dprelease.validate.rules", "check", 1, "before", "drawn"),
-    "before the files are committed": ("dprelease.pipeline.stages", "bundle", 1, "after", "drawn"),
+    "before the files are committed": ("dprelease.pipeline.files", "bundle", 1, "after", "drawn"),
     "between two files": ("dprelease.publish", "_write", 2, "after", "ready"),
     "before the link to the latest": ("dprelease.publish", "_point_latest", 1, "before", "ready"),
     "after the publication": ("dprelease.series.write", "refresh_after_publication", 1, "before", "published"),

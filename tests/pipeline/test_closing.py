@@ -13,6 +13,7 @@ import dprelease as dp
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.cli import app
 from dprelease.errors import ConfigError, SourceError
+from dprelease.pipeline import files as writing
 from dprelease.pipeline import run as running
 from dprelease.pipeline import stages
 from dprelease.pipeline.closing import closes_at, instant_text
@@ -151,7 +152,7 @@ def test_what_is_drawn_is_published_again_and_what_is_not_waits(config, monkeypa
     assert book(config).state(Key("visits", "weekly", WEEK)) == "charged"
     refused(config, WEEK, OPEN)
     with monkeypatch.context() as patch:
-        patch.setattr(running.stages, "bundle", crash)
+        patch.setattr(writing, "bundle", crash)
         with pytest.raises(CrashError):
             run(config, period=WEEK, now=OPEN, early=True)
     assert book(config).state(Key("visits", "weekly", WEEK)) == "drawn"

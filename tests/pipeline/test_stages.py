@@ -11,7 +11,9 @@ import pytest
 from dprelease import noised
 from dprelease.engines.source import as_source
 from dprelease.errors import ConfigError, InternalError, SourceError
-from dprelease.pipeline import stages
+from dprelease.pipeline import files as writing
+from dprelease.pipeline import preflight, stages
+from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
 from dprelease.validate.verdict import RuleResult, Verdict
 from tests.end_to_end.projects import ROOT
@@ -21,27 +23,27 @@ SCHEMA = ROOT / "schemas" / "fair.yaml"
 
 @pytest.fixture(scope="module")
 def drawn():
-    plan = stages.plan_release(Schema.load(SCHEMA))
+    plan = plan_release(Schema.load(SCHEMA))
     source = as_source(pd.read_csv(ROOT / "examples" / "data" / "fair_1978.csv"))
-    return stages.draw(plan, source, stages.engine_named("duckdb"), request=None)
+    return stages.draw(plan, source, preflight.engine_named("duckdb"), request=None)
 
 
 def test_every_stage_after_the_draw_is_deterministic(drawn):
     verdict = stages.validated(drawn, great_expectations=False)
     assert verdict.ok
-    assert stages.bundle(drawn) == stages.bundle(drawn)
+    assert writing.bundle(drawn) == writing.bundle(drawn)
 
 
 def test_the_bundle_holds_the_asked_formats_and_always_manifest_and_package(drawn):
-    assert set(stages.bundle(drawn, ["parquet"])) == {
+    assert set(writing.bundle(drawn, ["parquet"])) == {
         "data.parquet", "datapackage.json", "registry.yaml", "release.json",
     }  # fmt: skip
-    everything = stages.bundle(drawn)
+    everything = writing.bundle(drawn)
     assert len(everything) == 7
     listed = json.loads(everything["release.json"])["files"]
     assert set(listed) == set(everything) - {"release.json"}
     with pytest.raises(ConfigError) as caught:
-        stages.bundle(drawn, ["xlsx"])
+        writing.bundle(drawn, ["xlsx"])
     assert caught.value.code == "DPR140"
 
 
@@ -54,19 +56,20 @@ def test_a_count_that_fails_before_the_charge_says_that_nothing_is_spent():
             "release": {"epsilon": 1, "statistics": ["mean(x)"]},
         }
     )  # fmt: skip
-    plan = stages.plan_release(schema)
+    plan = plan_release(schema)
     source = as_source(pd.DataFrame({"x": [1, 2, 3]}))
-    honest = stages.engine_named("duckdb")
-    stages.preflight(plan, source, honest)
+    honest = preflight.engine_named("duckdb")
+    preflight.preflight(plan, source, honest)
 
     class Broken:
+        timeout = None
         preflight = staticmethod(honest.preflight)
 
         def compute(self, *_arguments):
             raise InternalError("the rows could not be aggregated")
 
     with pytest.raises(SourceError) as caught:
-        stages.preflight(plan, source, Broken())
+        preflight.preflight(plan, source, Broken())
     assert (caught.value.code, caught.value.spent) == ("DPR502", "nothing")
     assert caught.value.__context__ is None
 
@@ -108,7 +111,7 @@ def test_each_draw_is_new_and_each_unledgered_salt_is_fresh(drawn):
     class Engine:
         def compute(self, one, query, salt):
             salts.append(salt)
-            return stages.engine_named("duckdb").compute(one, query, salt)
+            return preflight.engine_named("duckdb").compute(one, query, salt)
 
     again = [stages.draw(drawn.plan, source, Engine(), request=None) for _ in range(2)]
     assert again[0].cells != again[1].cells
@@ -120,4 +123,4 @@ def test_each_draw_is_new_and_each_unledgered_salt_is_fresh(drawn):
 
 
 def test_versions_are_listed():
-    assert {"python", "dprelease", "duckdb", "great-expectations"} <= set(stages.software())
+    assert {"python", "dprelease", "duckdb", "great-expectations"} <= set(writing.software())

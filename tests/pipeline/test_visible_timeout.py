@@ -10,7 +10,7 @@ import dprelease as dp
 from dprelease.budget.ledger import Ledger
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.errors import ConfigError, InternalError
-from dprelease.pipeline import stages
+from dprelease.pipeline import preflight
 from dprelease.pipeline.run import load_pipeline, plan_pipeline, run
 from dprelease.query.shortcuts import VISIBLE_TIMEOUT, shortcut_notes
 from tests.faults.weekly_project import PERIOD, finished, make_project, outcome
@@ -118,7 +118,7 @@ def test_the_python_door_is_held_to_it_too(monkeypatch):
 
 def test_a_build_that_does_not_ask_is_caught(tmp_path, monkeypatch):
     """Broken twin: without the check the same run goes through and nobody is told."""
-    monkeypatch.setattr(stages, "_say_timeout", lambda *_: None)
+    monkeypatch.setattr(preflight, "_say_timeout", lambda *_: None)
     done = run(project(tmp_path, LIMIT), period=PERIOD)
     assert VISIBLE_TIMEOUT not in (done.folder / "release.json").read_text()
     with pytest.raises(pytest.fail.Exception):

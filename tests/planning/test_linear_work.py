@@ -9,7 +9,7 @@ from dprelease import consistency
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
 from dprelease.noised import assemble
-from dprelease.pipeline import stages
+from dprelease.pipeline.planned import plan_release
 from dprelease.planning import choose, spend
 from dprelease.query.load import Schema
 
@@ -28,7 +28,7 @@ def planned(columns, **release):
         "columns": {c: {"kind": "integer", "measure": "x", "range": [0, 100]} for c in columns},
         "release": {"epsilon": 1, "statistics": wanted, **release},
     }
-    return stages.plan_release(Schema.from_dict(schema))
+    return plan_release(Schema.from_dict(schema))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from dprelease import execute
 from dprelease.entropy import ReplayBits
-from dprelease.pipeline.stages import plan_release
+from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
 from tests.planning import natural
 from tests.sizes import FULL

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.pipeline.stages import plan_release
+from dprelease.pipeline.planned import plan_release
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.what_if import FACTORS, expected, what_if
 from dprelease.query.load import Schema

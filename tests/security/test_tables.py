@@ -24,7 +24,8 @@ from dprelease import execute
 from dprelease.engines.source import as_source
 from dprelease.errors import DpreleaseError, SourceError
 from dprelease.noised import Noised, Receipt, assemble
-from dprelease.pipeline import stages
+from dprelease.pipeline import preflight
+from dprelease.pipeline.planned import plan_release
 from dprelease.planning.draws import MeanDraw, draw_from_json
 from dprelease.query.load import Schema
 from dprelease.validate.rules import check
@@ -63,9 +64,7 @@ UNITS: dict[str, dict[str, Any]] = {
     "row": {"unit": "row", "adjacency": "add_remove"},
     "swap": {"unit": "row", "adjacency": "substitution"},
 }
-PLANS = {
-    name: stages.plan_release(Schema.from_dict({**BASE, **unit})) for name, unit in UNITS.items()
-}
+PLANS = {name: plan_release(Schema.from_dict({**BASE, **unit})) for name, unit in UNITS.items()}
 
 
 def invalid(cells: list[Any]) -> pa.Array:
@@ -159,8 +158,8 @@ def neighbour(
 
 def exact(plan: Any, table: pa.Table) -> Any:
     """Return the engine's answer; whatever it raises here is a failure of the test."""
-    source, engine = as_source(table), stages.engine_named("duckdb")
-    stages.preflight(plan, source, engine)
+    source, engine = as_source(table), preflight.engine_named("duckdb")
+    preflight.preflight(plan, source, engine)
     return engine.compute(source, plan.query, SALT)
 
 
@@ -241,9 +240,9 @@ def test_a_type_that_does_not_fit_is_refused_before_the_charge_and_unquoted(colu
         kinds = {name: some[0] for name, some in FITTING.items()} | {column: kind}
         cells = {name: cells_of(pick, k, 6) for name, k in kinds.items()}
         table = table_of(kinds, cells)
-        source, engine = as_source(table), stages.engine_named("duckdb")
+        source, engine = as_source(table), preflight.engine_named("duckdb")
         try:
-            stages.preflight(plan, source, engine)
+            preflight.preflight(plan, source, engine)
         except SourceError as error:
             assert error.spent == "nothing"
             assert CANARY not in str(error)
@@ -270,9 +269,9 @@ def test_parquet_of_every_type_and_damaged_parquet(
         for _ in range(pick.choice([0, 1, 3, 30])):
             data[pick.randrange(len(data))] = pick.randrange(256)
         path.write_bytes(bytes(data[: len(data) - pick.choice([0, 0, 0, 9])]))
-        source, engine = as_source(path), stages.engine_named("duckdb")
+        source, engine = as_source(path), preflight.engine_named("duckdb")
         try:
-            stages.preflight(plan, source, engine)
+            preflight.preflight(plan, source, engine)
             answer = engine.compute(source, plan.query, SALT)
         except DpreleaseError as error:
             assert error.code in {"DPR502", "DPR503", "DPR504", "DPR505", "DPR900"}

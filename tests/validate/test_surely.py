@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.facade import _schema
-from dprelease.pipeline import stages
+from dprelease.pipeline.planned import plan_release
+from dprelease.query.load import as_schema
 from dprelease.validate.joint import holds, joint_rules, surely_holds
 from dprelease.validate.joint_pairs import pair_holds, pair_rules, pair_surely_holds
 
@@ -27,7 +27,7 @@ SCHEMA = {
 
 
 def planned(*statistics):
-    return stages.plan_release(_schema(SCHEMA), {"epsilon": 1, "statistics": list(statistics)})
+    return plan_release(as_schema(SCHEMA), {"epsilon": 1, "statistics": list(statistics)})
 
 
 def near(random, statistic, count):

@@ -90,7 +90,7 @@ GUARDS = (
     ),
     Guard(
         "another package's format may write our files",
-        "pipeline/stages.py",
+        "pipeline/files.py",
         "isinstance(name, str) and name not in taken and isinstance(data, bytes)",
         "isinstance(name, str) and isinstance(data, bytes)",
         ("tests/pipeline/test_stages.py", "tests/end_to_end/test_third_party.py"),

@@ -36,6 +36,7 @@ class ArrowSortedEngine:
     """Exact primitives from one sorted table."""
 
     name = "arrow_sorted"
+    timeout = None
 
     def preflight(self, source: Source, query: BoundedQuery) -> None:
         """Check that the columns exist and fit; see `ReferenceEngine.preflight` for errors."""

@@ -1,0 +1,161 @@
+"""Every file of a publication as bytes: a function of the noisy integers and what is stated of them.
+
+`bundle` makes them for a run, and `verify` makes them again by `write_files`.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from dprelease import registry
+from dprelease.errors import ConfigError, WithheldError
+from dprelease.noised import Noised
+from dprelease.planning.what_if import what_if
+from dprelease.validate.rules import check
+
+__all__ = ["FORMATS", "OWN_FILES", "PLAIN_NAME", "bundle", "software", "write_files"]
+
+FORMATS = ("parquet", "csv", "html")
+
+OWN_FILES = (
+    "data.parquet", "data.csv", "wide.csv", "report.html", "release.json", "datapackage.json",
+    "registry.yaml",
+)  # fmt: skip
+"""What other packages' formats may not write."""
+
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
+
+
+def bundle(
+    noised: Noised,
+    formats: Iterable[str] = FORMATS,
+    *,
+    budget: Mapping[str, Any] | None = None,
+    scheduled: str | None = None,
+    published: str | None = None,
+) -> dict[str, bytes]:
+    """Return every file of the publication folder, by name; deterministic.
+
+    Args:
+        budget, scheduled, published: see `formats.json_.build_manifest`.
+
+    Raises:
+        ConfigError: an unknown format (DPR140).
+    """
+    asked = tuple(formats)
+    others = what_if(noised.plan) if "html" in asked else []
+    return write_files(
+        noised,
+        asked,
+        software=software(),
+        what_if=others,
+        budget=budget,
+        scheduled=scheduled,
+        published=published,
+    )
+
+
+def write_files(
+    noised: Noised,
+    formats: Sequence[str],
+    *,
+    software: Mapping[str, str],
+    what_if: Sequence[Mapping[str, Any]],
+    as_published: Callable[[str, bytes], bytes] | None = None,
+    **stated: Any,
+) -> dict[str, bytes]:
+    """Return every file, by name: a function of its arguments alone, so that `verify` calls it too.
+
+    The verdict is that of the built-in rules, whoever else has checked the values.
+
+    Args:
+        as_published: from name and bytes to the bytes that are published, where another writer's
+            hold the same table.
+        stated: `budget`, `scheduled`, … of `formats.json_.build_manifest`.
+
+    Raises:
+        ConfigError: an unknown format (DPR140); WithheldError: as `_written`.
+    """
+    from dprelease.formats.json_ import build_manifest, described
+    from dprelease.formats.json_ import write as write_manifest
+
+    # the package lists the others: last
+    wanted = tuple(dict.fromkeys((*formats, "registry", "datapackage")))
+    known = (*registry.names("formats"), *registry.third_party_names("formats"))
+    for name in wanted:
+        if name not in known:
+            raise ConfigError(
+                f"there is no format called `{name}`",
+                fix=f"known formats: {', '.join(known)}",
+                code="DPR140",
+            )
+    files: dict[str, bytes] = {}
+    common = build_manifest(
+        noised, check(noised), {}, software=software, formats=formats, what_if=what_if, **stated
+    )
+
+    said: dict[str, Any] = {}  # every file is hashed once
+
+    def manifest() -> dict[str, Any]:  # the noisy integers as text: made once
+        return {**common, "files": dict(sorted(said.items()))}
+
+    for name in wanted:
+        made = _written(name, noised, manifest(), files)
+        if as_published is not None:
+            made = {n: as_published(n, data) for n, data in made.items()}
+        files |= made
+        said |= described(made)
+    return {**files, **write_manifest(noised, manifest())}
+
+
+def _written(
+    name: str, noised: Noised, manifest: dict[str, Any], files: Mapping[str, bytes]
+) -> dict[str, bytes]:
+    """Return the files of one format.
+
+    Raises:
+        WithheldError: someone else's format fails, or writes what is not its own (DPR715): the
+            values stay in the ledger, and the run can be repeated without it for nothing.
+    """
+    write: Any = registry.load("formats", name)
+    if name in registry.names("formats"):
+        return dict(write(noised, manifest))
+    problem = "it failed"
+    try:
+        made = dict(write(noised, manifest))
+        if _plain_files(made, files):
+            return made
+        problem = "it writes a file of ours, or one that is not bytes under a plain name"
+    except Exception as error:  # noqa: BLE001 - foreign code after the charge
+        problem = f"it failed with {type(error).__name__}"
+    raise WithheldError(
+        f"the format `{name}` of an installed package cannot be written",
+        why=problem,
+        fix="mend it or take it out of `publish.formats`, then run again: the draw is kept",
+        code="DPR715",
+    )
+
+
+def _plain_files(made: Mapping[str, object], files: Mapping[str, bytes]) -> bool:
+    taken = {*files, *OWN_FILES}
+    return all(
+        isinstance(name, str) and name not in taken and isinstance(data, bytes)
+        and PLAIN_NAME.fullmatch(name)
+        for name, data in made.items()
+    )  # fmt: skip
+
+
+@cache
+def _versions() -> dict[str, str]:
+    names = ("dprelease", "duckdb", "numpy", "pandas", "pyarrow", "great-expectations")
+    return {"python": platform.python_version()} | {n: metadata.version(n) for n in names}
+
+
+def software() -> dict[str, str]:
+    """Return the versions that made the release."""
+    return dict(_versions())

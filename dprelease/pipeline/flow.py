@@ -1,0 +1,143 @@
+"""One release in its order, for `dp.release` and for pipeline runs alike.
+
+    preflight   source against plan       public metadata only; spends nothing
+    charge      plan -> Receipt           durable, before any random bit
+    draw        rows -> Noised            behind the wall, once per key
+    validate    Noised -> Verdict         a failure withholds, never redraws
+    bundle      Noised -> files           deterministic
+    commit      files -> the ledger       of two runs, the first one's bytes stand
+    publish     files -> the folder       one atomic rename
+
+Plan, draw and receipt pass as objects; what is JSON is made for the ledger and the files alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dprelease.engines.engine import Engine
+from dprelease.engines.source import Source
+from dprelease.noised import Noised, Receipt
+from dprelease.pipeline import files as writing
+from dprelease.pipeline import preflight, stages
+from dprelease.pipeline.closing import instant_text
+from dprelease.pipeline.paid import paid, published
+from dprelease.pipeline.stages import Request
+from dprelease.planning.model import ReleasePlan
+from dprelease.publish import publish_files
+
+__all__ = ["Flow", "Progress", "quiet"]
+
+Progress = Callable[[str, str], None]
+"""Called as (stage, public detail)."""
+
+
+def quiet(stage: str, detail: str) -> None:
+    """Report nothing."""
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A planned release on its way; its methods are the stages, in order.
+
+    Attributes:
+        request: the ledger and the key; None for a release that nothing records.
+        tell: told what happens, in public text.
+        head_moved: called whenever the ledger's head has moved.
+    """
+
+    plan: ReleasePlan
+    request: Request | None
+    engine: Engine
+    tell: Progress = quiet
+    head_moved: Callable[[], None] = _nothing
+
+    def preflight(self, source: Source) -> None:
+        """Refuse, before the charge, what the plan does not fit; see `preflight.preflight`."""
+        preflight.preflight(self.plan, source, self.engine)
+        self.tell("preflight", f"{source.name} opens and fits the schema")
+
+    def charge(self, *, again: bool = False, early: str | None = None) -> Receipt:
+        """Check the price and debit it durably; see `stages.charge`."""
+        if self.request is None:
+            return stages.unledgered(self.plan)
+        receipt = stages.charge(self.plan, self.request, again=again, early=early)
+        with paid(receipt):
+            self.head_moved()
+        self.tell("charge", str(receipt))
+        if receipt.early is not None:
+            self.tell(
+                "early",
+                f"paid for before the period closes, {receipt.early}: `latest` passes over it",
+            )
+        return receipt
+
+    def draw(self, source: Source, receipt: Receipt) -> Noised:
+        """Draw once, or read what was drawn; see `stages.draw`."""
+        plan = self.plan
+        self.tell("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
+        with paid(receipt) if self.request else nullcontext():
+            return stages.draw(plan, source, self.engine, request=self.request, receipt=receipt)
+
+    def validate(self, noised: Noised, *, great_expectations: bool) -> None:
+        """Check every value; WithheldError (DPR701), for good, if one is not valid."""
+        self.tell("validate", "every value against its domain")
+        verdict = stages.validated(noised, great_expectations=great_expectations)
+        if not verdict.ok:
+            raise stages.withhold(self.request, verdict)
+        self.tell("validate", str(verdict))
+
+    def commit(
+        self,
+        noised: Noised,
+        receipt: Receipt,
+        formats: Sequence[str] = writing.FORMATS,
+        *,
+        due: datetime | None = None,
+        moment: datetime | None = None,
+    ) -> None:
+        """Validate, write every file and commit the bytes.
+
+        Args:
+            due: when the period is due, by the calendar.
+            moment: the day of publication is that of this instant, before rows were read.
+        """
+        assert self.request is not None
+        with paid(receipt):
+            self.validate(noised, great_expectations=True)
+            ledger, key = self.request.ledger, self.request.key
+            made = writing.bundle(
+                noised,
+                formats,
+                budget=stages.spent_at(ledger, key, receipt.seq or 0),
+                scheduled=None if due is None else instant_text(due),
+                published=stages.day_of(moment or datetime.now(UTC)),
+            )
+            stages.commit(self.request, made)
+
+    def publish(
+        self, folder: str | Path, receipt: Receipt, *, due: datetime | None = None
+    ) -> tuple[Path, Mapping[str, bytes]]:
+        """Publish the committed files; return their folder and bytes. Repeatable."""
+        assert self.request is not None
+        ledger, key = self.request.ledger, self.request.key
+        with paid(receipt):
+            files = ledger.files(key) or {}
+            out = publish_files(Path(folder), key.pipeline, key.period, files, stamp=due)
+        with published():
+            ledger.mark_published(key)
+            self.head_moved()
+        from dprelease.series.write import refresh_after_publication  # the page's library, jinja2
+
+        if problem := refresh_after_publication(out.parent):
+            self.tell("index", problem)
+        self.tell("publish", str(out))
+        return out, files

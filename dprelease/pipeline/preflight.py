@@ -1,0 +1,83 @@
+"""What is checked before anything is charged: the engine, the source against the plan, the validator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dprelease import execute, registry
+from dprelease.engines.engine import Engine
+from dprelease.engines.limits import NO_LIMITS, Limits
+from dprelease.engines.source import Source
+from dprelease.errors import ConfigError, InternalError, SourceError
+from dprelease.planning.model import ReleasePlan
+from dprelease.query.shortcuts import VISIBLE_TIMEOUT
+
+__all__ = ["engine_for", "engine_named", "preflight", "require_validator"]
+
+
+def engine_named(
+    name: str, limits: Limits = NO_LIMITS, options: Mapping[str, object] | None = None
+) -> Engine:
+    """Return a new engine of the registered kind `name`, under `limits` and the environment's.
+
+    Args:
+        options: further arguments of its own, such as Spark's `master`.
+
+    Raises:
+        ConfigError: a limit is not understood, or the engine has none of that name.
+    """
+    make: Any = registry.load("engines", name)
+    made: Engine = make(**limits.under().options_for(make, name), **(options or {}))
+    return made
+
+
+def engine_for(source: Source) -> Engine:
+    """Return the engine for data in hand: Spark's for a Spark DataFrame, else the default one."""
+    return engine_named("spark" if source.kind == "spark_frame" else "duckdb")
+
+
+def preflight(plan: ReleasePlan, source: Source, engine: Engine) -> None:
+    """Check by public metadata that the source fits the plan; spends nothing.
+
+    Raises:
+        SourceError: it does not open, fit or let its rows be counted (DPR50x), or has not the public
+            size (DPR508).
+        ConfigError: the engine has a time limit and the plan does not say so (DPR128).
+    """
+    _say_timeout(plan, engine)
+    engine.preflight(source, plan.query)
+    counted = False
+    try:
+        execute.check_size(plan, source, engine)
+        counted = True
+    except InternalError:
+        counted = False  # its class says that the budget may be spent, and nothing is charged yet
+    if not counted:
+        raise SourceError(
+            f"the rows of {source.name} cannot be counted",
+            why="the engine failed while reading the source; details could quote its rows",
+            fix="check the source, memory, disk space and the engine's limits",
+            code="DPR502",
+        )
+
+
+def _say_timeout(plan: ReleasePlan, engine: Engine) -> None:
+    """Refuse a time limit that the plan, and so manifest and report, does not name."""
+    if engine.timeout is not None and not any(VISIBLE_TIMEOUT in note for note in plan.notes):
+        raise ConfigError(
+            "the engine has a time limit, and the release does not allow it",
+            where="engine.timeout, or DPRELEASE_TIMEOUT in the environment",
+            why="whether a run exceeds it can depend on the rows; it then ends after the charge, and"
+            " everybody sees that its period is missing",
+            fix=f"remove the limit, or accept that with `release: {{allow: [{VISIBLE_TIMEOUT}]}}`: the"
+            " release will say so",
+            code="DPR128",
+        )
+
+
+def require_validator() -> None:
+    """Import the validator before the charge; ConfigError if it cannot be (DPR173)."""
+    from dprelease.validate.gx import require_great_expectations
+
+    require_great_expectations()

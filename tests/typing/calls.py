@@ -1,0 +1,86 @@
+"""Right and wrong calls of the public doors, for mypy alone: `tests.meta.test_types` reads its verdict.
+
+A line that ends in `# refused: CODE` must be refused with that code, every other one accepted.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+
+import dprelease as dp
+
+frame = pd.DataFrame({"age": [1, 2]})
+schema = dp.Schema.load("schema.yaml")
+
+# --- plan
+plan: dp.ReleasePlan = dp.plan(schema)
+dp.plan("schema.yaml", epsilon=1, delta="1e-9", statistics=["count", {"statistic": "mean(age)"}])
+dp.plan(Path("schema.yaml"), epsilon=Decimal("0.5"), by=("region",), where="age > 3")
+dp.plan({"name": "x"}, epsilon=Fraction(1, 2), statistics=("count",), by=[])
+dp.plan(1)  # refused: arg-type
+dp.plan(schema, 1)  # refused: call-arg
+dp.plan(schema, epsilon=[1])  # refused: arg-type
+dp.plan(schema, statistics=1)  # refused: arg-type
+dp.plan(schema, statistics=[1])  # refused: list-item
+dp.plan(schema, by=7)  # refused: arg-type
+dp.plan(schema, where=["age > 3"])  # refused: arg-type
+dp.plan(schema, epsilom=1)  # refused: call-arg
+wrong_plan: dp.Release = dp.plan(schema)  # refused: assignment
+
+# --- release: every kind of table, and nothing else
+released: dp.Release = dp.release(frame, schema, epsilon=1, ledger="ledger.db", period="2026-W46")
+dp.release(pl.DataFrame({"age": [1]}), schema)
+dp.release(pl.LazyFrame({"age": [1]}), schema)
+dp.release(pa.table({"age": [1]}), schema)
+dp.release(duckdb.connect("visits.duckdb").table("visits"), schema)
+dp.release(Path("visits.parquet"), schema, dataset="clinic", ledger=Path("ledger.db"))
+dp.release([1, 2], schema)  # refused: arg-type
+dp.release({"age": [1, 2]}, schema)  # refused: arg-type
+dp.release(frame["age"].sum, schema)  # refused: arg-type
+dp.release(frame)  # refused: call-arg
+dp.release(frame, schema, seed=1)  # refused: call-arg
+dp.release(frame, schema, period=46)  # refused: arg-type
+
+# --- what a release offers
+wide: pd.DataFrame = released.to_pandas(intervals=False)
+place: Path = released.publish("public")
+released.plot("mean_age", group=["north", "f"])
+released.plot(group=3)  # refused: arg-type
+released.table = pa.table({})  # refused: misc
+released.to_pandas(True)  # refused: call-arg
+
+# --- SQL, ledgers, pipelines
+dp.sql("SELECT COUNT(*) FROM visits", schema, epsilon="1/2", visits=frame)
+dp.sql("SELECT COUNT(*) FROM visits", schema, visits=3)  # refused: arg-type
+dp.create_ledger("ledger.db", schema, epsilon=10, composition="zcdp", delta=1e-9)
+dp.create_ledger("ledger.db", schema)  # refused: call-arg
+dp.create_ledger("ledger.db", schema, epsilon=1, composition="advanced")  # refused: arg-type
+dp.open_ledger("ledger.db").add("clinic", epsilon=1)
+dp.open_ledger("ledger.db").add("clinic", epsilon=None)  # refused: arg-type
+folder: Path = dp.run("pipeline.yaml", period="2026-W46").folder
+dp.run("pipeline.yaml", early="yes")  # refused: arg-type
+
+# --- the accessor, with and without the plugin
+dp.Accessor(frame).release(schema, epsilon=1)
+dp.Accessor(frame).release(schema, epsilon={})  # refused: arg-type
+again: dp.Release = frame.dp.release(schema, epsilon=1)
+frame.dp.release(schema, epsilon={})  # refused: arg-type
+frame.dp.releese(schema)  # refused: attr-defined
+column: pd.Series[int] = frame.age  # what is no accessor stays a column
+
+# --- errors
+try:
+    dp.plan(schema)
+except (dp.ConfigError, dp.PlanError, dp.BudgetError, dp.LedgerError) as refused:
+    said: str = refused.what
+    status: int = refused.exit_status
+except dp.DpreleaseError as error:
+    fix: str | None = error.fix
+    cost: str = error.fixes  # refused: attr-defined
