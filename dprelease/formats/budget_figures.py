@@ -1,6 +1,6 @@
 """The report's two pictures of the budget: what is left of it, and what another epsilon would buy.
 
-Both are functions of the manifest. Geometry as in `plots`: percentages across, pixels down, no
+Both are functions of the manifest. Geometry by `chart`: percentages across, pixels down, no
 markup.
 
     burn-down   one bar per debit, as high as what it left of the dataset's budget; then, hollow,
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dprelease.formats.chart import Scale, slots
 from dprelease.formats.numbers import figure_text
 from dprelease.formats.words import heading, short
 from dprelease.numeric import fraction_from_json
@@ -112,19 +113,18 @@ def _burn(history: Sequence[Fraction], total: Fraction, epsilon: Fraction) -> Bu
     more = max(0, int((total - spent) / epsilon)) if adds else None
     ahead = [spent + epsilon * k for k in range(1, min(more or 0, _AHEAD) + 1)]
     points = [*history, *ahead]
-    pitch = 100 / max(len(points), 6)
     base = TOP + HEIGHT
+    scale = Scale(0.0, 1.0, base, TOP, digits=2)
     bars = []
-    for i, cost in enumerate(points):
+    for i, (cost, slot) in enumerate(zip(points, slots(len(points), 0.8, least=6), strict=True)):
         left = max(total - cost, Fraction(0))
-        height = round(float(min(left / total, Fraction(1))) * HEIGHT, 2)
+        y = scale.inside(float(left / total))
         place = i - len(history) + 1
         kind = "past" if place < 0 else "this" if place == 0 else "next"
         name = {"past": f"{-place} before", "this": "this release", "next": f"{place} more"}[kind]
         bars.append(
             Left(
-                round(pitch * (i + 0.1), 3), round(pitch * 0.8, 3), round(base - height, 2),
-                height, kind, short(cost), short(left), name,
+                slot.at, slot.width, y, round(base - y, 2), kind, short(cost), short(left), name,
             )
         )  # fmt: skip
     return BurnDown(tuple(bars), base + FOOT, base, TOP, more)
@@ -165,12 +165,13 @@ def _curve(
 ) -> Curve:
     top = max(error for _, error in known if error is not None)
     base = TOP + HEIGHT
+    scale = Scale(0.0, top, base, TOP + 14, digits=2)
     steps: list[Step] = []
     for i, (epsilon, error) in enumerate(known):
         if error is None:
             continue
         at = round(100 * (i + 0.5) / len(known), 3)
-        y = round(base - (HEIGHT - 14) * error / top, 2)
+        y = scale.at(error)
         last = steps[-1] if steps else None
         steps.append(
             Step(

@@ -28,8 +28,9 @@ from markupsafe import Markup
 from dprelease import registry
 from dprelease.aggregates.base import aggregate_named
 from dprelease.formats.budget_figures import budget_figure, price_list
+from dprelease.formats.chart import Point
 from dprelease.formats.numbers import decimals_of, figure_text, reading_decimals, reading_text
-from dprelease.formats.plots import Bars, DotPlot, Point, bars, dot_plot
+from dprelease.formats.plots import Bars, DotPlot, bars, dot_plot
 from dprelease.formats.words import (
     heading,
     loss_text,

@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.errors import ArgumentError
-from dprelease.formats.plots import BAR_TOP, DotPlot, Point, bars, dot_plot
+from dprelease.formats.chart import Point
+from dprelease.formats.plots import BAR_TOP, DotPlot, bars, dot_plot
 from dprelease.formats.words import heading
 from dprelease.noised import TIDY, WEAK, Noised
 from dprelease.planning.model import PlannedStatistic

@@ -24,6 +24,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from dprelease.formats.chart import Scale, log_ticks
 from dprelease.formats.words import heading, mechanism_words, name_words, odds, short
 from dprelease.planning.curve import Curve
 from dprelease.planning.explain import HEADERS, rows
@@ -174,18 +175,22 @@ def _picture(place: int, curve: Curve) -> Picture | None:
     pad = max(0.06 * (high - low), 0.05)
     low, high = low - pad, high + pad
 
-    def x(epsilon: float) -> float:
-        return round(100 * (math.log(epsilon) - left) / (right - left), 3)
+    across, down = Scale(left, right), Scale(low, high, BASE, TOP, digits=2)
 
-    def y(log_error: float) -> float:
-        return round(TOP + (BASE - TOP) * (high - log_error) / (high - low), 2)
+    def x(epsilon: float) -> float:
+        return across.at(math.log(epsilon))
 
     dots = tuple(
-        Dot(x(epsilon), y(math.log10(error)), i, f"ε = {short(curve.points[i].epsilon)}: {words}")
+        Dot(
+            x(epsilon),
+            down.at(math.log10(error)),
+            i,
+            f"ε = {short(curve.points[i].epsilon)}: {words}",
+        )
         for i, epsilon, error, words in found
     )
     last = len(curve.points) - 1
-    across = tuple(
+    epsilons = tuple(
         Rule(
             x(float(p.epsilon)),
             short(p.epsilon),
@@ -193,19 +198,5 @@ def _picture(place: int, curve: Curve) -> Picture | None:
         )
         for i, p in enumerate(curve.points)
     )
-    return Picture(dots, tuple(pairwise(dots)), across, _rules(low, high, y))
-
-
-def _rules(low: float, high: float, y: Any) -> tuple[Rule, ...]:
-    """Return lines at 1, 2 or 5 times powers of ten; powers of ten alone where these are many."""
-    for factors in ((1, 2, 5), (1, 3), (1,)):
-        found = [
-            (power + math.log10(f), f * 10.0**power)
-            for power in range(math.floor(low) - 1, math.ceil(high) + 1)
-            for f in factors
-        ]
-        inside = [(log, value) for log, value in found if low <= log <= high]
-        if len(inside) <= 5:
-            break
-    inside = inside[:: 1 + len(inside) // 6]
-    return tuple(Rule(y(log), f"{value:,.6g}") for log, value in inside)
+    errors_up = tuple(Rule(down.at(log), f"{number:,.6g}") for log, number in log_ticks(low, high))
+    return Picture(dots, tuple(pairwise(dots)), epsilons, errors_up)

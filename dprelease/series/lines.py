@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dprelease.formats.chart import Point
 from dprelease.formats.html import WEAK
-from dprelease.formats.plots import Point
 from dprelease.formats.text_columns import one_array
 
 __all__ = ["COLUMNS", "NUMBERS", "Key", "Lines", "Released", "Value", "released"]

@@ -8,8 +8,8 @@ import pytest
 
 from dprelease.errors import ArgumentError
 from dprelease.formats import picture as module
+from dprelease.formats.chart import Point
 from dprelease.formats.picture import Panel, Picture, dots, panels, release_picture
-from dprelease.formats.plots import Point
 from dprelease.schema.domain import Domain
 from tests.formats import releases
 from tests.formats.test_html import HOSTILE

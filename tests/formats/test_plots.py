@@ -7,7 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.formats.plots import Point, bars, dot_plot, nice_ticks
+from dprelease.formats.chart import Point, ticks
+from dprelease.formats.plots import bars, dot_plot
 
 HULL = (0.0, 1000.0)
 ENDS = ("0", "1,000")
@@ -64,8 +65,8 @@ def test_degenerate_windows_still_have_a_width():
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
 def test_ticks_are_few_and_inside(low, width):
-    ticks, decimals = nice_ticks(low, low + width)
-    assert len(ticks) <= 12
+    found, decimals = ticks(low, low + width)
+    assert len(found) <= 12
     assert decimals >= 0
-    assert all(low - width * 1e-6 <= t <= low + width * (1 + 1e-6) for t in ticks)
-    assert all(math.isfinite(t) for t in ticks)
+    assert all(low - width * 1e-6 <= t <= low + width * (1 + 1e-6) for t in found)
+    assert all(math.isfinite(t) for t in found)

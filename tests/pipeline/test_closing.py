@@ -14,7 +14,6 @@ from dprelease.budget.ledger import Key, Ledger
 from dprelease.cli import app
 from dprelease.errors import ConfigError, SourceError
 from dprelease.pipeline import files as writing
-from dprelease.pipeline import run as running
 from dprelease.pipeline import stages
 from dprelease.pipeline.closing import closes_at, instant_text
 from dprelease.pipeline.config import load_pipeline
@@ -146,7 +145,7 @@ def test_what_is_drawn_is_published_again_and_what_is_not_waits(config, monkeypa
         raise CrashError
 
     with monkeypatch.context() as patch:
-        patch.setattr(running.stages, "draw", crash)
+        patch.setattr(stages, "draw", crash)
         with pytest.raises(CrashError):
             run(config, period=WEEK, now=OPEN, early=True)
     assert book(config).state(Key("visits", "weekly", WEEK)) == "charged"

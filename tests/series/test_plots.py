@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.formats.plots import Point
+from dprelease.formats.chart import Point
 from dprelease.series.plots import HEIGHT, WIDTH, picture
 
 HULL = (0.0, 1000.0)
