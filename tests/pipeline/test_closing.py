@@ -170,7 +170,7 @@ def test_an_early_release_closes_when_its_debit_says_though_the_delay_changed(co
         raise CrashError
 
     with monkeypatch.context() as patch:
-        patch.setattr(running.stages, "draw", crash)
+        patch.setattr(stages, "draw", crash)
         with pytest.raises(CrashError):
             run(config, period=WEEK, now=OPEN, early=True)
     later = replace(config, period=replace(config.period, delay=timedelta(hours=30)))
