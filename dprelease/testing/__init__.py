@@ -9,6 +9,7 @@ They enumerate wherever the support is finite; a mistake fails always, not by ch
 """
 
 from dprelease.testing.aggregates import check_aggregate
+from dprelease.testing.dialects import check_dialect
 from dprelease.testing.engines import check_engine
 from dprelease.testing.formats import check_format, sample_release
 from dprelease.testing.mechanisms import REQUESTS, check_mechanism
@@ -16,6 +17,7 @@ from dprelease.testing.mechanisms import REQUESTS, check_mechanism
 __all__ = [
     "REQUESTS",
     "check_aggregate",
+    "check_dialect",
     "check_engine",
     "check_format",
     "check_mechanism",
