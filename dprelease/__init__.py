@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from dprelease.facade import create_ledger, plan, release, run, sql
     from dprelease.planning.model import ReleasePlan
     from dprelease.query.load import Schema
+    from dprelease.reading.changes import diff
+    from dprelease.reading.derived import Derived
+    from dprelease.reading.publication import Publication, Series, read, read_series
+    from dprelease.reading.released import Released
     from dprelease.released import Release
     from dprelease.schema.domain import Box, Domain
     from dprelease.verification import verify
@@ -47,14 +51,18 @@ __all__ = [
     "Box",
     "BudgetError",
     "ConfigError",
+    "Derived",
     "Domain",
     "DpreleaseError",
     "InternalError",
     "LedgerError",
     "PlanError",
+    "Publication",
     "Release",
     "ReleasePlan",
+    "Released",
     "Schema",
+    "Series",
     "SourceError",
     "UnledgeredWarning",
     "VerificationError",
@@ -63,10 +71,13 @@ __all__ = [
     "accessor",
     "create_ledger",
     "diagnostics",
+    "diff",
     "errors",
     "mechanisms",
     "open_ledger",
     "plan",
+    "read",
+    "read_series",
     "release",
     "run",
     "sql",
@@ -76,16 +87,23 @@ __all__ = [
 _LAZY = {
     "Accessor": "dprelease.accessor:Accessor",
     "Box": "dprelease.schema.domain:Box",
+    "Derived": "dprelease.reading.derived:Derived",
     "Domain": "dprelease.schema.domain:Domain",
+    "Publication": "dprelease.reading.publication:Publication",
     "Release": "dprelease.released:Release",
     "ReleasePlan": "dprelease.planning.model:ReleasePlan",
+    "Released": "dprelease.reading.released:Released",
     "Schema": "dprelease.query.load:Schema",
+    "Series": "dprelease.reading.publication:Series",
     "accessor": "dprelease.accessor:",
     "create_ledger": "dprelease.facade:create_ledger",
     "diagnostics": "dprelease.diagnostics:",
+    "diff": "dprelease.reading.changes:diff",
     "mechanisms": "dprelease.mechanisms:",
     "open_ledger": "dprelease.budget.view:open_ledger",
     "plan": "dprelease.facade:plan",
+    "read": "dprelease.reading.publication:read",
+    "read_series": "dprelease.reading.publication:read_series",
     "release": "dprelease.facade:release",
     "run": "dprelease.facade:run",
     "sql": "dprelease.facade:sql",

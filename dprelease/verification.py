@@ -52,7 +52,7 @@ from dprelease.query.calendar import zone_tables
 from dprelease.series.correct import standing_of
 from dprelease.strict_json import read_json
 
-__all__ = ["PATIENCE", "UNKNOWN", "Check", "Verification", "made_again", "verify"]
+__all__ = ["PATIENCE", "UNKNOWN", "Check", "Verification", "examined", "made_again", "verify"]
 
 PATIENCE = 30.0
 """Seconds that making a foreign plan again may take."""
@@ -149,6 +149,13 @@ def verify(
         VerificationError: the folder holds no release at all (DPR801, DPR810), one of another format
             (DPR802), or one of a format that is revoked (DPR803).
     """
+    return examined(folder, ledger=ledger, patience=patience)[0]
+
+
+def examined(
+    folder: str | Path, *, ledger: Place | str | None = None, patience: float = PATIENCE
+) -> tuple[Verification, Derivation]:
+    """Return `verify`'s result and the folder made again; the latter holds only where it is ok."""
     path = Path(folder)
     found = listing(path)
     data = _manifest_bytes(path, found)
@@ -174,7 +181,7 @@ def verify(
         checks.append(Check("ledger", None, _not_asked(manifest)))
     else:
         checks.append(_guarded("ledger", lambda: _ledger(path, found, made, ledger)))
-    return Verification(str(path), _within(checks))
+    return Verification(str(path), _within(checks)), made
 
 
 def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table, str]:

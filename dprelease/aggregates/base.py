@@ -27,7 +27,17 @@ from dprelease.schema.domain import Domain
 if TYPE_CHECKING:
     from dprelease.consistency import Released
 
-__all__ = ["Aggregate", "Asked", "Estimating", "Floats", "Reading", "Rule", "aggregate_named"]
+__all__ = [
+    "Aggregate",
+    "Asked",
+    "Estimating",
+    "Floats",
+    "Form",
+    "Ranged",
+    "Reading",
+    "Rule",
+    "aggregate_named",
+]
 
 Floats = npt.NDArray[np.float64]
 Rule = Callable[[Sequence["Released"]], Mapping[str, Floats]]
@@ -53,6 +63,18 @@ class Reading:
     level: float
     copies: int = 1
     gaussian: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One published column as a linear form of its block's cells, or a ratio of two.
+
+    Attributes:
+        top, bottom: a weight per cell, in the cells' own unit; no bottom: the form is linear.
+    """
+
+    top: tuple[Fraction, ...]
+    bottom: tuple[Fraction, ...] | None = None
 
 
 class Aggregate(ABC):
@@ -113,6 +135,16 @@ class Aggregate(ABC):
         del encoding
         return reading.low, reading.high
 
+    def form(self, encoding: Encoding) -> tuple[Form, ...] | None:
+        """Return each column's form, if the exact statistic is linear in its exact cells or a ratio.
+
+        By default the cells themselves where they are the statistic, else none.
+        """
+        if type(self).finish is not Aggregate.finish:
+            return None
+        count = len(encoding.cells)
+        return tuple(Form(tuple(Fraction(i == j) for j in range(count))) for i in range(count))
+
     def title(self, arguments: tuple[str, ...]) -> str:
         """Return a title for a report from the arguments as written; "" for none."""
         if "{}" in self.heading and not arguments:
@@ -170,6 +202,14 @@ class Estimating(Protocol):
 
     def estimate(self, encoding: Encoding, reading: Reading) -> Floats:
         """Return it per group, shape `(groups, 1)`, NaN where no signal is left."""
+
+
+@runtime_checkable
+class Ranged(Protocol):
+    """An aggregate of several cells that knows its range over a box of them."""
+
+    def over_box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return the least and the largest value, `(boxes, columns)`, for cells `(boxes, cells)`."""
 
 
 def aggregate_named(name: str) -> Aggregate:

@@ -11,9 +11,11 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-u
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
-from dprelease.aggregates.base import Aggregate, Floats, Reading
+from dprelease.aggregates.base import Aggregate, Floats, Form, Reading
 from dprelease.aggregates.cells import bernstein_mean, two_sums_mean
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.pivot import ratio_interval
@@ -70,6 +72,27 @@ class Mean(Aggregate):
         if encoding.family == "truncated_mean":
             return reading.low[:, 1:], reading.high[:, 1:]
         return reading.low, reading.high
+
+    def form(self, encoding: Encoding) -> tuple[Form, ...] | None:
+        scores = _SCORES.get(encoding.family)
+        if scores is None:
+            return (Form((Fraction(1),)),) if encoding.family == "scalar" else None
+        width = encoding.scale * encoding.pitch
+        top = tuple(encoding.offset + width * Fraction(u) for u in scores)
+        return (Form(top, (Fraction(1),) * len(scores)),)
+
+    def over_box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return its range over a box of joint cells: at a corner, or everything at an empty one."""
+        scores = np.asarray(_SCORES[encoding.family])
+        most, least = np.zeros(low.shape[0]), np.ones(low.shape[0])
+        for corner in np.ndindex(*(2,) * scores.size):
+            cells = np.maximum(np.where(np.array(corner) == 1, high, low), 0.0)
+            total = cells.sum(axis=1)
+            t = np.divide(cells @ scores, total, out=np.zeros_like(total), where=total > 0)
+            most, least = np.maximum(most, t), np.minimum(least, t)
+        empty = low.clip(0).sum(axis=1) == 0
+        low_end, high_end = np.where(empty, 0.0, least), np.where(empty, 1.0, most)
+        return _value(encoding, low_end), _value(encoding, high_end)
 
     def estimate(self, encoding: Encoding, reading: Reading) -> Floats:
         """Return the mean that the noise leaves in the middle, NaN where no signal is left.

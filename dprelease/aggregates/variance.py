@@ -147,6 +147,11 @@ class Variance(Aggregate):
             return np.sqrt(np.maximum(low, 0.0)), np.sqrt(np.maximum(high, 0.0))
         return low, high
 
+    def over_box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return its range over a box of Bernstein cells."""
+        a, b = bernstein_variance_box(low, high)
+        return self._value(encoding, a), self._value(encoding, b)
+
     def _value(self, encoding: Encoding, variance: Floats) -> Floats:
         width = float(encoding.scale * encoding.pitch)
         return (width * np.sqrt(variance) if self.root else width**2 * variance)[:, None]

@@ -13,6 +13,7 @@ from dprelease import __version__
 from dprelease.cli import (
     audit,
     correct,
+    derive,
     expectations,
     index,
     init,
@@ -65,6 +66,8 @@ app.command("audit")(guarded(audit.audit))
 app.add_typer(ledger.app, name="ledger")
 app.command("report")(guarded(report.report))
 app.command("index")(guarded(index.index))
+app.command("derive")(guarded(derive.derive))
+app.command("diff")(guarded(derive.diff))
 app.command("withdraw")(guarded(correct.withdraw))
 app.command("supersede")(guarded(correct.supersede))
 app.command("kinds")(guarded(kinds.kinds))

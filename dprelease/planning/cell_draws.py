@@ -28,6 +28,7 @@ from dprelease.sensitivity import Sensitivity
 
 __all__ = [
     "RAW_LIMIT",
+    "AddedNoise",
     "CellDraw",
     "ConstantDraw",
     "Draw",
@@ -42,6 +43,21 @@ Objects = npt.NDArray[np.object_]
 RAW_LIMIT = 2**254
 """Noisy integers saturate here, so that every ledger record has the same width: products of two squared
 columns of 37 bits, at an epsilon of 10**-9 and 2**48 rows, stay far below."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedNoise:
+    """What a draw adds to every exact cell: for readers who compute with several values.
+
+    A noisy integer k stands for `offset + pitch * k`, its noise is `pitch` times a draw of `noise`,
+    and rounding to the grid moved the cell by at most `moved` steps before. `noise` is None for a
+    public constant.
+    """
+
+    noise: Any
+    pitch: Fraction = Fraction(1)
+    offset: Fraction = Fraction(0)
+    moved: Fraction = Fraction(0)
 
 
 class Draw(Protocol):
@@ -120,6 +136,10 @@ class ConstantDraw:
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.asarray(raw[:, 0] == self.value, dtype=bool)
 
+    @property
+    def added(self) -> AddedNoise:
+        return AddedNoise(None)
+
     def to_json(self) -> dict[str, Any]:
         return {"draw": "constant", "value": self.value}
 
@@ -196,6 +216,13 @@ class ScalarDraw:
         return self._values(low) - self.rounded, self._values(high) + self.rounded
 
     @property
+    def added(self) -> AddedNoise | None:
+        """The noise of an additive law; a law truncated to its domain adds none."""
+        noise = getattr(self.law, "noise", None)
+        half = Fraction(1, 2) if self.rounded else Fraction(0)
+        return None if noise is None else AddedNoise(noise, self.step, self.origin, half)
+
+    @property
     def rounded(self) -> float:
         """The most by which rounding to the grid moved the answer before the draw."""
         exact = (self.pitch / self.step).denominator == 1
@@ -259,6 +286,10 @@ class CellDraw:
     @property
     def noise_scale(self) -> float | None:
         return float(self.noise.scale)
+
+    @property
+    def added(self) -> AddedNoise:
+        return AddedNoise(self.noise.noise)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.noise.l1_shift < sensitivity.total:

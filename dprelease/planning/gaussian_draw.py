@@ -24,7 +24,13 @@ from dprelease.aggregates.base import Floats
 from dprelease.entropy import RandomBits
 from dprelease.mechanisms.gaussian_cells import GaussianCells
 from dprelease.numeric import fraction_from_json, whole_from_json
-from dprelease.planning.cell_draws import RAW_LIMIT, Objects, floats, underclaimed
+from dprelease.planning.cell_draws import (
+    RAW_LIMIT,
+    AddedNoise,
+    Objects,
+    floats,
+    underclaimed,
+)
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["GaussianDraw", "gaussian_from_json"]
@@ -50,6 +56,10 @@ class GaussianDraw:
     @property
     def noise_scale(self) -> float | None:
         return self.noise.scale
+
+    @property
+    def added(self) -> AddedNoise:
+        return AddedNoise(self.noise, self.pitch, self.offset)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         """Refuse: normal noise has no pure loss; its cost is `rho`."""

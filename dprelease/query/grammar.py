@@ -56,10 +56,12 @@ class Parser:
         text: str,
         columns: Mapping[str, Column],
         origin: str,
+        *,
+        extra: str = "",
     ) -> None:
         tick()
         self.columns = columns
-        self.read = TokenReader(text, origin)
+        self.read = TokenReader(text, origin, extra)
         self.types = TypeChecker(self.read)
         self.functions = Functions(self.read, self.types)
         self.used: set[str] = set()

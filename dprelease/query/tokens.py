@@ -13,15 +13,12 @@ __all__ = ["MAX_DEPTH", "Token", "TokenReader"]
 
 MAX_BYTES = 4096
 MAX_DEPTH = 64
-_TOKEN = re.compile(
-    r"""(?P<space>\s+)
+_PATTERN = r"""(?P<space>\s+)
     |(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
     |(?P<text>'(?:[^']|'')*')
     |(?P<quoted>"(?:[^"]|"")+")
     |(?P<word>[^\W\d]\w*)
-    |(?P<op><=|>=|<>|!=|==|&&|\|\||[-=<>+*/%(),!;])""",
-    re.VERBOSE,
-)
+    |(?P<op><=|>=|<>|!=|==|&&|\|\||[-=<>+*/%(),!;])"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,9 @@ class Token:
 class TokenReader:
     """The tokens of one text and the reading position."""
 
-    def __init__(self, text: str, origin: str) -> None:
+    def __init__(self, text: str, origin: str, extra: str = "") -> None:
+        """Read the tokens of `text`; `extra` are more alternatives of the pattern, verbose."""
+        self._token = re.compile(_PATTERN + extra, re.VERBOSE)
         self.text = text
         self.origin = origin
         self.at = 0
@@ -55,7 +54,7 @@ class TokenReader:
         tokens: list[Token] = []
         at = 0
         while at < len(self.text):
-            found = _TOKEN.match(self.text, at)
+            found = self._token.match(self.text, at)
             if found is None:
                 self._bad_character(at)
             assert found.lastgroup is not None

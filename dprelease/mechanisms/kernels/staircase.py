@@ -176,6 +176,10 @@ class StaircaseNoise:
                 high = middle
         return high
 
+    def variance(self) -> float:
+        """Return E D^2, in steps squared."""
+        return 2 * float(self.tails(0)[2])
+
     def block_weights(self, count: int) -> tuple[list[Any], list[Any]]:
         """Return exact integer weights of distances 0..count-1: of one point, of all repeats.
 

@@ -1,0 +1,93 @@
+"""`dprelease derive` and `dprelease diff`: compute with published folders; no data, no budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dprelease.cli.terminal import AsJson, console, print_json
+
+if TYPE_CHECKING:
+    from dprelease.reading.derived import Derived
+
+__all__ = ["derive", "diff"]
+
+To = Annotated[
+    Path | None, typer.Option(help="Write it: .csv, .parquet, .json or .html.", show_default=False)
+]
+
+
+def derive(
+    folder: Annotated[
+        Path, typer.Argument(help="A published period, `latest`, or a pipeline's folder.")
+    ],
+    expression: Annotated[str, typer.Argument(help="late / count, share(count), growth(count) …")],
+    to: To = None,
+    by: Annotated[
+        str | None, typer.Option(help="Key columns of the result, with commas; '' for one row.")
+    ] = None,
+    public: Annotated[
+        Path | None, typer.Option(help="A public table: CSV or Parquet with denominators, weights.")
+    ] = None,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    name: Annotated[str | None, typer.Option(help="Title of the result.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute with published values, with intervals that cover the noise. Costs no privacy.
+
+    Example: dprelease derive public/flights_weekly/latest "share(count)"
+    """
+    from dprelease.formats.json_ import FILE
+    from dprelease.reading.publication import read, read_series
+
+    held = read(folder) if (folder / FILE).is_file() else read_series(folder)
+    asked = None if by is None else [part.strip() for part in by.split(",") if part.strip()]
+    found = held.derive(expression, by=asked, public=public, level=level, name=name)
+    _shown(found, to, as_json=as_json)
+
+
+def diff(
+    a: Annotated[Path, typer.Argument(help="The earlier published folder.", show_default=False)],
+    b: Annotated[Path, typer.Argument(help="The later one.", show_default=False)],
+    adjust: Annotated[
+        str, typer.Option(help="holm: for all comparisons together; none: each by itself.")
+    ] = "holm",
+    to: To = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what changed between two published folders beyond their noise.
+
+    Example: dprelease diff public/flights_weekly/2013-W05 public/flights_weekly/2013-W06
+    """
+    from dprelease.reading.changes import diff as compared
+
+    _shown(compared(a, b, adjust=adjust), to, as_json=as_json)  # type: ignore[arg-type]
+
+
+def _shown(found: Derived, to: Path | None, *, as_json: bool) -> None:
+    if to is not None:
+        found.write(to)
+    if as_json:
+        print_json(found.to_json())
+        return
+    if to is not None:
+        console().print(f"wrote {to}: {found.table.num_rows:,} rows", soft_wrap=True)
+        return
+    from rich.table import Table
+
+    table = Table(title=f"{found.name}  ({found.level:.0%} intervals)", title_justify="left")
+    for column in found.table.column_names:
+        table.add_column(column, justify="left" if column in found.keys else "right")
+    for row in found.table.to_pylist():
+        table.add_row(
+            *(
+                "" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v)
+                for v in row.values()
+            )
+        )
+    out = console()
+    out.print(table)
+    for note in found.notes:
+        out.print(note, style="dim", soft_wrap=True)

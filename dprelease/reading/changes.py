@@ -1,0 +1,154 @@
+"""`diff`: what changed between two releases beyond their noise, over all that is compared.
+
+Every published column and group that both releases have is one comparison: its difference, with a
+p-value for "nothing changed". With `adjust="holm"` a difference is called a change where Holm's
+step-down test rejects it: the chance that one is called so wrongly, anywhere in the table, is at
+most 1 - level. The intervals hold for all rows together too (level 1 - alpha / comparisons each).
+With "none" every row stands for itself.
+
+Sources: Holm 1979; `docs/theory/intervals.md#derived-values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+
+from dprelease.errors import ArgumentError
+from dprelease.reading.derive import finished
+from dprelease.reading.derived import Derived, keyed
+from dprelease.reading.interval import chance_of_zero
+from dprelease.reading.publication import read
+from dprelease.reading.quantity import Quantity, combined
+from dprelease.reading.released import DrawnTables, Released
+from dprelease.reading.released_values import Key, ReleasedValues
+
+__all__ = ["Adjust", "diff", "holm"]
+
+Adjust = Literal["holm", "none"]
+LEVEL = 0.95
+
+Compared = tuple[Quantity, float | None, float | None]
+"""A difference, and both published values."""
+
+
+def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust = "holm") -> Derived:
+    """Return b - a for everything that both published, and which differences are more than noise.
+
+    The table has the key columns and `statistic`, then before, after, value (the difference), lower,
+    upper, p (adjusted), status (changed | within_noise | uninformative) and method.
+
+    Raises:
+        VerificationError: a folder does not verify (DPR806).
+        ArgumentError: nothing can be compared (DPR668), or an unknown `adjust` (DPR660).
+    """
+    if adjust not in ("holm", "none"):
+        raise ArgumentError(
+            f"`adjust` is {adjust!r}", fix='use "holm" or "none"', where="diff(...)", code="DPR660"
+        )
+    first, second = (_values(which) for which in (a, b))
+    places, found, left_out = _compared(first, second)
+    if not found:
+        raise ArgumentError(
+            "the two releases publish nothing in common",
+            where="diff(...)",
+            why="columns are compared that have one name and definition, in groups that both have",
+            fix="compare two periods of one pipeline",
+            code="DPR668",
+        )
+    keys = (*second.by, "statistic")
+    how = f"adjusted by {adjust}" if adjust == "holm" else "each by itself"
+    return Derived(
+        expression="after - before",
+        table=keyed(keys, places, _columns(found, adjust)),
+        name="What changed",
+        level=LEVEL,
+        domain=(min(q.domain[0] for q, _, _ in found), max(q.domain[1] for q, _, _ in found)),
+        source=f"{_named(a)} and {_named(b)}",
+        keys=keys,
+        notes=(f"{len(found):,} comparisons, {how}", *left_out),
+    )
+
+
+def _columns(found: Sequence[Compared], adjust: Adjust) -> dict[str, pa.Array]:
+    level = 1 - (1 - LEVEL) / len(found) if adjust == "holm" else LEVEL
+    chances = [chance_of_zero(q) for q, _, _ in found]
+    adjusted = holm(chances) if adjust == "holm" else chances
+    rows = [finished(q, level) for q, _, _ in found]
+    status = [_word(row[3], p) for row, p in zip(rows, adjusted, strict=True)]
+    return {
+        "before": pa.array([before for _, before, _ in found], pa.float64()),
+        "after": pa.array([after for _, _, after in found], pa.float64()),
+        "value": pa.array([r[0] for r in rows], pa.float64()),
+        "lower": pa.array([r[1] for r in rows], pa.float64()),
+        "upper": pa.array([r[2] for r in rows], pa.float64()),
+        "p": pa.array(adjusted, pa.float64()),
+        "status": pa.array(status, pa.utf8()),
+        "method": pa.array([r[4] for r in rows], pa.utf8()),
+    }
+
+
+def _word(status: str, p: float) -> str:
+    if status == "uninformative":
+        return status
+    return "changed" if p <= 1 - LEVEL else "within_noise"
+
+
+def holm(chances: list[float]) -> list[float]:
+    """Return Holm's adjusted p-values.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(chances)), key=chances.__getitem__)
+    out, running = [0.0] * len(chances), 0.0
+    for place, i in enumerate(order):
+        running = max(running, min(1.0, (len(chances) - place) * chances[i]))
+        out[i] = running
+    return out
+
+
+def _values(which: Released | str | Path) -> ReleasedValues:
+    held = read(which) if isinstance(which, str | Path) else which
+    if not isinstance(held, DrawnTables):
+        raise ArgumentError(
+            f"cannot compare an object of type {type(held).__name__}",
+            where="diff(...)",
+            fix="pass folders, or what dp.read and dp.release return",
+            code="DPR660",
+        )
+    return ReleasedValues(held.noised)
+
+
+def _named(which: Released | str | Path) -> str:
+    return (
+        str(which) if isinstance(which, str | Path) else (which.receipt.period or which.plan.schema)
+    )
+
+
+def _compared(
+    first: ReleasedValues, second: ReleasedValues
+) -> tuple[list[Key], list[Compared], list[str]]:
+    """Return (labels, (difference, before, after)) of every comparison, and what has none."""
+    places: list[Key] = []
+    found: list[Compared] = []
+    left_out: list[str] = []
+    same_keys = first.by == second.by
+    for column, (statistic, _) in second.columns.items():
+        other = first.columns.get(column)
+        if other is None or other[0].text != statistic.text or not same_keys:
+            left_out.append(f"{column}: not in both under one definition")
+            continue
+        if not second.noised.plan.block(statistic.block).has_interval:
+            left_out.append(f"{column}: a choice by rank has no interval in its own unit")
+            continue
+        for key in second.keys:
+            if key in first.groups:
+                before = first.quantity(column, first.groups[key])
+                after = second.quantity(column, second.groups[key])
+                places.append((*key, column))
+                found.append((combined("-", after, before), before.value, after.value))
+    return places, found, left_out

@@ -1,0 +1,100 @@
+"""`derive`: an expression over published values, with intervals, at no privacy cost.
+
+Everything is a function of published numbers and public laws: post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from dprelease.mechanisms.arguments import check_level
+from dprelease.query.nodes import Node
+from dprelease.reading.derived import Derived, keyed
+from dprelease.reading.evaluation import Evaluation, Periods, result_keys
+from dprelease.reading.grammar import Across, parse
+from dprelease.reading.interval import Method, interval
+from dprelease.reading.public_table import PublicTable
+from dprelease.reading.quantity import Quantity
+from dprelease.reading.ranking import ranked
+from dprelease.reading.released_values import Key
+
+__all__ = ["Row", "derive", "finished", "tabled"]
+
+Row = tuple[float | None, float, float, str, Method]
+
+
+def derive(
+    periods: Periods,
+    expression: str,
+    *,
+    by: Sequence[str] | None = None,
+    public: object = None,
+    level: float = 0.95,
+    name: str | None = None,
+    source: str = "",
+) -> Derived:
+    """Return the expression's values for every row of `by`.
+
+    Raises:
+        ConfigError: the expression does not parse (DPR120 to DPR126).
+        ArgumentError: it cannot be computed (DPR660 to DPR667), or `level` is none (DPR625).
+    """
+    check_level(level)
+    current = periods.current
+    table = None if public is None else PublicTable(public, current.by)
+    labels = {k: {key[i] for key in current.keys} for i, k in enumerate(current.by)}
+    names = () if table is None else table.names
+    tree = parse(expression, list(current.columns), names, labels)
+    keys = result_keys(tree, current.by, by)
+    evaluation = Evaluation(periods, keys, table)
+    ranks = isinstance(tree, Across) and tree.how == "rank"
+    inner: Node = tree.operand if isinstance(tree, Across) and ranks else tree
+    found = [evaluation.at(inner, row) for row in evaluation.rows]
+    rows = ranked(found, level) if ranks else [finished(q, level) for q in found]
+    domain = (
+        (1.0, float(len(found)))
+        if ranks
+        else (min(q.domain[0] for q in found), max(q.domain[1] for q in found))
+    )
+    return Derived(
+        expression=expression,
+        table=tabled(keys, evaluation.rows, rows),
+        name=name or expression,
+        level=level,
+        domain=domain,
+        source=source,
+        keys=keys,
+    )
+
+
+def finished(quantity: Quantity, level: float) -> Row:
+    """Return (value, lower, upper, status, method) of one row; the interval holds the value."""
+    lower, upper, method = interval(quantity, level)
+    low, high = quantity.domain
+    value = quantity.value
+    if value is not None:
+        value = min(max(value, low), high)
+        lower, upper = min(lower, value), max(upper, value)
+    unbounded = lower <= low and upper >= high and low < high
+    if value is None or unbounded:
+        status = "uninformative"
+    elif quantity.weak:
+        status = "uninformative" if math.isinf(upper - lower) else "ok"
+    else:
+        status = "at_bound" if value in (low, high) and low < high else "ok"
+    return value, lower, upper, status, method
+
+
+def tabled(keys: Sequence[str], labels: Sequence[Key], rows: Sequence[Row]) -> pa.Table:
+    """Return the table of a result."""
+    columns = {
+        "value": pa.array([r[0] for r in rows], pa.float64()),
+        "lower": pa.array([r[1] for r in rows], pa.float64()),
+        "upper": pa.array([r[2] for r in rows], pa.float64()),
+        "status": pa.array([r[3] for r in rows], pa.utf8()),
+        "method": pa.array([r[4] for r in rows], pa.utf8()),
+    }
+    return keyed(keys, labels, columns)

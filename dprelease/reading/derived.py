@@ -1,0 +1,184 @@
+"""What `derive` and `diff` return: a small table with intervals, and how they were made."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dprelease.errors import ArgumentError
+from dprelease.formats.chart import Point
+from dprelease.formats.csv_ import guarded
+from dprelease.formats.picture import Picture, dots
+from dprelease.noised import WEAK
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Derived", "keyed", "stacked"]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Values computed from published ones, with intervals that cover the noise.
+
+    Attributes:
+        expression: what was asked; name: the value's title.
+        table: key columns, then value, lower, upper, status, method. An end that nothing bounds is
+            infinite; a value that is not defined (a division by 0) is null, its status uninformative.
+        level: of the intervals; domain: the values that the expression can have.
+        source: what was read: folders or releases, in words.
+    """
+
+    expression: str
+    table: pa.Table
+    name: str
+    level: float = 0.95
+    domain: tuple[float, float] = (-math.inf, math.inf)
+    source: str = ""
+    keys: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a frame."""
+        frame: pd.DataFrame = self.table.to_pandas()
+        return frame
+
+    def plot(self) -> Picture:
+        """Return a picture: a dot with its interval per row."""
+        rows = self.table.to_pylist()
+        points = [_point(row) for row in rows]
+        ends = [v for p in points for v in (p.value, p.lower, p.upper) if not p.weak]
+        low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
+        hull = (low, high) if low < high else (low - 1, high + 1)
+        names = [" · ".join(str(row[k]) for k in self.keys) or "all rows" for row in rows]
+        note = f"{self.expression}; bars are {self.level:.0%} intervals for the noise"
+        return dots(self.name, note, names, points, hull, [])
+
+    def write(self, path: str | Path) -> Path:
+        """Write the table: .csv, .parquet, .json or .html by the name; return the path.
+
+        Raises:
+            ArgumentError: another ending, or the file cannot be written (DPR668).
+        """
+        target = Path(path)
+        make = _WRITERS.get(target.suffix.lower())
+        try:
+            if make is None:
+                raise OSError("no writer")
+            target.write_bytes(make(self))
+        except OSError as problem:
+            raise ArgumentError(
+                f"cannot write {target.name}",
+                where=str(target),
+                why=problem.strerror
+                if make
+                else f"`{target.suffix}` is no format of a derived table",
+                fix="name a file that ends in .csv, .parquet, .json or .html, in a folder that exists",
+                code="DPR668",
+            ) from None
+        return target
+
+    def to_json(self) -> dict[str, Any]:
+        """Return strict JSON data; an end that nothing bounds is null."""
+        rows = [{k: _finite(v) for k, v in row.items()} for row in self.table.to_pylist()]
+        return {
+            "expression": self.expression,
+            "level": self.level,
+            "source": self.source,
+            "notes": list(self.notes),
+            "rows": rows,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Derived {self.expression}: {self.table.num_rows:,} rows with {self.level:.0%} intervals>"
+
+    def _repr_html_(self) -> str:
+        shown = self.to_pandas().to_html(index=False, max_rows=40, escape=True, border=0)
+        return f"{shown}<p>{self.plot().svg}</p>" if self.table.num_rows > 1 else shown
+
+
+def _point(row: dict[str, Any]) -> Point:
+    value, lower, upper = row["value"], row["lower"], row["upper"]
+    bounded = value is not None and math.isfinite(lower) and math.isfinite(upper)
+    if not bounded or row["status"] in WEAK:
+        return Point(value or 0.0, value or 0.0, value or 0.0, weak=True)
+    return Point(value, lower, upper, weak=False)
+
+
+def _csv(derived: Derived) -> bytes:
+    out = io.StringIO()
+    names = derived.table.column_names
+    rows = [names, *([row[name] for name in names] for row in derived.table.to_pylist())]
+    for row in rows:
+        out.write(",".join(map(_cell, row)) + "\n")
+    return out.getvalue().encode()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return {math.inf: "Inf", -math.inf: "-Inf"}.get(value) or repr(value)
+    text = guarded(str(value))
+    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text
+
+
+def _parquet(derived: Derived) -> bytes:
+    from pyarrow import parquet
+
+    sink = pa.BufferOutputStream()
+    parquet.write_table(derived.table, sink)
+    return bytes(sink.getvalue())
+
+
+def _json(derived: Derived) -> bytes:
+    text = json.dumps(derived.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
+    return (text + "\n").encode()
+
+
+def _finite(value: Any) -> Any:
+    """Return JSON: an end that nothing bounds is null."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _html(derived: Derived) -> bytes:
+    from dprelease.reading.page import page
+
+    return page(derived).encode()
+
+
+_WRITERS = {".csv": _csv, ".parquet": _parquet, ".json": _json, ".html": _html}
+
+
+def stacked(made: Mapping[str, Derived], *, source: str, notes: tuple[str, ...] = ()) -> Derived:
+    """Return the results of several periods as one, with `period` as first key column."""
+    first = next(iter(made.values()))
+    tables = [
+        d.table.add_column(0, "period", pa.array([period] * d.table.num_rows, pa.utf8()))
+        for period, d in made.items()
+    ]
+    return Derived(
+        expression=first.expression,
+        table=pa.concat_tables(tables),
+        name=first.name,
+        level=first.level,
+        domain=(min(d.domain[0] for d in made.values()), max(d.domain[1] for d in made.values())),
+        source=source,
+        keys=("period", *first.keys),
+        notes=notes,
+    )
+
+
+def keyed(
+    keys: Sequence[str], labels: Sequence[Sequence[str]], columns: dict[str, pa.Array]
+) -> pa.Table:
+    """Return a table with its key columns first."""
+    first = {k: pa.array([label[i] for label in labels], pa.utf8()) for i, k in enumerate(keys)}
+    return pa.table({**first, **columns})

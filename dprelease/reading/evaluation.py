@@ -1,0 +1,181 @@
+"""An expression over published values, evaluated row by row into quantities.
+
+A row of the result fixes the key columns in `by`. A published name stands for its value in the row's
+group, pooled over the key columns that `by` leaves out; `standardise` runs over these columns
+instead, and `total` and `rank` over all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from dprelease.errors import ArgumentError
+from dprelease.query import nodes as n
+from dprelease.query.nodes import Node
+from dprelease.reading.grammar import PREVIOUS, Across, Reference
+from dprelease.reading.public_table import PublicTable
+from dprelease.reading.quantity import Quantity, combined, number
+from dprelease.reading.released_values import Key, ReleasedValues
+
+__all__ = ["Evaluation", "Periods", "result_keys"]
+
+
+class Periods:
+    """The releases that an expression may speak of: one, or those of a series."""
+
+    def __init__(
+        self, current: ReleasedValues, name: str | None, others: Mapping[str, ReleasedValues]
+    ) -> None:
+        self.current, self._name, self._others = current, name, others
+
+    def named(self, period: str | None) -> ReleasedValues:
+        """Return the release of a period, None being the current one.
+
+        Raises:
+            ArgumentError: there is no such period (DPR664).
+        """
+        if period is None:
+            return self.current
+        names = list(self._others)
+        if period == PREVIOUS:
+            before = names.index(self._name) - 1 if self._name in names else -1
+            if before >= 0:
+                return self._others[names[before]]
+        elif period in names:
+            return self._others[period]
+        raise ArgumentError(
+            f"there is no period `{period}` beside {self._name or 'this release'}",
+            where="derive(...)",
+            why="other periods are read from the folders beside a publication",
+            fix=f"published are: {', '.join(names[-5:])}"
+            if names
+            else "read it with dp.read(folder)",
+            code="DPR664",
+        )
+
+
+def result_keys(tree: Node, by: Sequence[str], asked: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the result's key columns: those asked for, or those that some name leaves open.
+
+    Raises:
+        ArgumentError: an unknown column (DPR661).
+    """
+    if asked is not None:
+        for name in asked:
+            if name not in by:
+                raise ArgumentError(
+                    f"`{name}` is no key column of the release",
+                    where="by",
+                    fix=f"its key columns are: {', '.join(by) or 'none'}",
+                    code="DPR661",
+                )
+        return tuple(name for name in by if name in asked)
+    free = set(_free(tree, by))
+    return tuple(name for name in by if name in free)
+
+
+def _free(tree: Node, by: Sequence[str]) -> set[str]:
+    if isinstance(tree, Reference):
+        return set() if tree.public else set(by) - {column for column, _ in tree.where}
+    if isinstance(tree, Across):
+        return _free(tree.operand, by) if tree.how in ("rank", "share") else set()
+    return set().union(*(_free(child, by) for child in n.children(tree)))
+
+
+class Evaluation:
+    """One expression over one period."""
+
+    def __init__(self, periods: Periods, keys: Sequence[str], public: PublicTable | None) -> None:
+        self.periods, self.keys, self.public = periods, tuple(keys), public
+        found = periods.current
+        places = [found.by.index(k) for k in keys]
+        self.rows: tuple[Key, ...] = tuple(
+            dict.fromkeys(tuple(key[i] for i in places) for key in found.keys)
+        )
+        self._totals: dict[object, Quantity] = {}
+
+    def at(self, node: Node, row: Key) -> Quantity:
+        """Return the quantity of one row.
+
+        Raises:
+            ArgumentError: as its parts (DPR660 to DPR666).
+        """
+        return self._evaluated(node, dict(zip(self.keys, row, strict=True)))
+
+    def _evaluated(self, node: Node, row: dict[str, str]) -> Quantity:
+        match node:
+            case Reference(public=True):
+                assert self.public is not None
+                return number(self.public.number(node.name, row))
+            case Reference():
+                return self._published(node, row)
+            case n.Literal(value=float(value)):
+                return number(Fraction(repr(value)))
+            case n.Negate():
+                return combined("*", number(Fraction(-1)), self._evaluated(node.operand, row))
+            case n.Arithmetic(op=op) if op in ("+", "-", "*", "/"):
+                left, right = self._evaluated(node.left, row), self._evaluated(node.right, row)
+                return combined(op, left, right)
+            case Across(how="total"):
+                return self._total(node.operand)
+            case Across(how="share"):
+                return self._share(node.operand, row)
+            case Across(how="standardise"):
+                return self._standardised(node, row)
+        raise ArgumentError(
+            "an expression over published values knows + - * / and a few functions",
+            where="derive(...)",
+            fix="write e.g. late / count, share(count), growth(count)",
+            code="DPR660",
+        )
+
+    def _published(self, node: Reference, row: dict[str, str]) -> Quantity:
+        values = self.periods.named(node.period)
+        fixed = {**row, **dict(node.where)}
+        if node.name not in values.columns:
+            raise ArgumentError(
+                f"period `{node.period}` has no `{node.name}`",
+                where="derive(...)",
+                fix="ask for periods of the same definition",
+                code="DPR664",
+            )
+        groups = values.groups_in(fixed)
+        if not groups:
+            raise ArgumentError(
+                f"`{node.name}` has no group {' · '.join(fixed.values())}",
+                where="derive(...)",
+                why=None if node.period is None else f"in period {node.period}",
+                fix="ask for groups that were published",
+                code="DPR664",
+            )
+        return values.pooled(node.name, groups)
+
+    def _share(self, operand: Node, row: dict[str, str]) -> Quantity:
+        own, total = self._evaluated(operand, row), self._total(operand)
+        found = combined("/", own, total)
+        within = (0.0, 1.0) if own.domain[0] >= 0 else found.domain
+        return replace(found, domain=within)
+
+    def _total(self, operand: Node) -> Quantity:
+        if operand not in self._totals:
+            found = [self.at(operand, row) for row in self.rows]
+            total = found[0]
+            for other in found[1:]:
+                total = combined("+", total, other)
+            self._totals[operand] = total
+        return self._totals[operand]
+
+    def _standardised(self, node: Across, row: dict[str, str]) -> Quantity:
+        values = self.periods.current
+        assert node.weights is not None
+        total, weight = None, number(Fraction(0))
+        for group in values.groups_in(row):
+            inner = dict(zip(values.by, values.keys[group], strict=True))
+            share = self._evaluated(node.weights, inner)
+            part = combined("*", share, self._evaluated(node.operand, inner))
+            total = part if total is None else combined("+", total, part)
+            weight = combined("+", weight, share)
+        assert total is not None
+        return combined("/", total, weight)

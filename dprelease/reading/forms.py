@@ -1,0 +1,83 @@
+"""Linear forms in the exact cells behind a publication, and ratios of them.
+
+A *source* is one noisy integer of one release: an exact cell plus noise of a certified law. A
+`Linear` is c + S(w_i x_i) over exact cells x_i with public weights; at the noisy integers it misses
+its true value by S(w_i D_i), whatever the data. Weights are exact rationals, so that what cancels,
+cancels. A `Ratio` is one linear form over another; nothing else has a pivot.
+
+Units: of the statistic; weights in that unit per grid step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dprelease.reading.noise_sums import Noise, Term
+
+__all__ = ["Linear", "Ratio", "Source", "pattern"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One noisy integer.
+
+    Attributes:
+        release, block, group, cell: which one; two sources are the same exactly if these are.
+        raw: as drawn; noise: its law; moved: how far rounding may have moved the exact cell, in steps.
+    """
+
+    release: str
+    block: str
+    group: int
+    cell: int
+    raw: int = field(compare=False)
+    noise: Noise = field(compare=False)
+    moved: Fraction = field(compare=False, default=Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """`constant` plus the weighted exact cells."""
+
+    constant: Fraction = Fraction(0)
+    terms: Mapping[Source, Fraction] = field(default_factory=dict)
+
+    @property
+    def observed(self) -> Fraction:
+        """The form at the noisy integers."""
+        return self.constant + sum((w * s.raw for s, w in self.terms.items()), Fraction(0))
+
+    @property
+    def moved(self) -> Fraction:
+        """The most that rounding before the draw moved it."""
+        return sum((abs(w) * s.moved for s, w in self.terms.items()), Fraction(0))
+
+    def plus(self, other: Linear, times: Fraction = Fraction(1)) -> Linear:
+        terms = dict(self.terms)
+        for source, weight in other.terms.items():
+            terms[source] = terms.get(source, Fraction(0)) + times * weight
+        kept = {s: w for s, w in terms.items() if w}
+        return Linear(self.constant + times * other.constant, kept)
+
+    def times(self, factor: Fraction) -> Linear:
+        return Linear(Fraction(0), {}).plus(self, factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """`top / bottom`; undefined where the exact bottom is 0."""
+
+    top: Linear
+    bottom: Linear
+
+
+def pattern(form: Linear) -> tuple[Term, ...]:
+    """Return the noise of a linear form: (law, how often, weight), equal ones together."""
+    counted: Counter[tuple[Noise, Fraction]] = Counter(
+        (source.noise, abs(weight)) for source, weight in form.terms.items()
+    )
+    ordered = sorted(counted.items(), key=lambda item: (float(item[0][1]), repr(item[0][0])))
+    return tuple((noise, count, float(weight)) for (noise, weight), count in ordered)

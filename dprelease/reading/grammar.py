@@ -1,0 +1,257 @@
+"""Expressions over published values: the expression grammar, with groups, periods and functions.
+
+    late / count                             the names of published columns, numbers, + - * / ( )
+    late[carrier='UA'] - late[carrier='AA']  one group; the other columns of `by` are the row's
+    count@2026-W45, count@previous           another period of the same series
+    deaths / population                      columns of the public table
+    rate(a, b, per)                          per * a / b
+    growth(a)                                a / a@previous - 1
+    index(a, '2026-W01')                     100 * a / a@2026-W01
+    share(a)                                 a / total(a)
+    total(a)                                 a, summed over all rows
+    standardise(a, weights)                  a, averaged with public weights over the left-out columns
+    rank(a)                                  1 is the largest; it stands alone
+
+A name of other characters takes double quotes: "departures[5,9)". So does a period in an odd form:
+count@'2026 spring'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from dprelease.query import nodes as n
+from dprelease.query.grammar import Parser
+from dprelease.query.nodes import Node, Type
+from dprelease.query.tokens import MAX_DEPTH, Token
+from dprelease.query.typecheck import Part
+from dprelease.schema.column import Column, Kind
+from dprelease.schema.naming import nearest
+
+__all__ = ["FUNCTIONS", "PREVIOUS", "Across", "Reference", "parse", "references"]
+
+PREVIOUS = "previous"
+_EXTRA = r"""|(?P<period>@(?:previous\b|'[^']+'|\d{4}(?:-(?:W\d\d|Q\d|\d\d(?:-\d\d)?))?))|(?P<bracket>[\[\]])"""
+FUNCTIONS = ("rate", "growth", "index", "share", "total", "standardise", "rank")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference(n.ColumnRef):
+    """A published column, or one of the public table.
+
+    Attributes:
+        where: (column of `by`, label) pairs that are fixed; period: another period, or None.
+    """
+
+    where: tuple[tuple[str, str], ...] = ()
+    period: str | None = None
+    public: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """`share`, `total`, `standardise` (with weights) or `rank`: something over several groups."""
+
+    how: str
+    operand: Node
+    weights: Node | None = field(default=None)
+
+
+def parse(
+    text: str,
+    published: Collection[str],
+    public: Collection[str],
+    by: Mapping[str, Collection[str]],
+) -> Node:
+    """Return the tree of `text`.
+
+    Args:
+        published, public: names that may stand in it; by: the labels of each key column.
+
+    Raises:
+        ConfigError: as the expression grammar does (DPR120 to DPR126), `where` with its character.
+    """
+    return _Parser(text, published, public, by).parse()[0]
+
+
+def references(node: Node) -> list[Reference]:
+    """Return every reference of a tree."""
+    if isinstance(node, Reference):
+        return [node]
+    below = [node.operand, node.weights] if isinstance(node, Across) else n.children(node)
+    return [found for child in below if child is not None for found in references(child)]
+
+
+class _Parser(Parser):
+    def __init__(
+        self,
+        text: str,
+        published: Collection[str],
+        public: Collection[str],
+        by: Mapping[str, Collection[str]],
+    ) -> None:
+        names = [*published, *public]
+        columns = {name: Column(name, Kind.number) for name in names}
+        super().__init__(text, columns, "expression", extra=_EXTRA)
+        self.public, self.by = frozenset(public), by
+
+    def _or(self) -> Part:
+        """Read a sum: there is nothing to compare here, and no condition."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.read.too_deep(self.read.peek())
+        part = self._sum()
+        self.depth -= 1
+        return part
+
+    def _column(self, token: Token, name: str) -> Part:
+        part = super()._column(token, name)
+        if name in self.public:
+            node = Reference(name, Type.number, public=True)
+            return Part(node, Type.number, part.start, part.end)
+        where = self._where() if self.read.peek().text == "[" else ()
+        period = None
+        if self.read.peek().kind == "period":
+            period = self.read.next().text[1:].strip("'")
+        made = Reference(name, Type.number, where, period)
+        return Part(made, Type.number, part.start, self.read.tokens[self.read.at - 1].end)
+
+    def _where(self) -> tuple[tuple[str, str], ...]:
+        self.read.next()
+        found: list[tuple[str, str]] = []
+        while True:
+            token = self.read.next()
+            column = token.text.strip('"')
+            if column not in self.by:
+                near = nearest(column, list(self.by))
+                self.read.fail(
+                    f"`{column}` is no key column",
+                    token,
+                    fix=f"did you mean `{near}`?"
+                    if near
+                    else f"key columns: {', '.join(self.by) or 'none'}",
+                    code="DPR122",
+                )
+            self.read.expect_op("=")
+            found.append((column, self._label(column)))
+            if self.read.op(",") or self.read.word("and"):
+                self.read.next()
+                continue
+            break
+        if self.read.peek().text != "]":
+            self.read.unexpected(self.read.peek(), wanted="`]`")
+        self.read.next()
+        return tuple(found)
+
+    def _label(self, column: str) -> str:
+        token = self.read.next()
+        label = token.text[1:-1].replace("''", "'") if token.kind == "text" else token.text
+        if token.kind not in ("text", "number", "word") or label not in self.by[column]:
+            near = nearest(label, list(self.by[column]))
+            self.read.fail(
+                f"there is no group {label!r} of `{column}`",
+                token,
+                fix=f"did you mean '{near}'?" if near else f"its labels: {_some(self.by[column])}",
+                code="DPR126",
+            )
+        return label
+
+    def _call(self) -> Part:
+        token = self.read.next()
+        name = token.text.lower()
+        if name not in FUNCTIONS:
+            near = nearest(name, FUNCTIONS)
+            self.read.fail(
+                f"unknown function `{token.text}`",
+                token,
+                fix=f"did you mean `{near}`?" if near else f"available: {', '.join(FUNCTIONS)}",
+                code="DPR124",
+            )
+        self.read.next()
+        given: list[Node] = []
+        while not self.read.op(")"):
+            given.append(self._argument())
+            if not self.read.op(","):
+                break
+            self.read.next()
+        end = self.read.expect_op(")").end
+        if len(given) != _ARITY[name]:
+            self.read.fail(
+                f"`{name}` takes {_ARITY[name]}, not {len(given)}",
+                token,
+                fix=f"write {_USAGE[name]}",
+                code="DPR124",
+            )
+        self._standing_alone(name, token)
+        return Part(_MADE[name](*given), Type.number, token.start, end)
+
+    def _argument(self) -> Node:
+        if self.read.peek().kind == "text":
+            token = self.read.next()
+            return n.Literal(token.text[1:-1], Type.text)
+        return self._or().node
+
+    def _standing_alone(self, name: str, token: Token) -> None:
+        if name == "rank" and (token.start != 0 or self.read.peek().kind != "end"):
+            self.read.fail("`rank` stands alone", token, fix="write rank(expression)")
+
+
+def _some(labels: Collection[str]) -> str:
+    shown = ", ".join(f"'{label}'" for label in sorted(labels)[:8])
+    return shown + (", …" if len(labels) > 8 else "")
+
+
+def _at(node: Node, period: str) -> Node:
+    """Return the same expression of another period."""
+    if isinstance(node, Reference):
+        return node if node.public else replace(node, period=period)
+    if isinstance(node, Across):
+        return _across(node.how, _at(node.operand, period), node.weights)
+    if isinstance(node, n.Arithmetic):
+        return n.Arithmetic(node.op, _at(node.left, period), _at(node.right, period))
+    if isinstance(node, n.Negate):
+        return n.Negate(_at(node.operand, period))
+    return node
+
+
+def _across(how: str, operand: Node, weights: Node | None = None) -> Node:
+    """Return a node over several groups: the grammar passes it on as it does its own."""
+    return cast("Node", Across(how, operand, weights))
+
+
+def _number(value: float) -> Node:
+    return n.Literal(value, Type.number)
+
+
+def _index(a: Node, base: Node) -> Node:
+    other = (
+        _at(a, str(base.value))
+        if isinstance(base, n.Literal) and isinstance(base.value, str)
+        else base
+    )
+    return n.Arithmetic("*", _number(100.0), n.Arithmetic("/", a, other))
+
+
+_ARITY = {
+    "rate": 3, "growth": 1, "index": 2, "share": 1, "total": 1, "standardise": 2, "rank": 1,
+}  # fmt: skip
+_USAGE = {
+    "rate": "rate(cases, people, 100000)",
+    "growth": "growth(cases)",
+    "index": "index(cases, '2026-W01')",
+    "share": "share(cases)",
+    "total": "total(cases)",
+    "standardise": "standardise(cases / people, weights)",
+    "rank": "rank(cases)",
+}
+_MADE: Mapping[str, Callable[..., Node]] = {
+    "rate": lambda a, b, per: n.Arithmetic("/", n.Arithmetic("*", per, a), b),
+    "growth": lambda a: n.Arithmetic("-", n.Arithmetic("/", a, _at(a, PREVIOUS)), _number(1.0)),
+    "index": _index,
+    "share": lambda a: _across("share", a),
+    "total": lambda a: _across("total", a),
+    "standardise": lambda a, weights: _across("standardise", a, weights),
+    "rank": lambda a: _across("rank", a),
+}

@@ -1,0 +1,146 @@
+"""The noisy integers of one block of a release, read back as sources and measured values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.aggregates.base import Form, Ranged, aggregate_named
+from dprelease.aggregates.encoding import Encoding
+from dprelease.noised import Noised
+from dprelease.planning.cell_draws import AddedNoise
+from dprelease.planning.draws import draw_from_json
+from dprelease.planning.model import PlannedStatistic
+from dprelease.planning.reading import reading_of, seen_by
+from dprelease.reading.forms import Linear, Ratio, Source
+
+__all__ = ["MeasuredValue", "Measurement"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Measurement:
+    """One block of one release."""
+
+    def __init__(self, release: str, noised: Noised, block: str) -> None:
+        planned = noised.plan.block(block)
+        self.release, self.name = release, block
+        self._draw = draw_from_json(planned.law)
+        self._encoding = Encoding.from_json(dict(planned.encoding))
+        rows = noised.cells[block]
+        self._raw = np.array(rows, dtype=object).reshape(len(rows), -1 if rows else 0)
+        self._ends = lru_cache(maxsize=256)(self._ends_of)
+        self._boxes = lru_cache(maxsize=64)(self._draw_box)
+
+    def form(self, statistic: PlannedStatistic, column: int, group: int) -> Linear | Ratio | None:
+        """Return one published value's form over the exact cells; None if it has none."""
+        forms = self._forms(statistic.function, statistic.view)
+        if forms is None:
+            return None
+        form = forms[column]
+        top = self._linear(form.top, group)
+        return top if form.bottom is None else Ratio(top, self._linear(form.bottom, group))
+
+    def _forms(self, function: str, view: int | None) -> Sequence[Form] | None:
+        aggregate = aggregate_named(function)
+        if view is not None or self._added is None:
+            return None
+        return aggregate.form(self._encoding)
+
+    @cached_property
+    def _added(self) -> AddedNoise | None:
+        return getattr(self._draw, "added", None)
+
+    def _linear(self, weights: tuple[Fraction, ...], group: int) -> Linear:
+        added = self._added
+        assert added is not None
+        constant, terms = Fraction(0), {}
+        for cell, weight in enumerate(weights):
+            raw = int(self._raw[group, cell])
+            constant += weight * added.offset
+            if added.noise is None:
+                constant += weight * added.pitch * raw
+            elif weight:
+                source = Source(self.release, self.name, group, cell, raw, added.noise, added.moved)
+                terms[source] = weight * added.pitch
+        return Linear(constant, terms)
+
+    def ends(
+        self, statistic: PlannedStatistic, column: int, group: int, level: float
+    ) -> tuple[float, float]:
+        """Return the interval of one published value at `level`; the domain where nothing is left."""
+        low, high = self._ends(statistic.function, statistic.view, level)
+        hull = statistic.domain.hull
+        if self._empty[group]:
+            return hull
+        ends = float(low[group, column]), float(high[group, column])
+        return max(ends[0], hull[0]), min(ends[1], hull[1])
+
+    @cached_property
+    def _empty(self) -> npt.NDArray[np.bool_]:
+        return self._draw.empty(self._raw)
+
+    def _ends_of(self, function: str, view: int | None, level: float) -> tuple[Floats, Floats]:
+        reading = reading_of(self._draw, self._raw, level)
+        encoding, _, seen = seen_by(view, self._encoding, self._draw.cells(self._raw), reading)
+        return aggregate_named(function).interval(encoding, seen)
+
+    def _draw_box(self, level: float) -> tuple[Floats, Floats]:
+        return self._draw.box(self._raw, level)
+
+    def cell_box(self, group: int, level: float) -> tuple[Floats, Floats]:
+        """Return bounds of a group's cells, all together."""
+        low, high = self._boxes(level)
+        return low[group], high[group]
+
+    def ranged(self, statistic: PlannedStatistic) -> bool:
+        """Whether a statistic knows its range over a box of these cells."""
+        aggregate = aggregate_named(statistic.function)
+        joint = len(self._encoding.cells) > 1 and statistic.view is None
+        return joint and isinstance(aggregate, Ranged)
+
+    def over_box(
+        self, statistic: PlannedStatistic, column: int, low: Floats, high: Floats
+    ) -> tuple[Floats, Floats]:
+        aggregate = aggregate_named(statistic.function)
+        assert isinstance(aggregate, Ranged)
+        a, b = aggregate.over_box(self._encoding, low, high)
+        return a[:, column], b[:, column]
+
+
+@dataclass(frozen=True)
+class MeasuredValue:
+    """One published value without a pivot. Satisfies `quantity.Measured`."""
+
+    of: Measurement
+    statistic: PlannedStatistic
+    column: int
+    group: int
+
+    @property
+    def key(self) -> Hashable:
+        return ("measured", *self._place, self.statistic.name, self.column)
+
+    @property
+    def measurement(self) -> Hashable:
+        return self._place
+
+    @property
+    def _place(self) -> tuple[str, str, int]:
+        return self.of.release, self.of.name, self.group
+
+    def ends(self, level: float) -> tuple[float, float]:
+        return self.of.ends(self.statistic, self.column, self.group, level)
+
+    def cell_box(self, level: float) -> tuple[Floats, Floats] | None:
+        if not self.of.ranged(self.statistic):
+            return None
+        return self.of.cell_box(self.group, level)
+
+    def over_box(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        return self.of.over_box(self.statistic, self.column, low, high)

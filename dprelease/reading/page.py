@@ -1,0 +1,118 @@
+"""A derived table as one self-contained page: picture, numbers, how they were made.
+
+Loads nothing; the style is the report's, pinned by its hash; every text through Jinja2 with
+autoescaping on.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from dprelease.formats.chart import Point
+from dprelease.formats.numbers import reading_decimals, reading_text
+from dprelease.formats.plots import DotPlot, dot_plot
+from dprelease.noised import WEAK
+
+if TYPE_CHECKING:
+    from dprelease.reading.derived import Derived
+
+__all__ = ["page"]
+
+_SHOWN = 60
+_STATUS = {
+    "ok": "",
+    "at_bound": "at the end of what is possible",
+    "uninformative": "says nothing",
+    "empty_signal": "says nothing",
+    "within_noise": "within the noise",
+    "changed": "changed",
+}
+
+
+def page(derived: Derived) -> str:
+    """Return the page's HTML."""
+    rows = derived.table.to_pylist()
+    decimals = _decimals(rows)
+    named = [k for k in derived.table.column_names if k not in derived.keys]
+    return _template().render(
+        derived=derived,
+        level=f"{derived.level:.0%}".replace("%", " %"),
+        conservative=any(row["method"] == "conservative" for row in rows),
+        unbounded=any(math.isinf(row["lower"]) or math.isinf(row["upper"]) for row in rows),
+        compared="p" in named,
+        headers=[*derived.keys, *(["before", "after"] if "p" in named else [])],
+        rows=[_row(derived, row, decimals) for row in rows],
+        plot=_plot(rows),
+        shown=min(len(rows), _SHOWN),
+        count=len(rows),
+    )
+
+
+def _row(derived: Derived, row: dict[str, Any], decimals: int) -> dict[str, Any]:
+    return {
+        "key": [str(row[k]) for k in derived.keys],
+        "extra": [_text(row[k], decimals) for k in ("before", "after") if k in row],
+        "value": _text(row["value"], decimals),
+        "lower": _text(row["lower"], decimals),
+        "upper": _text(row["upper"], decimals),
+        "status": _STATUS.get(row["status"], row["status"]),
+        "weak": row["status"] in WEAK or row["status"] == "within_noise",
+    }
+
+
+def _decimals(rows: list[dict[str, Any]]) -> int:
+    """Return the decimals that the narrowest half of the intervals allow."""
+    widths = sorted(
+        row["upper"] - row["lower"]
+        for row in rows
+        if math.isfinite(row["upper"] - row["lower"]) and row["upper"] > row["lower"]
+    )
+    if not widths:
+        return 4
+    from fractions import Fraction
+
+    return reading_decimals(Fraction(1, 10**6), widths[len(widths) // 4] / 4)
+
+
+def _text(value: float | None, decimals: int) -> str:
+    if value is None:
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "\u2212∞"
+    return reading_text(value, decimals)
+
+
+def _plot(rows: list[dict[str, Any]]) -> DotPlot | None:
+    points = []
+    for row in rows[:_SHOWN]:
+        finite = row["value"] is not None and math.isfinite(row["upper"] - row["lower"])
+        weak = not finite or row["status"] in WEAK
+        value = row["value"] or 0.0
+        points.append(
+            Point(value, row["lower"] if finite else value, row["upper"] if finite else value, weak)
+        )
+    ends = [v for p in points if not p.weak for v in (p.lower, p.upper)]
+    if not ends or min(ends) == max(ends):
+        return None
+    return dot_plot(points, (min(ends), max(ends)), (), ("", ""))
+
+
+@cache
+def _template() -> Template:
+    formats, own = resources.files("dprelease.formats"), resources.files("dprelease.reading")
+    style = formats.joinpath("report.css").read_text(encoding="utf-8")
+    pin = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    # The style sheet is ours and holds no data: the only text that skips escaping.
+    environment.globals.update(style=Markup(style), pin=pin)  # noqa: S704
+    return environment.from_string(own.joinpath("derived.html.j2").read_text(encoding="utf-8"))

@@ -1,0 +1,243 @@
+"""`read` and `read_series`: published folders as something to compute with, verified first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dprelease.comparison import read_file
+from dprelease.errors import DpreleaseError, VerificationError
+from dprelease.formats.json_ import FILE
+from dprelease.formats.manifest_file import read_manifest
+from dprelease.noised import Noised
+from dprelease.planning.draws import Draw, draw_from_json
+from dprelease.publish import period_order
+from dprelease.query.load import Schema
+from dprelease.reading.derived import Derived, stacked
+from dprelease.reading.evaluation import Periods
+from dprelease.reading.released import DrawnTables
+from dprelease.reading.released_values import ReleasedValues
+from dprelease.series.collect import noised_of
+from dprelease.verification import Verification, examined
+from dprelease.verification import verify as verify_folder
+
+__all__ = ["Publication", "Series", "read", "read_series"]
+
+_FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
+
+
+class Publication(DrawnTables):
+    """One published period. Satisfies `Released`.
+
+    Attributes:
+        folder: where it was read; manifest: its `release.json`.
+    """
+
+    def __init__(self, folder: Path, manifest: Mapping[str, Any], noised: Noised) -> None:
+        super().__init__(noised)
+        self.folder, self.manifest = folder, manifest
+
+    def verify(self) -> Verification:
+        """Re-check the folder as it is now."""
+        return verify_folder(self.folder)
+
+    @property
+    def laws(self) -> Mapping[str, Draw]:
+        """The certified law of every block, by its name."""
+        return {block.name: draw_from_json(block.law) for block in self.plan.blocks}
+
+    @property
+    def schema(self) -> Schema:
+        """The schema that the release was asked for with: ranges, keys, unit."""
+        return Schema.from_dict(self.manifest["request"]["schema"])
+
+    def _periods(self, values: ReleasedValues) -> Periods:
+        return Periods(values, self.folder.name, _Siblings(self.folder, values))
+
+    def _source(self) -> str:
+        return f"{self.folder.parent.name}/{self.folder.name}"
+
+    def __repr__(self) -> str:
+        groups = f"{len(self.plan.keys):,} groups" if self.plan.by else "one group"
+        return (
+            f"<Publication {self._source()}: {len(self.plan.statistics)} statistics over {groups}>"
+        )
+
+    def _repr_html_(self) -> str:
+        frame = self.to_pandas(status=False)
+        return str(frame.to_html(index=False, max_rows=40, escape=True, border=0))
+
+
+def read(folder: str | Path, *, verify: bool = True) -> Publication:
+    """Return the publication in `folder`, which may be `latest`.
+
+    Args:
+        verify: without it the numbers are taken as they stand; nothing is checked.
+
+    Raises:
+        VerificationError: it does not verify (DPR806), or is no publication (DPR801, DPR802, DPR810).
+    """
+    path = Path(folder).resolve()
+    if not verify:
+        return _unchecked(path)
+    result, made = examined(path)
+    if not result.ok:
+        failed = [check for check in result.checks if check.ok is False]
+        raise VerificationError(
+            f"{path.name} does not verify: {', '.join(check.name for check in failed)}",
+            where=str(path),
+            why=failed[0].detail[:300],
+            fix="ask the publisher; `dprelease verify` says more, `verify=False` reads it unchecked",
+            code="DPR806",
+        )
+    return Publication(path, made.manifest, made.noised)
+
+
+def _unchecked(path: Path) -> Publication:
+    manifest = read_manifest(_bytes(path), path)
+    try:
+        return Publication(path, manifest, noised_of(manifest))
+    except _FAULTS as problem:
+        raise VerificationError(
+            "the manifest does not hold a release",
+            where=str(path),
+            why=type(problem).__name__,
+            fix="ask the publisher",
+            code="DPR806",
+        ) from None
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return read_file(path / FILE)
+    except OSError:
+        return None
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the periods published below `folder`, oldest first; `latest` is a link to one."""
+    found = [
+        entry.name
+        for entry in folder.iterdir()
+        if not entry.is_symlink() and not entry.name.startswith(".") and (entry / FILE).is_file()
+    ]
+    return sorted(found, key=period_order)
+
+
+class _Siblings(Mapping[str, ReleasedValues]):
+    """The periods beside a publication, each read and verified when it is first needed."""
+
+    def __init__(self, folder: Path, own: ReleasedValues) -> None:
+        self._parent = folder.parent
+        self._read = {folder.name: own}
+
+    def __getitem__(self, name: str) -> ReleasedValues:
+        if name not in self._read:
+            self._read[name] = ReleasedValues(read(self._parent / name).noised)
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_names(self._parent))
+
+    def __len__(self) -> int:
+        return len(_names(self._parent))
+
+
+class Series(Mapping[str, Publication]):
+    """All periods of one pipeline that verify, oldest first.
+
+    Attributes:
+        left_out: period and reason of those that were withdrawn or do not verify.
+    """
+
+    def __init__(
+        self, name: str, found: Mapping[str, Publication], left_out: Mapping[str, str]
+    ) -> None:
+        self.name, self._found, self.left_out = name, dict(found), dict(left_out)
+
+    def __getitem__(self, period: str) -> Publication:
+        return self._found[period]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @cached_property
+    def _values(self) -> dict[str, ReleasedValues]:
+        return {name: ReleasedValues(p.noised) for name, p in self._found.items()}
+
+    def derive(
+        self,
+        expression: str,
+        *,
+        by: Sequence[str] | None = None,
+        public: object = None,
+        level: float = 0.95,
+        name: str | None = None,
+    ) -> Derived:
+        """Return the expression for every period, with the period as first key column.
+
+        A period for which it cannot be computed, the first one of `growth(a)`, is left out, and
+        the result's notes name it.
+
+        Raises:
+            ConfigError, ArgumentError: as `Publication.derive`; the latter if no period is left.
+        """
+        from dprelease.reading.derive import derive
+
+        made, notes = {}, []
+        problem: DpreleaseError | None = None
+        for period, values in self._values.items():
+            try:
+                periods = Periods(values, period, self._values)
+                made[period] = derive(
+                    periods, expression, by=by, public=public, level=level, name=name
+                )
+            except DpreleaseError as error:
+                if error.code != "DPR664":
+                    raise
+                problem = error
+                notes.append(f"{period}: {error.what}")
+        if not made and problem is not None:
+            raise problem
+        return stacked(made, source=self.name, notes=tuple(notes))
+
+    def __repr__(self) -> str:
+        names = list(self._found)
+        span = f", {names[0]} to {names[-1]}" if names else ""
+        return f"<Series {self.name}: {len(names)} periods{span}>"
+
+
+def read_series(folder: str | Path, *, verify: bool = True) -> Series:
+    """Return every period published below `folder`, oldest first.
+
+    Withdrawn periods, and such that do not verify, are left out: `left_out` says which and why.
+
+    Raises:
+        VerificationError: `folder` holds no period that can be read (DPR807).
+    """
+    path = Path(folder).resolve()
+    found: dict[str, Publication] = {}
+    left_out: dict[str, str] = {}
+    try:
+        names = _names(path)
+    except OSError:
+        names = []
+    for name in names:
+        try:
+            found[name] = read(path / name, verify=verify)
+        except DpreleaseError as problem:
+            left_out[name] = problem.what
+    if not found:
+        raise VerificationError(
+            "there is no published period to read",
+            where=str(path),
+            why="; ".join(f"{name}: {why}" for name, why in left_out.items())[:400] or None,
+            fix="name the folder of a pipeline, e.g. public/clinic_weekly",
+            code="DPR807",
+        )
+    return Series(path.name, found, left_out)

@@ -1,0 +1,197 @@
+"""A derived quantity: its form, its value from the published values, and where it can lie.
+
+    Linear, Ratio   have a pivot (`forms`), so that their interval is exact
+    Measured        a published value without one: a variance, a mean drawn from a truncated law
+    Function        anything else, by its operation: its interval is projected from a joint region
+
+Arithmetic keeps a form linear, or a ratio, where it can.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.reading.forms import Linear, Ratio
+
+__all__ = ["Function", "Measured", "Op", "Quantity", "combined", "number", "span"]
+
+Floats = npt.NDArray[np.float64]
+Op = Literal["+", "-", "*", "/"]
+Ends = tuple[float, float]
+
+
+class Measured(Protocol):
+    """A published value that is no linear form of its cells."""
+
+    @property
+    def key(self) -> Hashable:
+        """What tells it from other values."""
+
+    @property
+    def measurement(self) -> Hashable:
+        """The draw that it was read from: values of one measurement depend on each other."""
+
+    def ends(self, level: float) -> Ends:
+        """Return its interval at `level`."""
+
+    def cell_box(self, level: float) -> tuple[Floats, Floats] | None:
+        """Return bounds of all its cells together, if its range over such a box is known."""
+
+    def over_box(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return its range over boxes of cells, `(boxes,)`."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What an expression yields for one row.
+
+    Attributes:
+        value: from the published values; None where it is not defined (a division by 0).
+        domain: the values it can have; weak: a value in it says nothing.
+    """
+
+    form: Linear | Ratio | Measured | Function
+    value: float | None
+    domain: Ends
+    weak: bool = False
+
+
+@dataclass(frozen=True)
+class Function:
+    """`left op right`."""
+
+    op: Op
+    left: Quantity
+    right: Quantity
+
+
+def number(value: Fraction) -> Quantity:
+    """Return a public number."""
+    return Quantity(Linear(value), float(value), (float(value), float(value)))
+
+
+def combined(op: Op, left: Quantity, right: Quantity) -> Quantity:
+    """Return `left op right`."""
+    value = _value(op, left.value, right.value)
+    low, high = span(op, _pair(left.domain), _pair(right.domain), outwards=False)
+    form = _form(op, left.form, right.form) or Function(op, left, right)
+    return Quantity(form, value, (float(low), float(high)), left.weak or right.weak)
+
+
+def _pair(ends: Ends) -> tuple[Floats, Floats]:
+    return np.asarray(ends[0], dtype=float), np.asarray(ends[1], dtype=float)
+
+
+def _value(op: Op, a: float | None, b: float | None) -> float | None:
+    if a is None or b is None or (op == "/" and b == 0):
+        return None
+    calculated: dict[Op, Callable[[], float]] = {
+        "+": lambda: a + b,
+        "-": lambda: a - b,
+        "*": lambda: a * b,
+        "/": lambda: a / b,
+    }
+    found = calculated[op]()
+    return found if math.isfinite(found) else None
+
+
+Form = Linear | Ratio | Measured | Function
+
+
+def _form(op: Op, a: Form, b: Form) -> Linear | Ratio | None:
+    """Return the form, if it is linear or a ratio."""
+    if isinstance(a, Linear) and isinstance(b, Linear):
+        return _linear(op, a, b)
+    if isinstance(a, Ratio) and isinstance(b, Ratio) and a.bottom == b.bottom:
+        if op in "+-":
+            return Ratio(a.top.plus(b.top, Fraction(1 if op == "+" else -1)), a.bottom)
+        return _ratio(a.top, b.top) if op == "/" else None
+    if isinstance(a, Ratio) and isinstance(b, Linear) and not b.terms:
+        return _with_number(op, a, b.constant)
+    if isinstance(b, Ratio) and isinstance(a, Linear) and not a.terms:
+        c = a.constant
+        if op == "/":
+            return _ratio(b.bottom.times(c), b.top)
+        return _with_number("*" if op == "*" else "+", b if op != "-" else _negative(b), c)
+    return None
+
+
+def _negative(ratio: Ratio) -> Ratio:
+    return Ratio(ratio.top.times(Fraction(-1)), ratio.bottom)
+
+
+def _linear(op: Op, a: Linear, b: Linear) -> Linear | Ratio | None:
+    if op in "+-":
+        return a.plus(b, Fraction(1 if op == "+" else -1))
+    if op == "*":
+        if not b.terms:
+            return a.times(b.constant)
+        return b.times(a.constant) if not a.terms else None
+    if not b.terms:
+        return a.times(1 / b.constant) if b.constant else None
+    return _ratio(a, b)
+
+
+def _ratio(top: Linear, bottom: Linear) -> Linear | Ratio:
+    """Return their ratio: a number, if one is a multiple of the other."""
+    for source, weight in bottom.terms.items():
+        factor = top.terms.get(source, Fraction(0)) / weight
+        if top == bottom.times(factor):
+            return Linear(factor)
+        break
+    return Ratio(top, bottom)
+
+
+def _with_number(op: Op, ratio: Ratio, c: Fraction) -> Ratio | None:
+    if op in "+-":
+        return Ratio(ratio.top.plus(ratio.bottom, c if op == "+" else -c), ratio.bottom)
+    if op == "*":
+        return Ratio(ratio.top.times(c), ratio.bottom)
+    return Ratio(ratio.top.times(1 / c), ratio.bottom) if c else None
+
+
+def span(
+    op: Op,
+    left: tuple[Floats, Floats],
+    right: tuple[Floats, Floats],
+    *,
+    outwards: bool = True,
+) -> tuple[Floats, Floats]:
+    """Return the range of `left op right` for operands in these ranges, rounded outwards."""
+    (a, b), (c, d) = left, right
+    with np.errstate(all="ignore"):
+        if op == "+":
+            low, high = a + c, b + d
+        elif op == "-":
+            low, high = a - d, b - c
+        elif op == "*":
+            low, high = _corners(a, b, c, d)
+        else:
+            low, high = _quotient(a, b, c, d)
+    if not outwards:
+        return np.asarray(low), np.asarray(high)
+    room = 1e-12 * np.maximum(np.abs(low), np.abs(high))
+    room = np.where(np.isfinite(room), room, 0.0)
+    return np.asarray(low - room), np.asarray(high + room)
+
+
+def _corners(a: Floats, b: Floats, c: Floats, d: Floats) -> tuple[Floats, Floats]:
+    """Return the range of a product; 0 times an unbounded end is 0."""
+    ends = [np.where((x == 0) | (y == 0), 0.0, x * y) for x in (a, b) for y in (c, d)]
+    return np.minimum.reduce(ends), np.maximum.reduce(ends)
+
+
+def _quotient(a: Floats, b: Floats, c: Floats, d: Floats) -> tuple[Floats, Floats]:
+    """Return the range of a quotient, undefined points left out."""
+    inside = (c < 0) & (d > 0)
+    low, high = 1 / np.where(d == 0, -0.0, d), 1 / np.where(c == 0, 0.0, c)
+    low, high = _corners(a, b, np.where(inside, -np.inf, low), np.where(inside, np.inf, high))
+    nowhere = (c == 0) & (d == 0)
+    return np.where(nowhere, -np.inf, low), np.where(nowhere, np.inf, high)

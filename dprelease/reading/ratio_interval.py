@@ -1,0 +1,152 @@
+"""The interval of a ratio of linear forms by Fieller's pivot, with quantiles of the convolved law.
+
+At the true theta = top / bottom the form top - theta bottom is exactly 0, so its noisy value is
+noise alone, of a known law, whatever the cells are. Every theta at which that value is not too far
+out belongs to the interval; its coverage is the level, for tiny denominators too. Where the noise
+of the denominator outweighs it, the interval is unbounded, which is the truth.
+
+theta runs over a projective line: theta = unit * tan(angle). The form at an angle,
+
+    cos(angle) top - sin(angle) unit bottom,
+
+has its zero at the angle of the observed ratio, `middle`, and grows with the sine of the distance to
+it, so in a cell of angles with quantile q the accepted angles lie within asin(q / length) of
+`middle`. A cell's q is taken at the largest weights in the cell: symmetric unimodal noise spreads
+with its weights (Birnbaum's peakedness, for the noise plus a uniform of one step; so one step per
+term is added).
+
+Sources: Fieller 1954; Birnbaum 1948; `docs/theory/intervals.md#derived-values`.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from dprelease.mechanisms.arguments import check_level
+from dprelease.reading.forms import Linear, Ratio
+from dprelease.reading.linear_interval import linear_chance
+from dprelease.reading.noise_sums import Noise, SumLaw, sum_law
+
+__all__ = ["ratio_chance", "ratio_ends"]
+
+_CELLS = 256
+_EDGES = np.linspace(-math.pi / 2, math.pi / 2, _CELLS + 1)
+_ROOM = 1e-9
+
+Shape = tuple[tuple[Noise, int, float, float], ...]
+"""Per term: law, how many, weight in the top, weight in the bottom; both of norm 1."""
+
+
+def ratio_ends(ratio: Ratio, level: float, domain: tuple[float, float]) -> tuple[float, float]:
+    """Return the ends of the interval at `level`, inside `domain`; infinite where nothing bounds it.
+
+    Args:
+        domain: the values that the ratio can have.
+    """
+    check_level(level)
+    shape, unit, scale = _normal(ratio)
+    if not shape:
+        return _known(ratio, domain)
+    reach = np.array(_reaches(shape, level)) * scale + _moved(ratio, unit)
+    middle, length = _observed(ratio, unit)
+    with np.errstate(divide="ignore"):
+        spread = np.arcsin(np.minimum(1.0, reach / length)) if length else np.full(_CELLS, 2.0)
+    spread = np.where((length <= reach) | (length == 0), math.pi, spread) + _ROOM
+    low, high = (math.atan(end / unit) for end in domain)
+    first, last = np.maximum(_EDGES[:-1], low), np.minimum(_EDGES[1:], high)
+    ends: list[float] = []
+    for centre in (middle - math.pi, middle, middle + math.pi):
+        a, b = np.maximum(first, centre - spread), np.minimum(last, centre + spread)
+        some = a <= b
+        if some.any():
+            ends += [float(a[some].min()), float(b[some].max())]
+    if not ends:  # the noise leaves no possible value: the nearest end of the domain
+        near = min((low, high), key=lambda angle: abs(math.sin(angle - middle)))
+        ends = [near]
+    return _ratio_at(min(ends), unit, domain), _ratio_at(max(ends), unit, domain)
+
+
+def ratio_chance(ratio: Ratio, value: float) -> float:
+    """Return an upper bound of the chance of noise as large as seen if the ratio were `value`."""
+    return linear_chance(ratio.top.plus(ratio.bottom, -Fraction(value)))
+
+
+def _ratio_at(angle: float, unit: float, domain: tuple[float, float]) -> float:
+    if abs(angle) >= math.pi / 2 - 2 * _ROOM:
+        return (
+            math.copysign(math.inf, angle) if math.isinf(domain[angle > 0]) else domain[angle > 0]
+        )
+    return min(max(math.tan(angle) * unit, domain[0]), domain[1])
+
+
+def _known(ratio: Ratio, domain: tuple[float, float]) -> tuple[float, float]:
+    """Return the ends of a ratio of public numbers."""
+    if ratio.bottom.constant == 0:
+        return domain
+    value = float(ratio.top.constant / ratio.bottom.constant)
+    return value, value
+
+
+def _norm(form: Linear) -> float:
+    return math.sqrt(sum(float(w) ** 2 * s.noise.variance() for s, w in form.terms.items()))
+
+
+def _normal(ratio: Ratio) -> tuple[Shape, float, float]:
+    """Return (shape, unit of theta, scale): theta = unit tan(angle), weights = scale * the shape's."""
+    top, bottom = _norm(ratio.top), _norm(ratio.bottom)
+    scale = top or 1.0
+    unit = scale / bottom if bottom else abs(float(ratio.top.observed)) or 1.0
+    counted: dict[tuple[Noise, float, float], int] = {}
+    for source in {**ratio.top.terms, **ratio.bottom.terms}:
+        t = float(ratio.top.terms.get(source, 0)) / scale
+        b = float(ratio.bottom.terms.get(source, 0)) * unit / scale
+        key = (source.noise, _short(t), _short(b))
+        counted[key] = counted.get(key, 0) + 1
+    ordered = sorted(counted.items(), key=lambda item: (item[0][1], item[0][2], repr(item[0][0])))
+    return tuple((noise, m, t, b) for (noise, t, b), m in ordered), unit, scale
+
+
+def _short(weight: float) -> float:
+    """Return the weight with 12 digits: shapes that differ by rounding are one (`_ROOM`)."""
+    return float(f"{weight:.12g}")
+
+
+def _observed(ratio: Ratio, unit: float) -> tuple[float, float]:
+    """Return the angle at which the noisy form is 0, and its largest size."""
+    top, bottom = float(ratio.top.observed), unit * float(ratio.bottom.observed)
+    if bottom < 0:
+        top, bottom = -top, -bottom
+    return (math.atan2(top, bottom) if top or bottom else 0.0), math.hypot(top, bottom)
+
+
+def _moved(ratio: Ratio, unit: float) -> float:
+    return float(ratio.top.moved) + unit * float(ratio.bottom.moved)
+
+
+@lru_cache(maxsize=256)
+def _reaches(shape: Shape, level: float) -> tuple[float, ...]:
+    return tuple(law.quantile(level) * (1 + _ROOM) + room for law, room in _laws(shape))
+
+
+@lru_cache(maxsize=24)
+def _laws(shape: Shape) -> tuple[tuple[SumLaw, float], ...]:
+    """Return per cell the law at the largest weights in it, and the room for the lattice."""
+    out = []
+    for a, b in pairwise(_EDGES.tolist()):
+        weights = [_largest(t, u, a, b) for _, _, t, u in shape]
+        terms = [(noise, m, w) for (noise, m, _, _), w in zip(shape, weights, strict=True)]
+        out.append((sum_law(terms), float(sum(weights))))
+    return tuple(out)
+
+
+def _largest(t: float, b: float, start: float, stop: float) -> float:
+    """Return the largest |t cos(angle) - b sin(angle)| for angles in [start, stop]."""
+    ends = max(abs(t * math.cos(x) - b * math.sin(x)) for x in (start, stop))
+    peak = math.atan2(-b, t)
+    inside = any(start <= peak + k * math.pi <= stop for k in (-1, 0, 1))
+    return math.hypot(t, b) if inside else ends

@@ -1,0 +1,204 @@
+"""What a release and a publication have in common: the same reading of the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from dprelease.errors import ArgumentError
+from dprelease.noised import Noised, Receipt
+from dprelease.planning.model import ReleasePlan
+from dprelease.reading.derive import derive
+from dprelease.reading.derived import Derived
+from dprelease.reading.evaluation import Periods
+from dprelease.reading.released_values import ReleasedValues
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dprelease.formats.picture import Picture
+
+__all__ = ["ONE_TABLE", "DrawnTables", "Released"]
+
+ONE_TABLE = "data"
+"""The name of the table of a release that has one."""
+
+
+@runtime_checkable
+class Released(Protocol):
+    """A drawn release, held by its publisher or read from a folder."""
+
+    @property
+    def plan(self) -> ReleasePlan:
+        """The plan that was followed."""
+
+    @property
+    def receipt(self) -> Receipt:
+        """What it cost."""
+
+    @property
+    def table(self) -> pa.Table:
+        """The tidy table."""
+
+    @property
+    def tables(self) -> Mapping[str, pa.Table]:
+        """Every tidy table by name; the only one is called "data"."""
+
+    def to_pandas(
+        self, table: str | None = None, *, intervals: bool = True, status: bool = True
+    ) -> pd.DataFrame:
+        """Return the wide table."""
+
+    def plot(
+        self,
+        statistic: str | None = None,
+        *,
+        group: str | Sequence[str] | None = None,
+        table: str | None = None,
+    ) -> Picture:
+        """Return a picture of one statistic."""
+
+    def derive(
+        self,
+        expression: str,
+        *,
+        by: Sequence[str] | None = None,
+        table: str | None = None,
+        public: object = None,
+        level: float = 0.95,
+        name: str | None = None,
+    ) -> Derived:
+        """Compute with published values."""
+
+
+class DrawnTables:
+    """The shared half of `Release` and `Publication`. Satisfies `Released`."""
+
+    def __init__(self, noised: Noised) -> None:
+        self._noised = noised
+
+    @property
+    def noised(self) -> Noised:
+        """The noisy integers and the plan, as they left the wall."""
+        return self._noised
+
+    @property
+    def table(self) -> pa.Table:
+        return self._noised.table
+
+    @property
+    def tables(self) -> Mapping[str, pa.Table]:
+        return {ONE_TABLE: self._noised.table}
+
+    @property
+    def plan(self) -> ReleasePlan:
+        return self._noised.plan
+
+    @property
+    def receipt(self) -> Receipt:
+        return self._noised.receipt
+
+    def to_pandas(
+        self, table: str | None = None, *, intervals: bool = True, status: bool = True
+    ) -> pd.DataFrame:
+        """Return the wide table: one row per group, keys first, then each published column.
+
+        Args:
+            table: which one, where there are several.
+            intervals: with `<name>_lower` and `<name>_upper`, the ends of the 95 % interval.
+            status: with `<name>_status`. Without it, uninformative values are missing (NA): a
+                number that says nothing never stands there as if it said something.
+
+        Raises:
+            ArgumentError: there is no such table (DPR669).
+        """
+        from dprelease.formats.wide import wide_table
+
+        wide = wide_table(self._of(table), intervals=intervals, status=status)
+        frame: pd.DataFrame = wide.to_pandas()
+        gaps = [c for c in wide.column_names if str(wide[c].type) == "int64" and wide[c].null_count]
+        return frame.astype(dict.fromkeys(gaps, "Int64"))
+
+    def plot(
+        self,
+        statistic: str | None = None,
+        *,
+        group: str | Sequence[str] | None = None,
+        table: str | None = None,
+    ) -> Picture:
+        """Return a picture of one statistic over the groups, with its 95 % intervals.
+
+        It shows itself in a notebook; its `svg` is text to be written to a file. A histogram is a
+        panel per group, the first 60 of them.
+
+        Args:
+            statistic: its published name (`mean_age`) or as it was asked for (`mean(age)`); the
+                first one by default.
+            group: one group alone: its label, or its labels in the order of `by`.
+            table: which one, where there are several.
+
+        Raises:
+            ArgumentError: there is no such statistic (DPR613), group (DPR618) or table (DPR669).
+        """
+        from dprelease.formats.picture import release_picture
+
+        return release_picture(self._of(table), statistic, group)
+
+    def derive(
+        self,
+        expression: str,
+        *,
+        by: Sequence[str] | None = None,
+        table: str | None = None,
+        public: object = None,
+        level: float = 0.95,
+        name: str | None = None,
+    ) -> Derived:
+        """Compute with published values: `late / count`, `share(count)`, `growth(count)`.
+
+        It costs no privacy: everything is a function of published numbers and public laws.
+
+        Args:
+            expression: names of published columns, `name[carrier='UA']`, `name@2026-W45`,
+                `name@previous`, columns of `public`, numbers, + - * / ( ), and the functions of
+                `dprelease.reading.grammar`.
+            by: the result's key columns; the others are pooled. By default, those that some name
+                leaves open.
+            table: which table, where there are several.
+            public: denominators and weights: a frame, an arrow table, or a path to CSV or Parquet.
+            level: of the intervals.
+            name: the result's title.
+
+        Raises:
+            ConfigError: the expression does not parse (DPR120 to DPR126).
+            ArgumentError: it cannot be computed (DPR660 to DPR669).
+        """
+        values = ReleasedValues(self._of(table))
+        return derive(
+            self._periods(values),
+            expression,
+            by=by,
+            public=public,
+            level=level,
+            name=name,
+            source=self._source(),
+        )
+
+    def _of(self, table: str | None) -> Noised:
+        if table in (None, ONE_TABLE):
+            return self._noised
+        raise ArgumentError(
+            f"the release has no table `{table}`",
+            where="table",
+            fix=f"it has: {', '.join(self.tables)}",
+            code="DPR669",
+        )
+
+    def _periods(self, values: ReleasedValues) -> Periods:
+        return Periods(values, self.receipt.period, {})
+
+    def _source(self) -> str:
+        key = (self.receipt.pipeline, self.receipt.period)
+        return " ".join(part for part in key if part) or self.plan.schema

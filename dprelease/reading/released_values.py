@@ -1,0 +1,137 @@
+"""The published values of one table of a release, as quantities that expressions are made of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from dprelease.errors import ArgumentError
+from dprelease.formats.tidy_rows import group_places, places_of
+from dprelease.noised import WEAK, Noised
+from dprelease.planning.model import PlannedStatistic
+from dprelease.reading.forms import Linear, Ratio
+from dprelease.reading.measurement import MeasuredValue, Measurement
+from dprelease.reading.quantity import Quantity
+
+__all__ = ["Key", "ReleasedValues"]
+
+Key = tuple[str, ...]
+
+
+class ReleasedValues:
+    """What one release published, per column and group."""
+
+    def __init__(self, noised: Noised) -> None:
+        self.noised = noised
+        self.by, self.keys = noised.plan.by, noised.plan.keys or ((),)
+        self.columns: dict[str, tuple[PlannedStatistic, int]] = {
+            column: (statistic, i)
+            for statistic in noised.plan.statistics
+            for i, column in enumerate(statistic.columns)
+        }
+        self._measurements: dict[str, Measurement] = {}
+        self._indices: dict[Key, dict[Key, list[int]]] = {}
+
+    @cached_property
+    def identity(self) -> str:
+        """The draw's own name: the same noisy integers are the same noise."""
+        drawn = {
+            name: [list(map(str, row)) for row in rows] for name, rows in self.noised.cells.items()
+        }
+        text = json.dumps([self.noised.plan.hash, self.noised.receipt.head_hash, drawn])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def groups(self) -> Mapping[Key, int]:
+        return {key: i for i, key in enumerate(self.keys)}
+
+    def groups_in(self, fixed: Mapping[str, str]) -> Sequence[int]:
+        """Return the groups whose key columns have these labels; other columns are open."""
+        names = tuple(name for name in self.by if name in fixed)
+        if names not in self._indices:
+            places = [self.by.index(name) for name in names]
+            found: dict[Key, list[int]] = {}
+            for i, key in enumerate(self.keys):
+                found.setdefault(tuple(key[p] for p in places), []).append(i)
+            self._indices[names] = found
+        return self._indices[names].get(tuple(fixed[name] for name in names), ())
+
+    @cached_property
+    def _published(self) -> dict[tuple[str, int], tuple[float, str]]:
+        table, plan = self.noised.table, self.noised.plan
+        names = list(self.columns)
+        groups = group_places(table, plan).tolist()
+        which = places_of(table.column(len(plan.by)), names).tolist()
+        at = len(plan.by)
+        values = table.column(at + 1).to_pylist()
+        statuses = table.column(at + table.schema.names[at:].index("status")).to_pylist()
+        return {
+            (names[c], g): (value, status)
+            for c, g, value, status in zip(which, groups, values, statuses, strict=True)
+            if c >= 0 and g >= 0
+        }
+
+    def quantity(self, column: str, group: int) -> Quantity:
+        """Return one published value.
+
+        Raises:
+            ArgumentError: it is a choice by rank, which has no interval in its own unit (DPR662).
+        """
+        statistic, index = self.columns[column]
+        if not self.noised.plan.block(statistic.block).has_interval:
+            raise ArgumentError(
+                f"`{column}` has no interval to compute with",
+                why="a quantile's error is known in rows, not in its own unit",
+                fix="derive from counts, sums, means or variances",
+                code="DPR662",
+            )
+        value, status = self._published[column, group]
+        measurement = self._measurement(statistic.block)
+        form = measurement.form(statistic, index, group)
+        kept = form or MeasuredValue(measurement, statistic, index, group)
+        return Quantity(kept, value, statistic.domain.hull, status in WEAK)
+
+    def _measurement(self, block: str) -> Measurement:
+        if block not in self._measurements:
+            self._measurements[block] = Measurement(self.identity, self.noised, block)
+        return self._measurements[block]
+
+    def pooled(self, column: str, groups: Sequence[int]) -> Quantity:
+        """Return a statistic of several groups together: a sum, or a mean over all of them.
+
+        Raises:
+            ArgumentError: a statistic that groups do not add up to (DPR663).
+        """
+        found = [self.quantity(column, group) for group in groups]
+        if len(found) == 1:
+            return found[0]
+        weak = all(q.weak for q in found)
+        forms = [q.form for q in found]
+        low, high = found[0].domain
+        if all(isinstance(form, Linear) for form in forms):
+            total = _total([form for form in forms if isinstance(form, Linear)])
+            values = [q.value for q in found]
+            value = None if None in values else sum(v for v in values if v is not None)
+            return Quantity(total, value, (low * len(found), high * len(found)), weak)
+        if all(isinstance(form, Ratio) for form in forms):
+            ratios = [form for form in forms if isinstance(form, Ratio)]
+            ratio = Ratio(_total([r.top for r in ratios]), _total([r.bottom for r in ratios]))
+            below = float(ratio.bottom.observed)
+            mean = None if below <= 0 else float(ratio.top.observed) / below
+            inside = None if mean is None else min(max(mean, low), high)
+            return Quantity(ratio, inside, (low, high), weak)
+        raise ArgumentError(
+            f"`{column}` of several groups does not follow from that of each",
+            why="counts and sums add up, and means of the same column can be pooled; nothing else can",
+            fix="name every column of `by`, or fix one group: name[column='label']",
+            code="DPR663",
+        )
+
+
+def _total(forms: Sequence[Linear]) -> Linear:
+    out = Linear()
+    for form in forms:
+        out = out.plus(form)
+    return out

@@ -1,0 +1,79 @@
+"""What changed between two releases: Holm's test over everything that is compared."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import dprelease as dp
+from dprelease.reading.changes import holm
+from tests.reading.drawn import release, schema, table
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_a_release_and_itself_differ_in_nothing():
+    held = release()
+    found = dp.diff(held, held).to_pandas()
+    counts = found[found["statistic"] == "count"]
+    assert (counts["value"] == 0).all()
+    assert set(found["status"]) == {"within_noise"}
+    assert (found["p"] == 1).all()
+
+
+def test_a_large_change_is_called_one():
+    a, b = release(epsilon=8), release(shift=300, epsilon=8)
+    found = dp.diff(a, b).to_pandas().set_index("statistic")
+    assert (found.loc["count", "status"] == "changed").all()
+    assert (found.loc["count", "lower"] > 0).all()
+    assert (
+        found.loc["count", "value"] == found.loc["count", "after"] - found.loc["count", "before"]
+    ).all()
+
+
+@pytest.mark.statistical
+def test_holm_calls_hardly_anything_a_change_where_nothing_changed():
+    """120 pairs of 24 comparisons: with 'none' many rows are called, with 'holm' few pairs have one."""
+    plan_of = schema(epsilon=1)
+    rows = table()
+    held = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        for _ in range(13):
+            held.append(
+                dp.release(
+                    rows,
+                    {
+                        **plan_of,
+                        "release": {**plan_of["release"], "statistics": ["count", "sum(late)"]},
+                    },
+                )
+            )
+    pairs = list(pairwise(held))
+    each = [np.array(dp.diff(a, b, adjust="none").table["p"].to_pylist()) for a, b in pairs]
+    wrong = sum((p <= 0.05).sum() for p in each)
+    called = sum("changed" in dp.diff(a, b).table["status"].to_pylist() for a, b in pairs)
+    assert wrong <= 24  # of 144, 7.2 expected; more than 24 has a chance below 1e-6
+    assert called <= 7  # of 12 dependent pairs, 0.6 expected
+
+
+def test_what_cannot_be_compared():
+    held = release()
+    other = release(statistics=["count", "median(x)"])
+    found = dp.diff(held, other)
+    assert set(found.table["statistic"].to_pylist()) == {"count"}
+    assert any("median_x" in note for note in found.notes)
+    with pytest.raises(dp.errors.ArgumentError) as caught:
+        dp.diff(held, release(statistics=["median(x)"]))
+    assert caught.value.code == "DPR668"
+    with pytest.raises(dp.errors.ArgumentError):
+        dp.diff(held, held, adjust="bonferroni")
+    with pytest.raises(dp.errors.ArgumentError):
+        dp.diff(held, 3)

@@ -1,0 +1,227 @@
+"""`derive` on real plans: values by hand, forms where they exist, and what cannot be computed."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pyarrow as pa
+import pytest
+
+import dprelease as dp
+from dprelease.reading.derive import derive
+from tests.reading.drawn import REGIONS, periods, release
+
+PAIR = periods()
+ONE = PAIR.current
+WIDE = {}
+
+
+def rows(text, **asked):
+    return derive(PAIR, text, **asked).table.to_pylist()
+
+
+def published(name, region, half="first", period="2"):
+    held = PAIR.named(period)
+    group = held.groups[region, half]
+    return held.quantity(name, group).value
+
+
+def test_a_published_value_is_itself_with_its_interval():
+    frame = release().to_pandas()
+    held = release()
+    frame = held.to_pandas()
+    for name in ("count", "mean_x"):
+        found = held.derive(name).to_pandas()
+        assert found["value"].tolist() == frame[name].tolist()
+        step = {"count": 1, "mean_x": 0.02}[name]
+        assert found["lower"].to_numpy() == pytest.approx(
+            frame[f"{name}_lower"].to_numpy(float), abs=3 * step
+        )
+        assert found["upper"].to_numpy() == pytest.approx(
+            frame[f"{name}_upper"].to_numpy(float), abs=3 * step
+        )
+
+
+def test_arithmetic_is_that_of_the_published_values():
+    found = rows("2 * count[region='north'] - count / 4")
+    assert [(r["region"], r["half"]) for r in found][:2] == [
+        ("north", "first"),
+        ("north", "second"),
+    ]
+    for row in found:
+        expected = (
+            2 * published("count", "north", row["half"])
+            - published("count", row["region"], row["half"]) / 4
+        )
+        assert row["value"] == pytest.approx(expected)
+        assert row["lower"] <= row["value"] <= row["upper"]
+        assert row["method"] == "exact"
+
+
+def test_what_is_fixed_everywhere_is_no_key_of_the_result():
+    found = derive(PAIR, "count[region='north'] / count[region='west']")
+    assert found.keys == ("half",)
+    assert derive(PAIR, "count[region='north', half='first']").keys == ()
+
+
+def test_the_same_draw_cancels():
+    same, other = rows("count - count"), rows("count - count@previous")
+    assert all(r["value"] == r["lower"] == r["upper"] == 0 for r in same)
+    assert all(r["upper"] - r["lower"] > 1 for r in other)
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        ("count", "exact"),
+        ("sum_late / count", "exact"),
+        ("mean_x * 3 - 1", "exact"),
+        ("1 / mean_x", "exact"),
+        ("2 - mean_x", "exact"),
+        ("share(count)", "exact"),
+        ("growth(count)", "exact"),
+        ("mean_x - mean_x@previous", "conservative"),
+        ("variance_x", "conservative"),
+        ("variance_x / mean_x", "conservative"),
+        ("mean_x * count", "conservative"),
+    ],
+)
+def test_pivots_are_used_where_they_exist(text, method):
+    found = rows(text)
+    assert {r["method"] for r in found} == {method}
+    assert all(r["lower"] <= r["value"] <= r["upper"] for r in found)
+
+
+def test_shares_add_up_and_lie_in_the_unit_interval():
+    found = rows("share(count)")
+    assert sum(r["value"] for r in found) == pytest.approx(1)
+    assert all(0 <= r["lower"] <= r["upper"] <= 1 for r in found)
+
+
+def test_pooling_sums_counts_and_averages_means_by_their_rows():
+    by_region = rows("count", by=["region"])
+    assert [r["region"] for r in by_region] == list(REGIONS)
+    assert by_region[0]["value"] == sum(published("count", "north", h) for h in ("first", "second"))
+    (mean,) = rows("mean_x", by=[])
+    parts = [r["value"] for r in rows("mean_x")]
+    assert min(parts) < mean["value"] < max(parts)
+    assert mean["method"] == "exact"
+    assert mean["upper"] - mean["lower"] < min(r["upper"] - r["lower"] for r in rows("mean_x"))
+
+
+def test_a_variance_is_not_pooled():
+    with pytest.raises(dp.errors.ArgumentError, match="does not follow") as caught:
+        rows("variance_x", by=["region"])
+    assert caught.value.code == "DPR663"
+
+
+def test_public_tables_have_exact_numbers():
+    people = pa.table({"region": list(REGIONS), "people": [0.1, 0.2, 0.3], "weight": [5, 3, 2]})
+    found = rows("rate(count, people, 0.1)", public=people)
+    assert found[0]["value"] == pytest.approx(published("count", "north"))
+    (total,) = rows("standardise(count, weight)", public=people, by=[])
+    expected = sum(
+        w * published("count", r, h)
+        for r, w in zip(REGIONS, (5, 3, 2), strict=True)
+        for h in ("first", "second")
+    )
+    assert total["value"] == pytest.approx(expected / 20)
+    assert total["method"] == "exact"
+
+
+@pytest.mark.parametrize(
+    ("public", "code"),
+    [
+        ({"region": ["north", "north"], "people": [1, 2]}, "DPR665"),
+        ({"region": ["north"], "people": [1]}, "DPR666"),
+        ({"region": list(REGIONS), "people": [1.0, None, 2.0]}, "DPR666"),
+        ({"region": list(REGIONS), "people": [1.0, math.nan, 2.0]}, "DPR666"),
+    ],
+)
+def test_faulty_public_tables(public, code):
+    with pytest.raises(dp.errors.ArgumentError) as caught:
+        rows("count / people", public=pa.table(public))
+    assert caught.value.code == code
+
+
+def test_something_that_is_no_table():
+    with pytest.raises(dp.errors.ArgumentError) as caught:
+        rows("count", public=3)
+    assert caught.value.code == "DPR667"
+
+
+def test_a_division_by_zero_has_no_value_and_says_nothing():
+    found = rows("mean_x / (count - count)")
+    assert all(r["value"] is None and r["status"] == "uninformative" for r in found)
+
+
+def test_ranks_lie_between_what_is_sure_above_and_below():
+    found = {(r["region"], r["half"]): r for r in rows("rank(count)")}
+    top = found["west", "second"]
+    assert top["lower"] <= 1 <= top["upper"] < 6
+    assert found["north", "first"]["lower"] > 1
+    assert sorted(r["value"] for r in found.values()) == [1, 2, 3, 4, 5, 6]
+
+
+def test_unknown_periods_and_columns():
+    for text, code in (("count@2025", "DPR664"), ("count@previous@2", "DPR120")):
+        with pytest.raises(dp.errors.DpreleaseError) as caught:
+            rows(text)
+        assert caught.value.code == code
+    with pytest.raises(dp.errors.ArgumentError) as caught:
+        rows("count", by=["carrier"])
+    assert caught.value.code == "DPR661"
+    with pytest.raises(dp.errors.ArgumentError) as caught:
+        rows("count", level=1.5)
+    assert caught.value.code == "DPR625"
+
+
+def test_a_release_alone_has_no_other_periods():
+    with pytest.raises(dp.errors.ArgumentError, match="no period `previous`"):
+        release().derive("growth(count)")
+
+
+def test_a_choice_by_rank_has_no_interval_to_compute_with():
+    held = release(statistics=["count", "median(x)"])
+    with pytest.raises(dp.errors.ArgumentError) as caught:
+        held.derive("median_x / count")
+    assert caught.value.code == "DPR662"
+
+
+def test_a_table_that_is_not_there():
+    held = release()
+    assert list(held.tables) == ["data"]
+    with pytest.raises(dp.errors.ArgumentError) as caught:
+        held.derive("count", table="regions")
+    assert caught.value.code == "DPR669"
+
+
+def test_files(tmp_path):
+    found = derive(PAIR, "count / (sum_late - sum_late@previous)", name='=a, "b"', source="here")
+    for ending in (".csv", ".parquet", ".json", ".html"):
+        assert found.write(tmp_path / f"out{ending}").stat().st_size > 100
+    text = (tmp_path / "out.csv").read_text().splitlines()
+    assert text[0] == "region,half,value,lower,upper,status,method"
+    assert len(text) == 7
+    said = json.loads((tmp_path / "out.json").read_text())
+    assert len(said["rows"]) == 6
+    page = (tmp_path / "out.html").read_text()
+    assert "<script" not in page
+    assert "=a, &#34;b&#34;" in page
+    assert found.plot().svg.startswith("<svg")
+    with pytest.raises(dp.errors.ArgumentError) as caught:
+        found.write(tmp_path / "out.xlsx")
+    assert caught.value.code == "DPR668"
+    with pytest.raises(dp.errors.ArgumentError):
+        found.write(tmp_path / "nowhere" / "out.csv")
+
+
+def test_gaussian_and_truncated_laws_are_read_too():
+    held = release(statistics=["count", "mean(x)", "histogram(x, [0, 5, 10])"], delta="1/1000000")
+    found = held.derive('"histogram_x[0,5)" / count').to_pandas()
+    assert (found["method"] == "exact").all()
+    flat = release(statistics=[{"statistic": "count", "mechanism": "bounded_laplace"}])
+    both = flat.derive("count[half='first'] - count[half='second']").to_pandas()
+    assert (both["method"] == "conservative").all()
+    assert (both["lower"] <= both["value"]).all()

@@ -1,0 +1,105 @@
+"""Laws of weighted sums: against enumeration, and conservative where they round."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
+from dprelease.mechanisms.gaussian_cells import GaussianCells
+from dprelease.mechanisms.kernels.staircase import StaircaseNoise
+from dprelease.reading.noise_sums import ROOM, sum_law
+
+NARROW = DiscreteLaplaceNoise(Fraction(1))
+WIDE = DiscreteLaplaceNoise(Fraction(1, 40))
+STAIRS = StaircaseNoise.calibrate(3, Fraction(1), 2)
+NORMAL = GaussianCells(1, 9)
+
+
+def masses(noise, most=60):
+    """{d: P(D = d)} by the law's own weights."""
+    if isinstance(noise, GaussianCells):
+        raw = {d: math.exp(-d * d / (2 * noise.square)) for d in range(-most, most + 1)}
+        total = sum(raw.values())
+        return {d: p / total for d, p in raw.items()}
+    w = noise.weights(most + 1).tolist()
+    return {d: w[abs(d)] for d in range(-most, most + 1)}
+
+
+def tail(terms, size):
+    """P(|sum| >= size) by enumeration."""
+    laws = [masses(noise) for noise, m, _ in terms for _ in range(m)]
+    weights = [w for _, m, w in terms for _ in range(m)]
+    return sum(
+        math.prod(law[d] for law, d in zip(laws, ds, strict=True))
+        for ds in itertools.product(*laws)
+        if abs(sum(w * d for w, d in zip(weights, ds, strict=True))) >= size - 1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        [(NARROW, 1, 1.0)],
+        [(NARROW, 2, 1.0)],
+        [(STAIRS, 1, 1.0), (NARROW, 1, -2.0)],
+        [(NORMAL, 1, 1.0), (NARROW, 1, 0.5)],
+    ],
+)
+def test_weights_of_one_lattice_are_exact(terms):
+    law = sum_law(terms)
+    assert law.slack == 0
+    for size in (0.0, 1.0, 3.0, 7.5, 12.0):
+        assert law.chance(size) == pytest.approx(tail(terms, size), abs=2e-9)
+
+
+@pytest.mark.parametrize(
+    "terms", [[(NARROW, 1, 1.0), (STAIRS, 1, math.sqrt(2))], [(NORMAL, 2, math.pi)]]
+)
+def test_other_weights_are_rounded_outwards_and_hardly(terms):
+    law = sum_law(terms)
+    for size in (0.5, 2.0, 5.0, 9.0):
+        exact = tail(terms, size)
+        assert law.chance(size) >= exact - 1e-12
+        assert law.chance(size) <= tail(terms, size - 3 * law.slack) + 1e-9
+    assert law.slack < 0.02 * law.quantile(0.95)
+
+
+def test_a_quantile_is_the_least_that_covers():
+    law = sum_law([(WIDE, 1, 1.0), (WIDE, 1, 1.0)])
+    q = law.quantile(0.95)
+    assert law.chance(q + 1) <= 0.05 < law.chance(q) + 2 * ROOM
+
+
+def test_a_quantile_of_one_noise_is_the_laws_own():
+    for noise in (NARROW, WIDE, STAIRS):
+        assert sum_law([(noise, 1, 1.0)]).quantile(0.95) == noise.quantile(0.95)
+
+
+def test_many_equal_terms_cost_one_rounding():
+    law = sum_law([(WIDE, 500, 0.37), (WIDE, 1, 0.63)])
+    assert law.slack < 0.01 * law.quantile(0.95)
+    sd = math.sqrt((500 * 0.37**2 + 0.63**2) * WIDE.variance())
+    assert law.quantile(0.95) == pytest.approx(1.96 * sd, rel=0.02)
+
+
+def test_nothing_drawn_is_never_off():
+    law = sum_law([(WIDE, 1, 0.0)])
+    assert law.quantile(0.95) == 0
+    assert law.chance(0.1) <= ROOM
+
+
+def test_a_wide_gaussian_is_close_to_a_normal_and_covers():
+    noise = GaussianCells(1, 10**12)
+    q = sum_law([(noise, 1, 1.0), (noise, 1, 1.0)]).quantile(0.95)
+    assert q == pytest.approx(1.959964 * math.sqrt(2) * 1e6, rel=0.01)
+    assert q > 1.959964 * math.sqrt(2) * 1e6
+
+
+def test_the_tail_falls():
+    law = sum_law([(WIDE, 1, 1.0), (STAIRS, 2, 0.3)])
+    assert (np.diff(law.tail) <= 1e-15).all()

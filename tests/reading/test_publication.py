@@ -1,0 +1,129 @@
+"""Folders as something to compute with: verified first, `latest`, periods beside each other."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from typer.testing import CliRunner
+
+import dprelease as dp
+from dprelease.cli import app
+from tests.reading.drawn import schema, table
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three periods of one pipeline, published."""
+    place = tmp_path_factory.mktemp("published")
+    ledger = dp.create_ledger(place / "ledger.db", schema(), epsilon=10)
+    for i, period in enumerate(("2026-W01", "2026-W02", "2026-W03")):
+        held = dp.release(table(i), schema(), ledger=ledger, period=period)
+        held.publish(place / "public")
+    return place / "public" / "trips"
+
+
+@pytest.fixture
+def copy(folder, tmp_path):
+    return shutil.copytree(folder, tmp_path / "trips", symlinks=True)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def test_what_is_read_is_what_was_released(folder):
+    held = dp.read(folder / "latest")
+    assert isinstance(held, dp.Publication)
+    assert isinstance(held, dp.Released)
+    assert held.folder.name == "2026-W03"
+    assert held.receipt.period == "2026-W03"
+    assert held.verify().ok
+    assert held.schema.name == "trips"
+    assert set(held.laws) == {b.name for b in held.plan.blocks}
+    import pandas as pd
+
+    wide = pd.read_csv(held.folder / "wide.csv")
+    assert held.to_pandas()["count"].tolist() == wide["count"].tolist()
+    assert "count_lower" not in held.to_pandas(intervals=False)
+    assert held.plot("mean_x").svg.startswith("<svg")
+    assert repr(held) == "<Publication trips/2026-W03: 4 statistics over 6 groups>"
+
+
+def test_a_release_and_its_publication_say_the_same(folder):
+    assert isinstance(dp.read(folder / "2026-W01"), dp.Released)
+    one = dp.read(folder / "2026-W01").derive("share(count)")
+    two = dp.read(folder / "2026-W01", verify=False).derive("share(count)")
+    assert one.table.equals(two.table)
+
+
+def test_other_periods_are_read_from_the_folders_beside(folder):
+    held = dp.read(folder / "2026-W02")
+    found = held.derive("count / count@previous - 1").to_pandas()
+    assert found["value"].tolist() == held.derive("growth(count)").to_pandas()["value"].tolist()
+    assert held.derive("count - count@2026-W03").table.num_rows == 6
+
+
+def test_a_series_has_a_row_per_period(folder):
+    series = dp.read_series(folder)
+    assert list(series) == ["2026-W01", "2026-W02", "2026-W03"]
+    assert series["2026-W02"].receipt.period == "2026-W02"
+    every = series.derive("share(count)")
+    assert every.keys == ("period", "region", "half")
+    assert every.table.num_rows == 18
+    growth = series.derive("growth(count)", by=["region"])
+    assert growth.table.num_rows == 6
+    assert growth.notes[0].startswith("2026-W01: there is no period `previous`")
+    with pytest.raises(dp.errors.ArgumentError):
+        series.derive("count@2020-W01")
+
+
+def test_what_does_not_verify_is_not_read(copy):
+    target = copy / "2026-W02" / "release.json"
+    said = json.loads(target.read_text())
+    said["draw"]["cells"]["count"][0][0] = "500"
+    target.write_text(json.dumps(said))
+    with pytest.raises(dp.errors.VerificationError) as caught:
+        dp.read(copy / "2026-W02")
+    assert caught.value.code == "DPR806"
+    assert "files" in str(caught.value)
+    assert dp.read(copy / "2026-W02", verify=False).to_pandas()["count"][0] == 500
+    series = dp.read_series(copy)
+    assert list(series) == ["2026-W01", "2026-W03"]
+    assert "does not verify" in series.left_out["2026-W02"]
+    with pytest.raises(dp.errors.VerificationError):  # the period before is the faulty one
+        dp.read(copy / "2026-W03").derive("growth(count)")
+
+
+def test_withdrawn_periods_are_left_out(copy):
+    done = run("withdraw", copy / "2026-W01", "--reason", "rows were missing")
+    assert done.exit_code == 0, done.output
+    with pytest.raises(dp.errors.VerificationError, match="status"):
+        dp.read(copy / "2026-W01")
+    assert "2026-W01" in dp.read_series(copy).left_out
+
+
+def test_places_that_hold_nothing(tmp_path):
+    with pytest.raises(dp.errors.VerificationError):
+        dp.read(tmp_path)
+    with pytest.raises(dp.errors.VerificationError):
+        dp.read(tmp_path, verify=False)
+    for place in (tmp_path, tmp_path / "none"):
+        with pytest.raises(dp.errors.VerificationError) as caught:
+            dp.read_series(place)
+        assert caught.value.code == "DPR807"
+
+
+def test_the_command_line(folder, tmp_path):
+    done = run("derive", folder / "latest", "share(count)", "--json")
+    assert done.exit_code == 0, done.output
+    assert len(json.loads(done.output)["rows"]) == 6
+    done = run("derive", folder, "growth(count)", "--by", "region", "--to", tmp_path / "out.csv")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out.csv").read_text().startswith("period,region,value,")
+    done = run("derive", folder / "latest", "shar(count)")
+    assert (done.exit_code, "did you mean `share`?" in done.output) == (2, True)
+    done = run("diff", folder / "2026-W01", folder / "2026-W02")
+    assert done.exit_code == 0, done.output
+    assert "24 comparisons, adjusted by holm" in done.output

@@ -1,0 +1,86 @@
+"""Fieller's pivot: exact coverage by enumeration, unbounded where it must be."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
+from dprelease.reading.forms import Linear, Ratio, Source
+from dprelease.reading.linear_interval import linear_ends
+from dprelease.reading.quantity import Quantity, combined
+from dprelease.reading.ratio_interval import ratio_chance, ratio_ends
+
+NOISE = DiscreteLaplaceNoise(Fraction(1, 2))
+POSITIVE = (0.0, math.inf)
+
+
+def form(*parts, constant=0):
+    """Linear in sources named by cell: (cell, raw, weight)."""
+    terms = {Source("r", "b", 0, cell, raw, NOISE): Fraction(w) for cell, raw, w in parts}
+    return Linear(Fraction(constant), terms)
+
+
+def noises(most=14):
+    weights = NOISE.weights(most + 1)
+    return [(d, weights[abs(d)]) for d in range(-most, most + 1)]
+
+
+@pytest.mark.parametrize(("top", "bottom"), [(0, 1), (2, 3), (1, 9), (12, 20), (3, 0)])
+def test_coverage_by_enumeration_of_every_draw(top, bottom):
+    """An empty denominator has no ratio: any value is its own, and here one that the plan could say."""
+    true = top / bottom if bottom else 0.7
+    if not bottom:
+        top = 0
+    held = 0.0
+    for (a, p), (b, q) in itertools.product(noises(), repeat=2):
+        ratio = Ratio(form((0, top + a, 1)), form((1, bottom + b, 1)))
+        low, high = ratio_ends(ratio, 0.95, POSITIVE)
+        held += p * q * (low - 1e-12 <= true <= high + 1e-12)
+    mass = sum(p for _, p in noises()) ** 2
+    assert held / mass >= 0.95
+    assert held / mass < 0.999  # the control: not everything is accepted
+
+
+def test_sources_in_both_forms_cancel():
+    """2 a / a is 2 whatever the noise, and a share is at most 1."""
+    a = form((0, 12, 1))
+    held = Quantity(a, 12.0, POSITIVE)
+    assert combined("/", combined("+", held, held), held).form == Linear(Fraction(2))
+    low, high = ratio_ends(Ratio(a, a), 0.95, POSITIVE)
+    assert 0.95 < low <= 1 <= high < 1.05  # and without that rule, within a cell of angles
+    low, high = ratio_ends(Ratio(a, form((0, 12, 1), (1, 30, 1))), 0.95, (0, 1))
+    assert 0 <= low < 12 / 42 < high < 1
+
+
+def test_a_denominator_within_its_noise_bounds_nothing_above():
+    low, high = ratio_ends(Ratio(form((0, 40, 1)), form((1, 1, 1))), 0.95, POSITIVE)
+    assert high == math.inf
+    assert low > 0
+
+
+def test_a_public_denominator_is_the_linear_interval():
+    top = form((0, 40, 1))
+    ratio = ratio_ends(Ratio(top, Linear(Fraction(8))), 0.95, POSITIVE)
+    linear = linear_ends(top.times(Fraction(1, 8)), 0.95)
+    assert ratio[0] <= linear[0]
+    assert ratio[1] >= linear[1]
+    assert ratio == pytest.approx(linear, abs=2 / 8)  # a step per term is added
+
+
+def test_the_interval_holds_the_observed_ratio_and_grows_with_the_level():
+    ratio = Ratio(form((0, 40, 1)), form((1, 90, 1)))
+    ends = [ratio_ends(ratio, level, POSITIVE) for level in (0.5, 0.9, 0.99)]
+    assert all(low <= 40 / 90 <= high for low, high in ends)
+    assert np.all(np.diff([low for low, _ in ends]) < 0)
+    assert np.all(np.diff([high for _, high in ends]) > 0)
+
+
+def test_a_p_value_of_one_ratio():
+    ratio = Ratio(form((0, 40, 1)), form((1, 90, 1)))
+    assert ratio_chance(ratio, 40 / 90) == pytest.approx(1, abs=0.01)
+    assert ratio_chance(ratio, 0.9) < 1e-3
