@@ -32,7 +32,7 @@ import dprelease as dp
 from dprelease import mechanisms as dpm
 from dprelease.entropy import SystemBits
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms.kernels.laplace import CellNoise
+from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws, law_from_json
 from dprelease.schema.domain import Domain, GridSet
 

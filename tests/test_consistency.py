@@ -21,7 +21,7 @@ from dprelease.aggregates.graph import below_degrees, rising
 from dprelease.aggregates.histogram import fit_parts
 from dprelease.consistency import Released, consistent, to_domain
 from dprelease.entropy import ReplayBits
-from dprelease.mechanisms.kernels.laplace import CellNoise
+from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.schema.domain import Domain
 from tests.planning.requests import planned, public

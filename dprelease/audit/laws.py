@@ -37,6 +37,7 @@ from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.forms.reflected import ReflectedLaplaceLaw
 from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.forms.table import SymmetricTable
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridLaw, IntArray, choose_answers
 
@@ -131,8 +132,8 @@ def law_rows(law: GridLaw, answers: Sequence[int] | None = None) -> Rows | Fract
     match law:
         case AdditiveLaw(noise=StaircaseNoise()):
             return _staircase(law, q)
-        case AdditiveLaw():
-            return law.noise.rate  # type: ignore[union-attr]
+        case AdditiveLaw(noise=DiscreteLaplaceNoise(rate=rate)):
+            return rate
         case RowLaw():
             return _stored(law, q)
         case ReflectedLaplaceLaw():

@@ -20,8 +20,7 @@ from scipy.special import gammaincc
 from dprelease.audit.laws import law_rows
 from dprelease.entropy import RandomBits, SystemBits
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.mechanisms.forms.vector import GaussianCells
-from dprelease.mechanisms.kernels.laplace import CellNoise
+from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.law import GridLaw
 
 __all__ = ["chances_of", "choice_fit", "draws_fit", "fit", "g_test", "noise_fit"]

@@ -10,16 +10,10 @@ from __future__ import annotations
 from dprelease.mechanisms.bounded_gaussian import BoundedGaussian
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace
 from dprelease.mechanisms.calibration.laplace_loss import bounded_laplace_scale
+from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.exponential import Exponential
-from dprelease.mechanisms.law import (
-    Certificate,
-    ExpectedError,
-    GridLaw,
-    GridRequest,
-    grid_laws,
-    law_from_json,
-)
+from dprelease.mechanisms.law import ExpectedError, GridLaw, GridRequest, grid_laws, law_from_json
 from dprelease.mechanisms.optimal_grid import OptimalGrid
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.mechanisms.rectified_gaussian import RectifiedGaussian

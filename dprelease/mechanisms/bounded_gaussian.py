@@ -40,6 +40,7 @@ import numpy.typing as npt
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, check_delta, float_scale
 from dprelease.mechanisms.boundaries import truncated_gaussian as curves
+from dprelease.mechanisms.boundaries.truncate import truncated_from_json, truncated_laws
 from dprelease.mechanisms.calibration.gaussian_arguments import (
     Answers,
     Sensitivity,
@@ -61,7 +62,7 @@ from dprelease.mechanisms.calibration.gaussian_scale import Reach, chen_hale_sca
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw
-from dprelease.mechanisms.certifiers.table_laplace import EPSILON_FLOOR, POINT_LIMIT
+from dprelease.mechanisms.forms.table import EPSILON_FLOOR
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive
@@ -280,27 +281,16 @@ class BoundedGaussian:
             ArgumentError: spikes are forbidden, and epsilon is too small (DPR626) or the gaps of
                 a wide grid are too wide (DPR627).
         """
-        # The loss is concave in the shift: splits over coordinates would add up to more.
         # A single allowed value needs no noise; other families serve it.
-        steps = request.allowed.hull_steps
-        small = steps == 0 or request.epsilon < EPSILON_FLOOR
-        if request.splits or (request.spikes and small):
+        small = request.epsilon < EPSILON_FLOOR  # on wide grids too
+        if request.spikes and (small or request.allowed.hull_steps == 0):
             return []
-        if steps < POINT_LIMIT:
-            return [BoundedGaussianLaw.calibrate(request)]
-        try:
-            return [BoundedGaussianWideLaw.calibrate(request)]
-        except ArgumentError:
-            if request.spikes:  # there are other families
-                return []
-            raise
+        return truncated_laws(request, BoundedGaussianLaw, BoundedGaussianWideLaw)
 
     @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
         """Rebuild the table, or the closed form."""
-        if value.get("form") == "wide":
-            return BoundedGaussianWideLaw.from_json(value)
-        return BoundedGaussianLaw.from_json(value)
+        return truncated_from_json(value, BoundedGaussianLaw, BoundedGaussianWideLaw)
 
     def _product(self, curve: Any, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         sides = sides_of(self.domain)

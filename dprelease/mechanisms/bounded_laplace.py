@@ -46,9 +46,10 @@ from dprelease.mechanisms.arguments import (
     float_scale,
     optional,
 )
+from dprelease.mechanisms.boundaries.truncate import truncated_from_json, truncated_laws
 from dprelease.mechanisms.calibration import laplace_loss as losses
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
-from dprelease.mechanisms.certifiers.table_laplace import POINT_LIMIT, BoundedLaplaceLaw, tabulates
+from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.kernels.laplace_pieces import segments
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
@@ -256,23 +257,9 @@ class BoundedLaplace:
             ArgumentError: spikes are forbidden, and epsilon is too small (DPR626) or the gaps of
                 a wide grid are too wide (DPR627).
         """
-        # The loss is concave in the shift: splits over coordinates would add up to more.
-        if request.splits:
-            return []
-        if request.allowed.hull_steps < POINT_LIMIT:
-            if request.spikes and not tabulates(request):
-                return []
-            return [BoundedLaplaceLaw.calibrate(request)]
-        try:
-            return [BoundedLaplaceWideLaw.calibrate(request)]
-        except ArgumentError:
-            if request.spikes:  # there are other families
-                return []
-            raise
+        return truncated_laws(request, BoundedLaplaceLaw, BoundedLaplaceWideLaw)
 
     @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
         """Rebuild the table, or the closed form."""
-        if value.get("form") == "wide":
-            return BoundedLaplaceWideLaw.from_json(value)
-        return BoundedLaplaceLaw.from_json(value)
+        return truncated_from_json(value, BoundedLaplaceLaw, BoundedLaplaceWideLaw)

@@ -33,7 +33,8 @@ from dprelease.mechanisms.arguments import (
     optional,
 )
 from dprelease.mechanisms.forms.additive import AdditiveLaw
-from dprelease.mechanisms.kernels.laplace import CellNoise, DiscreteLaplaceNoise
+from dprelease.mechanisms.forms.vector import CellNoise
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import floor_half_up, positive

@@ -1,7 +1,8 @@
-"""Moved to `dprelease.mechanisms.kernels.laplace`; this name stays until planning no longer uses it."""
+"""Moved to `forms.vector` and `kernels.laplace`; these names stay until planning no longer uses them."""
 
 from __future__ import annotations
 
-from dprelease.mechanisms.kernels.laplace import CellNoise, DiscreteLaplaceNoise
+from dprelease.mechanisms.forms.vector import CellNoise
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 
 __all__ = ["CellNoise", "DiscreteLaplaceNoise"]

@@ -16,7 +16,6 @@ Limits   hulls must lie within +-2**60 steps.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -28,12 +27,11 @@ import numpy.typing as npt
 from dprelease import registry
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError, ConfigError
-from dprelease.numeric import exp_lower, fraction_from_json, fraction_to_json
+from dprelease.mechanisms.certificate import Certificate
 from dprelease.schema.domain import GridSet
 
 __all__ = [
     "HULL_LIMIT",
-    "Certificate",
     "Criterion",
     "ExpectedError",
     "GridLaw",
@@ -41,14 +39,10 @@ __all__ = [
     "IntArray",
     "Loss",
     "allowed_from_json",
-    "certify_ratio",
     "choose_answers",
     "family_laws",
     "grid_laws",
-    "law_fields",
     "law_from_json",
-    "log_upper",
-    "read_fields",
     "rho_upper",
 ]
 
@@ -124,36 +118,6 @@ class ExpectedError:
     def by(self, criterion: Criterion) -> float:
         """Return the figure a request is judged by."""
         return self.average if criterion == "average" else self.worst
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """A proved loss.
-
-    Attributes:
-        family: the law's family.
-        epsilon_upper: the loss is at most this, in nats; exact.
-        ratio: exact upper bound of every likelihood ratio, at most e^epsilon_upper; None where
-            the loss itself is rational.
-        method: how it was proved, in words.
-        ingredients: the exact numbers of the proof, by name.
-    """
-
-    family: str
-    epsilon_upper: Fraction
-    ratio: Fraction | None
-    method: str
-    ingredients: tuple[tuple[str, str], ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON; fractions are "p/q" strings."""
-        return {
-            "family": self.family,
-            "epsilon_upper": fraction_to_json(self.epsilon_upper),
-            "ratio": None if self.ratio is None else fraction_to_json(self.ratio),
-            "method": self.method,
-            "ingredients": dict(self.ingredients),
-        }
 
 
 class GridLaw(Protocol):
@@ -280,57 +244,11 @@ def allowed_from_json(runs: list[list[Any]]) -> GridSet:
     return GridSet.from_runs(pairs)
 
 
-def law_fields(law: GridLaw, loss: Loss, *, wide: bool = False) -> dict[str, Any]:
-    """Return what every truncated law stores of its request; `wide`: integers as text."""
-    text: Any = str if wide else int
-    return {
-        "family": law.family,
-        "allowed": [[text(a), text(b)] for a, b in law.allowed.runs],
-        "shift": text(law.shift),
-        "epsilon": fraction_to_json(law.epsilon),
-        "loss": loss,
-    } | ({"form": "wide"} if wide else {})
-
-
-def read_fields(value: dict[str, Any]) -> tuple[GridSet, int, Fraction, Loss]:
-    """Return (allowed, shift, epsilon, loss) from `law_fields`; ValueError for an unknown loss."""
-    if value["loss"] not in ("absolute", "squared"):
-        raise ValueError("loss")
-    allowed = allowed_from_json(value["allowed"])
-    return allowed, int(value["shift"]), fraction_from_json(value["epsilon"]), value["loss"]
-
-
 def rho_upper(law: GridLaw) -> Fraction:
     """Return a rho for which the law is rho-zCDP: its own proof, or epsilon^2 / 2."""
     pure = law.certificate.epsilon_upper**2 / 2
     own: Fraction | None = getattr(law, "rho_upper", None)
     return pure if own is None else min(pure, own)
-
-
-def log_upper(ratio: Fraction) -> Fraction:
-    """Return a rational upper bound of log(ratio), ratio >= 1, within a relative 2**-38."""
-    if ratio <= 1:
-        return Fraction(0)
-    shift = max(0, ratio.numerator.bit_length() - ratio.denominator.bit_length() - 8)
-    guess = math.log(ratio / (1 << shift)) + shift * math.log(2)
-    bound = max(Fraction(guess), (ratio - 1) / ratio)
-    step = Fraction(1, 1 << 40)
-    while exp_lower(bound) < ratio:
-        bound, step = bound * (1 + step), 2 * step
-    return bound
-
-
-def certify_ratio(
-    family: str, ratio: Fraction, claim: Fraction, method: str, **ingredients: object
-) -> Certificate:
-    """Return the certificate of a law whose likelihood ratios are at most `ratio`.
-
-    `claim` is accepted only if ratio <= (rational lower bound of e^claim); otherwise the
-    certificate states the larger loss that does hold, so that a false claim shows.
-    """
-    proved = claim if ratio <= exp_lower(claim) else log_upper(ratio)
-    stated = tuple((name, str(value)) for name, value in ingredients.items())
-    return Certificate(family, proved, ratio, method, stated)
 
 
 def choose_answers(allowed: GridSet, most: int = 65) -> tuple[IntArray, npt.NDArray[np.float64]]:

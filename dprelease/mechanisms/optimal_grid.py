@@ -200,7 +200,7 @@ def _solve(request: GridRequest) -> RowLaw | None:
             return None
         kept, rows = programme.integer_rows(found[0], request, slack)
         law = RowLaw(
-            "optimal_grid", allowed, request.shift, request.epsilon, request.loss,
+            allowed, request.shift, request.epsilon, request.loss, "optimal_grid",
             tuple(range(allowed.lower, allowed.upper + 1)),
             tuple(allowed.points()[kept].tolist()),
             tuple(tuple(row) for row in rows),

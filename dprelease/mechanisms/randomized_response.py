@@ -232,7 +232,7 @@ def _law(request: GridRequest, count: int, balance: int) -> RowLaw:
             weight[y] += own if k == i else other
         rows.append(tuple(weight[y] for y in outputs))
     return RowLaw(
-        "randomized_response", allowed, request.shift, request.epsilon, request.loss,
+        allowed, request.shift, request.epsilon, request.loss, "randomized_response",
         tuple(starts), tuple(outputs), tuple(rows),
     )  # fmt: skip
 

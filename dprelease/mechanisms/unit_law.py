@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from dprelease.entropy import SystemBits
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms.law import Certificate, GridLaw, GridRequest
+from dprelease.mechanisms.certificate import Certificate
+from dprelease.mechanisms.law import GridLaw, GridRequest
 from dprelease.numeric import exact, floor_half_up, positive
 from dprelease.schema.domain import Domain
 

@@ -12,8 +12,7 @@ import pytest
 from dprelease.aggregates.cells import bernstein_variance_box
 from dprelease.aggregates.variance_pivot import quantiles, variance_interval
 from dprelease.entropy import ReplayBits
-from dprelease.mechanisms.forms.vector import GaussianCells
-from dprelease.mechanisms.kernels.laplace import CellNoise
+from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 
 K = 20
 GROUPS = 4_000

@@ -25,9 +25,8 @@ from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.mechanisms.forms.vector import GaussianCells
+from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
-from dprelease.mechanisms.kernels.laplace import CellNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.mechanisms.stochastic_sign import StochasticSign
 from dprelease.planning.draws import RAW_LIMIT, draw_from_json

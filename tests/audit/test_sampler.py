@@ -15,8 +15,8 @@ import pytest
 from dprelease.audit.sampler import chances_of, choice_fit, draws_fit, fit, g_test, noise_fit
 from dprelease.entropy import ReplayBits, SystemBits
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.mechanisms.forms.vector import GaussianCells
-from dprelease.mechanisms.kernels.laplace import CellNoise, DiscreteLaplaceNoise
+from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.schema.domain import GridSet
 from tests.sizes import NIGHTLY, sized

@@ -31,8 +31,7 @@ from dprelease.mechanisms import (
     Staircase,
     StochasticSign,
 )
-from dprelease.mechanisms.forms.vector import GaussianCells
-from dprelease.mechanisms.kernels.laplace import CellNoise
+from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.law import GridRequest, family_laws, law_from_json, rho_upper
 from dprelease.schema.domain import Box, Domain, GridSet
 from tests.golden.records import digest

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.mechanisms.companion import atom_shift, median_unbiased, unbiased, unclipped
+from dprelease.mechanisms.companion import median_unbiased, unbiased, unclipped
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.forms.rows import RowLaw
+from dprelease.mechanisms.kernels.laplace import atom_shift
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
 from dprelease.schema.domain import GridSet
 

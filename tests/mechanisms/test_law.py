@@ -11,16 +11,10 @@ import pytest
 
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, ConfigError, InternalError
+from dprelease.mechanisms.certificate import log_upper
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.forms.additive import AdditiveLaw
-from dprelease.mechanisms.law import (
-    GridLaw,
-    GridRequest,
-    choose_answers,
-    grid_laws,
-    law_from_json,
-    log_upper,
-)
+from dprelease.mechanisms.law import GridLaw, GridRequest, choose_answers, grid_laws, law_from_json
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import StuckBits, corpus, enumerate_law, hull, worst_ratio

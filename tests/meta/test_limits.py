@@ -17,7 +17,6 @@ LONG_FILES = {
     "dprelease/budget/rows.py",
     "dprelease/engines/bounded_sql.py",
     "dprelease/engines/spark.py",
-    "dprelease/mechanisms/certifiers/closed_form_laplace.py",
     "dprelease/planning/choose.py",
     "dprelease/planning/make.py",
     "dprelease/planning/model.py",

@@ -32,10 +32,10 @@ import numpy.typing as npt
 
 from dprelease.entropy import RandomBits, SystemBits
 from dprelease.errors import ArgumentError, InternalError
+from dprelease.mechanisms.certificate import Certificate, log_upper
+from dprelease.mechanisms.certifiers.table import loss_curve, worst_ratio
 from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw, decay_of
-from dprelease.mechanisms.certifiers.table_laplace import check_size
-from dprelease.mechanisms.forms.table import loss_curve, worst_ratio
-from dprelease.mechanisms.law import Certificate, log_upper
+from dprelease.mechanisms.forms.table import check_size
 from dprelease.numeric import exact, floor_half_up, fraction_from_json, fraction_to_json
 from dprelease.schema.domain import Box, GridSet
 

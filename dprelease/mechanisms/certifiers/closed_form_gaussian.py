@@ -1,4 +1,4 @@
-"""Bounded Gaussian noise on grids too wide for a table: a closed form, certified and drawn exactly.
+"""Certifier of Gaussian noise in closed form: two ratios, one at each end, prove all pairs.
 
 For a clamped answer q and allowed runs of integers D, with an exact rate = p / 2**m,
 
@@ -40,57 +40,43 @@ import math
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dprelease.entropy import RandomBits, drawn_by_rejection, uniform_below
+from dprelease.entropy import RandomBits, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.roots import last_within
-from dprelease.mechanisms.certifiers.closed_form_laplace import gaps_too_wide
-from dprelease.mechanisms.certifiers.table_laplace import check_epsilon
-from dprelease.mechanisms.forms.hull_interval import likely_answers
+from dprelease.mechanisms.certificate import Certificate, certify_ratio
+from dprelease.mechanisms.forms.base import read_fields
+from dprelease.mechanisms.forms.closed_form import Attempt, ClosedFormLaw, gaps_too_wide
+from dprelease.mechanisms.forms.table import check_epsilon
 from dprelease.mechanisms.kernels.gaussian_sums import gaussian_sum
 from dprelease.mechanisms.kernels.gaussian_wide import LEAST_SHIFT, P_BITS, WideGaussianNoise
 from dprelease.mechanisms.kernels.normal_pieces import normal_nodes
-from dprelease.mechanisms.law import (
-    Certificate,
-    ExpectedError,
-    GridRequest,
-    IntArray,
-    Loss,
-    certify_ratio,
-    choose_answers,
-    law_fields,
-    read_fields,
-)
+from dprelease.mechanisms.law import GridRequest, IntArray
 from dprelease.numeric import exp_upper
 from dprelease.schema.domain import GridSet
 
-__all__ = ["BoundedGaussianWideLaw", "accepts"]
+__all__ = ["BoundedGaussianWideLaw", "accepts", "largest_noise", "worst_ratio"]
 
 _LEAST_ACCEPTANCE = 1 / 16
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedGaussianWideLaw:
-    """Truncated discrete Gaussian law of an exact rate. Satisfies `GridLaw`."""
+class BoundedGaussianWideLaw(ClosedFormLaw):
+    """Truncated discrete Gaussian law of an exact rate."""
 
-    allowed: GridSet
-    shift: int
-    epsilon: Fraction
-    loss: Loss
+    family: ClassVar[str] = "bounded_gaussian"
+    room: ClassVar[float] = 1e-3
+
     noise: WideGaussianNoise
 
-    @property
-    def family(self) -> str:
-        return "bounded_gaussian"
-
     @classmethod
-    def calibrate(cls, request: GridRequest) -> BoundedGaussianWideLaw:
+    def calibrate(cls, request: GridRequest) -> Self:
         """Return the law of (nearly) largest rate whose exact certificate is within epsilon.
 
         Raises:
@@ -104,30 +90,22 @@ class BoundedGaussianWideLaw:
                 fix="widen the domain, or leave the statistic out",
                 code="DPR624",
             )
-        law = cls(request.allowed, request.shift, request.epsilon, request.loss, _largest(request))
+        law = cls(
+            request.allowed, request.shift, request.epsilon, request.loss, largest_noise(request)
+        )
         if not accepts(law.allowed, law.noise):
             raise gaps_too_wide()
         return law
 
     @property
     def scale(self) -> float:
-        """In steps."""
         return _scale(self.noise)
-
-    @property
-    def reach(self) -> int:
-        """Steps between neighbouring answers."""
-        return GridRequest(self.allowed, self.shift, self.epsilon).reach
-
-    @property
-    def certificate(self) -> Certificate:
-        return _certificate(self)
 
     def certify(self) -> Certificate:
         """Recompute the proof from the runs, the rate and the shift alone."""
         return certify_ratio(
             self.family,
-            _worst_ratio(self.allowed, self.reach, self.noise.rate),
+            worst_ratio(self.allowed, self.reach, self.noise.rate),
             self.epsilon,
             "e**(rate reach (2 hull - reach)) times Z(end) / Z(end +- reach), both ends",
             rate=self.noise.rate,
@@ -143,10 +121,9 @@ class BoundedGaussianWideLaw:
             bounds.append(rate * k * k * exp_upper(rate))
         return min(bounds)
 
-    def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
-        """Return one exact draw per clamped answer, an allowed point; shape `(groups,)`."""
+    def attempt(self, q: IntArray, bits: RandomBits) -> Attempt:
+        """Add noise to q in blocks, or keep hull points where the noise is as wide as the hull."""
         low, span = self.allowed.lower, self.allowed.hull_steps
-        q = np.clip(answers, low, self.allowed.upper)
         flat = self.noise.uniform_fits(span)
 
         def attempt(todo: IntArray) -> tuple[IntArray, IntArray]:
@@ -161,22 +138,13 @@ class BoundedGaussianWideLaw:
             good = self.allowed.contains(drawn)
             return at[good], drawn[good]
 
-        return drawn_by_rejection(q.size, attempt, bits=bits)
+        return attempt
 
-    def finish(self, raw: IntArray) -> IntArray:
-        """Return `raw`: every draw is allowed already."""
-        return raw
+    def log_weight(self, distance: IntArray) -> FloatArray:
+        out: FloatArray = -float(self.noise.rate) * distance.astype(np.float64) ** 2
+        return out
 
-    def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
-        """Return {q in hull: P_q(Y >= y) and P_q(Y <= y) are both at least (1 - level) / 2}.
-
-        By bisection over q, for all groups at once; widened by a thousandth of the tail chance.
-        """
-        y = np.clip(raw, self.allowed.lower, self.allowed.upper)
-        return likely_answers(self.allowed, y, level, self._below, room=1e-3)
-
-    def _below(self, q: IntArray, y: IntArray) -> FloatArray:
-        """Return P_q(Y <= y)."""
+    def below(self, q: IntArray, y: IntArray) -> FloatArray:
         low, high = _pieces(self.allowed, q)
         whole = normal_nodes(low, high, np.zeros(q.size), self.scale)
         end = np.minimum(np.maximum(low, (y - q) + 0.5), high)
@@ -185,23 +153,24 @@ class BoundedGaussianWideLaw:
         out: FloatArray = part.sum() / whole.sum() * front
         return out
 
-    def expected_error(self) -> ExpectedError:
-        """Return the error over answers uniform on the hull (a subset of them)."""
-        return _expected_error(self)
+    def errors(self, answers: IntArray) -> FloatArray:
+        low, high = _pieces(self.allowed, answers)
+        # Cut at the answer, where |y - q| has its kink.
+        sides = [
+            (np.maximum(low, 0.0), np.maximum(high, 0.0)),
+            (np.minimum(low, 0.0), np.minimum(high, 0.0)),
+        ]
+        starts, ends = (np.concatenate(v) for v in zip(*sides, strict=True))
+        nodes = normal_nodes(starts, ends, np.zeros(answers.size), self.scale)
+        away = np.abs(nodes.from_location())
+        out: FloatArray = nodes.sum(away if self.loss == "absolute" else away**2) / nodes.sum()
+        return out
 
-    def pmf(self, answer: int) -> dict[int, Any]:
-        """Return {output: probability} for one answer, floats; for small hulls."""
-        q = min(max(answer, self.allowed.lower), self.allowed.upper)
-        points = self.allowed.points()
-        weight = np.exp(-float(self.noise.rate) * (points - q).astype(np.float64) ** 2)
-        return dict(zip(points.tolist(), (weight / weight.sum()).tolist(), strict=True))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all exact numbers of the law."""
-        return law_fields(self, self.loss, wide=True) | {"p": str(self.noise.p), "m": self.noise.m}
+    def noise_json(self) -> dict[str, Any]:
+        return {"p": str(self.noise.p), "m": self.noise.m}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> BoundedGaussianWideLaw:
+    def from_json(cls, value: dict[str, Any]) -> Self:
         """Rebuild the law; KeyError, TypeError or ValueError if a number is missing or wrong."""
         noise = WideGaussianNoise(int(value["p"]), int(value["m"]))
         allowed, shift, epsilon, loss = read_fields(value)
@@ -209,16 +178,12 @@ class BoundedGaussianWideLaw:
             raise ValueError("allowed")
         return cls(allowed, shift, epsilon, loss, noise)
 
-    def describe(self) -> str:
-        """Return one line for a plan."""
-        return f"{self.family} (scale {self.scale:.6g} steps), truncated to the allowed values"
-
 
 def _scale(noise: WideGaussianNoise) -> float:
     return 1 / math.sqrt(2 * float(noise.rate))
 
 
-def _worst_ratio(allowed: GridSet, reach: int, rate: Fraction) -> Fraction:
+def worst_ratio(allowed: GridSet, reach: int, rate: Fraction) -> Fraction:
     """Return a rational upper bound of the largest likelihood ratio."""
     hull, worst = allowed.hull_steps, Fraction(0)
     ends = [(allowed.lower, allowed.lower + reach)]
@@ -233,7 +198,7 @@ def _worst_ratio(allowed: GridSet, reach: int, rate: Fraction) -> Fraction:
     return worst * exp_upper(rate * reach * (2 * hull - reach))
 
 
-def _largest(request: GridRequest) -> WideGaussianNoise:
+def largest_noise(request: GridRequest) -> WideGaussianNoise:
     """Return the noise of about the largest rate whose worst ratio is within epsilon.
 
     rate lies in [epsilon / (2 k hull), epsilon / (k hull)]. On unions the ratio is not proved to rise
@@ -247,7 +212,7 @@ def _largest(request: GridRequest) -> WideGaussianNoise:
     @cache
     def excess(scaled: int) -> float:
         """How far the loss is beyond epsilon; its sign is the certificate's own verdict."""
-        ratio = _worst_ratio(allowed, k, _noise(scaled, m).rate)
+        ratio = worst_ratio(allowed, k, _noise(scaled, m).rate)
         loss = math.log(ratio.numerator) - math.log(ratio.denominator)
         if certify_ratio("", ratio, budget, "").epsilon_upper <= budget:
             return min(loss - float(budget), 0.0)
@@ -296,24 +261,3 @@ def accepts(allowed: GridSet, noise: WideGaussianNoise) -> bool:
     if noise.uniform_fits(allowed.hull_steps):
         mass = mass * _scale(noise) * math.sqrt(2 * math.pi) / (allowed.hull_steps + 1)
     return float(mass.min()) >= _LEAST_ACCEPTANCE
-
-
-@lru_cache(maxsize=64)
-def _certificate(law: BoundedGaussianWideLaw) -> Certificate:
-    return law.certify()
-
-
-@lru_cache(maxsize=64)
-def _expected_error(law: BoundedGaussianWideLaw) -> ExpectedError:
-    answers, share = choose_answers(law.allowed, 33)
-    low, high = _pieces(law.allowed, answers)
-    # Cut at the answer, where |y - q| has its kink.
-    sides = [
-        (np.maximum(low, 0.0), np.maximum(high, 0.0)),
-        (np.minimum(low, 0.0), np.minimum(high, 0.0)),
-    ]
-    starts, ends = (np.concatenate(v) for v in zip(*sides, strict=True))
-    nodes = normal_nodes(starts, ends, np.zeros(answers.size), law.scale)
-    away = np.abs(nodes.from_location())
-    errors = nodes.sum(away if law.loss == "absolute" else away**2) / nodes.sum()
-    return ExpectedError(float(errors @ share), float(errors.max()))

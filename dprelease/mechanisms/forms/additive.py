@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,42 +27,49 @@ from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.boundaries import remap as remaps
 from dprelease.mechanisms.boundaries import remap_prior
-from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
-from dprelease.mechanisms.kernels.staircase import StaircaseNoise
+from dprelease.mechanisms.certificate import Certificate
+from dprelease.mechanisms.forms.base import ScalarLaw, read_fields
 from dprelease.mechanisms.law import (
-    Certificate,
     ExpectedError,
     GridRequest,
     IntArray,
-    Loss,
-    allowed_from_json,
     choose_answers,
 )
-from dprelease.numeric import fraction_from_json, fraction_to_json
-from dprelease.schema.domain import GridSet
 
-__all__ = ["AdditiveLaw"]
+__all__ = ["AdditiveLaw", "AdditiveNoise", "average_tails"]
 
 FloatArray = npt.NDArray[np.float64]
 _SATURATION = 2**62
 _PMF_LIMIT = 2**16
 
 
+class AdditiveNoise(remaps.Noise, Protocol):
+    """A kernel whose loss is proved for the bare noise."""
+
+    @property
+    def beyond(self) -> float | None:
+        """Mean steps beyond an end, given that noise passed it; None where that is not constant."""
+
+    def certify(
+        self, family: str, reach: int, claim: Fraction, *, splits: bool = False
+    ) -> Certificate:
+        """Return the proof for answers at most `reach` apart, together if they `splits`."""
+
+    def describe(self) -> str:
+        """Return the scale in words."""
+
+
 @dataclass(frozen=True, slots=True)
-class AdditiveLaw:
+class AdditiveLaw(ScalarLaw):
     """`remap(clamped answer + noise)`. Satisfies `GridLaw`.
 
     `prior` holds one integer weight per hull answer; None is the uniform prior.
     """
 
     family: str
-    allowed: GridSet
-    shift: int
-    epsilon: Fraction
-    loss: Loss
     splits: bool
     remap: remaps.Remap
-    noise: StaircaseNoise | DiscreteLaplaceNoise
+    noise: AdditiveNoise
     prior: remap_prior.Prior | None = None
 
     @classmethod
@@ -70,7 +77,7 @@ class AdditiveLaw:
         cls,
         family: str,
         request: GridRequest,
-        noise: StaircaseNoise | DiscreteLaplaceNoise,
+        noise: AdditiveNoise,
         *,
         nearest: bool = False,
     ) -> AdditiveLaw:
@@ -86,22 +93,22 @@ class AdditiveLaw:
         if request.criterion == "worst" and kind != "nearest" and small:
             prior = remap_prior.least_favourable(noise, request.allowed, kind)
         return cls(
-            family, request.allowed, request.shift, request.epsilon,
-            request.loss, request.splits, kind, noise, prior,
+            request.allowed, request.shift, request.epsilon, request.loss,
+            family, request.splits, kind, noise, prior,
         )  # fmt: skip
 
     @property
-    def certificate(self) -> Certificate:
-        return self.certify()
+    def reach(self) -> int:
+        """Steps that two neighbouring answers can really be apart; all of them where one splits."""
+        return GridRequest(self.allowed, self.shift, self.epsilon, splits=self.splits).reach
 
     def certify(self) -> Certificate:
         """Recompute the proof from the noise's integers, for the capped shift."""
-        request = GridRequest(self.allowed, self.shift, self.epsilon, splits=self.splits)
-        return self.noise.certify(self.family, request.reach, self.epsilon, splits=self.splits)
+        return self.noise.certify(self.family, self.reach, self.epsilon, splits=self.splits)
 
     def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
         """Return clamped answer + noise, saturated at +-2**62; shape `(groups,)`."""
-        clamped = np.clip(answers, self.allowed.lower, self.allowed.upper)
+        clamped = self.clamp(answers)
         noisy = clamped + self.noise.sample(clamped.size, bits)
         out: IntArray = np.clip(noisy, -_SATURATION, _SATURATION)
         return out
@@ -122,8 +129,17 @@ class AdditiveLaw:
             return np.full_like(raw, low), np.full_like(raw, high)
         return np.clip(raw - k, low, high), np.clip(raw + k, low, high)
 
-    def expected_error(self) -> ExpectedError:
-        """Return the error over answers uniform on the hull (about 65 of them if it is large)."""
+    def median_unbiased(self, raw: IntArray) -> FloatArray:
+        """Return the raw integer, clipped: noise is symmetric."""
+        return self.clamp(raw).astype(np.float64)
+
+    def unbiased(self, raw: IntArray) -> FloatArray:
+        """Return the raw integer, with tails averaged where the noise is memoryless there."""
+        values = raw.astype(np.float64)
+        low, high, beyond = self.allowed.lower, self.allowed.upper, self.noise.beyond
+        return values if beyond is None else average_tails(values, low, high, beyond)
+
+    def price(self) -> ExpectedError:
         if self.remap == "nearest":
             answers, share = choose_answers(self.allowed)
             errors = self._nearest_errors(answers)
@@ -210,41 +226,27 @@ class AdditiveLaw:
     def to_json(self) -> dict[str, Any]:
         """Return all integers of the law."""
         prior = {} if self.prior is None else {"prior": list(self.prior)}
-        return prior | {
-            "family": self.family,
-            "allowed": [list(run) for run in self.allowed.runs],
-            "shift": self.shift,
-            "epsilon": fraction_to_json(self.epsilon),
-            "loss": self.loss,
-            "splits": self.splits,
-            "remap": self.remap,
-            "noise": self.noise.to_json(),
-        }
+        return (
+            self.fields(self.family)
+            | prior
+            | {
+                "splits": self.splits,
+                "remap": self.remap,
+                "noise": self.noise.to_json(),
+            }
+        )
 
     @classmethod
-    def from_json(
-        cls, value: dict[str, Any], noise: StaircaseNoise | DiscreteLaplaceNoise
-    ) -> AdditiveLaw:
+    def from_json(cls, value: dict[str, Any], noise: AdditiveNoise) -> AdditiveLaw:
         """Rebuild a law from `to_json` and its noise."""
         if value["remap"] not in ("nearest", "median", "mean"):
             raise ValueError("remap")
-        if value["loss"] not in ("absolute", "squared"):
-            raise ValueError("loss")
-        allowed = allowed_from_json(value["allowed"])
+        fields = read_fields(value)
         prior = None if value.get("prior") is None else tuple(int(w) for w in value["prior"])
-        if prior is not None and (len(prior) != allowed.hull_steps + 1 or min(prior) < 1):
+        if prior is not None and (len(prior) != fields[0].hull_steps + 1 or min(prior) < 1):
             raise ValueError("prior")
-        return cls(
-            family=str(value["family"]),
-            allowed=allowed,
-            shift=int(value["shift"]),
-            epsilon=fraction_from_json(value["epsilon"]),
-            loss=value["loss"],
-            splits=bool(value["splits"]),
-            remap=value["remap"],
-            noise=noise,
-            prior=prior,
-        )
+        splits = bool(value["splits"])
+        return cls(*fields, str(value["family"]), splits, value["remap"], noise, prior)
 
     def describe(self) -> str:
         """Return one line for a plan."""
@@ -255,3 +257,10 @@ class AdditiveLaw:
         }
         under = "" if self.prior is None else " under a stated prior"
         return f"{self.family} ({self.noise.describe()}), then {words[self.remap]}{under}"
+
+
+def average_tails(raw: FloatArray, lower: int, upper: int, beyond: float) -> FloatArray:
+    """Return raw draws with both memoryless tails averaged (`companion.py`)."""
+    if lower >= upper:
+        return raw
+    return np.where(raw <= lower, lower - beyond, np.where(raw >= upper, upper + beyond, raw))

@@ -27,28 +27,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, check_level
+from dprelease.mechanisms.certificate import Certificate, certify_ratio
+from dprelease.mechanisms.forms.base import ScalarLaw, read_fields
 from dprelease.mechanisms.forms.hull_interval import first_answer
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import (
-    Certificate,
     ExpectedError,
     GridRequest,
     IntArray,
-    Loss,
-    allowed_from_json,
-    certify_ratio,
     choose_answers,
 )
-from dprelease.numeric import exp_lower, exp_upper, fraction_from_json, fraction_to_json
-from dprelease.schema.domain import GridSet
+from dprelease.numeric import exp_lower, exp_upper
 
 __all__ = ["ReflectedLaplaceLaw", "drawable"]
 
@@ -64,18 +60,12 @@ def drawable(request: GridRequest) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ReflectedLaplaceLaw:
+class ReflectedLaplaceLaw(ScalarLaw):
     """Discrete Laplace noise reflected into one run of grid points. Satisfies `GridLaw`."""
 
-    allowed: GridSet
-    shift: int
-    epsilon: Fraction
-    loss: Loss
-    noise: DiscreteLaplaceNoise
+    family: ClassVar[str] = "reflected_laplace"
 
-    @property
-    def family(self) -> str:
-        return "reflected_laplace"
+    noise: DiscreteLaplaceNoise
 
     @classmethod
     def calibrate(cls, request: GridRequest) -> ReflectedLaplaceLaw:
@@ -102,15 +92,10 @@ class ReflectedLaplaceLaw:
             wanted *= 1 - shrink
             shrink *= 2
 
-    @property
-    def certificate(self) -> Certificate:
-        return _certificate(self)
-
     def certify(self) -> Certificate:
         """Recompute the proof from the rate, in outward-rounded rationals."""
         n = self.allowed.hull_steps
-        reach = GridRequest(self.allowed, self.shift, self.epsilon).reach
-        rate = self.noise.rate
+        reach, rate = self.reach, self.noise.rate
         ratio = Fraction(1)
         if n:  # else one possible answer and one output: nothing can be told apart
             ratio = exp_upper(reach * rate)
@@ -126,15 +111,11 @@ class ReflectedLaplaceLaw:
     def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
         """Return one exact draw per clamped answer, a hull point; shape `(groups,)`."""
         low, n = self.allowed.lower, self.allowed.hull_steps
-        start = np.clip(answers, low, self.allowed.upper) - low
+        start = self.clamp(answers) - low
         # Not saturated: a fold needs every digit. |start + noise| < 2**63 where it is int64.
         turn = ((start + self.noise.draws(start.size, bits)) % (2 * (n + 1))).astype(np.int64)
         out: IntArray = low + np.where(turn > n, 2 * n + 1 - turn, turn)
         return out
-
-    def finish(self, raw: IntArray) -> IntArray:
-        """Return `raw`: every draw is allowed already."""
-        return raw
 
     def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
         """Return {q in hull: P_q(Y >= y) and P_q(Y <= y) are both at least (1 - level) / 2}.
@@ -144,7 +125,7 @@ class ReflectedLaplaceLaw:
         check_level(level)
         alpha = (1 - level) / 2 * (1 - 1e-6)
         low, high = self.allowed.lower, self.allowed.upper
-        y = np.clip(raw, low, high)
+        y = self.clamp(raw)
         mirror = low + high - y
         lows = first_answer(self.allowed, y, lambda q: self._reaches(q, y) >= alpha)
         # the law is its own mirror image
@@ -166,8 +147,7 @@ class ReflectedLaplaceLaw:
         out: FloatArray = np.where(x > i, above, norm - below) / norm
         return out
 
-    def expected_error(self) -> ExpectedError:
-        """Return the error over answers uniform on the hull (about 65 of them if it is large)."""
+    def price(self) -> ExpectedError:
         answers, share = choose_answers(self.allowed)
         i = (answers - self.allowed.lower).astype(np.float64)
         far = self.allowed.hull_steps - i
@@ -218,24 +198,14 @@ class ReflectedLaplaceLaw:
 
     def to_json(self) -> dict[str, Any]:
         """Return all numbers of the law."""
-        return {
-            "family": self.family,
-            "allowed": [list(run) for run in self.allowed.runs],
-            "shift": self.shift,
-            "epsilon": fraction_to_json(self.epsilon),
-            "loss": self.loss,
-            "noise": self.noise.to_json(),
-        }
+        return self.fields(self.family) | {"noise": self.noise.to_json()}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ReflectedLaplaceLaw:
-        allowed = allowed_from_json(value["allowed"])
-        if len(allowed.runs) > 1 or value["loss"] not in ("absolute", "squared"):
-            raise ValueError("runs or loss")
-        return cls(
-            allowed, int(value["shift"]), fraction_from_json(value["epsilon"]), value["loss"],
-            DiscreteLaplaceNoise.from_json(value["noise"]),
-        )  # fmt: skip
+        fields = read_fields(value)
+        if len(fields[0].runs) > 1:
+            raise ValueError("runs")
+        return cls(*fields, DiscreteLaplaceNoise.from_json(value["noise"]))
 
     def describe(self) -> str:
         """Return one line for a plan."""
@@ -245,8 +215,3 @@ class ReflectedLaplaceLaw:
 def _float_loss(n: int, s: int, rate: float) -> float:
     top = math.log1p(math.exp(-(2 * n + 1) * rate))
     return s * rate + top - math.log1p(math.exp(-(2 * (n - s) + 1) * rate))
-
-
-@lru_cache(maxsize=64)
-def _certificate(law: ReflectedLaplaceLaw) -> Certificate:
-    return law.certify()

@@ -26,19 +26,15 @@ import numpy.typing as npt
 
 from dprelease.entropy import RandomBits
 from dprelease.mechanisms.arguments import FloatArray, check_level
+from dprelease.mechanisms.certificate import Certificate, certify_ratio
+from dprelease.mechanisms.forms.base import ScalarLaw, read_fields
+from dprelease.mechanisms.forms.hull_interval import MIDDLE
 from dprelease.mechanisms.kernels.sampling import uniform_each
 from dprelease.mechanisms.law import (
-    Certificate,
     ExpectedError,
-    GridRequest,
     IntArray,
-    Loss,
-    allowed_from_json,
-    certify_ratio,
     choose_answers,
 )
-from dprelease.numeric import fraction_from_json, fraction_to_json
-from dprelease.schema.domain import GridSet
 
 __all__ = ["ROW_LIMIT", "RowLaw"]
 
@@ -48,7 +44,7 @@ _SLACK = 1 + Fraction(1, 2**46)
 
 
 @dataclass(frozen=True, slots=True)
-class RowLaw:
+class RowLaw(ScalarLaw):
     """An integer table. Satisfies `GridLaw`.
 
     Attributes:
@@ -58,25 +54,16 @@ class RowLaw:
     """
 
     family: str
-    allowed: GridSet
-    shift: int
-    epsilon: Fraction
-    loss: Loss
     starts: tuple[int, ...]
     outputs: tuple[int, ...]
     rows: tuple[tuple[int, ...], ...]
 
-    @property
-    def certificate(self) -> Certificate:
-        return _certificate(self)
-
     def certify(self) -> Certificate:
         """Recompute the proof from the integers: every pair of rows within reach."""
-        reach = GridRequest(self.allowed, self.shift, self.epsilon).reach
+        reach = self.reach
         chance = np.array(self.rows, dtype=np.float64)
         chance /= np.array([sum(row) for row in self.rows], dtype=np.float64)[:, None]
-        ends = np.array([*self.starts[1:], self.allowed.upper + 1], dtype=np.int64) - 1
-        begins = np.array(self.starts, dtype=np.int64)
+        begins, ends = _ranges(self)
         worst, pairs = Fraction(1), 0
         for lag in range(1, len(self.rows)):
             near = np.flatnonzero(begins[lag:] - ends[:-lag] <= reach)
@@ -99,9 +86,8 @@ class RowLaw:
         return Fraction(self.rows[row][k], sum(self.rows[row]))
 
     def _row_of(self, answers: IntArray) -> npt.NDArray[np.intp]:
-        clamped = np.clip(answers, self.allowed.lower, self.allowed.upper)
         begins = np.array(self.starts, dtype=np.int64)
-        return np.searchsorted(begins, clamped, side="right") - 1
+        return np.searchsorted(begins, self.clamp(answers), side="right") - 1
 
     def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
         """Return one exact draw per clamped answer, an allowed point; shape `(groups,)`."""
@@ -115,10 +101,6 @@ class RowLaw:
         out: IntArray = np.array(self.outputs, dtype=np.int64)[column]
         return out
 
-    def finish(self, raw: IntArray) -> IntArray:
-        """Return `raw`: every draw is allowed already."""
-        return raw
-
     def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
         """Return the hull of {q : y in A(q)}, A(q) the likeliest outputs of chance >= level.
 
@@ -130,9 +112,26 @@ class RowLaw:
         column = np.minimum(column, len(self.outputs) - 1)
         return lows[column], highs[column]
 
-    def expected_error(self) -> ExpectedError:
-        """Return the error over answers uniform on the hull (a subset of them if it is large)."""
-        return _expected_error(self)
+    def median_unbiased(self, raw: IntArray) -> FloatArray:
+        """Return the middle of the first and the last answer whose median `raw` may be."""
+        lows, highs = _medians(self)
+        place = np.searchsorted(np.array(self.outputs, dtype=np.int64), raw)
+        place = np.minimum(place, len(self.outputs) - 1)
+        return np.asarray(lows[place] + (highs[place] - lows[place]) / 2)
+
+    def price(self) -> ExpectedError:
+        answers, share = choose_answers(self.allowed, 1025)
+        edges = {*self.starts, *(q - 1 for q in self.starts[1:])}
+        marks = np.array(sorted(edges), dtype=np.int64)  # the error is convex within a row
+        errors = self._errors(answers)
+        worst = max(errors.max(), self._errors(marks).max())
+        return ExpectedError(float(errors @ share), float(worst))
+
+    def _errors(self, answers: IntArray) -> FloatArray:
+        gap = np.abs(answers[:, None] - np.array(self.outputs, dtype=np.int64)[None, :])
+        cost = gap.astype(np.float64) if self.loss == "absolute" else gap.astype(np.float64) ** 2
+        out: FloatArray = (cost * _chances(self)[self._row_of(answers)]).sum(axis=1)
+        return out
 
     def pmf(self, answer: int) -> dict[int, Any]:
         """Return {output: exact probability}, Fractions that sum to 1."""
@@ -141,12 +140,7 @@ class RowLaw:
 
     def to_json(self) -> dict[str, Any]:
         """Return all integers of the law."""
-        return {
-            "family": self.family,
-            "allowed": [list(run) for run in self.allowed.runs],
-            "shift": self.shift,
-            "epsilon": fraction_to_json(self.epsilon),
-            "loss": self.loss,
+        return self.fields(self.family) | {
             "starts": list(self.starts),
             "outputs": list(self.outputs),
             "rows": [list(row) for row in self.rows],
@@ -155,13 +149,12 @@ class RowLaw:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> RowLaw:
         """Rebuild a law; ValueError if the numbers are no table over the allowed set."""
-        allowed = allowed_from_json(value["allowed"])
+        allowed, shift, epsilon, loss = read_fields(value)
         starts = tuple(int(q) for q in value["starts"])
         outputs = tuple(int(y) for y in value["outputs"])
         rows = tuple(tuple(int(w) for w in row) for row in value["rows"])
         sound = (
-            value["loss"] in ("absolute", "squared")
-            and 1 <= len(starts) == len(rows) <= ROW_LIMIT
+            1 <= len(starts) == len(rows) <= ROW_LIMIT
             and starts[0] == allowed.lower
             and starts[-1] <= allowed.upper
             and all(a < b for line in (starts, outputs) for a, b in pairwise(line))
@@ -171,19 +164,25 @@ class RowLaw:
         )
         if not sound or not outputs:
             raise ValueError("rows")
-        return cls(
-            str(value["family"]), allowed, int(value["shift"]),
-            fraction_from_json(value["epsilon"]), value["loss"], starts, outputs, rows,
-        )  # fmt: skip
+        family = str(value["family"])
+        return cls(allowed, shift, epsilon, loss, family, starts, outputs, rows)
 
     def describe(self) -> str:
         """Return one line for a plan."""
         return f"{self.family} ({len(self.rows)} rows, {len(self.outputs)} outputs)"
 
 
-@lru_cache(maxsize=64)
-def _certificate(law: RowLaw) -> Certificate:
-    return law.certify()
+def _chances(law: RowLaw) -> FloatArray:
+    """Return P(y_k | row i), shape `(rows, outputs)`."""
+    out = np.array(law.rows, dtype=np.float64)
+    out /= out.sum(axis=1, keepdims=True)
+    return out
+
+
+def _ranges(law: RowLaw) -> tuple[IntArray, IntArray]:
+    """Return the first and the last answer of each row."""
+    ends = np.array([*law.starts[1:], law.allowed.upper + 1], dtype=np.int64) - 1
+    return np.array(law.starts, dtype=np.int64), ends
 
 
 @lru_cache(maxsize=64)
@@ -195,36 +194,34 @@ def _sums(law: RowLaw) -> tuple[IntArray, IntArray]:
 
 @lru_cache(maxsize=64)
 def _accepting(law: RowLaw, level: float) -> tuple[IntArray, IntArray]:
-    chance = np.array(law.rows, dtype=np.float64)
-    chance /= chance.sum(axis=1, keepdims=True)
+    chance = _chances(law)
     order = np.argsort(-chance, axis=1, kind="stable")
     before = np.cumsum(np.take_along_axis(chance, order, axis=1), axis=1)
     before -= np.take_along_axis(chance, order, axis=1)
     chosen = np.zeros(chance.shape, dtype=bool)
     # Keep an output while what stands before it misses the level, with room for rounding.
     np.put_along_axis(chosen, order, before < level + 1e-9, axis=1)
-    begins = np.array(law.starts, dtype=np.int64)
-    ends = np.array([*law.starts[1:], law.allowed.upper + 1], dtype=np.int64) - 1
-    some = chosen.any(axis=0)
-    lows = np.where(some, begins[chosen.argmax(axis=0)], law.allowed.lower)
-    highs = np.where(some, ends[len(law.rows) - 1 - chosen[::-1].argmax(axis=0)], law.allowed.upper)
+    return _first_and_last(law, chosen, chosen, (law.allowed.lower, law.allowed.upper))
+
+
+@lru_cache(maxsize=64)
+def _medians(law: RowLaw) -> tuple[IntArray, IntArray]:
+    """Return, per output, the first answer with P(Y >= y) and the last with P(Y <= y) of half."""
+    chance = _chances(law)
+    upto = np.cumsum(chance, axis=1)
+    half = 0.5 * (1 - MIDDLE)
+    up, down = 1 - upto + chance >= half, upto >= half
+    return _first_and_last(law, up, down, (law.allowed.upper, law.allowed.lower))
+
+
+def _first_and_last(
+    law: RowLaw,
+    first: npt.NDArray[np.bool_],
+    last: npt.NDArray[np.bool_],
+    none: tuple[int, int],
+) -> tuple[IntArray, IntArray]:
+    """Return, per output, the first answer of the first row chosen and the last of the last."""
+    begins, ends = _ranges(law)
+    lows = np.where(first.any(axis=0), begins[first.argmax(axis=0)], none[0])
+    highs = np.where(last.any(axis=0), ends[len(law.rows) - 1 - last[::-1].argmax(axis=0)], none[1])
     return lows, highs
-
-
-@lru_cache(maxsize=256)
-def _expected_error(law: RowLaw) -> ExpectedError:
-    answers, share = choose_answers(law.allowed, 1025)
-    edges = {*law.starts, *(q - 1 for q in law.starts[1:])}
-    marks = np.array(sorted(edges), dtype=np.int64)  # the error is convex within a row
-    at_ends = _errors(law, marks)
-    errors = _errors(law, answers)
-    return ExpectedError(float(errors @ share), float(max(errors.max(), at_ends.max())))
-
-
-def _errors(law: RowLaw, answers: IntArray) -> FloatArray:
-    chance = np.array(law.rows, dtype=np.float64)
-    chance /= chance.sum(axis=1, keepdims=True)
-    gap = np.abs(answers[:, None] - np.array(law.outputs, dtype=np.int64)[None, :])
-    cost = gap.astype(np.float64) if law.loss == "absolute" else gap.astype(np.float64) ** 2
-    out: FloatArray = (cost * chance[law._row_of(answers)]).sum(axis=1)  # noqa: SLF001
-    return out

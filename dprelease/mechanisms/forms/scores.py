@@ -53,7 +53,8 @@ import numpy.typing as npt
 
 from dprelease.entropy import RandomBits, uniform_below
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms.law import Certificate, IntArray, certify_ratio
+from dprelease.mechanisms.certificate import Certificate, certify_ratio
+from dprelease.mechanisms.law import IntArray
 from dprelease.numeric import fraction_from_json, fraction_to_json, positive
 
 __all__ = ["CANDIDATE_LIMIT", "ScoreLaw"]

@@ -1,48 +1,57 @@
-"""A truncated symmetric integer table: P(y | q) = W[|y - q|] / Z(q) on an allowed grid set.
+"""Form: a truncated symmetric integer table, P(y | q) = W[|y - q|] / Z(q) on an allowed grid set.
 
 W is a non-increasing integer vector over distances 0 .. hull; Z(q), the sum of W over the allowed
 points seen from q, is an exact int64 vector, built from prefix sums. Draws are exact: a uniform
-integer below Z(q), located by binary search in the prefix sums, run by run.
+integer below Z(q), located by binary search in the prefix sums, run by run. All weights are at least
+1, so every answer has the same support, and no atoms are added anywhere.
 
-`worst_ratio` bounds every likelihood ratio of two answers at most `reach` steps apart, whatever
-the shape of W. For q < q' = q + k and y = q - m (or q' > y > q, or y beyond q'):
-
-    W[|y - q|] / W[|y - q'|]  <=  A_k(q) = max over 0 <= m <= q - lowest of W[m] / W[m + k],
-
-since W does not increase; and the ratio of the normalisers is Z(q') / Z(q). The other direction is
-the mirror image. All k <= reach are covered, in blocks [k1, k2] of growing size below reach: A_k <=
-A_k2, and Z(q + k) <= its maximum over the block. k = reach is a block of its own, so the bound is
-exact where the loss is largest.
-
-A pair whose losses span a range of at most r is r^2 / 8 zCDP (`range_rho`): the second derivative
-in alpha of (alpha - 1) D_alpha is a variance of the loss, at most r^2 / 4, and it vanishes at 0 and 1.
+A kernel of noise brings its weights and its proof (`certifiers/table_laplace.py`,
+`certifiers/table_gaussian.py`; `certifiers/table.py` proves any weights): the law *is* its kernel's
+one integer p and the allowed set.
 
 Units    grid steps; losses and rho in nats.
-Sources  elementary; certificate over all hull pairs: `docs/theory/certificates.md#symmetric-tables`.
-Limits   float64 quotients, widened by 2**-48: more than their seven roundings can err.
+Sources  `docs/theory/certificates.md#symmetric-tables`.
+Limits   at most `POINT_LIMIT` hull points. Running time depends on the bits drawn, and through Z(q)
+         faintly on the answer.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
+from functools import lru_cache
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.entropy import RandomBits
-from dprelease.errors import InternalError
+from dprelease.errors import ArgumentError, InternalError
 from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.forms.base import ScalarLaw, read_fields
 from dprelease.mechanisms.forms.hull_interval import likely_answers
 from dprelease.mechanisms.kernels.sampling import uniform_each
 from dprelease.mechanisms.law import ExpectedError, IntArray, Loss, choose_answers
 from dprelease.schema.domain import GridSet
 
-__all__ = ["SymmetricTable", "loss_curve", "masses", "range_rho", "top_bits", "worst_ratio"]
+__all__ = [
+    "EPSILON_FLOOR",
+    "POINT_LIMIT",
+    "SymmetricTable",
+    "TableLaw",
+    "check_epsilon",
+    "check_size",
+    "masses",
+    "top_bits",
+]
+
+POINT_LIMIT = 2**18
+EPSILON_FLOOR = Fraction(1, 2**40)
+"""Below it the slack of a table's certificate would show."""
 
 Number = TypeVar("Number", np.int64, np.float64)
-_SLACK = 1 + Fraction(1, 2**48)
 
 
 def top_bits(allowed: GridSet) -> int:
@@ -154,76 +163,95 @@ def _run_mass(
     return out
 
 
-def worst_ratio(table: SymmetricTable, reach: int) -> Fraction:
-    """Return a rational upper bound of all likelihood ratios within `reach` >= 1 steps."""
-    hull = table.weights.size - 1
-    if hull == 0:
-        return Fraction(1)  # one possible answer and one output: nothing can be told apart
-    if not 1 <= reach <= hull:
-        raise InternalError("a table was certified over no pairs")
-    mass = table.mass.astype(np.float64)
-    weights = table.weights.astype(np.float64)
-    worst = max(_one_way(weights, z, reach) for z in (mass, mass[::-1]))
-    return Fraction(worst) * _SLACK
+@dataclass(frozen=True, slots=True)
+class TableLaw(ScalarLaw):
+    """A table that one integer makes. Satisfies `GridLaw` once a kernel has `weights` and a proof.
 
-
-def _one_way(weights: FloatArray, mass: FloatArray, reach: int) -> float:
-    hull, worst = weights.size - 1, 0.0
-    # Nothing lies beyond the hull: zeros there never win a maximum.
-    window, size, last = np.concatenate([mass, np.zeros(reach)]), 1, reach
-    while last >= 1:
-        while 2 * size <= min(last, reach - last):
-            window, size = np.maximum(window[:-size], window[size:]), 2 * size
-        if size > last:  # the few distances left, one by one or in halves
-            size //= 2
-            window = _window(np.concatenate([mass, np.zeros(reach)]), size)
-            continue
-        first = last - size + 1
-        starts = np.arange(hull - first + 1)
-        ratio = np.maximum.accumulate(weights[starts] / weights[np.minimum(starts + last, hull)])
-        worst = max(worst, float((ratio * window[starts + first] / mass[starts]).max()))
-        last = first - 1
-    return worst
-
-
-def _window(mass: FloatArray, size: int) -> FloatArray:
-    """Return the maximum of mass[i .. i + size - 1] per i; `size` a power of two."""
-    window, width = mass, 1
-    while width < size:
-        window, width = np.maximum(window[:-width], window[width:]), 2 * width
-    return window
-
-
-def range_rho(table: SymmetricTable, reach: int) -> Fraction:
-    """Return eighth of the square of the widest range of losses within `reach`, rounded up.
-
-    The largest loss of a pair plus the largest of the pair reversed; normalisers cancel. Distances
-    go in blocks as in `worst_ratio`.
+    Attributes:
+        p: of 1 .. 2**bits; what it means is the kernel's.
     """
-    hull = table.weights.size - 1
-    log = np.log(table.weights.astype(np.float64))
-    last, size, widest = min(reach, hull), 1, 0.0
-    while last >= 1:
-        first = last - size + 1
-        starts = np.arange(hull - first + 1)
-        up = np.maximum.accumulate(log[starts] - log[np.minimum(starts + last, hull)])
-        widest = max(widest, float((up + up[::-1]).max()))
-        last = first - 1
-        size = min(2 * size, max(last, 1))
-    # Four logarithms of at most log 2**61 < 64, each within an ulp (2**-47), and three differences.
-    return (Fraction(widest) + Fraction(1, 2**43)) ** 2 / 8
+
+    family: ClassVar[str]
+    bits: ClassVar[int]
+
+    p: int
+
+    @staticmethod
+    @abstractmethod
+    def weights(allowed: GridSet, p: int) -> list[int]:
+        """Return W[0], W[1], ... as long as they are above 1; the rest of the hull weighs 1."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """The kernel's scale, in steps."""
+
+    @property
+    def table(self) -> SymmetricTable:
+        """The weights, rebuilt from `p`."""
+        return _table(type(self).weights, self.allowed, self.p)
+
+    def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
+        """Return one exact draw per clamped answer, an allowed point; shape `(groups,)`."""
+        return self.table.draw(answers, bits)
+
+    def interval(self, raw: IntArray, level: float = 0.95) -> tuple[IntArray, IntArray]:
+        """Return a confidence interval per clamped answer (DPR625 for a bad level)."""
+        return self.table.interval(raw, level)
+
+    def price(self) -> ExpectedError:
+        return self.table.expected_error(self.loss)
+
+    def pmf(self, answer: int) -> dict[int, Any]:
+        """Return {output: exact probability}, Fractions that sum to 1."""
+        return dict(self.table.pmf(answer))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all integers of the law; `p` is text where it may pass 64 bits."""
+        return self.fields(self.family) | {"p": self.p if self.bits < 64 else str(self.p)}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """Rebuild the law; KeyError, TypeError or ValueError if a number is missing or wrong."""
+        p = int(value["p"])
+        if not 0 < p <= 2**cls.bits:
+            raise ValueError("p")
+        fields = read_fields(value)
+        check_size(fields[0])
+        return cls(*fields, p)
+
+    def describe(self) -> str:
+        """Return one line for a plan."""
+        return f"{self.family} (scale {self.scale:.6g} steps), truncated to the allowed values"
 
 
-def loss_curve(table: SymmetricTable, reach: int) -> FloatArray:
-    """Return, for k = 0 .. reach, an upper bound of the loss at distances up to k, in nats."""
-    hull = table.weights.size - 1
-    mass, weights = table.mass.astype(np.float64), table.weights.astype(np.float64)
-    worst = np.ones(reach + 1)
-    for k in range(1, reach + 1):
-        steepest = np.maximum.accumulate(weights[: hull + 1 - k] / weights[k:])
-        for z in (mass, mass[::-1]):
-            worst[k] = max(worst[k], float((steepest * z[k:] / z[: hull + 1 - k]).max()))
-    out: FloatArray = np.maximum.accumulate(np.log(worst)) + 2.0**-47 * np.sign(
-        np.arange(reach + 1)
-    )
-    return out
+@lru_cache(maxsize=16)
+def _table(
+    weights: Callable[[GridSet, int], list[int]], allowed: GridSet, p: int
+) -> SymmetricTable:
+    out = np.ones(allowed.hull_steps + 1, dtype=np.int64)
+    above = weights(allowed, p)
+    out[: len(above)] = above
+    return SymmetricTable.of(allowed, out)
+
+
+def check_epsilon(epsilon: Fraction, why: str | None = None) -> None:
+    """Raise DPR626 if epsilon is below 2**-40, where a truncated law's certificate is too coarse."""
+    if epsilon < EPSILON_FLOOR:
+        raise ArgumentError(
+            "epsilon is too small for a truncated law",
+            why=why,
+            fix="use an epsilon of at least 1e-12",
+            code="DPR626",
+        )
+
+
+def check_size(allowed: GridSet) -> None:
+    """Raise DPR622 if the hull has more than `POINT_LIMIT` points."""
+    if allowed.hull_steps >= POINT_LIMIT:
+        raise ArgumentError(
+            "the grid is too fine for a truncated law",
+            why=f"its weight table would pass {POINT_LIMIT} points",
+            fix="use a coarser step, or allow spikes at the borders",
+            code="DPR622",
+        )

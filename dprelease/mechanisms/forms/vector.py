@@ -1,20 +1,16 @@
-"""Discrete Gaussian noise for a vector of integer cells, at any scale.
+"""Form: independent noise on a vector of integer components; nothing is mapped.
 
-    P(d) = exp(-d^2 / (2 square)) / Z  for every cell independently, d any integer.
+* `CellNoise`: discrete Laplace noise. The loss is rate times the L1 shift, however a unit splits it.
+* `GaussianCells`: discrete Gaussian noise, P(d) = exp(-d^2 / (2 square)) / Z per component. If one unit
+  moves the components of all groups together by at most sqrt(l2_square) in L2, the release is rho-zCDP
+  with rho = l2_square / (2 square), a rational ([CKS20]): the shift may be spread over components and
+  groups in any way. There is no pure guarantee.
 
-Privacy. If one unit moves the cells of all groups together by at most sqrt(l2_square) in L2, the
-release is rho-zCDP with rho = l2_square / (2 square), a rational ([CKS20]): the shift may be spread
-over cells and groups in any way. There is no pure guarantee.
-
-Sampler  up to 4096 steps of scale `DiscreteGaussianNoise` itself; beyond, the same rejection from
-         discrete Laplace proposals with products in Python integers: probability
-         exp(-(|d| t - square)^2 / (2 square t^2)), whole factors 1/e by integer geometric draws,
-         the rest by von Neumann's series with coins of any denominator. No float decides.
 Tails    P(D >= k) <= P(N >= k - 1) for k >= 1 and N normal of the same scale: the sum over x >= k
          is at most the integral from k - 1, and Z >= sqrt(2 pi square) (Poisson summation).
-Units    grid steps, steps squared; rho in nats.
+Units    grid steps, steps squared; epsilon and rho in nats.
 Sources  [CKS20] Canonne, Kamath & Steinke, "The Discrete Gaussian for Differential Privacy",
-         arXiv:2004.00010.
+         arXiv:2004.00010; `docs/theory/kernels-and-boundaries.md#discrete-laplace`, `#discrete-gaussian`.
 Limits   running time depends on the bits drawn.
 """
 
@@ -28,18 +24,17 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.entropy import ROUND_LIMIT, RandomBits, drawn_by_rejection, stuck
+from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import check_level
+from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.kernels.gaussian import SQUARE_LIMIT, DiscreteGaussianNoise
+from dprelease.mechanisms.kernels.gaussian_unbounded import wide_draws
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
-from dprelease.mechanisms.kernels.sampling import AnyInts, BoolArray, geometric_e, words
-from dprelease.mechanisms.law import IntArray
+from dprelease.mechanisms.kernels.sampling import AnyInts
+from dprelease.numeric import fraction_from_json, fraction_to_json
 
-__all__ = ["GaussianCells"]
-
-_NARROW = 2**100
-"""Proposals at scale^2 up to this, in steps squared, fit int64."""
+__all__ = ["CellNoise", "GaussianCells"]
 
 _EXACT_SUMS = 400
 """Scales up to 20 steps are summed term by term; above, the continuous moments are equal to it
@@ -102,25 +97,7 @@ class GaussianCells:
         """
         if self.square <= SQUARE_LIMIT:
             return DiscreteGaussianNoise(self.square).sample(count, bits)
-        return self._wide(count, bits)
-
-    def _wide(self, count: int, bits: RandomBits) -> AnyInts:
-        """Draw with unbounded integers, whatever the scale."""
-        t = math.isqrt(self.square) + 1
-        divisor = 2 * self.square * t * t
-        proposals = DiscreteLaplaceNoise(Fraction(1, t))
-
-        def attempt(todo: IntArray) -> tuple[BoolArray, AnyInts]:
-            found = proposals.draws(todo.size, bits)
-            parts = [divmod((abs(d) * t - self.square) ** 2, divisor) for d in found.tolist()]
-            # `geometric_e` stays below ROUND_LIMIT, so a larger whole part never passes.
-            whole = np.array([min(w, ROUND_LIMIT) for w, _ in parts], dtype=np.int64)
-            kept = geometric_e(todo.size, bits) >= whole
-            hits = np.flatnonzero(kept)
-            kept[hits] = _bernoulli_exp([parts[i][1] for i in hits.tolist()], divisor, bits)
-            return kept, found[kept]
-
-        return drawn_by_rejection(count, attempt, wide=self.square > _NARROW)
+        return wide_draws(self.square, count, bits)
 
     def variance(self) -> float:
         """Return E D^2, in steps squared."""
@@ -180,37 +157,84 @@ class GaussianCells:
         return f"{self.family} (scale {self.scale:.6g} steps) on cells"
 
 
-def _bernoulli_exp(rests: list[int], t: int, bits: RandomBits) -> list[bool]:
-    """Return one coin per rest u, True with probability exactly e^(-u/t); 0 <= u < t, any size.
+@dataclass(frozen=True, slots=True)
+class CellNoise:
+    """Discrete Laplace noise for a vector of integer cells with L1 sensitivity `l1_shift`.
 
-    Von Neumann: the k-th trial succeeds with probability u/(t k); an odd number of trials means
-    True (`sampling.bernoulli_exp` with integers of any size).
+    The loss is linear in the L1 shift, however a unit splits it over the cells.
     """
-    out = [False] * len(rests)
-    active = list(range(len(rests)))
-    for k in range(1, ROUND_LIMIT):
-        again = []
-        for i, word in zip(active, words(len(active), bits).tolist(), strict=True):
-            if _below(word, rests[i], t * k, bits):
-                again.append(i)
-            elif k % 2:
-                out[i] = True
-        active = again
-        if not active:
-            return out
-    raise stuck()
 
+    l1_shift: int
+    epsilon: Fraction
+    noise: DiscreteLaplaceNoise
+    family: str = "discrete_laplace"
 
-def _below(word: int, num: int, den: int, bits: RandomBits) -> bool:
-    """Return whether a uniform in [0, 1) whose first 64 digits are `word` lies below num/den.
+    @classmethod
+    def calibrate(cls, l1_shift: int, epsilon: Fraction) -> CellNoise:
+        """Return the cells' noise with loss at most `epsilon` (nats) for the whole vector.
 
-    num <= den is assumed; equality (u = t, k = 1) cannot occur because rests are below t.
-    """
-    for _ in range(ROUND_LIMIT):
-        head, num = divmod(num << 64, den)
-        if word != head:
-            return word < head
-        if num == 0:
-            return False
-        word = int.from_bytes(bits.read(8), "little")
-    raise stuck()
+        Raises:
+            ArgumentError: l1_shift < 1 (DPR620) or epsilon <= 0 (DPR606).
+        """
+        if l1_shift < 1:
+            raise ArgumentError(
+                "the L1 sensitivity must be at least one grid step",
+                fix="give a sensitivity of at least one step",
+                code="DPR620",
+            )
+        if epsilon <= 0:
+            raise ArgumentError(
+                "epsilon must be above 0", fix="give a positive epsilon", code="DPR606"
+            )
+        return cls(l1_shift, epsilon, DiscreteLaplaceNoise.calibrate(l1_shift, epsilon))
+
+    @property
+    def scale(self) -> Fraction:
+        """1 / rate, in steps."""
+        return self.noise.scale
+
+    @property
+    def certificate(self) -> Certificate:
+        return self.certify()
+
+    def certify(self) -> Certificate:
+        """Recompute the proof from the rate: loss = l1_shift * rate."""
+        return self.noise.certify(self.family, self.l1_shift, self.epsilon, splits=True)
+
+    def sample(self, count: int, bits: RandomBits) -> AnyInts:
+        """Return `count` independent exact noise values, in steps; see `DiscreteLaplaceNoise.draws`."""
+        return self.noise.draws(count, bits)
+
+    def quantile(self, level: float) -> int:
+        """Return the smallest k (rounded up in doubt) with P(|d| <= k) >= level, per cell."""
+        return self.noise.quantile(level)
+
+    def variance(self) -> float:
+        """Return the variance of one cell's noise, in steps squared."""
+        return self.noise.variance()
+
+    def mean_abs(self) -> float:
+        """Return the mean absolute noise of one cell, in steps."""
+        return self.noise.mean_abs()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all integers of the law."""
+        return {
+            "family": self.family,
+            "kind": "cells",
+            "l1_shift": self.l1_shift,
+            "epsilon": fraction_to_json(self.epsilon),
+            "noise": self.noise.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> CellNoise:
+        return cls(
+            int(value["l1_shift"]),
+            fraction_from_json(value["epsilon"]),
+            DiscreteLaplaceNoise.from_json(value["noise"]),
+        )
+
+    def describe(self) -> str:
+        """Return one line for a plan."""
+        return f"{self.family} ({self.noise.describe()}) on cells"

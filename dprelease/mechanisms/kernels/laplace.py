@@ -29,11 +29,12 @@ import numpy.typing as npt
 from dprelease.entropy import RandomBits, drawn_by_rejection, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, check_level
+from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.kernels.sampling import AnyInts, bernoulli_exp, geometric_e
-from dprelease.mechanisms.law import Certificate, IntArray
-from dprelease.numeric import fraction_from_json, fraction_to_json
+from dprelease.mechanisms.law import IntArray
+from dprelease.numeric import exp_lower, fraction_from_json, fraction_to_json
 
-__all__ = ["CellNoise", "DiscreteLaplaceNoise"]
+__all__ = ["DiscreteLaplaceNoise", "atom_shift"]
 
 _NARROW = 2**52
 """Draws with t up to this, less than 1024 t, fit int64."""
@@ -86,6 +87,11 @@ class DiscreteLaplaceNoise:
     @property
     def decay(self) -> float:
         return math.exp(-self.rate)
+
+    @property
+    def beyond(self) -> float:
+        """r / (1 - r), r = e^-rate: how far noise that passed an end lies beyond it on average."""
+        return float(atom_shift(1 / exp_lower(self.rate)))
 
     def certify(
         self, family: str, reach: int, claim: Fraction, *, splits: bool = False
@@ -191,84 +197,10 @@ class DiscreteLaplaceNoise:
         return f"scale {float(self.scale):.6g} steps"
 
 
-@dataclass(frozen=True, slots=True)
-class CellNoise:
-    """Discrete Laplace noise for a vector of integer cells with L1 sensitivity `l1_shift`.
+def atom_shift(ratio: Fraction) -> Fraction:
+    """Return r / (1 - r): how far a geometric tail of this ratio reaches on average.
 
-    The loss is linear in the L1 shift, however a unit splits it over the cells.
+    >>> atom_shift(Fraction(1, 3))
+    Fraction(1, 2)
     """
-
-    l1_shift: int
-    epsilon: Fraction
-    noise: DiscreteLaplaceNoise
-    family: str = "discrete_laplace"
-
-    @classmethod
-    def calibrate(cls, l1_shift: int, epsilon: Fraction) -> CellNoise:
-        """Return the cells' noise with loss at most `epsilon` (nats) for the whole vector.
-
-        Raises:
-            ArgumentError: l1_shift < 1 (DPR620) or epsilon <= 0 (DPR606).
-        """
-        if l1_shift < 1:
-            raise ArgumentError(
-                "the L1 sensitivity must be at least one grid step",
-                fix="give a sensitivity of at least one step",
-                code="DPR620",
-            )
-        if epsilon <= 0:
-            raise ArgumentError(
-                "epsilon must be above 0", fix="give a positive epsilon", code="DPR606"
-            )
-        return cls(l1_shift, epsilon, DiscreteLaplaceNoise.calibrate(l1_shift, epsilon))
-
-    @property
-    def scale(self) -> Fraction:
-        """1 / rate, in steps."""
-        return self.noise.scale
-
-    @property
-    def certificate(self) -> Certificate:
-        return self.certify()
-
-    def certify(self) -> Certificate:
-        """Recompute the proof from the rate: loss = l1_shift * rate."""
-        return self.noise.certify(self.family, self.l1_shift, self.epsilon, splits=True)
-
-    def sample(self, count: int, bits: RandomBits) -> AnyInts:
-        """Return `count` independent exact noise values, in steps; see `DiscreteLaplaceNoise.draws`."""
-        return self.noise.draws(count, bits)
-
-    def quantile(self, level: float) -> int:
-        """Return the smallest k (rounded up in doubt) with P(|d| <= k) >= level, per cell."""
-        return self.noise.quantile(level)
-
-    def variance(self) -> float:
-        """Return the variance of one cell's noise, in steps squared."""
-        return self.noise.variance()
-
-    def mean_abs(self) -> float:
-        """Return the mean absolute noise of one cell, in steps."""
-        return self.noise.mean_abs()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all integers of the law."""
-        return {
-            "family": self.family,
-            "kind": "cells",
-            "l1_shift": self.l1_shift,
-            "epsilon": fraction_to_json(self.epsilon),
-            "noise": self.noise.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> CellNoise:
-        return cls(
-            int(value["l1_shift"]),
-            fraction_from_json(value["epsilon"]),
-            DiscreteLaplaceNoise.from_json(value["noise"]),
-        )
-
-    def describe(self) -> str:
-        """Return one line for a plan."""
-        return f"{self.family} ({self.noise.describe()}) on cells"
+    return ratio / (1 - ratio)

@@ -33,8 +33,9 @@ import numpy.typing as npt
 from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, check_level
+from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.kernels.sampling import bernoulli
-from dprelease.mechanisms.law import Certificate, IntArray, certify_ratio
+from dprelease.mechanisms.law import IntArray
 from dprelease.numeric import exp_lower
 
 __all__ = ["EPSILON_FLOOR", "StaircaseNoise"]
@@ -74,6 +75,10 @@ class StaircaseNoise:
     @property
     def period(self) -> int:
         return self.width
+
+    @property
+    def beyond(self) -> None:
+        """Tails are periodic: how far noise lies beyond an end depends on the answer."""
 
     @property
     def decay(self) -> float:

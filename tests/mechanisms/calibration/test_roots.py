@@ -64,13 +64,13 @@ def test_calibration_evaluates_few_certificates(monkeypatch):
     """Forty halvings would be forty certificates; the law is the same."""
     request = GridRequest(GridSet(((0, 2**40),)), 1000, Fraction(1))
     asked = []
-    honest = closed_form_gaussian._worst_ratio
+    honest = closed_form_gaussian.worst_ratio
 
     def counted(*arguments):
         asked.append(arguments)
         return honest(*arguments)
 
-    monkeypatch.setattr(closed_form_gaussian, "_worst_ratio", counted)
+    monkeypatch.setattr(closed_form_gaussian, "worst_ratio", counted)
     law = BoundedGaussianWideLaw.calibrate(request)
     few = len(asked)
 

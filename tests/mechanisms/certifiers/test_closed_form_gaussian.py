@@ -82,7 +82,7 @@ def test_looking_at_one_end_of_a_union_understates(monkeypatch: pytest.MonkeyPat
     """The broken twin: the mirror image of the worst pair left out."""
     runs, reach, rate = ((0, 100), (130, 130)), 40, Fraction(1, 9000)
     true = brute_loss(runs, float(rate), reach)
-    found = wide._worst_ratio(GridSet(runs), reach, rate)
+    found = wide.worst_ratio(GridSet(runs), reach, rate)
     assert math.log(found) == pytest.approx(true, rel=1e-5)
     assert math.log(found) >= true
     flipped = GridSet(tuple((-b, -a) for a, b in reversed(runs)))
@@ -207,7 +207,7 @@ class TestRho:
     def test_renyi_divergences_of_all_pairs(self, runs: Runs, epsilon: Fraction) -> None:
         request = GridRequest(GridSet(runs), 6, epsilon, spikes=False)
         law = BoundedGaussianWideLaw(
-            request.allowed, 6, epsilon, "absolute", wide._largest(request)
+            request.allowed, 6, epsilon, "absolute", wide.largest_noise(request)
         )
         rho, rate = float(law.rho_upper), float(law.noise.rate)
         rows = [log_pmf(runs, rate, q) for q in range(61)]
@@ -260,7 +260,7 @@ def test_stuck_sources_end(byte: int) -> None:
     for epsilon in (Fraction(1, 100), Fraction(1)):
         request = GridRequest(GridSet(((1, 10), (900, 10**6))), 999, epsilon, spikes=False)
         law = BoundedGaussianWideLaw(
-            request.allowed, 999, epsilon, "absolute", wide._largest(request)
+            request.allowed, 999, epsilon, "absolute", wide.largest_noise(request)
         )
         try:
             drawn = law.draw_raw(np.array([500]), StuckBits(byte))

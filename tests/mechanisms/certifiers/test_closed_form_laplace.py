@@ -15,8 +15,9 @@ from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace
 from dprelease.mechanisms.certifiers import closed_form_laplace
-from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw, _Masses
+from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw, worst_ratio
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
+from dprelease.mechanisms.kernels.laplace_sums import LaplaceSums
 from dprelease.mechanisms.law import GridRequest, law_from_json
 from dprelease.numeric import exp_lower
 from dprelease.schema.domain import Domain, GridSet
@@ -99,9 +100,9 @@ def test_same_law_as_the_table(runs, shift, epsilon):
 def test_a_union_needs_more_than_its_first_pair():
     """The broken twin of branch and bound: the interval's end pair, used on a union."""
     runs, reach, rate = ((0, 0), (30, 60)), 10, Fraction(1, 6)
-    masses = _Masses(GridSet(runs), rate)
-    first = masses._ratio(0, 0, reach)
-    worst = masses.worst_ratio(reach, Fraction(0))
+    masses = LaplaceSums(GridSet(runs), rate)
+    first = closed_form_laplace._ratio(masses, 0, 0, reach)
+    worst = worst_ratio(masses, reach, Fraction(0))
     true = brute_loss(runs, rate, reach)
     assert math.log(worst) + reach * rate >= float(true)
     assert math.log(worst) + reach * rate == pytest.approx(float(true), rel=1e-9)
@@ -115,7 +116,7 @@ def test_answers_in_gaps_count():
         float(abs(_log(mass(runs, rate, q + reach)) - _log(mass(runs, rate, q))))
         for q in (0, 1, 40, 41)
     )
-    worst = math.log(_Masses(GridSet(runs), rate).worst_ratio(reach, Fraction(0)))
+    worst = math.log(worst_ratio(LaplaceSums(GridSet(runs), rate), reach, Fraction(0)))
     assert worst > inside + 0.1
 
 
@@ -133,9 +134,9 @@ CHANGES = [  # runs, reach, (first, last): left of, around and right of runs, an
 def test_the_change_over_a_stretch_is_bounded_from_both_sides(runs, reach, stretch, rate):
     import mpmath
 
-    masses = _Masses(GridSet(runs), rate)
+    masses = LaplaceSums(GridSet(runs), rate)
     first, last = stretch
-    low, high = masses._change(first, last, reach)
+    low, high = masses.change(first, last, reach)
     with mpmath.workdps(PRECISE):
         part = 1 - mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator)
         true = [
@@ -145,26 +146,26 @@ def test_the_change_over_a_stretch_is_bounded_from_both_sides(runs, reach, stret
         assert mpmath.mpf(low.numerator) / low.denominator <= min(true) + mpmath.mpf(10) ** -60
         assert mpmath.mpf(high.numerator) / high.denominator >= max(true) - mpmath.mpf(10) ** -60
     for q, change in zip(range(first, last + 1), true, strict=True):
-        one = masses._change(q, q, reach)
+        one = masses.change(q, q, reach)
         assert float(one[0]) == pytest.approx(float(change), rel=1e-12, abs=1e-15)
 
 
 @pytest.mark.parametrize(("first", "last"), [(4, 4), (3, 6), (17, 18)])
 def test_a_change_across_a_run_edge_is_not_bounded_term_by_term(first, last):
     """The terms change their form at an edge: there only the masses themselves are bounded."""
-    assert _Masses(GridSet(((0, 5), (20, 45))), Fraction(1, 9))._change(first, last, 3) is None
+    assert LaplaceSums(GridSet(((0, 5), (20, 45))), Fraction(1, 9)).change(first, last, 3) is None
 
 
 def test_a_change_that_is_not_bounded_would_understate_the_loss(monkeypatch):
     """The broken twin: a change of nothing, claimed for every stretch."""
     runs, reach, rate = ((0, 0), (30, 60)), 10, Fraction(1, 6)
-    honest = _Masses(GridSet(runs), rate).worst_ratio(reach, Fraction(0))
+    honest = worst_ratio(LaplaceSums(GridSet(runs), rate), reach, Fraction(0))
 
     def careless(self, first, last, reach):
         return Fraction(0), Fraction(0)
 
-    monkeypatch.setattr(_Masses, "_change", careless)
-    broken = _Masses(GridSet(runs), rate).worst_ratio(reach, Fraction(0))
+    monkeypatch.setattr(LaplaceSums, "change", careless)
+    broken = worst_ratio(LaplaceSums(GridSet(runs), rate), reach, Fraction(0))
     assert math.log(broken) + reach * rate < float(brute_loss(runs, rate, reach)) - 0.1
     assert math.log(honest) + reach * rate >= float(brute_loss(runs, rate, reach))
 
@@ -174,18 +175,18 @@ def test_few_stretches_settle_a_wide_union(monkeypatch):
     allowed = GridSet(((0, 400_000), (410_000, 1_000_000)))
     request = GridRequest(allowed, 1_000, Fraction(1, 100), spikes=False)
     looked = []
-    honest = _Masses._ratio
+    honest = closed_form_laplace._ratio
 
-    def counted(self, *stretch):
+    def counted(sums, *stretch):
         looked.append(stretch)
-        return honest(self, *stretch)
+        return honest(sums, *stretch)
 
-    monkeypatch.setattr(_Masses, "_ratio", counted)
+    monkeypatch.setattr(closed_form_laplace, "_ratio", counted)
     law = BoundedLaplaceWideLaw.calibrate(request)
     assert law.certificate.epsilon_upper == request.epsilon
     assert len(looked) < 200
     few, looked[:] = len(looked), []
-    monkeypatch.setattr(_Masses, "_change", lambda *_: None)
+    monkeypatch.setattr(LaplaceSums, "change", lambda *_: None)
     law.certify()
     assert len(looked) > 10 * few
 
@@ -201,12 +202,11 @@ def test_a_bound_that_takes_all_its_splits_is_not_asked_for_again_and_again(monk
     """Each such bound of a plan costs seconds; the rate goes down by what the first one is above."""
     asked = []
 
-    class Counted(closed_form_laplace._Masses):
-        def worst_ratio(self, reach, enough):
-            asked.append(reach)
-            return super().worst_ratio(reach, enough)
+    def counted(sums, reach, enough):
+        asked.append(reach)
+        return worst_ratio(sums, reach, enough)
 
-    monkeypatch.setattr(closed_form_laplace, "_Masses", Counted)
+    monkeypatch.setattr(closed_form_laplace, "worst_ratio", counted)
     monkeypatch.setattr(closed_form_laplace, "_MOST_SPLITS", 200)
     allowed = GridSet.from_runs([(0, 400_000), (600_000, 1_000_000)])
     request = GridRequest(allowed, shift=262_144, epsilon=Fraction(292, 100))

@@ -14,9 +14,9 @@ from scipy import stats
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, InternalError
 from dprelease.mechanisms import bounded_laplace_scale
+from dprelease.mechanisms.calibration.laplace_grid import TableLoss
 from dprelease.mechanisms.certifiers.table_laplace import (
     BoundedLaplaceLaw,
-    FloatLoss,
     _decay_upper,
 )
 from dprelease.mechanisms.forms.table import top_bits
@@ -167,7 +167,7 @@ class TestBrokenTwins:
         """Half the sensitivity's scale from the hull's width is too small across a gap."""
         allowed = GridSet.from_runs([(0, 3), (60, 100)])
         scale = float(bounded_laplace_scale(0, 100, 20, 1.0))
-        assert FloatLoss(allowed, 20)(scale) > 1.1
+        assert TableLoss(allowed, 20)(scale) > 1.1
         p = round(2**60 * float(np.exp(-1 / scale)))
         law = BoundedLaplaceLaw(allowed, 20, Fraction(1), "absolute", p)
         assert worst_ratio(enumerate_law(law), 20) > exp_upper(Fraction(11, 10))

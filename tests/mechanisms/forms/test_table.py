@@ -13,13 +13,8 @@ from hypothesis import strategies as st
 
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, InternalError
-from dprelease.mechanisms.forms.table import (
-    SymmetricTable,
-    loss_curve,
-    range_rho,
-    top_bits,
-    worst_ratio,
-)
+from dprelease.mechanisms.certifiers.table import loss_curve, range_rho, worst_ratio
+from dprelease.mechanisms.forms.table import SymmetricTable, top_bits
 from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import renyi_rate
 from tests.mechanisms.plans import worst_ratio as brute_ratio

@@ -16,7 +16,8 @@ from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms import DiscreteLaplace
 from dprelease.mechanisms.forms.additive import AdditiveLaw
-from dprelease.mechanisms.kernels.laplace import CellNoise, DiscreteLaplaceNoise
+from dprelease.mechanisms.forms.vector import CellNoise
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridRequest
 from dprelease.numeric import exp_lower

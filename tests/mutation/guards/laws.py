@@ -7,7 +7,7 @@ from tests.mutation.guard import Guard
 GUARDS = (
     Guard(
         "a claimed loss is believed",
-        "mechanisms/law.py",
+        "mechanisms/certificate.py",
         "proved = claim if ratio <= exp_lower(claim) else log_upper(ratio)",
         "proved = claim",
         ("tests/mechanisms/test_law.py", "tests/mechanisms/certifiers/test_table_laplace.py"),
@@ -35,7 +35,7 @@ GUARDS = (
     ),
     Guard(
         "an upper bound of the logarithm is not checked",
-        "mechanisms/law.py",
+        "mechanisms/certificate.py",
         "    while exp_lower(bound) < ratio:\n        bound, step = bound * (1 + step), 2 * step\n",
         "",
         ("tests/mechanisms/test_law.py",),

@@ -1,0 +1,80 @@
+"""Proposals of a scale for Laplace noise on a grid: float views of the loss, and where it is epsilon.
+
+The certificate judges what is proposed here; on unions the loss is not monotone in the scale, so the
+member that is returned is the one that was certified.
+
+Units    grid steps; epsilon in nats.
+Sources  `docs/theory/kernels-and-boundaries.md#bounded-laplace`.
+Limits   float64.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from dprelease.mechanisms.calibration.roots import inside_root
+from dprelease.mechanisms.forms.table import masses
+from dprelease.mechanisms.kernels.laplace_sums import log_mass
+from dprelease.schema.domain import GridSet
+
+__all__ = ["TableLoss", "largest_rate"]
+
+
+class TableLoss:
+    """Float view of the loss as a function of the scale (steps), to propose a calibration."""
+
+    def __init__(self, allowed: GridSet, reach: int) -> None:
+        self.allowed, self.reach = allowed, reach
+        self._distances = np.arange(allowed.hull_steps + 1, dtype=np.float64)
+
+    def __call__(self, scale: float) -> float:
+        if self.allowed.hull_steps == 0:
+            return 0.0
+        weights = np.exp(-self._distances / scale)
+        head = np.concatenate([[0.0], np.cumsum(weights)])
+        z = np.log(np.maximum(masses(self.allowed, head), 1e-300))
+        return self.reach / scale + float(np.max(np.abs(z[self.reach :] - z[: -self.reach])))
+
+    def smallest_scale(self, epsilon: float) -> float:
+        """Return about the smallest scale of loss epsilon within [reach/eps, 2 reach/eps]."""
+        narrow, wide = epsilon / self.reach, epsilon / (2 * self.reach)
+
+        def excess(rate: float) -> float:  # nearly linear in the rate
+            return self(1 / rate) - epsilon
+
+        if excess(narrow) <= 0:
+            return 1 / narrow
+        if excess(wide) >= 0:
+            return 1 / wide
+        return 1 / inside_root(excess, narrow, wide, epsilon * 2.0**-43)
+
+
+def largest_rate(allowed: GridSet, reach: int, epsilon: float) -> float:
+    """Return about the largest rate of loss epsilon, on a float view of the loss."""
+
+    def excess(rate: float) -> float:
+        return _float_loss(allowed, reach, rate) - epsilon
+
+    low, high = epsilon / (2 * reach), epsilon / reach
+    if excess(high) <= 0:
+        return high
+    return low if excess(low) >= 0 else inside_root(excess, high, low, epsilon * 2.0**-46)
+
+
+def _float_loss(allowed: GridSet, reach: int, rate: float) -> float:
+    """Return the loss over a dense choice of hull pairs; the certificate is the judge."""
+    if allowed.hull_steps == 0:
+        return 0.0
+    last = allowed.upper - reach
+    q = np.array([allowed.lower], dtype=np.int64)
+    if len(allowed.runs) > 1:
+        marks = {allowed.lower, last}
+        for a, b in allowed.runs:
+            marks |= {min(max(e, allowed.lower), last) for e in (a, b, a - reach, b - reach)}
+        cuts = sorted(marks)
+        parts = [np.linspace(x, y, 129).astype(np.int64) for x, y in pairwise(cuts)]
+        q = np.unique(np.concatenate([*parts, np.array(cuts, dtype=np.int64)]))
+    apart = log_mass(allowed, rate, q + reach) - log_mass(allowed, rate, q)
+    return rate * reach + float(np.max(np.abs(apart)))

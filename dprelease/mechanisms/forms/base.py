@@ -1,0 +1,99 @@
+"""What every form of scalar law shares: its request, its reach, and that its proof is kept.
+
+A *form* is the shape of a law on the grid. It owns its sampler, its intervals, its expected error
+and its JSON once, for every kernel of noise. What is proved belongs to a form and a kernel together
+(`certifiers/`), because the proofs differ.
+
+Units    grid steps; epsilon in nats.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dprelease.mechanisms.certificate import Certificate
+from dprelease.mechanisms.law import ExpectedError, GridRequest, IntArray, Loss, allowed_from_json
+from dprelease.numeric import fraction_from_json, fraction_to_json
+from dprelease.schema.domain import GridSet
+
+__all__ = ["ScalarLaw", "read_fields"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarLaw(ABC):
+    """One integer per group. With a `family`, a sampler and a proof it satisfies `GridLaw`.
+
+    Attributes:
+        allowed, shift, epsilon, loss: of the request it answers.
+    """
+
+    allowed: GridSet
+    shift: int
+    epsilon: Fraction
+    loss: Loss
+
+    @property
+    def reach(self) -> int:
+        """Steps that two neighbouring answers can really be apart."""
+        return GridRequest(self.allowed, self.shift, self.epsilon).reach
+
+    @property
+    def certificate(self) -> Certificate:
+        """The proof; computed once per law."""
+        return _certificate(self)
+
+    @abstractmethod
+    def certify(self) -> Certificate:
+        """Recompute the proof from the law's integers alone."""
+
+    def clamp(self, answers: IntArray) -> IntArray:
+        """Return the answers clamped to the hull: the draw starts here, in a gap or not."""
+        out: IntArray = np.clip(answers, self.allowed.lower, self.allowed.upper)
+        return out
+
+    def finish(self, raw: IntArray) -> IntArray:
+        """Return `raw`: of most forms every draw is allowed already."""
+        return raw
+
+    def expected_error(self) -> ExpectedError:
+        """Return the error over answers uniform on the hull; computed once per law."""
+        return _expected_error(self)
+
+    @abstractmethod
+    def price(self) -> ExpectedError:
+        """Compute `expected_error`."""
+
+    def fields(self, family: str, *, wide: bool = False) -> dict[str, Any]:
+        """Return the JSON of the request; `wide`: integers as text, as they pass 2**53."""
+        text: Any = str if wide else int
+        return {
+            "family": family,
+            "allowed": [[text(a), text(b)] for a, b in self.allowed.runs],
+            "shift": text(self.shift),
+            "epsilon": fraction_to_json(self.epsilon),
+            "loss": self.loss,
+        }
+
+
+def read_fields(value: dict[str, Any]) -> tuple[GridSet, int, Fraction, Loss]:
+    """Return (allowed, shift, epsilon, loss) from `fields`; ValueError for an unknown loss."""
+    if value["loss"] not in ("absolute", "squared"):
+        raise ValueError("loss")
+    allowed = allowed_from_json(value["allowed"])
+    return allowed, int(value["shift"]), fraction_from_json(value["epsilon"]), value["loss"]
+
+
+@lru_cache(maxsize=256)
+def _certificate(law: ScalarLaw) -> Certificate:
+    return law.certify()
+
+
+@lru_cache(maxsize=256)
+def _expected_error(law: ScalarLaw) -> ExpectedError:
+    return law.price()
