@@ -20,44 +20,34 @@ Limits   folders above `to` are the operator's; `sync` is the disk's word.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import re
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import IO
 
 from dprelease import corrections
 from dprelease.budget.citation import MANIFEST
 from dprelease.budget.record import check_identifier
 from dprelease.errors import ArgumentError, ConfigError, VerificationError, WithheldError
+from dprelease.published_folder import PLAIN, files_beside, holds, not_a_release, record_of
 from dprelease.strict_json import MOST_BYTES as _LARGEST_MANIFEST
 from dprelease.strict_json import read_json
 
 __all__ = [
     "folder_for",
-    "hash_files",
     "period_order",
     "publish_files",
-    "read_folder",
     "update_beside",
 ]
 
 _LATEST = "latest"
 _ASIDE = ".publishing-"
-MOST_BYTES = 256 * 2**20
-"""Most that is read of one period's folder."""
-_MOST_FILES = 1000
-_LARGEST_PAGE = 32 * 2**20
-_LARGEST_RECORD = 16 * 2**20
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
-# O_NONBLOCK: a named pipe must be recognised, not waited for.
-_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -158,44 +148,6 @@ def publish_files(
     return folder
 
 
-def read_folder(
-    path: Path, *, unread: Collection[str] = (), only: Collection[str] | None = None
-) -> dict[str, bytes]:
-    """Return name to bytes of a published folder, following no link inside it.
-
-    Args:
-        unread: files that are looked at as all others, but come back empty.
-        only: the files that are read; all others are `unread`.
-
-    Raises:
-        VerificationError: there is no such folder, it holds something that is not a regular file,
-            more than 1,000 files, or more bytes than may be read (DPR810).
-    """
-    try:
-        # `latest` is a link: the folder itself may be named by one, its content may not.
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise _not_a_release(path, error.strerror) from None
-    try:
-        return _contents(descriptor, unread=unread, only=only)
-    except _TooMuchError as problem:
-        raise _not_a_release(path, str(problem)) from None
-    except OSError:
-        why = "it holds something that is not a readable regular file"
-        raise _not_a_release(path, why) from None
-    finally:
-        os.close(descriptor)
-
-
-def record_at(path: Path) -> bytes:
-    """Return the bytes of a record of corrections; VerificationError DPR830 if it cannot be one."""
-    try:
-        with open(os.open(path, _PLAIN), "rb") as file:
-            return _record(file)
-    except OSError:
-        raise corrections.unreadable() from None
-
-
 def update_beside(
     folder: Path, make: Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
 ) -> tuple[str, ...]:
@@ -216,10 +168,10 @@ def update_beside(
     """
     # Only a folder that exists: a misspelt name must not become a published one.
     if folder.is_symlink() or not folder.is_dir():
-        raise _not_a_release(folder, "it is a link, or not a folder")
+        raise not_a_release(folder, "it is a link, or not a folder")
     with _pipeline_folder(folder.parent, folder.name) as parent:
         _remove_leftovers(parent)
-        before = _beside(parent)
+        before = files_beside(parent)
         made = make(before)
         changed = tuple(name for name in made if made[name] != before.get(name))
         for name in changed:
@@ -231,11 +183,6 @@ def update_beside(
         _point_latest(parent, _gone(parent))
         os.fsync(parent)
     return changed
-
-
-def hash_files(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return name to SHA-256, in hex, sorted by name."""
-    return {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)}
 
 
 def _make(to: Path) -> None:
@@ -287,7 +234,7 @@ def _already_there(parent: int, period: str, folder: Path, files: Mapping[str, b
     except FileNotFoundError:
         return False
     try:
-        same = _holds(descriptor, files)
+        same = holds(descriptor, files)
     except OSError:
         same = False
     finally:
@@ -334,11 +281,11 @@ def _write(folder: int, name: str, data: bytes, stamp: datetime | None = None) -
 def _gone(parent: int) -> frozenset[str]:
     """Return the periods that were withdrawn or superseded; VerificationError DPR830."""
     try:
-        descriptor = os.open(corrections.FILE, _PLAIN, dir_fd=parent)
+        descriptor = os.open(corrections.FILE, PLAIN, dir_fd=parent)
     except FileNotFoundError:
         return frozenset()
     with open(descriptor, "rb") as file:
-        return frozenset(corrections.standing(corrections.parse(_record(file))))
+        return frozenset(corrections.standing(corrections.parse(record_of(file))))
 
 
 def _point_latest(parent: int, gone: frozenset[str]) -> None:
@@ -368,7 +315,7 @@ def _point_latest(parent: int, gone: frozenset[str]) -> None:
 def _early(parent: int, period: str) -> bool:
     """Return whether the period's manifest says that it was released before it was over."""
     try:
-        descriptor = os.open(f"{period}/{MANIFEST}", _PLAIN, dir_fd=parent)
+        descriptor = os.open(f"{period}/{MANIFEST}", PLAIN, dir_fd=parent)
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return False
@@ -382,74 +329,3 @@ def period_order(name: str) -> tuple[list[tuple[int, int, str]], str]:
     parts = re.findall(r"\d+|\D+", name, re.ASCII)
     # Of all digits `\d` means ten here; others are text, and of some (`²`) there is no number.
     return [(0, int(p), "") if p.isascii() and p.isdigit() else (1, 0, p) for p in parts], name
-
-
-class _TooMuchError(OSError):
-    """A folder of somebody else's that nobody should have to read."""
-
-
-def _contents(
-    folder: int, *, unread: Collection[str] = (), only: Collection[str] | None = None
-) -> dict[str, bytes]:
-    """Return the folder's files, within `MOST_BYTES` together and `_MOST_FILES`."""
-    found: dict[str, bytes] = {}
-    left = MOST_BYTES
-    names = sorted(os.listdir(folder))
-    if len(names) > _MOST_FILES:
-        raise _TooMuchError(f"it holds more than {_MOST_FILES:,} files")
-    for name in names:
-        with open(os.open(name, _PLAIN, dir_fd=folder), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OSError("not a regular file")
-            skipped = name in unread or (only is not None and name not in only)
-            found[name] = b"" if skipped else file.read(left + 1)
-            left -= len(found[name])
-        if left < 0:
-            raise _TooMuchError(f"it holds more than {MOST_BYTES // 2**20} MiB")
-    return found
-
-
-def _beside(folder: int) -> dict[str, bytes]:
-    """Return the files beside the periods, passing over all else, and what is too large for ours."""
-    found: dict[str, bytes] = {}
-    for name in sorted(os.listdir(folder)):
-        said = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        ours = stat.S_ISREG(said.st_mode) and not name.startswith(".")
-        if name == corrections.FILE and ours:
-            with open(os.open(name, _PLAIN, dir_fd=folder), "rb") as file:
-                found[name] = _record(file)
-        elif ours and said.st_size <= _LARGEST_PAGE and len(found) < _MOST_FILES:
-            with open(os.open(name, _PLAIN, dir_fd=folder), "rb") as file:
-                found[name] = file.read(_LARGEST_PAGE)
-    return found
-
-
-def _record(file: IO[bytes]) -> bytes:
-    """Return the record of corrections; VerificationError DPR830 where it is larger than one can be."""
-    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        data = file.read(_LARGEST_RECORD + 1)
-        if len(data) <= _LARGEST_RECORD:
-            return data
-    raise corrections.unreadable()
-
-
-def _holds(folder: int, files: Mapping[str, bytes]) -> bool:
-    """Return whether the folder holds exactly `files`; sizes are looked at before bytes."""
-    if set(os.listdir(folder)) != set(files):
-        return False
-    for name, data in files.items():
-        with open(os.open(name, _PLAIN, dir_fd=folder), "rb") as file:
-            said = os.fstat(file.fileno())
-            if not stat.S_ISREG(said.st_mode) or said.st_size != len(data) or file.read() != data:
-                return False
-    return True
-
-
-def _not_a_release(path: Path, why: str | None) -> VerificationError:
-    return VerificationError(
-        "this is not a published folder",
-        where=str(path),
-        why=why,
-        fix="name <to>/<pipeline>/<period> or its `latest`",
-        code="DPR810",
-    )

@@ -33,6 +33,7 @@ import pyarrow as pa
 
 from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Anchor, Key, Ledger
+from dprelease.codec import encode
 from dprelease.comparison import (
     Listing,
     as_published,
@@ -124,7 +125,7 @@ class Verification:
             "folder": self.folder,
             "ok": self.ok,
             "rules": VERSION,
-            "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in self.checks],
+            "checks": [encode(check) for check in self.checks],
             "not_checked": list(self.not_checked),
             "unknown": list(UNKNOWN),
         }

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from dprelease import publish
 from dprelease.errors import ArgumentError, ConfigError, VerificationError, WithheldError
-from dprelease.publish import folder_for, hash_files, publish_files, read_folder
+from dprelease.publish import folder_for, publish_files
+from dprelease.published_folder import hash_files, read_folder
 from tests.budget.samples import die, in_processes, killed_in_fork
 
 FILES = {"release.json": b"{}", "data.csv": b"a,b\n" * 9, "empty": b""}

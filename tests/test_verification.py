@@ -21,7 +21,7 @@ from dprelease.comparison import as_published
 from dprelease.errors import VerificationError
 from dprelease.formats.json_ import manifest_bytes
 from dprelease.planning.model import plan_hash
-from dprelease.publish import read_folder
+from dprelease.published_folder import read_folder
 from dprelease.series.correct import withdraw
 from dprelease.validate.verdict import RuleResult, Verdict
 from dprelease.verification import verify

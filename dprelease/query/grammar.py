@@ -18,12 +18,12 @@ Limits: 4096 bytes of text, nesting 64, and a bound on the generated SQL.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import cast
 
 from dprelease.patience import tick
 from dprelease.query import nodes as n
+from dprelease.query.constants import constant
 from dprelease.query.functions import FUNCTIONS, Functions
 from dprelease.query.nodes import Node, Type
 from dprelease.query.tokens import MAX_DEPTH, Token, TokenReader
@@ -81,7 +81,7 @@ class Parser:
             self.read.unexpected(token)
         if part.type is Type.null:
             self.read.fail("the expression is always null", part, code="DPR123")
-        if _depth(part.node) > MAX_DEPTH:
+        if n.depth(part.node) > MAX_DEPTH:
             self.read.too_deep(part)
         if n.sql_size(part.node) > MAX_SQL:
             self.read.too_deep(part)
@@ -209,10 +209,10 @@ class Parser:
         self.read.expect_op("(")
         if self.read.op(")"):
             self.read.fail("`in ()` has no values", self.read.peek(), fix="list at least one value")
-        options = [self._constant()]
+        options = [constant(self.read, self.types)]
         while self.read.op(","):
             self.read.next()
-            options.append(self._constant())
+            options.append(constant(self.read, self.types))
         end = self.read.expect_op(")").end
         first, *rest = self.types.unify([left, *options], "`in` compares values of one type")
         # a column that is a date meets timestamps: _unify widened all of them or none
@@ -290,7 +290,7 @@ class Parser:
             end = self.read.expect_op(")").end
             return Part(inner.node, inner.type, token.start, end)
         if token.kind in ("number", "text"):
-            return self._constant()
+            return constant(self.read, self.types)
         if token.kind == "quoted":
             self.read.next()
             return self._column(token, token.text[1:-1].replace('""', '"'))
@@ -298,9 +298,9 @@ class Parser:
             self.read.unexpected(token, wanted="a value")
         word = token.text.lower()
         if word in ("true", "false", "null"):
-            return self._constant()
+            return constant(self.read, self.types)
         if word in ("date", "timestamp") and self.read.peek(1).kind == "text":
-            return self._constant()
+            return constant(self.read, self.types)
         if word == "case":
             return self._case()
         if self.read.op("(", ahead=1) and word not in n.KEYWORDS:
@@ -329,45 +329,6 @@ class Parser:
         kind = COLUMN_TYPES[column.kind]
         self.used.add(name)
         return Part(n.ColumnRef(name, kind), kind, token.start, token.end)
-
-    def _constant(self) -> Part:  # noqa: RET503 - `fail` raises
-        token = self.read.next()
-        if token.kind == "op" and token.text == "-" and self.read.peek().kind == "number":
-            part = self._constant()
-            assert isinstance(part.node, n.Literal)
-            assert isinstance(part.node.value, float)
-            node = n.Literal(0.0 - part.node.value, Type.number)
-            return Part(node, Type.number, token.start, part.end)
-        word = token.text.lower() if token.kind == "word" else ""
-        if token.kind == "number":
-            value = float(token.text)
-            if not math.isfinite(value):
-                self.read.fail(f"the number {token.text[:20]} is too large", token, code="DPR126")
-            return Part(n.Literal(value, Type.number), Type.number, token.start, token.end)
-        if token.kind == "text":
-            text = token.text[1:-1].replace("''", "'")
-            if "\0" in text or text.encode("utf-8", "ignore").decode() != text:
-                self.read.fail("text holds what UTF-8 cannot", token, code="DPR126")
-            return Part(n.Literal(text, Type.text), Type.text, token.start, token.end)
-        if word in ("true", "false"):
-            node = n.Literal(word == "true", Type.boolean)
-            return Part(node, Type.boolean, token.start, token.end)
-        if word == "null":
-            return Part(n.Literal(None, Type.null), Type.null, token.start, token.end)
-        if word in ("date", "timestamp") and self.read.peek().kind == "text":
-            part = self._constant()
-            whole = Part(part.node, part.type, token.start, part.end)
-            return self.types.read_time(whole, Type(word))
-        if token.kind == "quoted":
-            self.read.fail(
-                "a constant was expected here",
-                token,
-                why="double quotes name a column",
-                fix=f"text takes single quotes: '{token.text[1:-1]}'",
-            )
-        self.read.fail(
-            "a constant was expected here", token, fix="numbers, 'text', true, false or dates"
-        )
 
     def _case(self) -> Part:
         start = self.read.next().start
@@ -415,12 +376,3 @@ class Parser:
                 arguments.append(self._or())
         end = self.read.expect_op(")").end
         return self.functions.call(token, arguments, end)
-
-
-def _depth(node: Node) -> int:
-    """Return the tree's height; iterative, because it runs before the height is known."""
-    height, level = 0, [node]
-    while level:
-        height += 1
-        level = [child for parent in level for child in n.children(parent)]
-    return height

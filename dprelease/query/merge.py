@@ -115,20 +115,22 @@ class _Merge:
         for statistic in statistics:
             self._statistic(statistic)
         self._shares(statistics)
-        if model.where is not None:
-            parse_condition(model.where, self.schema.columns, origin=self.at("where"))
+        where = (
+            None
+            if model.where is None
+            else parse_condition(model.where, self.schema.columns, origin=self.at("where"))
+        )
         return ReleaseSpec(
             statistics=statistics,
             epsilon=epsilon,
             delta=self._delta(),
             by=tuple(model.by),
             keys_from=self._key_file(tuple(model.by)),
-            where=model.where,
+            where=where,
             loss=model.loss or "absolute",
             judge=model.judge or "average",
             allow=tuple(model.allow),
             origin=self.at(),
-            where_origin=self.at("where") if model.where is not None else "",
         )
 
     def _epsilon(self, statistics: tuple[StatisticSpec, ...]) -> Fraction:

@@ -44,6 +44,7 @@ __all__ = [
     "Value",
     "canonical_text",
     "children",
+    "depth",
     "may_overflow",
     "sql_size",
 ]
@@ -348,3 +349,12 @@ def _literal(node: Literal) -> str:
             return f"timestamp '{value.isoformat(sep=' ')}'"
         case date() as value:
             return f"date '{value.isoformat()}'"
+
+
+def depth(node: Node) -> int:
+    """Return the tree's height; iterative, because it runs before the height is known."""
+    height, level = 0, [node]
+    while level:
+        height += 1
+        level = [child for parent in level for child in children(parent)]
+    return height

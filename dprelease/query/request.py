@@ -77,7 +77,7 @@ def _release(spec: ReleaseSpec) -> dict[str, Any]:
         "delta": plain(spec.delta),
         "by": list(spec.by),
         **({} if keys is None else {"keys": [list(key) for key in keys]}),
-        **({} if spec.where is None else {"where": spec.where}),
+        **({} if spec.where is None else {"where": spec.where.source}),
         "loss": spec.loss,
         "judge": spec.judge,
         "statistics": [_statistic(s) for s in spec.statistics],

@@ -17,7 +17,7 @@ from dprelease.errors import PlanError
 from dprelease.query.arguments import Given, Statistic, syntax_of, syntaxes
 from dprelease.query.bounded import GroupKeys, Window
 from dprelease.query.calendar import Calendar
-from dprelease.query.expression import Expression, parse_condition
+from dprelease.query.expression import Expression
 from dprelease.query.view import View, check_unit
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import Adjacency, RowUnit
@@ -72,18 +72,13 @@ def resolve(
         ConfigError: an unknown column, a faulty expression (DPR12x).
         PlanError: too many groups, or a statistic that does not fit its column (DPR20x).
     """
-    where = (
-        parse_condition(spec.where, schema.columns, origin=spec.where_origin or spec.origin)
-        if spec.where
-        else None
-    )
     period = Window(*window) if window else None
     groups = _groups(schema, spec)
     fixed_size = (
         schema.adjacency is Adjacency.substitution
         and isinstance(schema.unit, RowUnit)
         and schema.rows.exact is not None
-        and where is None
+        and spec.where is None
         and period is None
         and (view is None or view.keeps_rows)
         and not spec.by
@@ -93,7 +88,7 @@ def resolve(
     statistics = tuple(_statistic(s, given) for s in spec.statistics)
     if view is not None:
         check_unit(view, schema.unit)
-    return Query(schema, spec, statistics, groups, where, period, view, calendar)
+    return Query(schema, spec, statistics, groups, spec.where, period, view, calendar)
 
 
 def _groups(schema: TableSchema, spec: ReleaseSpec) -> GroupKeys:

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, Unit
+
+if TYPE_CHECKING:
+    from dprelease.query.expression import Expression
 
 __all__ = ["ReleaseSpec", "Rows", "StatisticSpec", "TableSchema"]
 
@@ -72,6 +75,7 @@ class StatisticSpec:
 class ReleaseSpec:
     """What to release and how much privacy to spend on it, names not yet resolved.
 
+    `where` is the filter's tree: its text was read once.
     `epsilon` 0 stands for a release whose statistics all have a `max_error`: what those need.
     """
 
@@ -80,12 +84,11 @@ class ReleaseSpec:
     delta: Fraction = Fraction(0)
     by: tuple[str, ...] = ()
     keys_from: tuple[tuple[str, ...], ...] | None = None
-    where: str | None = None
+    where: Expression | None = None
     loss: Literal["absolute", "squared"] = "absolute"
     judge: Literal["average", "worst"] = "average"
     allow: tuple[str, ...] = ()
     origin: str = ""
-    where_origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ from dprelease.formats import csv_, json_, parquet
 from dprelease.formats.html import FILE as REPORT
 from dprelease.noised import Noised, assemble, cells_from_json
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
-from dprelease.publish import MOST_BYTES, period_order, read_folder, record_at
+from dprelease.publish import period_order
+from dprelease.published_folder import MOST_BYTES, read_folder, record_at
 from dprelease.series.foreign import Stated, stated
 from dprelease.series.lines import COLUMNS, Key, Lines, Released, released
 from dprelease.strict_json import read_json

@@ -15,7 +15,8 @@ from dprelease.corrections import Correction
 from dprelease.errors import ArgumentError, VerificationError
 from dprelease.formats.json_ import FILE as MANIFEST
 from dprelease.formats.manifest_file import read_manifest
-from dprelease.publish import read_folder, record_at, update_beside
+from dprelease.publish import update_beside
+from dprelease.published_folder import read_folder, record_at
 from dprelease.series.collect import collect
 from dprelease.series.write import files_of
 

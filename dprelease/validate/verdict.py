@@ -7,9 +7,10 @@ something to show: it stays unpublished, and there is no redraw
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from dprelease.codec import AtLeast, Key, encode
 
 __all__ = ["RuleResult", "Verdict"]
 
@@ -24,18 +25,10 @@ class RuleResult:
         checked: values (or groups) looked at; failed: how many of them broke the rule.
     """
 
-    name: str
+    name: Annotated[str, Key("rule")]
     statistic: str
-    checked: int
-    failed: int
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "rule": self.name,
-            "statistic": self.statistic,
-            "checked": self.checked,
-            "failed": self.failed,
-        }
+    checked: Annotated[int, AtLeast(0)]
+    failed: Annotated[int, AtLeast(0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +37,7 @@ class Verdict:
 
     ok: bool
     rules: tuple[RuleResult, ...]
-    engine: str = "built-in"
+    engine: str
 
     @classmethod
     def of(cls, rules: tuple[RuleResult, ...], engine: str) -> Verdict:
@@ -56,15 +49,8 @@ class Verdict:
         return tuple(r for r in self.rules if r.failed)
 
     def to_json(self) -> dict[str, Any]:
-        return {"ok": self.ok, "engine": self.engine, "rules": [r.to_json() for r in self.rules]}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Verdict:
-        """Return the verdict written by `to_json`."""
-        rules = tuple(
-            RuleResult(r["rule"], r["statistic"], r["checked"], r["failed"]) for r in value["rules"]
-        )
-        return cls(ok=value["ok"], rules=rules, engine=value["engine"])
+        out: dict[str, Any] = encode(self)
+        return out
 
     def __str__(self) -> str:
         if self.ok:

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from dprelease.budget import storage
 from dprelease.budget.ledger import Ledger
 from dprelease.errors import ArgumentError, BudgetError, ConfigError, LedgerError, WithheldError
-from dprelease.publish import read_folder
+from dprelease.published_folder import read_folder
 from tests.budget.samples import (
     UNIT,
     die,

@@ -17,7 +17,7 @@ from dprelease.budget.postgres_place import PostgresPlace
 from dprelease.cli import app
 from dprelease.errors import BudgetError, InternalError, LedgerError, WithheldError
 from dprelease.pipeline.starter import create_starter
-from dprelease.publish import read_folder
+from dprelease.published_folder import read_folder
 from tests.budget import samples, test_ledger, test_period_cap
 from tests.budget.samples import (
     UNIT,

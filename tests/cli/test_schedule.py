@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
 from dprelease.pipeline import stages
-from dprelease.publish import read_folder
+from dprelease.published_folder import read_folder
 from dprelease.validate.rules import check
 from tests.end_to_end.projects import ROOT
 from tests.pipeline.tiny import loaded, project

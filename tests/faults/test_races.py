@@ -6,7 +6,7 @@ import os
 from fractions import Fraction
 
 from dprelease.errors import BudgetError
-from dprelease.publish import read_folder
+from dprelease.published_folder import read_folder
 from tests.budget.samples import entry, in_processes, key, new_ledger, release
 from tests.faults.protocol import COST, check
 from tests.faults.sizes import RACERS, SAME_KEY

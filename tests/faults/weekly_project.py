@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.pipeline.run import init_ledger, load_pipeline, run
-from dprelease.publish import read_folder
+from dprelease.published_folder import read_folder
 
 __all__ = ["COST", "KEY", "PERIOD", "Outcome", "book", "finished", "make_project", "outcome"]
 

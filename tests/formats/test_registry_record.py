@@ -40,7 +40,7 @@ TO_FILL_IN = ("data_curators", "intended_use", "data_product_region")
 def manifest(release=GOOD):
     return build_manifest(
         release,
-        Verdict(True, ()),
+        Verdict(True, (), "built-in"),
         {},
         software=SOFTWARE,
         scheduled="2026-11-17T06:00:00Z",

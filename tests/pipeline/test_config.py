@@ -239,7 +239,7 @@ def test_faulty_references(project: Path, reference: str) -> None:
 def test_a_select_stands_for_the_block(project: Path) -> None:
     sql = '{sql: "SELECT region, COUNT(*) FROM clinic WHERE age > 3 GROUP BY region", epsilon: 0.5}'
     release = read(project, WEEKLY.replace("{epsilon: 0.5}", sql)).release
-    assert (release.by, release.where) == (("region",), "age > 3")
+    assert (release.by, release.where.source) == (("region",), "age > 3")
     assert [s.text for s in release.statistics] == ["count"]
     with pytest.raises(DpreleaseError) as caught:
         read(project, WEEKLY.replace("{epsilon: 0.5}", sql.replace("COUNT(*)", "VARIANCE(age)")))

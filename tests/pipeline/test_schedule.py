@@ -14,7 +14,7 @@ from dprelease.pipeline import schedule, stages
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger
 from dprelease.pipeline.schedule import FixedClock, SystemClock, job, serve, tick
-from dprelease.publish import read_folder
+from dprelease.published_folder import read_folder
 from dprelease.validate.rules import check
 from tests.end_to_end.projects import tree
 from tests.pipeline.tiny import loaded, pipeline

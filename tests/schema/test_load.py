@@ -66,7 +66,6 @@ def test_the_clinic(tmp_path: Path) -> None:
         "bmi_variance",
     ]
     assert release.statistics[3].origin.endswith("clinic.yaml:22")
-    assert release.where_origin.endswith("clinic.yaml:16")
 
 
 def test_decimals_stay_exact(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from dprelease import corrections
 from dprelease.errors import ArgumentError, VerificationError, WithheldError
-from dprelease.publish import read_folder
+from dprelease.published_folder import read_folder
 from dprelease.series.correct import standing_of, supersede, withdraw
 from tests.end_to_end.projects import tree
 from tests.series.made import publish, year

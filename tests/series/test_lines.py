@@ -83,7 +83,9 @@ def test_a_choice_by_rank_has_no_interval_and_is_shown_all_the_same(tmp_path, wr
         {"middle": [(41.0, None, None, "ok"), (7.0, None, None, "ok")]},
         LEDGER,
     )
-    draft = json_.build_manifest(release, Verdict(ok=True, rules=()), {}, software={})
+    draft = json_.build_manifest(
+        release, Verdict(ok=True, rules=(), engine="built-in"), {}, software={}
+    )
     files = write(release, draft)
     manifest = {**draft, "files": json_.described(files)}
     publish_files(
@@ -107,7 +109,9 @@ def test_a_folder_with_an_infinity_is_left_out_as_strict_json_cannot_hold_it(tmp
     asked = statistic("n", "count", Domain(0, 99), "1", block="b")
     good = noised(plan([asked], [block("b")], keys=[A]), {"n": [(1.0, 0.0, 2.0, "ok")]}, LEDGER)
     bad = replaced(good, "lower", 0, float("inf"))
-    draft = json_.build_manifest(bad, Verdict(ok=True, rules=()), {}, software={})
+    draft = json_.build_manifest(
+        bad, Verdict(ok=True, rules=(), engine="built-in"), {}, software={}
+    )
     files = parquet.write(bad, draft)
     manifest = {**draft, "files": json_.described(files)}
     publish_files(tmp_path, "clinic_weekly", "2026-W46", {**files, **json_.write(bad, manifest)})

@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from dprelease.errors import VerificationError
-from dprelease.publish import publish_files, read_folder
+from dprelease.publish import publish_files
+from dprelease.published_folder import read_folder
 from dprelease.series import write
 from dprelease.series.write import refresh, refresh_after_publication
 from tests.end_to_end.projects import tree

@@ -35,7 +35,7 @@ GUARDS = (
     ),
     _publish(
         "other bytes count as published",
-        old="        same = _holds(descriptor, files)\n",
+        old="        same = holds(descriptor, files)\n",
         new="        same = True\n",
     ),
     _publish(
@@ -45,8 +45,9 @@ GUARDS = (
     ),
     _publish(
         "a link inside a folder is followed",
-        old="_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC",
-        new="_PLAIN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC",
+        file="published_folder.py",
+        old="PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC",
+        new="PLAIN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC",
     ),
     _publish(
         "files are not synced before the folder is renamed",
