@@ -367,7 +367,7 @@ def test_merging_is_key_by_key_and_lists_replace(tmp_path: Path) -> None:
     merged = merge_release(schema, {"epsilon": 0.5, "statistics": ["count"]}, "arguments")
     assert merged.epsilon == Fraction(1, 2)
     assert [s.name for s in merged.statistics] == ["count"]
-    assert (merged.by, merged.where) == (("region",), "age >= 18")
+    assert (merged.by, merged.where.source) == (("region",), "age >= 18")
     bare = merge_release(
         schema, {"by": None, "where": None, "statistics": "mean(bmi)"}, "arguments"
     )
