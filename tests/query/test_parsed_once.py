@@ -19,7 +19,11 @@ SCHEMA = {
         "age": {"kind": "integer", "range": [0, 120]},
         "region": {"kind": "category", "values": ["n", "s"]},
     },
-    "release": {"epsilon": 1, "statistics": ["count", "proportion(age > 65)"], "where": "age >= 18"},
+    "release": {
+        "epsilon": 1,
+        "statistics": ["count", "proportion(age > 65)"],
+        "where": "age >= 18",
+    },
 }
 
 
