@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dprelease import accessor, diagnostics, mechanisms
     from dprelease.accessor import Accessor
     from dprelease.budget.view import open_ledger
-    from dprelease.facade import create_ledger, plan, release, run, sql
+    from dprelease.facade import create_ledger, draft_schema, plan, release, run, sql
     from dprelease.planning.model import ReleasePlan
     from dprelease.query.load import Schema
     from dprelease.reading.changes import diff
@@ -72,6 +72,7 @@ __all__ = [
     "create_ledger",
     "diagnostics",
     "diff",
+    "draft_schema",
     "errors",
     "mechanisms",
     "open_ledger",
@@ -99,6 +100,7 @@ _LAZY = {
     "create_ledger": "dprelease.facade:create_ledger",
     "diagnostics": "dprelease.diagnostics:",
     "diff": "dprelease.reading.changes:diff",
+    "draft_schema": "dprelease.facade:draft_schema",
     "mechanisms": "dprelease.mechanisms:",
     "open_ledger": "dprelease.budget.view:open_ledger",
     "plan": "dprelease.facade:plan",

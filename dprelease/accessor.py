@@ -103,3 +103,49 @@ class Accessor:
             dataset=dataset,
             period=period,
         )
+
+    def sql(
+        self,
+        query: str,
+        schema: SchemaLike,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        ledger: str | Path | None = None,
+        dataset: str | None = None,
+        period: str | None = None,
+    ) -> Release:
+        """Release what one SELECT asks for; FROM names this frame `df`.
+
+        Example: `df.dp.sql("SELECT COUNT(*) AS n, AVG(age) FROM df", schema)`.
+
+        Args:
+            query: read as a request, never run; the forms are listed in `dprelease.query.select`.
+            schema, epsilon, delta, ledger, dataset, period: as in `release`.
+
+        Raises:
+            PlanError: the SELECT asks for more than a release can give (DPR250 to DPR255).
+            DpreleaseError: as `dprelease.sql`.
+        """
+        from dprelease.facade import sql
+
+        return sql(
+            query,
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            ledger=ledger,
+            dataset=dataset,
+            period=period,
+            df=self._frame,
+        )
+
+    def draft_schema(self, *, name: str = "table") -> str:
+        """Return a schema file drafted from this frame's column names and types: never its values.
+
+        Raises:
+            SourceError: a column name stands twice (DPR505).
+        """
+        from dprelease.facade import draft_schema
+
+        return draft_schema(self._frame, name=name)

@@ -24,7 +24,7 @@ from dprelease.released import Release
 from dprelease.schema.table import TableSchema
 from dprelease.schema.unit import unit_to_json
 
-__all__ = ["Statistics", "create_ledger", "plan", "release", "run", "sql"]
+__all__ = ["Statistics", "create_ledger", "draft_schema", "plan", "release", "run", "sql"]
 
 Statistics = Sequence[str | Mapping[str, Any]]
 """Statistics as in a schema's `release` block: `"mean(age)"`, or a mapping with options."""
@@ -89,6 +89,24 @@ def release(
     given = {"epsilon": epsilon, "delta": delta, "statistics": statistics, "by": by, "where": where}
     chosen = plan_release(table, _overrides(given))
     return _drawn(data, chosen, _request(table, ledger, dataset, period))
+
+
+def draft_schema(data: TableLike, *, name: str = "table") -> str:
+    """Return a schema file for `data`, drafted from its column names and types: never its values.
+
+    Every question that only the publisher can answer stands on a line with ANSWER: ranges, public
+    values, who is protected, how much it may cost.
+
+    Args:
+        data: anything that `release` takes.
+        name: of the schema.
+
+    Raises:
+        SourceError: the table does not open or cannot be described (DPR500 to DPR502, DPR505).
+    """
+    from dprelease.pipeline.drafted import draft_schema as drafted
+
+    return drafted(data, name=name)
 
 
 def sql(

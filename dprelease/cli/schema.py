@@ -72,6 +72,39 @@ def json_schema(
     print_json(build(of or which))
 
 
+@app.command("draft")
+@guarded
+def draft(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A Parquet or CSV file, FILE.duckdb:TABLE, '${env:DSN}:TABLE' of PostgreSQL, or a"
+            " Frictionless resource (.json, .yaml).",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write here instead of printing.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the schema.")] = None,
+) -> None:
+    """Draft a schema from a table's column names and types; no value is read.
+
+    Every question that only you can answer stands on a line with ANSWER.
+
+    Example: dprelease schema draft data/visits.parquet -o schemas/visits.yaml
+    """
+    from dprelease.pipeline.drafted import draft_schema, named_source
+
+    if Path(source).suffix in (".json", ".yaml", ".yml"):
+        from dprelease.schema.importers.contracts import draft_schema as contract
+
+        _write(contract(source), out)
+        return
+    found, called = named_source(source)
+    _write(draft_schema(found, name=name or called), out)
+
+
 @app.command("import")
 @guarded
 def import_(
@@ -89,10 +122,15 @@ def import_(
 
     Example: dprelease schema import contract.yaml -o schemas/visits.yaml
     """
-    from dprelease.errors import ArgumentError
     from dprelease.schema.importers.contracts import draft_schema
 
-    text = draft_schema(file, table=table)
+    _write(draft_schema(file, table=table), out)
+
+
+def _write(text: str, out: Path | None) -> None:
+    """Print a draft, or write it where nothing is yet."""
+    from dprelease.errors import ArgumentError
+
     if out is None:
         typer.echo(text, nl=False)
         return

@@ -94,6 +94,12 @@ def write_draft(table: DraftTable, source: str) -> str:
         text = f"{_key(column.name) + ':':<{width}} {body}"
         out.append(f"  # ANSWER {text}   {answer}" if answer else f"  {text}")
     out += _release([c for c, _ in ready])
+    open_ = [c for c, (_, answer) in zip(table.columns, lines, strict=True) if answer]
+    out += [
+        f"    # - {json.dumps(f'mean({_argument(c.name)})', ensure_ascii=False)}   once its range is answered"
+        for c in open_
+        if c.kind in (Kind.integer, Kind.number)
+    ]
     return "\n".join(out) + "\n"
 
 
@@ -116,8 +122,13 @@ def _line(column: DraftColumn) -> tuple[str, str]:
                 "list the public values; or `kind: identifier` if it names a person",
             )
         case None:
-            said = f"`{column.said}`" if column.said else "its type"
-            return "{kind: category}", f"{said} holds nothing that can be released as it is"
+            if not column.said:
+                kinds = "category, integer, number, boolean, date, timestamp or identifier"
+                return "{kind: ...}", f"what does it hold? {kinds}"
+            return (
+                "{kind: category}",
+                f"`{column.said}` holds nothing that can be released as it is",
+            )
         case kind:
             return f"{{kind: {kind.value}}}", ""
 

@@ -1,0 +1,48 @@
+"""Names and storage of a source's columns, from its public metadata alone: no value is read."""
+
+from __future__ import annotations
+
+from dprelease.engines import in_memory
+from dprelease.engines.duckdb_tables import Tables
+from dprelease.engines.physical import Physical
+from dprelease.engines.source import Source
+from dprelease.errors import DpreleaseError, SourceError
+from dprelease.schema.column import Column, Kind
+
+__all__ = ["stored_columns"]
+
+_HELD = ("arrow", "pandas", "polars")
+
+
+def stored_columns(source: Source) -> dict[str, Physical | None]:
+    """Return how each column is stored, in order; None where the source does not say (CSV).
+
+    Raises:
+        SourceError: the source does not open (DPR501, DPR502), is one of Spark's (DPR516), or names
+            a column twice (DPR505).
+    """
+    import duckdb
+
+    held = in_memory.names(source) if source.kind in _HELD else ()
+    columns = tuple(Column(name, Kind.category) for name in held)
+    connection = duckdb.connect(":memory:")
+    try:
+        opened = Tables(connection, []).open(source, columns, rows=False)
+    except DpreleaseError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - of whatever library reads it
+        raise SourceError(
+            f"the columns of {source.name} cannot be read: {type(problem).__name__}",
+            fix="check that it opens",
+            code="DPR502",
+        ) from None
+    finally:
+        connection.close()
+    if opened.repeated:
+        raise SourceError(
+            f"{source.name} has several columns of one name",
+            fix="rename them in the source",
+            code="DPR505",
+        )
+    said = source.kind != "csv"
+    return {name: stored if said else None for name, (_, stored) in opened.stored.items()}

@@ -1,0 +1,79 @@
+"""A schema drafted from a table's column names and types: never from its values.
+
+A bound, a list of values or a size that follows the data tells about the data; so each of them stays
+a question, on a line with ANSWER. For CSV, which has no types, the kind is a question too.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dprelease.engines.columns import stored_columns
+from dprelease.engines.physical import Physical
+from dprelease.engines.source import Source, TableLike, as_source, duckdb_table, postgres_table
+from dprelease.pipeline.secret_reference import SecretReference
+from dprelease.schema.column import Kind
+from dprelease.schema.importers.draft import DraftColumn, DraftTable, write_draft
+
+__all__ = ["draft_schema", "named_source"]
+
+_KINDS: dict[Physical, Kind] = {
+    Physical.whole: Kind.integer,
+    Physical.unsigned: Kind.integer,
+    Physical.exact: Kind.number,
+    Physical.float: Kind.number,
+    Physical.boolean: Kind.boolean,
+    Physical.text: Kind.category,
+    Physical.bytes: Kind.category,
+    Physical.date: Kind.date,
+    Physical.timestamp: Kind.timestamp,
+    Physical.instant: Kind.timestamp,
+    Physical.seconds: Kind.timestamp,
+    Physical.nanoseconds: Kind.timestamp,
+    Physical.nanosecond_instant: Kind.timestamp,
+}
+_ID = re.compile(r"(^|_)(id|uuid|guid)$", re.IGNORECASE)
+
+
+def draft_schema(data: TableLike | Source, *, name: str = "table") -> str:
+    """Return the text of a schema file for `data`, made from names and types alone.
+
+    Args:
+        data: anything that `release` takes: a frame, an arrow table, a relation, a path, a source.
+        name: of the schema.
+
+    Raises:
+        SourceError: the table does not open (DPR500 to DPR502) or cannot be described (DPR505, DPR516).
+    """
+    source = as_source(data)
+    found = stored_columns(source)
+    columns = tuple(_column(column, stored) for column, stored in found.items())
+    return write_draft(DraftTable(name, "column names and types alone", columns), source.name)
+
+
+def named_source(text: str) -> tuple[Source, str]:
+    """Return the source that the command line names, and a name for its schema.
+
+    `visits.parquet`, `clinic.duckdb:visits`, `${env:CLINIC_DSN}:public.visits`.
+
+    Raises:
+        SourceError: it is none of these (DPR500), or there is no such file (DPR501).
+        ConfigError: the reference to the connection string is faulty, or its place is not there.
+    """
+    place, colon, table = text.rpartition(":")
+    if colon and place.startswith("${"):
+        here = Path.cwd()
+        reference = SecretReference(place, base=here, root=here, origin="SOURCE")
+        return postgres_table(reference.reveal_to_source, table), table.rpartition(".")[2]
+    if colon and place.endswith((".duckdb", ".ddb", ".db")):
+        return duckdb_table(place, table), table.rpartition(".")[2]
+    return as_source(text), Path(text).name.partition(".")[0]
+
+
+def _column(name: str, stored: Physical | None) -> DraftColumn:
+    if _ID.search(name):  # a name is public; whom it names, the publisher answers
+        return DraftColumn(name, Kind.identifier)
+    if stored is None:
+        return DraftColumn(name, None, said="")
+    return DraftColumn(name, _KINDS.get(stored), said=stored.value)
