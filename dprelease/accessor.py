@@ -44,6 +44,7 @@ class Accessor:
         statistics: Statistics | None = None,
         by: Sequence[str] | None = None,
         where: str | None = None,
+        during: str | None = None,
     ) -> ReleasePlan:
         """Return what a release would draw and cost; reads no row and spends nothing.
 
@@ -52,13 +53,22 @@ class Accessor:
         Args:
             schema: a `dp.Schema`, a path to its file, or a mapping of the same shape.
             epsilon, delta, statistics, by, where: override the schema's `release` block.
+            during: release the rows of one period of the schema's `time` alone, e.g. 2026-W46.
 
         Raises:
             ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
         """
         from dprelease.facade import plan
 
-        return plan(schema, epsilon=epsilon, delta=delta, statistics=statistics, by=by, where=where)
+        return plan(
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            statistics=statistics,
+            by=by,
+            where=where,
+            during=during,
+        )
 
     def release(
         self,
@@ -69,6 +79,7 @@ class Accessor:
         statistics: Statistics | None = None,
         by: Sequence[str] | None = None,
         where: str | None = None,
+        during: str | None = None,
         ledger: str | Path | None = None,
         dataset: str | None = None,
         period: str | None = None,
@@ -78,6 +89,7 @@ class Accessor:
         Args:
             schema: a `dp.Schema`, a path to its file, or a mapping of the same shape.
             epsilon, delta, statistics, by, where: override the schema's `release` block.
+            during: release the rows of one period of the schema's `time` alone, e.g. 2026-W46.
             ledger, dataset, period: charge durably under the key (dataset, schema name, period);
                 the same key again returns the same values and costs nothing. Without them the
                 release is not recorded, says so, and cannot be published.
@@ -99,6 +111,7 @@ class Accessor:
             statistics=statistics,
             by=by,
             where=where,
+            during=during,
             ledger=ledger,
             dataset=dataset,
             period=period,

@@ -28,9 +28,9 @@ from dprelease.errors import VerificationError
 from dprelease.formats.json_ import SOFTWARE
 from dprelease.noised import Noised, Receipt, as_raw, assemble, cells_from_json
 from dprelease.numeric import NANO, fraction_from_json, nano_up, plain, whole_from_json
+from dprelease.periods import parse_period
 from dprelease.pipeline.closing import instant_from_text, instant_text
 from dprelease.pipeline.files import write_files
-from dprelease.pipeline.period import parse_period
 from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import CLOSE, near, plan_again
 from dprelease.planning.draws import draw_from_json

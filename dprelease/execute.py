@@ -33,6 +33,7 @@ from dprelease.planning.model import PlannedBlock, ReleasePlan
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.query.graph import SPARSE
+from dprelease.query.intervals import intervals_of
 from dprelease.recompute import recompute
 from dprelease.secret import Secret
 from dprelease.sensitivity import Sensitivity
@@ -104,6 +105,7 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
         adjacency=plan.adjacency,
         groups=len(plan.keys),
         whole=plan.where is None and plan.window is None,
+        per=intervals_of(plan.unit, plan.time),
     )
 
 

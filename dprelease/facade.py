@@ -22,6 +22,7 @@ from dprelease.planning.model import ReleasePlan
 from dprelease.query.load import SchemaLike, as_schema
 from dprelease.released import Release
 from dprelease.schema.table import TableSchema
+from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
 
 __all__ = ["Statistics", "create_ledger", "draft_schema", "plan", "release", "run", "sql"]
@@ -42,18 +43,21 @@ def plan(
     statistics: Statistics | None = None,
     by: Sequence[str] | None = None,
     where: str | None = None,
+    during: str | None = None,
 ) -> ReleasePlan:
     """Return what a release would draw and cost. Reads no row and spends nothing.
 
     Args:
         schema: a schema, a path to its file, or a mapping of the same shape.
         epsilon, delta, statistics, by, where: override the schema's `release` block.
+        during: as in `release`.
 
     Raises:
         ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
+        ArgumentError: `during` names no period, or the schema declares no `time` (DPR639, DPR640).
     """
     given = {"epsilon": epsilon, "delta": delta, "statistics": statistics, "by": by, "where": where}
-    return plan_release(as_schema(schema), _overrides(given))
+    return plan_release(as_schema(schema), _overrides(given), during=during)
 
 
 def release(
@@ -65,6 +69,7 @@ def release(
     statistics: Statistics | None = None,
     by: Sequence[str] | None = None,
     where: str | None = None,
+    during: str | None = None,
     ledger: str | Path | None = None,
     dataset: str | None = None,
     period: str | None = None,
@@ -76,10 +81,13 @@ def release(
             Parquet or CSV.
         schema: a schema, a path to its file, or a mapping of the same shape.
         epsilon, delta, statistics, by, where: override the schema's `release` block.
+        during: release the rows of one period of the schema's `time` alone: 2026-W46, 2026-11, 2026-Q4. It
+            is the window that the loss counts in, and names the ledger's entry unless `period` does.
         ledger: its file, or a PostgreSQL server by reference: "${env:NAME}".
         dataset, period: charge durably under the key (dataset, schema name, period); the
             same key again returns the same values and costs nothing. Without them nothing records
-            the spending: one `UnledgeredWarning`, and `publish` refuses.
+            the spending: one `UnledgeredWarning`, and `publish` refuses. `period` is a label: it leaves
+            no row out, so its loss counts for all times.
 
     Raises:
         ConfigError, PlanError, SourceError, BudgetError, LedgerError: nothing was spent.
@@ -87,8 +95,8 @@ def release(
     """
     table = as_schema(schema)
     given = {"epsilon": epsilon, "delta": delta, "statistics": statistics, "by": by, "where": where}
-    chosen = plan_release(table, _overrides(given))
-    return _drawn(data, chosen, _request(table, ledger, dataset, period))
+    chosen = plan_release(table, _overrides(given), during=during)
+    return _drawn(data, chosen, _request(table, ledger, dataset, period, during))
 
 
 def draft_schema(data: TableLike, *, name: str = "table") -> str:
@@ -182,7 +190,11 @@ def _caller_level() -> int:
 
 
 def _request(
-    schema: TableSchema, ledger: str | Path | None, dataset: str | None, period: str | None
+    schema: TableSchema,
+    ledger: str | Path | None,
+    dataset: str | None,
+    period: str | None,
+    during: str | None = None,
 ) -> Request | None:
     if ledger is None:
         if dataset is not None or period is not None:
@@ -192,7 +204,7 @@ def _request(
                 code="DPR632",
             )
         return None
-    key = Key(dataset or schema.name, schema.name, period or "once")
+    key = Key(dataset or schema.name, schema.name, period or during or "once")
     create = f'dp.create_ledger("{ledger}", schema, dataset="{key.dataset}", epsilon=...)'
     try:
         book = Ledger.open(ledger)
@@ -253,6 +265,7 @@ def create_ledger(
         composition=composition,
         adjacency=table.adjacency.value,
         unit=json.dumps(unit_to_json(table.unit)),
+        time=declared_time(table.unit, table.time),
     )
     return Path(path)
 

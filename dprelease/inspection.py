@@ -27,6 +27,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from dprelease.engines.bounded_sql import build_counting, build_seen
+from dprelease.engines.bounding_sql import INTERVAL
 from dprelease.engines.code_sql import aliased, column, is_null, not_null
 from dprelease.engines.duckdb import _LOCK, DuckDBEngine
 from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
@@ -197,11 +198,14 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[Finding]:
     with _rows(source, query) as (connection, opened, view):
         counting = build_counting(query, opened.stored, rows_table=ROWS, view=view)
         count = aliased(exp.Count(this=exp.Star()), "n")
-        cells = exp.Select(expressions=[column("u"), count]).from_("counting")
-        cells = cells.group_by(column("u"), column("g"))
+        keys = ("u",) if query.per is None else ("u", INTERVAL)
+        cells = exp.Select(expressions=[*map(column, keys), count]).from_("counting")
+        cells = cells.group_by(*map(column, keys), column("g"))
         fullest = exp.Ordered(this=column("n"), desc=True)
         rank = exp.Window(
-            this=exp.RowNumber(), partition_by=[column("u")], order=exp.Order(expressions=[fullest])
+            this=exp.RowNumber(),
+            partition_by=[*map(column, keys)],
+            order=exp.Order(expressions=[fullest]),
         )
         ranked = exp.Select(expressions=[exp.Star(), aliased(rank, "place")]).from_("cells")
         within = exp.LTE(this=column("place"), expression=number(query.max_groups))
@@ -209,7 +213,7 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[Finding]:
         keeps = exp.Sum(this=exp.If(this=within, true=fits, false=number(0)))
         kept = exp.Least(this=keeps, expressions=[number(whole)], ignore_nulls=True)
         parts = [aliased(exp.Sum(this=column("n")), "n"), aliased(kept, "kept")]
-        units = exp.Select(expressions=parts).from_("ranked").group_by(column("u"))
+        units = exp.Select(expressions=parts).from_("ranked").group_by(*map(column, keys))
         lost = exp.Sub(this=column("n"), expression=column("kept"))
         tree = exp.Select(
             expressions=[
@@ -219,13 +223,8 @@ def _contributions(query: BoundedQuery, source: Source) -> Iterator[Finding]:
                 exp.Sum(this=column("n")),
             ]
         ).from_("units")
-        stages = (
-            ("counting", counting.tree),
-            ("cells", cells),
-            ("ranked", ranked),
-            ("units", units),
-        )
-        for name, stage in stages:
+        trees = (counting.tree, cells, ranked, units)
+        for name, stage in zip(("counting", "cells", "ranked", "units"), trees, strict=True):
             tree = tree.with_(name, as_=stage)
         tables = dict(counting.tables)
         found = _run(connection, tree, dict(counting.parameters), tables)

@@ -28,6 +28,7 @@ from dprelease.aggregates.spectrum import (
 )
 from dprelease.errors import InternalError
 from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label, Primitive
+from dprelease.query.intervals import Intervals
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
 from dprelease.sensitivity import Bounds, Sensitivity, sensitivity, unit_bounds
 
@@ -219,11 +220,13 @@ def recompute(
     adjacency: Adjacency,
     groups: int,
     whole: bool,
+    per: Intervals | None,
 ) -> Sensitivity:
     """Return what one unit can move, from what the engine sums and the declared unit alone.
 
     Args:
-        max_rows: the block's override of m; groups: K; whole: no filter or period takes rows away.
+        max_rows: the block's override of m; groups: K; whole: no filter or period takes rows away;
+        per: the declared intervals of a unit that is a person in one of them.
 
     Raises:
         InternalError: the query does not bound contributions as declared, or the encoding's
@@ -232,6 +235,8 @@ def recompute(
     bounds = unit_bounds(unit, max_rows, groups)
     used = [query.primitives[i] for i in primitives]
     _check_bounds(query, used, bounds, unit, groups)
+    if query.per != per:
+        raise _unproved("it bounds contributions in other intervals than the unit has")
     if encoding.public_rows is not None and primitives:
         _check_public(query, used, unit, adjacency, groups, whole=whole)
     if encoding.family == "truncated_mean":  # a size and a sum for `MeanDraw`, not an L1 vector

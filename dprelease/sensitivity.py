@@ -207,6 +207,7 @@ def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> B
         max_rows_total=unit.max_rows if isinstance(unit, UserUnit) else None,
         derived=_derived(query, tuple(codes)),
         view=query.view,
+        per=query.intervals,
     )
 
 

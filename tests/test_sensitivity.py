@@ -190,6 +190,7 @@ class TestRecompute:
             adjacency=adjacency,
             groups=groups,
             whole=whole,
+            per=None,
         ).total
 
     def test_an_honest_query(self) -> None:
@@ -263,6 +264,7 @@ class TestRecompute:
                 adjacency=Adjacency.substitution,
                 groups=1,
                 whole=True,
+                per=None,
             )
             squares.append(got.square)
         assert squares == [2 * 4**2, 16**2]

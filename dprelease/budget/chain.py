@@ -33,6 +33,7 @@ from dprelease.budget.connection import Connection, Server, schema_version
 from dprelease.budget.record import Anchor, Entry, canonical
 from dprelease.budget.rho_filter import CEILING, VERSION, nano_rho, spent_epsilon
 from dprelease.budget.storage import APPLICATION_ID, DDL, SCHEMA_VERSION
+from dprelease.budget.timed_chain import Timed
 from dprelease.errors import DpreleaseError
 
 __all__ = ["MOVED", "append", "digest", "head", "ledger_id", "problems"]
@@ -42,7 +43,11 @@ _GENESIS = "0" * 64
 MOVED = 4
 """The schema version of a ledger that was moved: software that does not know the event must refuse it."""
 
-_VERSIONS = ((SCHEMA_VERSION,), (VERSION,), (period_cap.VERSION,), (MOVED,))
+TIMED = 5
+"""The schema version of a ledger with a dataset whose losses are added up by time: software that knows
+no windows would take every sum for the whole."""
+
+_VERSIONS = ((SCHEMA_VERSION,), (VERSION,), (period_cap.VERSION,), (MOVED,), (TIMED,))
 
 # DpreleaseError: an entry that could never have been charged.
 _UNPARSABLE = (
@@ -106,6 +111,7 @@ class _Fold:
     rho_spent: dict[str, int] = field(default_factory=dict)
     caps: period_cap.Caps = field(default_factory=period_cap.Caps)
     moved: bool = False
+    timed: Timed = field(default_factory=Timed)
     problems: list[str] = field(default_factory=list)
 
 
@@ -178,6 +184,8 @@ def _links(db: Connection, fold: _Fold) -> list[str]:
             return [f"event {seq} of the chain is out of place"]
         _apply(fold, seq, body)
         previous, expected = value, expected + 1
+    for name in fold.timed.datasets:
+        _check_timed(fold, name, expected)
     return [] if expected > 1 else ["the chain is empty"]
 
 
@@ -193,9 +201,13 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
             fold.dataset.append((seq, body["name"]))
             fold.salts[body["name"]] = str(body["salt_sha256"])
             fold.left[str(body["name"])] = Cost(0)
+            fold.timed.declare(body)
         case "budget":
             row = (seq, body["dataset"], body["nano_epsilon"], body["atto_delta"])
             fold.budget.append(row)
+            _check_timed(fold, str(body["dataset"]), seq)
+            wrong = fold.timed.raise_budget(body)
+            fold.problems += [] if wrong is None else [f"budget {seq} {wrong}"]
             _spend(fold, seq, body, sign=1)
             _declare_rho(fold, seq, body)
         case "cap":
@@ -207,6 +219,8 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
             if cost != entry.cost:
                 fold.problems.append(f"debit {seq} costs less or more than its loss")
             key = entry.key
+            wrong = fold.timed.debit(entry, _integer(body.get("nano_rho", 0)))
+            fold.problems += [] if wrong is None else [f"debit {seq} {wrong}"]
             fold.entry.append(
                 (seq, *asdict(key).values(), entry.plan_hash, cost.nano_epsilon, cost.atto_delta)
             )
@@ -229,12 +243,20 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
 
 def _spend(fold: _Fold, seq: int, body: dict[str, object], *, sign: int) -> None:
     name = str(body["dataset"])
+    if sign < 0 and name in fold.timed:
+        return
     left = fold.left[name] + Cost(
         sign * _integer(body["nano_epsilon"]), sign * _integer(body["atto_delta"])
     )
     fold.left[name] = left
     if left.nano_epsilon < 0 or left.atto_delta < 0:
         fold.problems.append(f"debit {seq} exceeds the budget it was charged to")
+
+
+def _check_timed(fold: _Fold, name: str, seq: int) -> None:
+    if name in fold.timed:
+        wrong = fold.timed.check(name, seq, fold.left[name], fold.rho.get(name))
+        fold.problems += [] if wrong is None else [wrong]
 
 
 def _declare_rho(fold: _Fold, seq: int, body: dict[str, object]) -> None:
@@ -267,18 +289,22 @@ def _spend_rho(fold: _Fold, seq: int, entry: Entry, body: dict[str, object]) -> 
     spent = _integer(body["nano_rho"])
     if spent != nano_rho(entry):
         fold.problems.append(f"debit {seq} costs less or more rho than its loss")
+    if name in fold.timed:
+        return
     fold.rho_spent[name] = fold.rho_spent.get(name, 0) + spent
     if fold.rho_spent[name] > fold.rho[name]:
         fold.problems.append(f"debit {seq} exceeds the budget it was charged to")
 
 
 def _version(db: Connection, fold: _Fold) -> list[str]:
-    """A ledger says version 4 if it was moved, else 3 with a cap, else 2 with zCDP, else 1."""
+    """A ledger says 5 if a dataset has a time, else 4 if it was moved, 3 with a cap, 2 with zCDP, or 1."""
     expected = VERSION if fold.rho else SCHEMA_VERSION
     if fold.caps.cap:
         expected = period_cap.VERSION
     if fold.moved:
         expected = MOVED
+    if fold.timed.datasets:
+        expected = TIMED
     return (
         []
         if schema_version(db) == expected

@@ -23,7 +23,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dprelease.budget.record import Anchor, Entry, Key, canonical
+from dprelease.budget.record import OPEN, Anchor, Entry, Key, canonical
 from dprelease.errors import DpreleaseError, LedgerError
 from dprelease.numeric import fraction_from_json
 from dprelease.strict_json import MOST_BYTES, read_json
@@ -67,6 +67,8 @@ class Citation:
                 delta=fraction_from_json(guarantee["delta"]),
                 rho=_rho(manifest),
                 early=manifest.get("early"),
+                time=canonical(guarantee["time"]) if "time" in guarantee else None,
+                window=tuple(guarantee.get("window", OPEN)),
             )
             return cls(
                 entry, Anchor(str(anchor["ledger_id"]), anchor["seq"], str(anchor["head_hash"]))

@@ -33,6 +33,7 @@ from dprelease.budget.accountant import Cost
 from dprelease.budget.citation import read_citations
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.named_place import named_place
+from dprelease.budget.parallel import Stretch, stretches
 from dprelease.budget.record import (
     Anchor,
     Budget,
@@ -44,8 +45,10 @@ from dprelease.budget.record import (
     check_identifier,
     declaration_text,
     protected_unit,
+    time_text,
 )
 from dprelease.budget.standing import spent_by, standing
+from dprelease.budget.timeline import ALWAYS, Reach, Timeline, timeline
 from dprelease.errors import LedgerError
 from dprelease.numeric import positive
 
@@ -79,6 +82,7 @@ class Ledger:
         anchors: Iterable[Path] = (),
         composition: str = "basic",
         per_period: object = None,
+        time: str | None = None,
     ) -> Ledger:
         """Create the ledger if needed and the dataset's budget in it; a no-op if both exist.
 
@@ -89,19 +93,22 @@ class Ledger:
             composition: "basic" (epsilons and deltas add up) or "zcdp" (rho adds up, up to what
                 the declared epsilon and delta are worth; see `rho_filter`). Fixed at creation.
             per_period: epsilon that one period may cost over all pipelines (`period_cap`).
+            time: JSON of the time that losses are added up by (`schema.time.declared_time`).
 
         Raises:
-            LedgerError: the dataset has another budget, adjacency, unit or cap here (DPR414,
+            LedgerError: the dataset has another budget, adjacency, unit, time or cap here (DPR414,
                 DPR411, DPR418); a manifest of the dataset names another, or an older, ledger (DPR404, DPR405);
                 or as `open`.
             ConfigError, ArgumentError: a malformed name, number, unit or composition (DPR150,
                 DPR650, DPR651, DPR653, DPR654).
         """
         check_identifier(dataset, "dataset")
-        unit = declaration_text(adjacency, unit)
+        unit, time = declaration_text(adjacency, unit), time_text(time)
         budget = _budget(epsilon, delta)
         rho_filter.check_composition(composition, budget)
         cap = None if per_period is None else _budget(per_period, 0)
+        if cap is not None:
+            period_cap.must_count(timeline(adjacency, unit, time), dataset)
         # Manifests first, ledger second: what is published by now is committed by then.
         citations = [c for c in read_citations(anchors) if c.entry.key.dataset == dataset]
         ledger = cls(named_place(path))
@@ -112,18 +119,13 @@ class Ledger:
             if declared is None:
                 if citations:
                     raise refusals.foreign(ledger.path, citations[-1].entry.key)
-                rows.insert_dataset(db, dataset, budget, adjacency, unit, composition)
+                rows.insert_dataset(db, dataset, budget, adjacency, unit, composition, time)
                 if cap is not None:
                     rows.insert_cap(db, dataset, cap)
                 return ledger
-            if declared != (adjacency, protected_unit(unit)):
+            if declared != (adjacency, protected_unit(unit), time):
                 raise refusals.other_declaration(ledger.path, dataset)
-            # The declared budget, or what raises have made of it: the pipeline file may say either.
-            same = (rho_filter.rho_budget(db, dataset) is not None) == (composition == "zcdp")
-            if not same or budget not in (rows.budgets(db, dataset)[0], rows.total(db, dataset)):
-                raise refusals.other_budget(ledger.path, dataset, rows.total(db, dataset))
-            if cap is not None and (now := period_cap.capped(db, dataset)) != cap:
-                raise period_cap.is_other(now, cap, ledger.path, dataset)
+            rows.must_be_same_budget(db, dataset, budget, cap, composition, ledger.path)
             rows.must_account(db, citations, ledger.path)
         return ledger
 
@@ -188,11 +190,13 @@ class Ledger:
 
         Raises:
             LedgerError: the dataset has no budget here (DPR407), or as `charge`.
-            ArgumentError: epsilon is not positive (DPR606, DPR650).
+            ArgumentError: epsilon is not positive (DPR606, DPR650), or the budget caps every interval
+                by itself (DPR655).
         """
         cap = _budget(epsilon, 0)
         with self._write() as db:
             rows.declared(db, dataset, self.path)
+            period_cap.must_count(rows.timeline_of(db, dataset), dataset)
             rows.insert_cap(db, dataset, cap)
 
     def per_period(self, dataset: str) -> Fraction | None:
@@ -207,15 +211,28 @@ class Ledger:
             found = db.execute("SELECT name FROM dataset ORDER BY name").fetchall()
         return tuple(str(row[0]) for row in found)
 
-    def budget(self, dataset: str) -> Budget:
+    def budget(self, dataset: str, window: Reach = ALWAYS) -> Budget:
         """Return what the dataset may spend, has spent and has left.
+
+        Args:
+            window: of the rows that a release would read; its units alone are looked at.
 
         Raises:
             LedgerError: the dataset has no budget here (DPR407).
         """
         with self._read() as db:
             rows.declared(db, dataset, self.path)
-            return standing(db, dataset)
+            return standing(db, dataset, window)
+
+    def timeline(self, dataset: str) -> Timeline:
+        """Return how the dataset's losses lie in time."""
+        with self._read() as db:
+            return rows.timeline_of(db, dataset)
+
+    def stretches(self, dataset: str) -> list[Stretch]:
+        """Return what the dataset's debits cost the units of each stretch of time, in order."""
+        with self._read() as db:
+            return stretches(rows.charges(db, dataset))
 
     def composition(self, dataset: str) -> str:
         """Return how the dataset's budget adds up: "basic" (also if it has none here) or "zcdp"."""

@@ -22,10 +22,11 @@ from fractions import Fraction
 from dprelease.budget.accountant import Cost
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.record import Entry
-from dprelease.errors import BudgetError, LedgerError
+from dprelease.budget.timeline import Timeline
+from dprelease.errors import ArgumentError, BudgetError, LedgerError
 from dprelease.numeric import plain
 
-__all__ = ["VERSION", "Caps", "capped", "is_other", "must_fit"]
+__all__ = ["VERSION", "Caps", "capped", "is_other", "must_count", "must_fit"]
 
 VERSION = 3
 """Schema version of a ledger that holds a cap."""
@@ -39,6 +40,22 @@ def capped(db: Connection, dataset: str) -> Cost | None:
         int(b["nano_epsilon"]) for b in bodies if (b["kind"], b.get("dataset")) == ("cap", dataset)
     ]
     return Cost(nanos[-1]) if nanos else None
+
+
+def must_count(line: Timeline, dataset: str) -> None:
+    """Refuse a cap where the budget is one for every interval already.
+
+    Raises:
+        ArgumentError: losses of disjoint windows do not add up (DPR655).
+    """
+    if line.apart:
+        raise ArgumentError(
+            f"dataset {dataset} needs no cap per period",
+            why="its time is declared immutable: the budget's epsilon is what the releases that can have"
+            " read one row, or one person's rows of one interval, may cost together",
+            fix="leave `per_period` out and let `epsilon` be the cap",
+            code="DPR655",
+        )
 
 
 def must_fit(db: Connection, entry: Entry, period: str, path: Place) -> None:

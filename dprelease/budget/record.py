@@ -10,13 +10,17 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fractions import Fraction
+from typing import Any
 
 from dprelease.budget.accountant import BASIC, Cost
+from dprelease.budget.timeline import Reach, instant, timeline
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import fraction_from_json, fraction_to_json
 
 __all__ = [
+    "OPEN",
     "STATES",
     "Anchor",
     "Budget",
@@ -29,7 +33,11 @@ __all__ = [
     "check_identifier",
     "declaration_text",
     "protected_unit",
+    "time_text",
 ]
+
+OPEN: tuple[str | None, str | None] = (None, None)
+"""The window of an entry that reads rows of all times."""
 
 STATES = ("charged", "drawn", "ready", "published", "failed")
 """An entry's states, in order; `published` and `failed` are terminal."""
@@ -122,6 +130,9 @@ class Entry:
         accountant: the version whose sum enforces the budget ("basic/1").
         rho: what the release costs under zCDP, for datasets whose budget composes that way.
         early: when the period closes, for a debit made before that; else None.
+        time: JSON of the declared time, in its canonical text, for datasets that add up losses by it.
+        window: the first instant of the rows it reads and the first one after them, UTC, as
+            2013-01-28T05:00:00Z; None for no end.
 
     Raises:
         ArgumentError: a field is malformed (DPR650, DPR651).
@@ -137,9 +148,13 @@ class Entry:
     accountant: str = BASIC
     rho: Fraction | None = None
     early: str | None = None
+    time: str | None = None
+    window: tuple[str | None, str | None] = OPEN
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", declaration_text(self.adjacency, self.unit))
+        object.__setattr__(self, "time", time_text(self.time))
+        self._check_window()
         if not isinstance(self.plan_hash, str) or not _HASH.fullmatch(self.plan_hash):
             raise ArgumentError(
                 "the plan hash is malformed", fix="pass its hex digest", code="DPR650"
@@ -171,6 +186,27 @@ class Entry:
         Cost.of(self.epsilon, self.delta)
         canonical([dict(mechanism) for mechanism in self.mechanisms])
 
+    def _check_window(self) -> None:
+        """Refuse a window without a declared time, or one that is not written as `window_text` does."""
+        try:
+            start, end = (None if text is None else instant(text) for text in self.window)
+        except (TypeError, ValueError):
+            start = end = datetime.min.replace(tzinfo=UTC)
+        backwards = start is not None and end is not None and start >= end
+        if backwards or (self.time is None and self.window != OPEN):
+            raise ArgumentError(
+                "the window of an entry is malformed",
+                why="it is two instants in order, of the declared time, or open",
+                fix="write them as 2013-01-28T05:00:00Z",
+                code="DPR650",
+            )
+
+    @property
+    def reach(self) -> Reach:
+        """The instants whose units it may have read; all of them without a window."""
+        start, end = (None if text is None else instant(text) for text in self.window)
+        return timeline(self.adjacency, self.unit, self.time).reach((start, end))
+
     @property
     def cost(self) -> Cost:
         return Cost.of(self.epsilon, self.delta)
@@ -190,6 +226,8 @@ class Entry:
             "accountant": self.accountant,
             **({} if self.rho is None else {"rho": fraction_to_json(self.rho)}),
             **({} if self.early is None else {"early": self.early}),
+            **({} if self.time is None else {"time": self.time}),
+            **({} if self.window == OPEN else {"window": list(self.window)}),
         }
 
     @classmethod
@@ -203,7 +241,9 @@ class Entry:
         mechanisms = value["mechanisms"]
         if not isinstance(mechanisms, list) or not all(isinstance(m, dict) for m in mechanisms):
             raise TypeError("mechanisms")
-        text = {name: value[name] for name in value if name != "mechanisms"}
+        text = {name: value[name] for name in value if name not in ("mechanisms", "window")}
+        window: Any = value.get("window", OPEN)
+        start, end = window
         if not all(isinstance(part, str) for part in text.values()):
             raise TypeError("text")
         return cls(
@@ -217,7 +257,31 @@ class Entry:
             accountant=str(text["accountant"]),
             rho=fraction_from_json(str(text["rho"])) if "rho" in text else None,
             early=str(text["early"]) if "early" in text else None,
+            time=str(text["time"]) if "time" in text else None,
+            window=(start, end),
         )
+
+
+def time_text(time: str | None) -> str | None:
+    """Check a declared time and return its one text; None for none.
+
+    Raises:
+        ArgumentError: it is not JSON of column, timezone, dates and immutable (DPR650).
+    """
+    if time is None:
+        return None
+    try:
+        value = json.loads(time)
+        kinds = {name: type(part) for name, part in value.items()}
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        kinds = {}
+    if kinds != {"column": str, "timezone": str, "dates": bool, "immutable": bool}:
+        raise ArgumentError(
+            "the declared time is malformed",
+            fix="pass what `dprelease.schema.time.declared_time` writes",
+            code="DPR650",
+        )
+    return canonical(value)
 
 
 def declaration_text(adjacency: str, unit: str) -> str:

@@ -30,6 +30,7 @@ from pathlib import Path
 from dprelease.budget.accountant import Cost
 from dprelease.budget.connection import Place
 from dprelease.budget.record import Key
+from dprelease.budget.timeline import Timeline
 from dprelease.errors import BudgetError, LedgerError, WithheldError
 from dprelease.numeric import plain
 
@@ -204,10 +205,11 @@ def other_plan(path: Place, key: Key, recorded: str, asked: str) -> LedgerError:
 
 def other_declaration(path: Place, dataset: str) -> LedgerError:
     return LedgerError(
-        f"dataset {dataset} is budgeted under another adjacency or unit",
+        f"dataset {dataset} is budgeted under another adjacency, unit or time",
         where=str(path),
-        why="an epsilon says nothing without both, and such epsilons do not add up",
-        fix="use the declared adjacency and unit, or a dataset name and budget of their own",
+        why="an epsilon says nothing without them, and such epsilons do not add up",
+        fix="use the declared adjacency, unit and `time` (column, zone and `immutable` as they were"
+        " when the budget was made), or a dataset name and budget of their own",
         code="DPR411",
     )
 
@@ -263,24 +265,35 @@ def drawn_elsewhere(path: Place, key: Key) -> LedgerError:
     )
 
 
-def over_budget(path: Place, dataset: str, asked: Cost, used: Cost, total: Cost) -> BudgetError:
+def over_budget(
+    path: Place, dataset: str, asked: Cost, worst: Cost, total: Cost, line: Timeline
+) -> BudgetError:
+    """Return the refusal; `worst` is what the worst unit would have cost, `asked` included."""
+    why = None
+    if line.apart:
+        whose = "a row" if line.per is None else f"a person's rows of one {line.per}"
+        why = f"losses are added up for {whose}: over all releases that can have read {whose}"
     fix = f"ask for less, or raise the budget on the record: `{raising(path, dataset)}`"
-    if used.nano_epsilon + asked.nano_epsilon > total.nano_epsilon:
+    if worst.nano_epsilon > total.nano_epsilon:
+        used = Cost(worst.nano_epsilon - asked.nano_epsilon)
         left = total.epsilon - used.epsilon
         return BudgetError(
             f"the budget of dataset {dataset} does not cover this release:"
             f" spent {_decimal(used.epsilon)} of {_decimal(total.epsilon)},"
             f" asked {_decimal(asked.epsilon)}, left {_decimal(left)}",
             where=str(path),
+            why=why,
             fix=fix,
             code="DPR301",
         )
+    used = Cost(0, worst.atto_delta - asked.atto_delta)
     left = total.delta - used.delta
     return BudgetError(
         f"the delta of dataset {dataset} does not cover this release:"
         f" spent {float(used.delta):.3g} of {float(total.delta):.3g},"
         f" asked {float(asked.delta):.3g}, left {float(left):.3g}",
         where=str(path),
+        why=why,
         fix=fix,
         code="DPR302",
     )

@@ -41,7 +41,6 @@ __all__ = [
     "nano_rho",
     "rho_budget",
     "spent_epsilon",
-    "spent_nano_rho",
     "worth",
 ]
 
@@ -121,16 +120,6 @@ def rho_budget(db: Connection, dataset: str) -> RhoBudget | None:
         return None
     steps = tuple(Cost(int(f["nano_epsilon"]), int(f["atto_delta"])) for f in found)
     return RhoBudget(steps, int(found[-1]["nano_rho"]))
-
-
-def spent_nano_rho(db: Connection, dataset: str) -> int:
-    """Return the sum of rho of the dataset's debits, in nano-units."""
-    return sum(
-        int(json.loads(text)["nano_rho"])
-        for (text,) in db.execute(
-            "SELECT body FROM chain JOIN entry USING (seq) WHERE dataset = ?", (dataset,)
-        )
-    )
 
 
 def spent_epsilon(nano: int, delta: Fraction) -> Fraction:

@@ -15,14 +15,16 @@ from dprelease.budget import chain, period_cap, refusals, rho_filter
 from dprelease.budget.accountant import Cost, fits
 from dprelease.budget.citation import Citation
 from dprelease.budget.connection import Connection, Place, raise_version
+from dprelease.budget.parallel import Charge, worst_cost, worst_rho
 from dprelease.budget.record import Anchor, Entry, EntryRow, Key, protected_unit
+from dprelease.budget.timeline import ALWAYS, Timeline, timeline
 
 __all__ = [
     "accounted",
     "adopt",
     "budgets",
     "charged",
-    "costs",
+    "charges",
     "declaration",
     "declared",
     "entry_row",
@@ -36,6 +38,7 @@ __all__ = [
     "insert_payload",
     "insert_state",
     "must_account",
+    "must_be_same_budget",
     "must_be_same_plan",
     "origins",
     "relevant",
@@ -43,6 +46,7 @@ __all__ = [
     "stored_files",
     "stored_payload",
     "stored_salt",
+    "timeline_of",
     "total",
 ]
 
@@ -52,18 +56,28 @@ _NOTHING = Cost(0)
 # -- datasets and budgets ------------------------------------------------------------------
 
 
-def declaration(db: Connection, dataset: str) -> tuple[str, str] | None:
-    """Return the dataset's (adjacency, protected unit), or None if it has no budget here."""
+Declaration = tuple[str, str, str | None]
+"""Adjacency, protected unit, and the time that losses are added up by, if they are."""
+
+
+def declaration(db: Connection, dataset: str) -> Declaration | None:
+    """Return what the dataset was declared as, or None if it has no budget here."""
     row = db.execute(
         "SELECT body FROM chain JOIN dataset USING (seq) WHERE name = ?", (dataset,)
     ).fetchone()
     if row is None:
         return None
     body = json.loads(row[0])
-    return str(body["adjacency"]), protected_unit(str(body["unit"]))
+    return str(body["adjacency"]), protected_unit(str(body["unit"])), body.get("time")
 
 
-def declared(db: Connection, dataset: str, path: Place) -> tuple[str, str]:
+def timeline_of(db: Connection, dataset: str) -> Timeline:
+    """Return how the losses of a declared dataset lie in time."""
+    found = declaration(db, dataset)
+    return Timeline() if found is None else timeline(*found)
+
+
+def declared(db: Connection, dataset: str, path: Place) -> Declaration:
     """Return `declaration`, or raise DPR407."""
     found = declaration(db, dataset)
     if found is None:
@@ -86,27 +100,47 @@ def budgets(db: Connection, dataset: str) -> list[Cost]:
     concentrated = rho_filter.rho_budget(db, dataset)
     if concentrated is not None:
         return list(concentrated.steps)
-    return [
-        Cost(int(nano), int(atto))
-        for nano, atto in db.execute(
-            "SELECT nano_epsilon, atto_delta FROM budget WHERE dataset = ? ORDER BY seq",
+    bodies = [
+        json.loads(text)
+        for (text,) in db.execute(
+            "SELECT body FROM chain JOIN budget USING (seq) WHERE dataset = ? ORDER BY seq",
             (dataset,),
         )
     ]
+    stated = [body.get("apart", body) for body in bodies]
+    return [Cost(int(part["nano_epsilon"]), int(part["atto_delta"])) for part in stated]
 
 
 def total(db: Connection, dataset: str) -> Cost:
     return sum(budgets(db, dataset), _NOTHING)
 
 
-def costs(db: Connection, dataset: str) -> list[Cost]:
-    """Return the cost of every debit of the dataset."""
-    return [
-        Cost(int(nano), int(atto))
-        for nano, atto in db.execute(
-            "SELECT nano_epsilon, atto_delta FROM entry WHERE dataset = ?", (dataset,)
-        )
-    ]
+def must_be_same_budget(
+    db: Connection, dataset: str, budget: Cost, cap: Cost | None, composition: str, path: Place
+) -> None:
+    """Raise DPR414 or DPR418 unless this is the recorded budget, or what raises have made of it."""
+    same = (rho_filter.rho_budget(db, dataset) is not None) == (composition == "zcdp")
+    if not same or budget not in (budgets(db, dataset)[0], total(db, dataset)):
+        raise refusals.other_budget(path, dataset, total(db, dataset))
+    if cap is not None and (now := period_cap.capped(db, dataset)) != cap:
+        raise period_cap.is_other(now, cap, path, dataset)
+
+
+def charges(db: Connection, dataset: str) -> list[Charge]:
+    """Return what every debit of the dataset costs, and whom, in order."""
+    apart = timeline_of(db, dataset).apart
+    concentrated = rho_filter.rho_budget(db, dataset) is not None
+    out = []
+    for nano, atto, text in db.execute(
+        "SELECT nano_epsilon, atto_delta, body FROM entry JOIN chain USING (seq)"
+        " WHERE dataset = ? ORDER BY seq",
+        (dataset,),
+    ).fetchall():
+        body = json.loads(text) if apart or concentrated else {}
+        reach = Entry.from_json(body["entry"]).reach if apart else ALWAYS
+        rho = int(body["nano_rho"]) if concentrated else 0
+        out.append(Charge(reach, Cost(int(nano), int(atto)), rho))
+    return out
 
 
 def insert_dataset(
@@ -116,9 +150,13 @@ def insert_dataset(
     adjacency: str,
     unit: str,
     composition: str = "basic",
+    time: str | None = None,
 ) -> None:
     salt = secrets.token_bytes(32)
     body = {"adjacency": adjacency, "unit": unit, "salt_sha256": chain.digest(salt)}
+    if time is not None:
+        raise_version(db, chain.TIMED)
+        body["time"] = time
     seq = chain.append(db, "dataset", {"name": dataset, **body})
     db.execute("INSERT INTO dataset (seq, name, salt) VALUES (?, ?, ?)", (seq, dataset, salt))
     if composition == "zcdp":
@@ -137,7 +175,12 @@ def insert_cap(db: Connection, dataset: str, cap: Cost) -> None:
 def insert_budget(db: Connection, dataset: str, more: Cost) -> None:
     """Record a budget, or a raise of one."""
     concentrated = rho_filter.rho_budget(db, dataset)
-    if concentrated is None:
+    if concentrated is None and timeline_of(db, dataset).apart:
+        first = not budgets(db, dataset)
+        stated = {"nano_epsilon": more.nano_epsilon, "atto_delta": more.atto_delta}
+        row = rho_filter.CEILING if first else rho_filter.NEXT
+        _append_budget(db, dataset, row, {"apart": stated})
+    elif concentrated is None:
         _append_budget(db, dataset, more, {})
     else:
         raised = sum(concentrated.steps, _NOTHING) + more
@@ -211,7 +254,8 @@ def insert_entry(
         again: the debit whose release this one pays for once more (`insert_again`).
     """
     key, cost = entry.key, entry.cost
-    if declared(db, key.dataset, path) != (entry.adjacency, protected_unit(entry.unit)):
+    stated = entry.adjacency, protected_unit(entry.unit), entry.time
+    if declared(db, key.dataset, path) != stated:
         raise refusals.other_declaration(path, key.dataset)
     rho = _fitting(db, entry, path)
     period = key.period if again is None else entry_row(db, again).entry.key.period
@@ -253,17 +297,19 @@ def _fitting(db: Connection, entry: Entry, path: Place) -> int | None:
     """Refuse an entry that does not fit what is left; return its nano-rho where that counts."""
     dataset, cost = entry.key.dataset, entry.cost
     concentrated = rho_filter.rho_budget(db, dataset)
-    if concentrated is None:
-        before, budget = costs(db, dataset), total(db, dataset)
-        if not fits(before, cost, budget):
-            raise refusals.over_budget(path, dataset, cost, sum(before, _NOTHING), budget)
-        return None
-    rho = rho_filter.nano_rho(entry)
-    if rho is None:
+    rho = None if concentrated is None else rho_filter.nano_rho(entry)
+    if concentrated is not None and rho is None:
         raise refusals.without_rho(path, dataset)
-    used = rho_filter.spent_nano_rho(db, dataset)
-    if used + rho > concentrated.nano_rho:
-        raise refusals.over_rho(path, dataset, rho, used, concentrated.nano_rho)
+    line = timeline_of(db, dataset)
+    after = [*charges(db, dataset), Charge(entry.reach, cost, rho or 0)]
+    if concentrated is None:
+        worst, budget = worst_cost(after, pairs=line.pairs), total(db, dataset)
+        if not fits((), worst, budget):
+            raise refusals.over_budget(path, dataset, cost, worst, budget, line)
+        return None
+    spent = worst_rho(after, pairs=line.pairs)
+    if rho is not None and spent > concentrated.nano_rho:
+        raise refusals.over_rho(path, dataset, rho, spent - rho, concentrated.nano_rho)
     return rho
 
 

@@ -9,25 +9,29 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.budget import rho_filter, rows
-from dprelease.budget.accountant import Cost, spent
 from dprelease.budget.connection import Connection
+from dprelease.budget.parallel import worst, worst_cost, worst_rho
 from dprelease.budget.record import Budget, Entry
+from dprelease.budget.timeline import ALWAYS, Reach
 from dprelease.numeric import NANO
 
 __all__ = ["spent_by", "standing"]
 
 
-def standing(db: Connection, dataset: str) -> Budget:
-    """Return the budget of a declared dataset and what is left of it."""
-    total, costs = rows.total(db, dataset), rows.costs(db, dataset)
+def standing(db: Connection, dataset: str, window: Reach = ALWAYS) -> Budget:
+    """Return the budget of a declared dataset and what is left of it to a release of that window."""
+    total, line = rows.total(db, dataset), rows.timeline_of(db, dataset)
+    charges = rows.charges(db, dataset)
+    reach = line.reach(window)
+    worst = worst_cost(charges, pairs=line.pairs, within=reach)
     concentrated = rho_filter.rho_budget(db, dataset)
     if concentrated is None:
-        nano, delta = spent(costs)
-        used, rho = Cost(nano).epsilon, None
+        used, delta, rho = worst.epsilon, worst.delta, None
     else:
-        rho = Fraction(rho_filter.spent_nano_rho(db, dataset), NANO)
-        used = rho_filter.spent_epsilon(int(rho * NANO), total.delta)
-        delta = total.delta if costs else Fraction(0)
+        nano = worst_rho(charges, pairs=line.pairs, within=reach)
+        rho = Fraction(nano, NANO)
+        used = rho_filter.spent_epsilon(nano, total.delta)
+        delta = total.delta if nano else Fraction(0)
     return Budget(
         epsilon=total.epsilon,
         delta=total.delta,
@@ -48,7 +52,9 @@ def spent_by(
     Args:
         delta: where they add up by zCDP, at this delta, the dataset's present one by default.
     """
+    pairs = rows.timeline_of(db, dataset).pairs
+    reaches = [e.reach for e in entries]
     if rho_filter.rho_budget(db, dataset) is None:
-        return sum((e.epsilon for e in entries), Fraction(0))
-    nano = sum(rho_filter.nano_rho(e) or 0 for e in entries)
+        return worst(reaches, [e.epsilon for e in entries], pairs=pairs)
+    nano = int(worst(reaches, [rho_filter.nano_rho(e) or 0 for e in entries], pairs=pairs))
     return rho_filter.spent_epsilon(nano, rows.total(db, dataset).delta if delta is None else delta)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Budget, Ledger, LedgerReport
 from dprelease.numeric import Number
+from dprelease.periods import every_of, parse_period
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,13 +46,21 @@ class LedgerView:
         """Return the names of the datasets that have a budget here, in order."""
         return self._ledger.datasets()
 
-    def balance(self, dataset: str) -> Budget:
+    def balance(self, dataset: str, *, during: str | None = None) -> Budget:
         """Return what the dataset may spend, has spent and has left.
+
+        Args:
+            during: a period, 2026-W46: what is left to a release of its rows, where the dataset's
+                losses are told apart by time.
 
         Raises:
             LedgerError: the dataset has no budget here (DPR407).
+            ArgumentError: `during` names no period (DPR640).
         """
-        return self._ledger.budget(dataset)
+        if during is None:
+            return self._ledger.budget(dataset)
+        zone = self._ledger.timeline(dataset).zone
+        return self._ledger.budget(dataset, parse_period(during, every_of(during), zone))
 
     def add(self, dataset: str, *, epsilon: Number, delta: Number = 0) -> Budget:
         """Raise the dataset's budget *by* epsilon (and delta), on the record for good.

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from dprelease.engines.bounding_sql import Bounding, narrow
+from dprelease.engines.bounding_sql import INTERVAL, Bounding, narrow
 from dprelease.engines.code_sql import (
     aggregated,
     aliased,
@@ -99,7 +99,7 @@ def build_counting(
 ) -> Statement:
     """Return the statement of the rows that count, before contributions are bounded.
 
-    Its rows are (group index `g`, unit `u`), one per source row in the window that passes the
+    Its rows are (group index `g`, unit `u`, with `per` its interval `i`), one per source row in the window that passes the
     filter and has a unit and a declared key. For the curator's checks: no release runs it.
 
     Args:
@@ -181,7 +181,7 @@ class _Builder(RowStages):
 
     def build_counting(self) -> Statement:
         self._rows()
-        return self._finished(self._select(column("g"), column("u")))
+        return self._finished(self._select(column("g"), *map(column, self.bounding.keys)))
 
     def build_seen(self) -> Statement:
         self._typed(nulls=True)
@@ -283,6 +283,8 @@ class _Builder(RowStages):
             parts = [self._key()]
         if query.user is not None:
             parts.append(aliased(column(UNIT, "t"), "u"))
+        if query.per is not None:
+            parts.append(aliased(self._interval(), INTERVAL))
         for j, code in enumerate(query.codes):
             if isinstance(code, Fixed):
                 value = self._steps(code)
@@ -339,7 +341,7 @@ class _Builder(RowStages):
         if user:  # rows of a user unit are sorted, and may spill: narrow ones take less of both
             groups = len(self.query.groups.keys)
             group = aliased(try_cast(column("g"), narrow(groups)), "g")
-        parts = [group, column("u")] if user else [group]
+        parts = [group, *(column(name) for name in self.bounding.keys)] if user else [group]
         for j, code in enumerate(self.query.codes):
             kind = narrow(largest_code(code)) if user else "BIGINT"
             # labels and conditions are codes already

@@ -19,6 +19,10 @@ whatever their order, so they need none, and where most units are light the sort
 is light or not by its own rows alone. The rows are counted and taken from one materialised table:
 of a source read twice, the second reading could hold more rows of a unit than were counted.
 
+With `per` the unit is a pair: the user `u` and the interval `i`, which stand together wherever a unit
+does. Persons are then counted as different users among the kept rows: a pair that comes or goes moves
+that count by at most one in each of its groups.
+
 The hash is the MD5 of salt, unit, group (and codes) joined by bars, read as a number whose last
 byte counts most: DuckDB sorts a number of 16 bytes in half the time and space of its 32 digits.
 Codes and groups pass the windows in the narrowest type that holds them, and leave them as BIGINT.
@@ -29,7 +33,7 @@ each unit's window, which sorts everything once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -39,7 +43,10 @@ from dprelease.engines.request import row_cap
 from dprelease.engines.typed_sql import number, try_cast
 from dprelease.query.bounded import BoundedQuery
 
-__all__ = ["Bounding", "Stage", "narrow"]
+__all__ = ["INTERVAL", "Bounding", "Stage", "narrow"]
+
+INTERVAL = "i"
+"""The column of a row's interval, where the unit has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +87,9 @@ class Bounding:
     light_apart: bool
 
     def stages(self, rows: str) -> list[Stage]:
-        """Return the stages over the kept stage `rows`, whose columns are g, u and the codes v0, v1 on.
+        """Return the stages over the kept stage `rows`: g, the `keys` of a unit, and the codes v0, v1 on.
 
-        The last one has g, the codes as BIGINT, n (a row's number in its unit and group) and, under
+        The last one has g, with `per` u, the codes as BIGINT, n (a row's number in its unit and group) and, under
         a total cap, c (its number in its unit).
         """
         found = [] if not self.light_apart else [self._heavy(rows), self._many(rows)]
@@ -92,6 +99,11 @@ class Bounding:
         if self.light_apart:
             found.append(self._bounded(rows))
         return found
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that tell units apart."""
+        return ("u",) if self.query.per is None else ("u", INTERVAL)
 
     @property
     def most_rows(self) -> int:
@@ -112,6 +124,10 @@ class Bounding:
     def _drops_groups(self) -> bool:
         return len(self.query.groups.keys) > self.query.max_groups
 
+    def _passed(self) -> list[str]:
+        """Return the columns beside the codes that the sums read."""
+        return ["g"] if self.query.per is None else ["g", "u"]
+
     def _codes(self) -> list[str]:
         return [f"v{j}" for j in range(len(self.query.codes))]
 
@@ -123,24 +139,30 @@ class Bounding:
     def _heavy(self, rows: str) -> Stage:
         """Return the units of more rows than any of them may lose."""
         many = exp.GT(this=exp.Count(this=exp.Star()), expression=number(self.least_cap))
-        units = _from(rows, column("u")).group_by(column("u"), copy=False).having(many, copy=False)
-        return Stage("heavy", units, kept=True)
+        units = _from(rows, *map(column, self.keys)).group_by(*map(column, self.keys), copy=False)
+        return Stage("heavy", units.having(many, copy=False), kept=True)
 
-    @staticmethod
-    def _split(select: exp.Select, kind: str) -> exp.Select:
-        same = exp.EQ(this=column("u", "t"), expression=column("u", "h"))
+    def _split(self, select: exp.Select, kind: str) -> exp.Select:
+        same: exp.Expression | None = None
+        for key in self.keys:
+            equal = exp.EQ(this=column(key, "t"), expression=column(key, "h"))
+            same = equal if same is None else exp.And(this=same, expression=equal)
         return select.join(named_table("heavy", "h"), on=same, join_type=kind, copy=False)
 
     def _many(self, rows: str) -> Stage:
-        every = [column(name, "t") for name in ("g", "u", *self._codes())]
+        every = [column(name, "t") for name in ("g", *self.keys, *self._codes())]
         return Stage("many", self._split(_from(rows, *every), "semi"))
 
     def _bounded(self, rows: str) -> Stage:
         first = ["n"] if self.query.max_rows_total is None else ["n", "c"]
         light = _from(
-            rows, column("g", "t"), *self._wide(), *(aliased(number(1), name) for name in first)
+            rows,
+            *(column(name, "t") for name in self._passed()),
+            *self._wide(),
+            *(aliased(number(1), name) for name in first),
         )
-        windowed = _from("capped", *(column(name) for name in ("g", *self._codes(), *first)))
+        names = (*self._passed(), *self._codes(), *first)
+        windowed = _from("capped", *map(column, names))
         both = exp.union(windowed, self._split(light, "anti"), distinct=False, copy=False)
         return Stage("bounded", both)
 
@@ -153,13 +175,18 @@ class Bounding:
             joined = exp.DPipe(this=bar, expression=part, safe=True)
         return exp.Anonymous(this="md5_number", expressions=[joined])
 
+    def _unit(self) -> list[exp.Expression]:
+        """Return the texts of the unit and the group."""
+        interval = () if self.query.per is None else (INTERVAL,)
+        return [self.unit_text(), *(try_cast(column(n), "VARCHAR") for n in (*interval, "g"))]
+
     def _numbered(self, rows: str) -> Stage:
         cells: list[exp.Expression] = [
             exp.Coalesce(this=try_cast(column(v), "VARCHAR"), expressions=[exp.Literal.string("-")])
             for v in self._codes()
         ]
-        key = self._hash([self.unit_text(), try_cast(column("g"), "VARCHAR"), *cells])
-        row = _ordered(exp.RowNumber(), ["u", "g"], [key])
+        key = self._hash([*self._unit(), *cells])
+        row = _ordered(exp.RowNumber(), [*self.keys, "g"], [key])
         return Stage("numbered", _from(rows, exp.Star(), aliased(row, "n")))
 
     def _ranked(self) -> Stage:
@@ -167,19 +194,18 @@ class Bounding:
         # rows before groups: every (unit, group) keeps its row 1, so the ranks are the same, and
         # the window sees fewer rows
         if self._drops_groups or self.query.max_rows_total is not None:
-            key = self._hash([self.unit_text(), try_cast(column("g"), "VARCHAR")])
-            rank = _ordered(exp.DenseRank(), ["u"], [key, column("g")])
+            rank = _ordered(exp.DenseRank(), self.keys, [self._hash(self._unit()), column("g")])
             select = select.select(aliased(rank, "r"), copy=False)
         few = exp.LTE(this=column("n"), expression=number(self.most_rows))
         return Stage("ranked", select.where(few, copy=False))
 
     def _capped(self) -> Stage:
-        select = _from("ranked", column("g"), *self._wide(), column("n"))
+        select = _from("ranked", *map(column, self._passed()), *self._wide(), column("n"))
         if self._drops_groups:
             few = exp.LTE(this=column("r"), expression=number(self.query.max_groups))
             select = select.where(few, copy=False)
         if self.query.max_rows_total is not None:
-            row = _ordered(exp.RowNumber(), ["u"], [column("n"), column("r")])
+            row = _ordered(exp.RowNumber(), self.keys, [column("n"), column("r")])
             select = select.select(aliased(row, "c"), copy=False)
         return Stage("capped", select)
 
@@ -190,7 +216,7 @@ def _from(stage: str, *columns: exp.Expression) -> exp.Select:
 
 
 def _ordered(
-    function: exp.Expression, within: list[str], by: list[exp.Expression]
+    function: exp.Expression, within: Sequence[str], by: list[exp.Expression]
 ) -> exp.Expression:
     order = exp.Order(expressions=[exp.Ordered(this=key) for key in by])
     return exp.Window(this=function, partition_by=[column(c) for c in within], order=order)

@@ -152,12 +152,20 @@ def aggregated(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp
     """
     if primitive.kind == "tally":
         return number(0)
+    if primitive.kind == "persons" and query.per is not None:
+        return _different(column("u"), query, primitive, most_rows)
     if primitive.kind != "distinct":
         added = summand(query, primitive, most_rows)
         if _adds_one(primitive):  # counted, not summed: a HUGEINT sum of ones takes twice as long
             return exp.Count(this=exp.Star() if added == number(1) else added)
         return exp.Coalesce(this=exp.Sum(this=added), expressions=[number(0)])
-    value = column(f"v{primitive.code}")
+    return _different(column(f"v{primitive.code}"), query, primitive, most_rows)
+
+
+def _different(
+    value: exp.Expression, query: BoundedQuery, primitive: Primitive, most_rows: int
+) -> exp.Expression:
+    """Return the number of different values among the rows that `primitive` counts, nulls left out."""
     cap = row_cap(query, primitive)
     if query.user is not None and cap < most_rows:
         few = exp.LTE(this=column("n"), expression=number(cap))

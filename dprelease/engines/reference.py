@@ -13,7 +13,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from fractions import Fraction
 
 import numpy as np
@@ -84,11 +84,20 @@ def coded_rows(source: Source, query: BoundedQuery) -> Iterator[Coded]:
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """One row that a query keeps: its unit ("" for the row unit), its group, its codes."""
+    """One row that a query keeps: its unit ("" for the row unit), its group, its codes.
+
+    `interval` is the first day of its interval where the unit has one, as 2013-01-28, else "".
+    """
 
     unit: str
     group: int
     codes: tuple[int | None, ...]
+    interval: str = ""
+
+    @property
+    def bounded(self) -> tuple[str, ...]:
+        """What contributions are bounded within: the texts that hashes begin with."""
+        return (self.unit, self.interval) if self.interval else (self.unit,)
 
 
 def _code(read: tuple[Row, Row], query: BoundedQuery) -> Coded | None:
@@ -108,19 +117,29 @@ def _code(read: tuple[Row, Row], query: BoundedQuery) -> Coded | None:
     if tuple(labels) not in query.groups.keys:
         return None
     group = query.groups.keys.index(tuple(labels))
-    return Coded(str(unit), group, tuple(_value(code, row, clean) for code in query.codes))
+    codes = tuple(_value(code, row, clean) for code in query.codes)
+    if query.per is None:
+        return Coded(str(unit), group, codes)
+    moment = _moment(row[query.per.column])
+    if moment is None:
+        return None
+    first = query.per.first_day(moment.replace(tzinfo=UTC))
+    return Coded(str(unit), group, codes, first.isoformat())
 
 
 def _in_window(row: Row, query: BoundedQuery) -> bool:
     if query.window is None:
         return True
-    moment = row[query.window.column]
-    if moment is None:
-        return False
-    if not isinstance(moment, datetime):
-        assert isinstance(moment, date)
-        moment = datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - naive is UTC
-    return naive(query.window.start) <= moment < naive(query.window.end)
+    moment = _moment(row[query.window.column])
+    return moment is not None and naive(query.window.start) <= moment < naive(query.window.end)
+
+
+def _moment(cell: object) -> datetime | None:
+    """Return a date's midnight, or a timestamp, without a zone: UTC."""
+    if cell is None or isinstance(cell, datetime):
+        return cell
+    assert isinstance(cell, date)
+    return datetime(cell.year, cell.month, cell.day)  # noqa: DTZ001 - naive is UTC
 
 
 def _label(value: object, query: BoundedQuery, place: int) -> str | None:
@@ -152,16 +171,16 @@ def _hash(salt: bytes, *parts: object) -> int:
 
 def _bound(rows: list[Coded], query: BoundedQuery, salt: bytes) -> list[tuple[Coded, int]]:
     """Return the rows that a unit may contribute, each with its number in (unit, group)."""
-    units: dict[str, dict[int, list[Coded]]] = defaultdict(lambda: defaultdict(list))
+    units: dict[tuple[str, ...], dict[int, list[Coded]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        units[row.unit][row.group].append(row)
+        units[row.bounded][row.group].append(row)
     most = max((row_cap(query, p) for p in query.primitives), default=1)
     out = []
     for unit, groups in units.items():
-        order = sorted(groups, key=lambda g: (_hash(salt, unit, g), g))[: query.max_groups]
+        order = sorted(groups, key=lambda g: (_hash(salt, *unit, g), g))[: query.max_groups]
         chosen = []
         for rank, group in enumerate(order):
-            cells = [(_hash(salt, unit, group, *_cells(r)), r) for r in groups[group]]
+            cells = [(_hash(salt, *unit, group, *_cells(r)), r) for r in groups[group]]
             cells.sort(key=lambda pair: pair[0])
             chosen += [(n, rank, r) for n, (_, r) in enumerate(cells, start=1) if n <= most]
         chosen.sort(key=lambda c: (c[0], c[1]))
@@ -187,6 +206,9 @@ def _sum(rows: list[tuple[Coded, int]], query: BoundedQuery) -> Answer:
                 tallies[place] = _tally(known, primitive.near)
             case "distinct":
                 for group, _ in set(known):
+                    out[group, place] += 1
+            case "persons" if query.user is not None:
+                for group, _ in {(row.group, row.unit) for row in kept}:
                     out[group, place] += 1
             case _:
                 for row in kept:

@@ -98,6 +98,8 @@ def used_columns(query: BoundedQuery) -> tuple[Column, ...]:
         names += sorted(query.where.columns)
     if query.window is not None:
         names.append(query.window.column)
+    if query.per is not None:
+        names.append(query.per.column)
     names += [name for d in query.derived for name in sorted(d.expression.columns)]
     names = [n for n in names if n not in made]
     missing = next((n for n in names if n not in known and n != query.user), None)

@@ -32,10 +32,12 @@ from dprelease.engines.code_sql import (
     column,
     is_null,
     named_table,
+    not_null,
     stepped_by_one,
     steps,
     whole_steps,
 )
+from dprelease.engines.interval_sql import first_day
 from dprelease.engines.physical import Physical
 from dprelease.engines.request import used_columns
 from dprelease.engines.typed_sql import canonical, number, try_cast, typed
@@ -227,8 +229,17 @@ class RowStages:
         joined = select.join(named_table(name, alias), on=same, join_type="left", copy=False)
         return joined, partial(column, "value", alias)
 
+    def _interval(self) -> exp.Expression:
+        """Return the first day of the row's interval; see `interval_sql`."""
+        per, window = self.query.per, self.query.window
+        assert per is not None
+        inside = window is not None and window.column == per.column
+        ends = [window.start, window.end] if inside and window is not None else []
+        aware = (end.replace(tzinfo=end.tzinfo or UTC) for end in ends)
+        return first_day(per, per.stretches(*aware), partial(self._value, per.column))
+
     def _inside(self) -> list[exp.Expression]:
-        """Return what holds of the rows in the query's window."""
+        """Return what holds of the rows in the query's window; of all rows that have a time, with `per`."""
         window = self.query.window
         out: list[exp.Expression] = []
         for compare, end in (
@@ -238,6 +249,8 @@ class RowStages:
             moment = try_cast(self._value(window.column), "TIMESTAMP")
             naive = end if end.tzinfo is None else end.astimezone(UTC).replace(tzinfo=None)
             out.append(compare(this=moment, expression=self._bind(naive, "TIMESTAMP")))
+        if self.query.per is not None:
+            out.append(not_null(try_cast(self._value(self.query.per.column), "TIMESTAMP")))
         return out
 
     @property

@@ -22,12 +22,15 @@ are hashed into the final one. So no file depends on its own hash.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dprelease.noised import Noised
-from dprelease.planning.model import canonical_json, plan_hash
+from dprelease.planning.model import ReleasePlan, canonical_json, plan_hash
+from dprelease.planning.promise import ledger_window
 from dprelease.query.request import request_to_json
+from dprelease.schema.time import declared_time
 from dprelease.schema.unit import describe, unit_to_json
 
 __all__ = [
@@ -123,6 +126,7 @@ def build_manifest(
             "adjacency": plan.adjacency.value,
             "unit": unit_to_json(plan.unit),
             "protects": describe(plan.adjacency, plan.unit),
+            **_accounted(plan),
         },
         "plan": planned,
         "plan_hash": plan_hash(planned),
@@ -132,6 +136,14 @@ def build_manifest(
         "what_if": [dict(point) for point in what_if],
         "files": described(files),
     }
+
+
+def _accounted(plan: ReleasePlan) -> dict[str, Any]:
+    """Return the time and window that a ledger adds this release up by; nothing where it does not."""
+    time = declared_time(plan.unit, plan.time)
+    if time is None:
+        return {}
+    return {"time": json.loads(time), "window": list(ledger_window(plan))}
 
 
 def described(files: Mapping[str, bytes]) -> dict[str, dict[str, str | int]]:

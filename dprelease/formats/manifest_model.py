@@ -35,6 +35,14 @@ class GuaranteeModel(Open):
     adjacency: Literal["add_remove", "substitution"]
     unit: str | dict[str, Any] = Field(description="The protected unit, as schemas declare it.")
     protects: str = Field(description="How two neighbouring tables differ, in words.")
+    time: dict[str, Any] | None = Field(
+        None,
+        description="Column, timezone, dates, immutable: by what losses are added up over time.",
+    )
+    window: list[str | None] | None = Field(
+        None,
+        description="First instant of the rows that were read, and the first one after; null: open.",
+    )
 
 
 class StatisticModel(Open):

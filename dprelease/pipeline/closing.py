@@ -14,8 +14,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from dprelease.errors import ArgumentError, SourceError
+from dprelease.periods import parse_period
 from dprelease.pipeline.config import PipelineConfig
-from dprelease.pipeline.period import parse_period
 from dprelease.query.calendar import delay_text
 
 __all__ = [

@@ -18,9 +18,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dprelease.errors import ArgumentError, ConfigError
+from dprelease.periods import following_period, parse_period, period_id, zone
 from dprelease.pipeline.closing import closes_at, instant_text, is_held
 from dprelease.pipeline.config import PeriodConfig, PipelineConfig, ScheduleConfig
-from dprelease.pipeline.period import following_period, parse_period, period_id, zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 from dprelease import registry
 from dprelease.engines.limits import MOST_THREADS, bytes_of, memory_of, seconds_of, threads_of
 from dprelease.errors import ArgumentError
+from dprelease.periods import Every
 from dprelease.schema.model_values import Identifier, Number, Sql, Strict, Text, fault
 from dprelease.schema.models import ReleaseModel
 from dprelease.schema.naming import nearest
@@ -149,11 +150,17 @@ Engine = Annotated[
 class PeriodModel(Strict):
     """Which rows belong to a run."""
 
-    column: Text = Field(description="The date or timestamp column that assigns rows to periods.")
-    every: Literal["day", "week", "month", "year"] = Field(description="A period's length.")
+    column: Text | None = Field(
+        None,
+        description="The date or timestamp column that assigns rows to periods; by default the "
+        "schema's `time`.",
+    )
+    every: Every = Field(description="A period's length.")
     delay: Text | None = Field(None, description="Wait after the period's end: 30m, 6h, 2d, 1w.")
-    timezone: Text = Field(
-        "UTC", description="Zone of the periods' midnights, for timestamps; a date has no zone."
+    timezone: Text | None = Field(
+        None,
+        description="Zone of the periods' midnights, for timestamps; by default the schema's, or "
+        "UTC. A date has no zone.",
     )
     first: Text | None = Field(None, description="The first period that the source holds.")
     last: Text | None = Field(

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from dprelease.errors import ArgumentError
+from dprelease.periods import EXAMPLES, every_of, parse_period, row_window
 from dprelease.pipeline.config import PipelineConfig
-from dprelease.pipeline.period import parse_period, row_window
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.calendar import Calendar, zone_tables
@@ -21,10 +22,7 @@ from dprelease.query.view import View
 from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, TableSchema
 
-__all__ = ["EXAMPLES", "closing_at", "plan_pipeline", "plan_release", "window_of"]
-
-EXAMPLES = {"day": "2013-02-01", "week": "2013-W05", "month": "2013-02", "year": "2013"}
-"""A period's name of each kind: for messages, and for a plan of any period."""
+__all__ = ["closing_at", "plan_pipeline", "plan_release", "window_of"]
 
 
 def plan_release(
@@ -36,12 +34,20 @@ def plan_release(
     table: str | None = None,
     view: View | None = None,
     calendar: Calendar | None = None,
+    during: str | None = None,
 ) -> ReleasePlan:
     """Return the plan of the schema's default release with `overrides` merged over it.
 
+    Args:
+        during: a period of the schema's `time`, instead of window and calendar.
+
     Raises:
         ConfigError, PlanError: the request is faulty, or no proved plan exists.
+        ArgumentError: `during` names no period (DPR640), or the schema has no time (DPR639).
     """
+    if during is not None:
+        calendar = _calendar_during(schema, during)
+        window = (calendar.column, *window_of(schema, calendar))
     if isinstance(overrides, ReleaseSpec):
         spec = overrides
     else:
@@ -81,6 +87,22 @@ def closing_at(plan: ReleasePlan, instant: datetime) -> ReleasePlan:
     calendar = asked.calendar
     _, end = parse_period(calendar.name, calendar.every, calendar.timezone)  # type: ignore[arg-type]
     return replace(plan, asked=replace(asked, calendar=replace(calendar, delay=instant - end)))
+
+
+def _calendar_during(schema: TableSchema, during: str) -> Calendar:
+    """Return the period `during`, 2026-W46, of the schema's time: its rows alone are released.
+
+    Raises:
+        ArgumentError: the schema declares no time (DPR639), or it names no period (DPR640).
+    """
+    if schema.time is None:
+        raise ArgumentError(
+            f"`during` needs to know when a row was, and schema {schema.name} does not say it",
+            fix="declare it: `time: {column: visited_at, timezone: UTC}`",
+            code="DPR639",
+        )
+    time = schema.time
+    return Calendar(time.column, every_of(during), time.timezone, during, zone_tables())
 
 
 def window_of(schema: TableSchema, calendar: Calendar) -> tuple[datetime, datetime]:

@@ -31,6 +31,7 @@ from dprelease.engines.source import (
 from dprelease.errors import BudgetError, ConfigError, LedgerError, SourceError
 from dprelease.noised import Receipt
 from dprelease.numeric import plain
+from dprelease.periods import EXAMPLES, check_period_name
 from dprelease.pipeline import anchoring, preflight
 from dprelease.pipeline.closing import (
     closes_at,
@@ -42,11 +43,11 @@ from dprelease.pipeline.closing import (
 from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipeline
 from dprelease.pipeline.due import due_at
 from dprelease.pipeline.flow import Flow, Progress, quiet
-from dprelease.pipeline.period import check_period_name
-from dprelease.pipeline.planned import EXAMPLES, closing_at, plan_pipeline
+from dprelease.pipeline.planned import closing_at, plan_pipeline
 from dprelease.pipeline.stages import Request
 from dprelease.planning.model import ReleasePlan
 from dprelease.publish import folder_for
+from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
 
 __all__ = ["RunResult", "init_ledger", "open_source", "plan_pipeline", "run"]
@@ -233,6 +234,7 @@ def _declare(config: PipelineConfig) -> Ledger:
         per_period=budget.per_period,
         adjacency=config.schema.adjacency.value,
         unit=json.dumps(unit_to_json(config.schema.unit)),
+        time=declared_time(config.schema.unit, config.schema.time),
         anchors=[config.publish.to],
     )
 

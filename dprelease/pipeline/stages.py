@@ -27,6 +27,8 @@ from dprelease.errors import LedgerError, WithheldError
 from dprelease.noised import Noised, Receipt, assemble, decode, width
 from dprelease.numeric import plain
 from dprelease.planning.model import ReleasePlan
+from dprelease.planning.promise import ledger_window
+from dprelease.schema.time import declared_time
 from dprelease.schema.unit import describe, unit_to_json
 from dprelease.validate.rules import check
 from dprelease.validate.verdict import Verdict
@@ -88,6 +90,8 @@ def charge(
             delta=plan.delta,
             rho=execute.concentrated(plan) if ledger.composition(key.dataset) == "zcdp" else None,
             early=early,
+            time=declared_time(plan.unit, plan.time),
+            window=ledger_window(plan),
         ),
         again=again,
     )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dprelease.errors import ArgumentError
+from dprelease.periods import Every, parse_period, zone
 from dprelease.pipeline.models import PeriodModel, ScheduleModel
-from dprelease.pipeline.period import Every, parse_period, zone
 from dprelease.query.calendar import delay_from_text
 from dprelease.schema.column import Kind
 from dprelease.schema.declaration_file import DeclarationFile
@@ -43,11 +43,12 @@ class ScheduleConfig:
 
 def read_period(file: DeclarationFile, period: PeriodModel, schema: TableSchema) -> PeriodConfig:
     """Return the period; ConfigError for an unknown column (DPR122) or a faulty block (DPR141)."""
-    column = schema.columns.get(period.column)
+    name, timezone = _column_and_zone(file, period, schema)
+    column = schema.columns.get(name)
     if column is None:
-        near = nearest(period.column, schema.columns)
+        near = nearest(name, schema.columns)
         file.fail(
-            f"the period names an unknown column `{period.column}`",
+            f"the period names an unknown column `{name}`",
             "period",
             "column",
             fix=f"did you mean `{near}`?" if near else "declare it in the schema",
@@ -55,13 +56,13 @@ def read_period(file: DeclarationFile, period: PeriodModel, schema: TableSchema)
         )
     if column.kind not in (Kind.date, Kind.timestamp):
         file.fail(
-            f"`{period.column}` is of kind {column.kind} and cannot assign rows to periods",
+            f"`{name}` is of kind {column.kind} and cannot assign rows to periods",
             "period",
             "column",
             fix="use a date or timestamp column",
             code="DPR141",
         )
-    _zone(file, period.timezone, "DPR141", "period", "timezone")
+    _zone(file, timezone, "DPR141", "period", "timezone")
     delay = delay_from_text(period.delay or "0m")
     if delay is None:
         file.fail(
@@ -71,9 +72,9 @@ def read_period(file: DeclarationFile, period: PeriodModel, schema: TableSchema)
             fix="e.g. 30m, 6h, 2d or 1w",
             code="DPR141",
         )
-    for key, name in (("first", period.first), ("last", period.last)):
-        if name is not None:
-            _held(file, name, period, key)
+    for key, held in (("first", period.first), ("last", period.last)):
+        if held is not None:
+            _held(file, held, period.every, timezone, key)
     if period.first and period.last and period.last < period.first:
         file.fail(
             "`last` comes before `first`",
@@ -82,9 +83,35 @@ def read_period(file: DeclarationFile, period: PeriodModel, schema: TableSchema)
             fix="write the earlier period as `first`",
             code="DPR141",
         )
-    return PeriodConfig(
-        period.column, period.every, delay, period.timezone, period.first, period.last
-    )
+    return PeriodConfig(name, period.every, delay, timezone, period.first, period.last)
+
+
+def _column_and_zone(
+    file: DeclarationFile, period: PeriodModel, schema: TableSchema
+) -> tuple[str, str]:
+    """Return the period's column and zone: the schema's where it declares a time."""
+    time = schema.time
+    if time is None:
+        if period.column is None:
+            file.fail(
+                "no column assigns rows to periods",
+                "period",
+                fix="declare the schema's `time: {column: visited_at}`, or name a `column` here",
+                code="DPR141",
+            )
+        return period.column, period.timezone or "UTC"
+    said = (("column", period.column, time.column), ("timezone", period.timezone, time.timezone))
+    for key, here, there in said:
+        if here not in (None, there):
+            file.fail(
+                f"the period's {key} is `{here}`, and the schema's time has `{there}`",
+                "period",
+                key,
+                why="losses are added up by the time that the schema declares",
+                fix=f"remove `{key}` here: the schema says it",
+                code="DPR141",
+            )
+    return time.column, time.timezone
 
 
 def read_schedule(
@@ -95,7 +122,7 @@ def read_schedule(
         file.fail(
             "a schedule needs a `period`",
             "schedule",
-            fix="add e.g. `period: {column: visited_at, every: week}`",
+            fix="add e.g. `period: {every: week}`, and the schema's `time`",
             code="DPR143",
         )
     _zone(file, schedule.timezone, "DPR143", "schedule", "timezone")
@@ -114,9 +141,9 @@ def read_schedule(
     return ScheduleConfig(schedule.cron, schedule.timezone, schedule.catch_up)
 
 
-def _held(file: DeclarationFile, name: str, period: PeriodModel, key: str) -> None:
+def _held(file: DeclarationFile, name: str, every: Every, timezone: str, key: str) -> None:
     try:
-        parse_period(name, period.every, period.timezone)
+        parse_period(name, every, timezone)
     except ArgumentError as error:
         file.fail(error.what, "period", key, fix=error.fix or "", code="DPR141")
 

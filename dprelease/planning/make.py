@@ -46,6 +46,7 @@ from dprelease.planning.model import (
     Uninformative,
 )
 from dprelease.planning.price import REFERENCE_SIZE
+from dprelease.planning.promise import time_notes
 from dprelease.planning.share import Priced, Share, cost, ways
 from dprelease.planning.spend import Spending, spend
 from dprelease.planning.statistic_words import error_text, sensitivity_text, statistic_notes
@@ -119,6 +120,7 @@ def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
         query=task,
         window=None if window is None else (window.start, window.end),
         allow=query.spec.allow,
+        time=query.schema.time,
         notes=_notes(query, spending),
         composition=spending.composition,
         asked=query,
@@ -433,6 +435,7 @@ def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
         )
     if query.judge == "worst":
         notes.append("laws were compared by their expected error at the worst answer")
+    notes += time_notes(query, spending.epsilon)
     notes += view_notes(query.view)
     notes += shortcut_notes(query.spec.allow)
     return (

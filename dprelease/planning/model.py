@@ -18,11 +18,13 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal
 
+from dprelease.codec import decode, encode
 from dprelease.numeric import fraction_from_json, plain
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query
 from dprelease.query.task import task_from_json, task_to_json
 from dprelease.schema.domain import Domain
+from dprelease.schema.time import Time
 from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, unit_to_json
 
 __all__ = [
@@ -362,6 +364,7 @@ class ReleasePlan:
     allow: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     composition: Composition | None = None
+    time: Time | None = None
     asked: Query | None = field(default=None, compare=False, repr=False)
 
     def block(self, name: str) -> PlannedBlock:
@@ -406,6 +409,7 @@ class ReleasePlan:
             "allow": list(self.allow),
             "notes": list(self.notes),
             **({} if self.composition is None else {"composition": self.composition.to_json()}),
+            **({} if self.time is None else {"time": encode(self.time)}),
         }
 
     @classmethod
@@ -435,6 +439,7 @@ class ReleasePlan:
             composition=Composition.from_json(value["composition"])
             if "composition" in value
             else None,
+            time=decode(Time, value["time"]) if "time" in value else None,
         )
 
     @property

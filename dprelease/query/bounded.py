@@ -4,14 +4,16 @@ A `BoundedQuery` makes every clamp and every contribution bound explicit. The se
 function of this value alone (invariant 5), and both engines implement exactly this:
 
 1. Keep the rows with `start <= period column < end` (if a window is given) whose filter is true,
-   whose unit id is not null and whose key columns map to a declared group.
+   whose unit id is not null and whose key columns map to a declared group; with `per`, whose time
+   is not null.
 2. Per row, compute the vector of *codes*: group index, then one integer or null per `Code`.
 3. If the unit is a user, bound contributions: order a user's groups by
    md5(salt | unit | group) and keep `max_groups`; within (unit, group) order rows by
    md5(salt | unit | group | codes) and number them 1, 2, ...; a primitive counts the rows whose
    number is at most its `max_rows`. The hash is read as a number, its last byte counting most.
    Rows with equal code vectors are interchangeable, so ties do not matter, and table order never
-   does.
+   does. With `per`, all of this is done for each pair of a user and an interval (`query.intervals`)
+   by itself, and the hashes begin with salt | unit | first day of the interval, as 2013-01-28.
 4. Per group, sum the primitives: exact integers.
 
 Rows are those of the source, or of `BoundedQuery.view` over it, which gives at most one per row of
@@ -29,6 +31,7 @@ from fractions import Fraction
 
 from dprelease.query.derived import Derived
 from dprelease.query.expression import Expression
+from dprelease.query.intervals import Intervals
 from dprelease.query.view import View
 from dprelease.schema.column import Column
 from dprelease.schema.domain import GridSet
@@ -110,7 +113,7 @@ class Primitive:
     """A per-group sum over the kept rows numbered at most `max_rows`.
 
     kind:
-        "rows": 1 per row. "persons": 1 per unit (its row number 1).
+        "rows": 1 per row. "persons": 1 per user who has a row numbered 1, in whichever interval.
         "power": code(`code`) ** `power`, null codes left out (power 0 counts them).
         "between": 1 if `low` <= code <= `high`, null codes left out.
         "product": code(`code`) ** `power` * code(`other`) ** `other_power`, rows where either is
@@ -159,7 +162,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class BoundedQuery:
-    """The engine's whole task. `user` is None for the row unit."""
+    """The engine's whole task. `user` is None for the row unit; `per` splits a user's rows by time."""
 
     columns: tuple[Column, ...]
     groups: GroupKeys
@@ -173,3 +176,4 @@ class BoundedQuery:
     max_rows_total: int | None = None
     derived: tuple[Derived, ...] = ()
     view: View | None = None
+    per: Intervals | None = None

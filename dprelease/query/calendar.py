@@ -24,7 +24,7 @@ class Calendar:
     """Which period of which calendar.
 
     Attributes:
-        column: the date or timestamp column; every: day, week, month or year.
+        column: the date or timestamp column; every: day, week, month, quarter or year.
         name: `2013-W05`; zones: the version of the time zone tables that its window was made by.
         delay: whole minutes between its end and its close.
     """

@@ -19,6 +19,7 @@ from dprelease.schema.faults import checked
 from dprelease.schema.models import SchemaModel
 from dprelease.schema.paths import project_root
 from dprelease.schema.read_column import read_column
+from dprelease.schema.read_time import read_time
 from dprelease.schema.read_unit import read_rows, read_unit
 from dprelease.schema.show import html
 from dprelease.schema.table import TableSchema
@@ -77,7 +78,7 @@ def load_schema(path: str | Path) -> Schema:
     Raises:
         ConfigError: DPR10x (not strict YAML), DPR110 unknown key, DPR111 missing key, DPR112 wrong
             value, DPR113 not a number, DPR114 domain or step, DPR115 unit, DPR116 path out of the
-            project, DPR117 key file, DPR118 rows, and for the release block DPR12x, DPR13x,
+            project, DPR117 key file, DPR118 rows, DPR152 time, and for the release block DPR12x, DPR13x,
             DPR119; `where` is `file:line`.
     """
     document = load_yaml(path)
@@ -115,12 +116,14 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
     block: dict[str, object] = dict(raw) if isinstance(raw, Mapping) else {}
     if isinstance(block.get("keys_from"), str):
         block["keys_from"] = file.path(str(block["keys_from"]), "release", "keys_from")
+    unit = read_unit(file, model.unit, columns)
     schema = Schema(
         name=model.name,
-        unit=read_unit(file, model.unit, columns),
+        unit=unit,
         adjacency=adjacency,
         columns=columns,
         rows=read_rows(file, model.rows, adjacency),
+        time=read_time(file, model.time, unit, columns),
         release_raw=block,
         release_lines=marks.below("release"),
         origin=marks.at(),

@@ -18,6 +18,7 @@ from dprelease.query.arguments import Given, Statistic, syntax_of, syntaxes
 from dprelease.query.bounded import GroupKeys, Window
 from dprelease.query.calendar import Calendar
 from dprelease.query.expression import Expression
+from dprelease.query.intervals import Intervals, intervals_of
 from dprelease.query.view import View, check_unit
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import Adjacency, RowUnit
@@ -39,6 +40,11 @@ class Query:
     window: Window | None
     view: View | None = None
     calendar: Calendar | None = None
+
+    @property
+    def intervals(self) -> Intervals | None:
+        """The intervals within which contributions are bounded, of a unit with `per`."""
+        return intervals_of(self.schema.unit, self.schema.time)
 
     @property
     def epsilon(self) -> Fraction:
@@ -70,9 +76,17 @@ def resolve(
 
     Raises:
         ConfigError: an unknown column, a faulty expression (DPR12x).
-        PlanError: too many groups, or a statistic that does not fit its column (DPR20x).
+        PlanError: the period is of another column than the schema's time (DPR209), too many groups, or a statistic that does not fit its column (DPR20x).
     """
     period = Window(*window) if window else None
+    if period is not None and schema.time is not None and period.column != schema.time.column:
+        raise PlanError(
+            f"the period is of `{period.column}`, and the table's time is `{schema.time.column}`",
+            where=spec.origin,
+            why="losses are added up by the time that the schema declares",
+            fix="leave the period's column out: the schema's `time` says it",
+            code="DPR209",
+        )
     groups = _groups(schema, spec)
     fixed_size = (
         schema.adjacency is Adjacency.substitution
@@ -87,7 +101,7 @@ def resolve(
     given = Given(schema, spec, size)
     statistics = tuple(_statistic(s, given) for s in spec.statistics)
     if view is not None:
-        check_unit(view, schema.unit)
+        check_unit(view, schema.unit, schema.time)
     return Query(schema, spec, statistics, groups, spec.where, period, view, calendar)
 
 

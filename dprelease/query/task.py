@@ -1,8 +1,8 @@
 """The bounded query as public JSON, so that the plan's hash covers it and a stranger reads it.
 
 Written: every code (column, allowed runs, step, null default), every primitive, the filter and how
-the cells are cleaned that expressions read, the window, the contribution bounds. Read back, a condition becomes what it is to the arithmetic, a
-0/1 code whose column is the condition's text; that is enough to recompute every sensitivity, and
+the cells are cleaned that expressions read, the window, the contribution bounds and the intervals they
+hold in. Read back, a condition becomes what it is to the arithmetic, a 0/1 code whose column is the condition's text; that is enough to recompute every sensitivity, and
 cannot be run against rows.
 """
 
@@ -14,6 +14,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
+from dprelease.codec import decode, encode
 from dprelease.numeric import fraction_from_json, whole_from_json, whole_or_none
 from dprelease.query.bounded import (
     BoundedQuery,
@@ -27,6 +28,7 @@ from dprelease.query.bounded import (
     Window,
 )
 from dprelease.query.cleaning import cleaning_json, read_by_expressions
+from dprelease.query.intervals import Intervals
 from dprelease.query.view import View
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
@@ -64,6 +66,7 @@ def task_to_json(query: BoundedQuery) -> dict[str, Any]:
         ),
         **({"cleaned": cleaned} if (cleaned := _cleaned(query)) else {}),
         **({"view": _view(query.view)} if query.view is not None else {}),
+        **({"per": encode(query.per)} if query.per is not None else {}),
     }
 
 
@@ -160,4 +163,5 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
         max_rows=whole_from_json(value["max_rows"], least=1),
         max_rows_total=whole_or_none(value["max_rows_total"], least=1),
         view=View(**value["view"]) if "view" in value else None,
+        per=None if "per" not in value else decode(Intervals, value["per"]),
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dprelease.errors import PlanError
+from dprelease.schema.time import Time
 from dprelease.schema.unit import EdgeUnit, Unit, UserUnit
 
 __all__ = [
@@ -76,28 +77,31 @@ class View:
     where_at: str = ""
 
 
-def check_unit(view: View, unit: Unit) -> None:
-    """Refuse a proven view whose unit is not what the private table stores.
+def check_unit(view: View, unit: Unit, time: Time | None) -> None:
+    """Refuse a proven view whose unit or time is not what the private table stores.
 
     Raises:
-        PlanError: a column of the unit is computed, public or missing (DPR263).
+        PlanError: a column of the unit or the time is computed, public or missing (DPR263).
     """
     if not view.proven or view.private is None:
         return
-    wanted: tuple[str, ...] = ()
+    wanted: dict[str, str] = {}
+    computed = "a computed id could split one person into several"
     if isinstance(unit, UserUnit):
-        wanted = (unit.column,)
+        wanted = {unit.column: computed}
     elif isinstance(unit, EdgeUnit):
-        wanted = (unit.source, unit.target)
+        wanted = {unit.source: computed, unit.target: computed}
+    if time is not None:
+        wanted[time.column] = "a computed time could put one row into two periods"
     alias = view.private[1]
-    for name in wanted:
+    for name, why in wanted.items():
         column = next((c for c in view.columns if c.name == name), None)
         if column is None or column.place is None or column.place[0] != alias:
             raise PlanError(
-                f"the view does not pass the unit's column `{name}` on as it is stored",
+                f"the view does not pass the column `{name}` on as it is stored",
                 where=None if column is None else column.at,
-                why="a computed id could split one person into several",
-                fix=f"select the private table's column: {alias}.ID AS {name}",
+                why=why,
+                fix=f"select the private table's column: {alias}.COLUMN AS {name}",
                 code="DPR263",
             )
 

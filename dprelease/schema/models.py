@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
+from dprelease.periods import Every
 from dprelease.schema.model_values import (
     NUMBER_JSON,
     Identifier,
@@ -38,6 +39,7 @@ __all__ = [
     "RowsModel",
     "SchemaModel",
     "Shortcut",
+    "TimeModel",
     "UserModel",
 ]
 
@@ -123,9 +125,14 @@ class ColumnModel(Strict):
 
 
 class UserModel(Strict):
-    """All rows of one person are protected together."""
+    """All rows of one person, or those of one interval, are protected together."""
 
     user: Text = Field(description="The column that identifies a person.")
+    per: Every | None = Field(
+        None,
+        description="Protects a person's rows of one interval of the schema's `time`; the caps are "
+        "then per person and interval.",
+    )
     max_groups: Whole = Field(description="Groups kept per person.")
     max_rows_per_group: Whole = Field(description="Rows kept per person and group.")
     max_rows: Whole | None = Field(None, description="Rows kept per person over all groups.")
@@ -200,6 +207,21 @@ UnitField = Annotated[
         custom_error_message="`unit` is row, {user: COLUMN, …} or {edge: …}",
     ),
 ]
+
+
+class TimeModel(Strict):
+    """The instant of a row."""
+
+    column: Text = Field(description="A stored date or timestamp column.")
+    timezone: Text = Field(
+        "UTC", description="Zone in which days begin, for timestamps; a date has no zone."
+    )
+    immutable: bool = Field(
+        False,
+        description="Declares that a row's time never changes between runs, and that every column "
+        "used is a function of its own row, or of rows of the same unit: then the losses of "
+        "disjoint periods do not add up.",
+    )
 
 
 def _expected_tag(value: object) -> str:
@@ -305,6 +327,7 @@ class SchemaModel(Strict):
     adjacency: Literal["add_remove", "substitution"] = Field(
         description="Which tables are neighbours."
     )
+    time: TimeModel | None = Field(None, description="When a row happened.")
     rows: RowsModel | None = Field(None, description="Public sizes.")
     columns: dict[Text, ColumnModel] = Field(min_length=1, description="The declared columns.")
     release: ReleaseModel | None = Field(None, description="The default release.")

@@ -21,7 +21,9 @@ def read_unit(file: DeclarationFile, model: object, columns: Mapping[str, Column
     """Return who is protected; ConfigError for unusable columns or nodes (DPR115, DPR117, DPR122)."""
     if isinstance(model, UserModel):
         _unit_column(file, model.user, columns, "user")
-        return UserUnit(model.user, model.max_groups, model.max_rows_per_group, model.max_rows)
+        return UserUnit(
+            model.user, model.max_groups, model.max_rows_per_group, model.max_rows, model.per
+        )
     if isinstance(model, EdgeUnitModel):
         edge = model.edge
         for key, name in (("source", edge.source), ("target", edge.target)):

@@ -9,6 +9,7 @@ import html as escaping
 from typing import TYPE_CHECKING
 
 from dprelease.numeric import plain
+from dprelease.schema.time import time_words
 from dprelease.schema.unit import describe
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def html(schema: TableSchema) -> str:
         if value is not None
     ]
     said = [f"protects {describe(schema.adjacency, schema.unit)}"]
+    if schema.time is not None:
+        said.append(f"time: {time_words(schema.time)}")
     said += [f"rows: {', '.join(sizes)}"] if sizes else []
     if schema.release is not None:
         release = schema.release

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
+from dprelease.schema.time import Time
 from dprelease.schema.unit import Adjacency, Unit
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class TableSchema:
     """Everything public about one private table; what users hold is its child `query.load.Schema`.
 
     Attributes:
+        time: the column that says when a row happened, if one is declared.
         release: the default release, if the schema's block is complete.
         release_raw: that block as written, for merging a pipeline's or a caller's over it;
             `release_lines` is the `file:line` of each place in it.
@@ -107,6 +109,7 @@ class TableSchema:
     adjacency: Adjacency
     columns: Mapping[str, Column]
     rows: Rows = Rows()
+    time: Time | None = None
     release: ReleaseSpec | None = None
     release_raw: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     release_lines: Mapping[tuple[str | int, ...], str] = field(

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from dprelease.numeric import whole_from_json, whole_or_none
+from dprelease.periods import Every, every_from_json
 
 __all__ = [
     "Adjacency",
@@ -43,13 +44,15 @@ class UserUnit:
     """All rows that share a value of `column` are protected together.
 
     At most `max_groups` groups per user and `max_rows_per_group` rows per (user, group) are kept;
-    `max_rows`, when given, also caps a user's rows over all groups.
+    `max_rows`, when given, also caps a user's rows over all groups. With `per` the unit is the user's
+    rows of one day, week, month, quarter or year of the table's `time`, and the caps are per interval.
     """
 
     column: str
     max_groups: int
     max_rows_per_group: int
     max_rows: int | None = None
+    per: Every | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,11 @@ def describe(adjacency: Adjacency, unit: Unit) -> str:
     match unit:
         case RowUnit():
             who = "one row"
-        case UserUnit(column=c, max_groups=g, max_rows_per_group=m):
+        case UserUnit(column=c, max_groups=g, max_rows_per_group=m, per=per):
             rows = "1 row" if m == 1 else f"{m} rows"
             groups = "one group" if g == 1 else f"each of {g} groups"
-            who = f"one {c} (at most {rows} in {groups})"
+            whose = f"one {c}" if per is None else f"one {c}'s rows of one {per}"
+            who = f"{whose} (at most {rows} in {groups})"
         case EdgeUnit(k=k):
             who = "one edge" if k == 1 else f"{k} edges"
     verb = "added or removed" if adjacency is Adjacency.add_remove else "replaced"
@@ -100,6 +104,8 @@ def unit_to_json(unit: Unit) -> object:
                 "max_groups": unit.max_groups,
                 "max_rows_per_group": unit.max_rows_per_group,
             }
+            if unit.per is not None:
+                out["per"] = unit.per
             if unit.max_rows is not None:
                 out["max_rows"] = unit.max_rows
             return out
@@ -118,7 +124,8 @@ def unit_from_json(value: Any) -> Unit:
     """Return the unit that `unit_to_json` wrote; for manifests, not for schemas.
 
     Raises:
-        ArgumentError: a bound is not a whole number of at least 1 (DPR605).
+        ArgumentError: a bound is not a whole number of at least 1 (DPR605), or no period is of the
+            length `per` (DPR640).
     """
     if value == "row":
         return RowUnit()
@@ -134,4 +141,5 @@ def unit_from_json(value: Any) -> Unit:
         whole_from_json(value["max_groups"], least=1),
         whole_from_json(value["max_rows_per_group"], least=1),
         whole_or_none(value.get("max_rows"), least=1),
+        None if "per" not in value else every_from_json(value["per"]),
     )

@@ -13,6 +13,7 @@ from dprelease.numeric import plain
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import Rows, TableSchema
+from dprelease.schema.time import time_to_json
 from dprelease.schema.unit import unit_to_json
 
 __all__ = ["domain_to_json", "schema_to_json"]
@@ -25,6 +26,7 @@ def schema_to_json(schema: TableSchema) -> dict[str, Any]:
         "name": schema.name,
         "unit": unit_to_json(schema.unit),
         "adjacency": schema.adjacency.value,
+        **({} if schema.time is None else {"time": time_to_json(schema.time)}),
         "rows": _rows(schema.rows),
         "columns": {name: _column(column) for name, column in schema.columns.items()},
     }

@@ -32,6 +32,7 @@ from dprelease.engines import source as sources
 from dprelease.engines.engine import Engine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
+from dprelease.periods import EXAMPLES
 from dprelease.query.answer import TALLY_COLUMNS
 from dprelease.query.bounded import (
     BoundedQuery,
@@ -46,6 +47,7 @@ from dprelease.query.bounded import (
 )
 from dprelease.query.derived import derived_columns
 from dprelease.query.expression import parse_condition
+from dprelease.query.intervals import Intervals
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 
@@ -313,7 +315,15 @@ def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
     read |= {c.name for c in out["groups"].columns}
     read |= {out["window"].column} if out["window"] is not None else set()
     read |= out["where"].columns if out["where"] is not None else set()
+    if out["user"] is not None and "per" not in changes and rng.random() < 0.5:
+        out["per"] = _intervals(rng)
     return BoundedQuery(**out, derived=derived_columns(sorted(read), COLUMNS))
+
+
+def _intervals(rng: random.Random) -> Intervals:
+    column = rng.choice(["at", "at", "day"])
+    zone = rng.choice(["UTC", "Europe/Dublin", "America/Havana", "Pacific/Apia"])
+    return Intervals(column, rng.choice(list(EXAMPLES)), zone, dates=column == "day")  # type: ignore[arg-type]
 
 
 def answer(engine: Engine, source: Source, query: BoundedQuery) -> list[list[int]]:
@@ -383,6 +393,7 @@ def _check_bounds(engine: Callable[[], Engine]) -> None:
             max_groups=(1, 2, 3)[seed % 3],
             max_rows=(1, 2, 3)[seed // 3 % 3],
             max_rows_total=(None, 2, 4, None)[seed % 4],
+            per=Intervals("at", "day", "Europe/Dublin") if seed % 2 else None,
         )
         order = rng.sample(range(60), 60)
         permuted = {name: [cells[i] for i in order] for name, cells in rows.items()}

@@ -78,6 +78,7 @@ class Case:
             adjacency=self.adjacency,
             groups=self.groups,
             whole=True,
+            per=self.query.intervals,
         )
 
     def ends(self, column: str) -> list[float]:

@@ -13,12 +13,12 @@ import dprelease as dp
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.cli import app
 from dprelease.errors import ConfigError, SourceError
+from dprelease.periods import period_id
 from dprelease.pipeline import files as writing
 from dprelease.pipeline import stages
 from dprelease.pipeline.closing import closes_at, instant_text
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.due import due_periods, next_due
-from dprelease.pipeline.period import period_id
 from dprelease.pipeline.run import run
 from dprelease.pipeline.schedule import FixedClock, job, tick
 from dprelease.validate.rules import check

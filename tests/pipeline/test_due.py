@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import ConfigError
+from dprelease.periods import parse_period
 from dprelease.pipeline import due
 from dprelease.pipeline.config import PeriodConfig, ScheduleConfig, load_pipeline
 from dprelease.pipeline.due import due_at, due_periods, instant_text, next_due, require_schedule
-from dprelease.pipeline.period import parse_period
 from tests.pipeline.tiny import project
 
 

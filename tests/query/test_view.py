@@ -213,6 +213,7 @@ def test_the_wall_does_not_believe_a_public_number_behind_a_filter() -> None:
             adjacency=honest.adjacency,
             groups=1,
             whole=True,
+            per=None,
         )
 
     check(keeps=True)

@@ -13,6 +13,7 @@ from tests.mutation.guards import (
     validation,
     verification,
     wall,
+    windows,
 )
 
 __all__ = ["AREAS"]
@@ -24,6 +25,7 @@ AREAS: dict[str, tuple[Guard, ...]] = {
     "laws": laws.GUARDS,
     "engines": engines.GUARDS,
     "ledger": ledger.GUARDS,
+    "windows": windows.GUARDS,
     "publication": publication.GUARDS,
     "verification": verification.GUARDS,
     "validation": validation.GUARDS,

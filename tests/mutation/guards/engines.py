@@ -62,18 +62,47 @@ GUARDS = (
     ),
     _bounding(
         "rows are chosen by their place in the table",
-        old='key = self._hash([self.unit_text(), try_cast(column("g"), "VARCHAR"), *cells])',
-        new='key = self._hash([self.unit_text(), try_cast(column("g"), "VARCHAR")])',
+        old="key = self._hash([*self._unit(), *cells])",
+        new="key = self._hash([*self._unit()])",
     ),
     _bounding(
         "a total cap counts groups one after the other",
-        old='row = _ordered(exp.RowNumber(), ["u"], [column("n"), column("r")])',
-        new='row = _ordered(exp.RowNumber(), ["u"], [column("r"), column("n")])',
+        old='row = _ordered(exp.RowNumber(), self.keys, [column("n"), column("r")])',
+        new='row = _ordered(exp.RowNumber(), self.keys, [column("r"), column("n")])',
     ),
     _bounding(
         "rows are numbered over all groups of a unit",
-        old='row = _ordered(exp.RowNumber(), ["u", "g"], [key])',
+        old='row = _ordered(exp.RowNumber(), [*self.keys, "g"], [key])',
         new='row = _ordered(exp.RowNumber(), ["g"], [key])',
+    ),
+    _bounding(
+        "a person is bounded over all intervals together",
+        old='return ("u",) if self.query.per is None else ("u", INTERVAL)',
+        new='return ("u",) if self.query.per is None else ("u",)',
+    ),
+    _bounding(
+        "an interval chooses its rows as another one does",
+        old="interval = () if self.query.per is None else (INTERVAL,)",
+        new="interval = ()",
+    ),
+    _codes(
+        "persons are counted once per interval",
+        old='if primitive.kind == "persons" and query.per is not None:',
+        new='if primitive.kind == "persons" and query.per is True:',
+    ),
+    Guard(
+        "rows without a time are of an interval",
+        file="engines/row_sql.py",
+        old='out.append(not_null(try_cast(self._value(self.query.per.column), "TIMESTAMP")))',
+        new="pass",
+        tests=("tests/contracts/test_intervals.py", "tests/contracts/test_engines.py"),
+    ),
+    Guard(
+        "an interval ends where a clock shows its last day again",
+        file="engines/interval_sql.py",
+        old='return exp.Least(this=try_cast(shifted, "DATE"), expressions=[last], ignore_nulls=True)',
+        new='return try_cast(shifted, "DATE")',
+        tests=("tests/engines/test_interval_sql.py",),
     ),
     Guard(
         "a period holds its own end",

@@ -112,12 +112,12 @@ GUARDS = (
     ),
     _rows(
         "a release that does not fit is debited",
-        old="if not fits(before, cost, budget):",
+        old="if not fits((), worst, budget):",
         new="if False:",
     ),
     _rows(
         "a release of another unit is debited",
-        old="    if declared(db, key.dataset, path) != (entry.adjacency, protected_unit(entry.unit)):\n",
+        old="    if declared(db, key.dataset, path) != stated:\n",
         new="    if False:\n",
     ),
     _rows(
@@ -162,14 +162,14 @@ GUARDS = (
     ),
     _rows(
         "rho beyond the budget is debited",
-        old="    if used + rho > concentrated.nano_rho:\n",
+        old="    if rho is not None and spent > concentrated.nano_rho:\n",
         new="    if False:\n",
         tests=("tests/budget/test_rho_filter.py",),
     ),
     _rows(
         "a release without a rho is debited where rho adds up",
-        old="    if rho is None:\n        raise refusals.without_rho(path, dataset)\n",
-        new="    if rho is None:\n        rho = 0\n",
+        old="    if concentrated is not None and rho is None:\n        raise refusals.without_rho(path, dataset)\n",
+        new="    if concentrated is not None and rho is None:\n        rho = 0\n",
         tests=("tests/budget/test_rho_filter.py",),
     ),
     _steps(

@@ -18,6 +18,13 @@ _here = partial(
 )
 
 GUARDS = (
+    Guard(
+        "the wall believes any intervals of a query",
+        file="recompute.py",
+        old="    if query.per != per:\n",
+        new="    if query.per is True:\n",
+        tests=("tests/contracts/test_intervals.py",),
+    ),
     _here(
         "a null's default is ignored",
         old="return min(0, default), max(code.grid.hull_steps, default)",

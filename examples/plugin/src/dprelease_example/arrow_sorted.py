@@ -2,7 +2,8 @@
 
 What a row means (its unit, its group, its codes) is read by dprelease itself, so that every make of
 table is read as all engines read it. The bounding follows `dprelease.query.bounded` word for word:
-a unit's groups in the order of md5(salt | unit | group), the first `max_groups` of them; the rows of
+a unit's groups in the order of md5(salt | unit | group), the first `max_groups` of them (the unit is
+a user, or a user and an interval); the rows of
 one in the order of md5(salt | unit | group | codes), numbered from 1; `max_rows_total` takes the
 lowest numbers first, and of equal ones the earlier group.
 
@@ -88,6 +89,10 @@ def _answer(rows: list[Coded], query: BoundedQuery, salt: bytes) -> Answer:
             case "distinct":
                 for group, _ in set(zip(g.tolist(), own[:, primitive.code], strict=True)):
                     sums[group, place] += 1
+            case "persons" if query.user is not None:
+                persons = [rows[i].unit for i in np.flatnonzero(kept)]
+                for group, _ in set(zip(g.tolist(), persons, strict=True)):
+                    sums[group, place] += 1
             case _:
                 np.add.at(sums, (g, place), _summands(primitive, own))
     return Answer(sums, tables, tallies)
@@ -119,19 +124,23 @@ def _summands(primitive: Primitive, codes: npt.NDArray[np.object_]) -> npt.NDArr
 
 def _bounded(rows: list[Coded], query: BoundedQuery, salt: bytes) -> tuple[list[Coded], Ints]:
     """Return the rows that units may contribute, and each one's number in (unit, group)."""
-    groups = sorted({(r.unit, r.group) for r in rows})
+    groups = sorted({(_unit(r), r.group) for r in rows})
     order = [(u, _order(salt, u, g), g) for u, g in groups]
     turn = _numbered(order, by=1)
     rank = {(u, g): int(n) for (u, _, g), n in zip(order, turn, strict=True)}
-    kept = [r for r in rows if rank[r.unit, r.group] <= query.max_groups]
-    within = [(r.unit, r.group, _order(salt, r.unit, r.group, *map(_cell, r.codes))) for r in kept]
+    kept = [r for r in rows if rank[_unit(r), r.group] <= query.max_groups]
+    units = [_unit(r) for r in kept]
+    within = [
+        (u, r.group, _order(salt, u, r.group, *map(_cell, r.codes)))
+        for u, r in zip(units, kept, strict=True)
+    ]
     numbers = _numbered(within, by=2)
     most = max((row_cap(query, p) for p in query.primitives), default=1)
     few = np.flatnonzero(numbers <= most)
     kept, numbers = [kept[i] for i in few], numbers[few]
     if query.max_rows_total is not None:
         turns = [
-            (r.unit, int(n), rank[r.unit, r.group]) for r, n in zip(kept, numbers, strict=True)
+            (_unit(r), int(n), rank[_unit(r), r.group]) for r, n in zip(kept, numbers, strict=True)
         ]
         few = np.flatnonzero(_numbered(turns, by=1) <= query.max_rows_total)
         kept, numbers = [kept[i] for i in few], numbers[few]
@@ -157,6 +166,11 @@ def _order(salt: bytes, *parts: object) -> str:
     text = "|".join([salt.hex(), *map(str, parts)])
     digest = hashlib.md5(text.encode(), usedforsecurity=False).digest()
     return digest[::-1].hex()  # a number whose last byte counts most
+
+
+def _unit(row: Coded) -> str:
+    """Return what contributions are bounded within; an interval's text has one width, so no two meet."""
+    return "|".join(row.bounded)
 
 
 def _cell(code: int | None) -> str:

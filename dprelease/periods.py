@@ -1,4 +1,4 @@
-"""Periods: `2013-W05`, `2013-02-01`, `2013-02`, `2013` to half-open windows of time, and back.
+"""Periods: `2013-02-01`, `2013-W05`, `2013-02`, `2013-Q1`, `2013` to half-open windows, and back.
 
 A period's text is the idempotency key of a run, so it never comes from the clock alone: it is
 given, or derived from a scheduled instant. Weeks are ISO weeks, Monday to Sunday. A window runs
@@ -9,6 +9,9 @@ the clock arrives; where it comes twice, at the first. A day that a zone left ou
 
 A date has no zone: rows of a date column belong to the days that the period's name spans, wherever
 the pipeline is (`row_window`). The zone says when a run is due, for both kinds of column.
+
+The *interval* of an instant is the period that holds it, of the instant moved into FIRST to LAST: rows
+before and after them are of the first and of the last interval, which have no other end.
 """
 
 from __future__ import annotations
@@ -21,22 +24,38 @@ from zoneinfo import ZoneInfo
 from dprelease.errors import ArgumentError
 
 __all__ = [
+    "EXAMPLES",
+    "FIRST",
+    "LAST",
     "Every",
     "check_period_name",
+    "clamped",
+    "day_start",
+    "every_from_json",
+    "every_of",
     "following_period",
+    "interval_day",
+    "intervals_met",
     "parse_period",
     "period_id",
     "row_window",
     "zone",
 ]
 
-Every = Literal["day", "week", "month", "year"]
+Every = Literal["day", "week", "month", "quarter", "year"]
 _FORMS = {
     "day": (r"(\d{4})-(\d\d)-(\d\d)", "2013-02-01"),
     "week": (r"(\d{4})-W(\d\d)", "2013-W05"),
     "month": (r"(\d{4})-(\d\d)", "2013-02"),
+    "quarter": (r"(\d{4})-Q(\d)", "2013-Q1"),
     "year": (r"(\d{4})", "2013"),
 }
+EXAMPLES = {every: example for every, (_, example) in _FORMS.items()}
+"""A period's name of each kind: for messages, and for a plan of any period."""
+FIRST = datetime(1900, 1, 1, tzinfo=UTC)
+LAST = datetime(2200, 1, 1, tzinfo=UTC)
+"""Where intervals are told apart."""
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
 def zone(name: str) -> ZoneInfo:
@@ -56,6 +75,30 @@ def check_period_name(text: str) -> str:
             "the period is not a valid name", fix="use 1 to 64 of A-Z a-z 0-9 _ -", code="DPR640"
         )
     return text
+
+
+def every_from_json(value: object) -> Every:
+    """Return a period's length; ArgumentError DPR640 for anything else."""
+    if value not in get_args(Every):
+        raise ArgumentError(
+            f"unknown period length `{str(value)[:20]}`",
+            fix="day, week, month, quarter or year",
+            code="DPR640",
+        )
+    return value  # type: ignore[return-value]
+
+
+def every_of(text: str) -> Every:
+    """Return the length of the period that `text` names; ArgumentError DPR640 if it names none."""
+    check_period_name(text)
+    for every in get_args(Every):
+        if re.fullmatch(_FORMS[every][0], text, re.ASCII):
+            return every  # type: ignore[no-any-return]
+    raise ArgumentError(
+        f"`{text}` names no day, week, month, quarter or year",
+        fix=f"write e.g. {', '.join(EXAMPLES.values())}",
+        code="DPR640",
+    )
 
 
 def parse_period(text: str, every: Every, timezone: str = "UTC") -> tuple[datetime, datetime]:
@@ -126,11 +169,38 @@ def following_period(text: str, every: Every, timezone: str = "UTC") -> str:
     return name if start < end else following_period(name, every, timezone)
 
 
+def clamped(moment: datetime) -> datetime:
+    """Return the aware `moment`, moved into FIRST to LAST."""
+    return min(max(moment, FIRST), LAST)
+
+
+def interval_day(moment: datetime, every: Every, timezone: str) -> date:
+    """Return the first local day of the interval of the aware `moment`; it names the interval."""
+    return _first_day(period_id(clamped(moment), every, timezone), every)
+
+
+def intervals_met(
+    start: datetime | None, end: datetime | None, every: Every, timezone: str
+) -> tuple[datetime | None, datetime | None]:
+    """Return the union of the intervals that the window [start, end) meets; None for no end."""
+    low = None
+    if start is not None and start > FIRST:
+        low, _ = _window(period_id(clamped(start), every, timezone), every, timezone)
+        low = low if low > FIRST else None
+    if end is None or end > LAST:
+        return low, None
+    last = clamped(end - timedelta(microseconds=1))
+    _, high = _window(period_id(last, every, timezone), every, timezone)
+    return low, high if high <= LAST else None
+
+
+def day_start(day: date, timezone: str) -> datetime:
+    """Return the instant at which a local day begins, in UTC."""
+    return _midnight(day, timezone)
+
+
 def _first_day(text: str, every: Every) -> date:
-    if every not in get_args(Every):
-        raise ArgumentError(
-            f"unknown period length `{every}`", fix="day, week, month or year", code="DPR640"
-        )
+    every_from_json(every)
     found = re.fullmatch(_FORMS[every][0], text, re.ASCII)
     if found is None:
         raise _no_period(text, every)
@@ -138,6 +208,8 @@ def _first_day(text: str, every: Every) -> date:
     try:
         if every == "week":
             return date.fromisocalendar(numbers[0], numbers[1], 1)
+        if every == "quarter":
+            return date(numbers[0], 3 * numbers[1] - 2, 1)
         return date(*[*numbers, 1, 1][:3])
     except ValueError:
         raise _no_period(text, every) from None
@@ -158,7 +230,7 @@ def _next_first(first: date, every: Every) -> date:
         return first + timedelta(days=1)
     if every == "week":
         return first + timedelta(days=7)
-    months = first.year * 12 + first.month - 1 + (1 if every == "month" else 12)
+    months = first.year * 12 + first.month - 1 + _MONTHS[every]
     if months // 12 > 9999:
         raise OverflowError
     return date(months // 12, months % 12 + 1, 1)
@@ -169,7 +241,8 @@ def _name(day: date, every: Every) -> str:
         year, week, _ = day.isocalendar()
         return f"{year:04d}-W{week:02d}"
     text = day.isoformat()
-    return {"day": text, "month": text[:7], "year": text[:4]}[every]
+    quarter = f"{text[:4]}-Q{(day.month + 2) // 3}"
+    return {"day": text, "month": text[:7], "quarter": quarter, "year": text[:4]}[every]
 
 
 def _midnight(day: date, timezone: str) -> datetime:

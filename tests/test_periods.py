@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.errors import ArgumentError
-from dprelease.pipeline.period import (
+from dprelease.periods import (
     Every,
     check_period_name,
     following_period,
@@ -18,7 +18,7 @@ from dprelease.pipeline.period import (
     row_window,
 )
 
-EVERY = st.sampled_from(["day", "week", "month", "year"])
+EVERY = st.sampled_from(["day", "week", "month", "quarter", "year"])
 ZONES = st.sampled_from(
     [
         "UTC", "Europe/Dublin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo",
@@ -36,6 +36,8 @@ MOMENTS = st.datetimes(datetime(1950, 1, 1), datetime(2099, 12, 31), timezones=s
         ("2020-W53", "week", "2020-12-28", "2021-01-04"),
         ("2013-02-01", "day", "2013-02-01", "2013-02-02"),
         ("2013-02", "month", "2013-02-01", "2013-03-01"),
+        ("2013-Q1", "quarter", "2013-01-01", "2013-04-01"),
+        ("2013-Q4", "quarter", "2013-10-01", "2014-01-01"),
         ("2013-12", "month", "2013-12-01", "2014-01-01"),
         ("2013", "year", "2013-01-01", "2014-01-01"),
     ],
@@ -72,6 +74,9 @@ def test_every_instant_lies_in_its_own_period_only(
         ("2013-W00", "week"),
         ("2013-02-30", "day"),
         ("2013-13", "month"),
+        ("2013-Q0", "quarter"),
+        ("2013-Q5", "quarter"),
+        ("2013-02", "quarter"),
         ("0000", "year"),
         ("9999", "year"),
         ("9999-12-31", "day"),

@@ -1,0 +1,181 @@
+"""What a dataset's debits cost together: the worst unit's loss, over time.
+
+Law      docs/theory/composition.md#over-time. A unit that lives in interval u is read by the entries whose reach holds u. Its loss is their
+         composition, and the dataset's is the largest one:
+
+             loss = max over u of sum { cost(e) : u in reach(e) }
+             loss = max over u, u' of sum { cost(e) : u or u' in reach(e) }       (`pairs`)
+
+         The second for rows under substitution: the replaced row may be of another instant; an entry
+         that reads only one of the two sees a row come or go, which its price covers. Costs are nano-units
+         of epsilon, atto-units of delta, or nano-units of rho: each adds up by itself (basic
+         composition, zCDP), also where entries are chosen adaptively. Optimal composition is no such
+         filter and has no place here.
+Record   SQLite and PostgreSQL sum a table's rows before they take a debit. Such a dataset's row of
+         `budget` therefore holds a ceiling that no sum reaches, as under zCDP (`rho_filter`), and its event
+         says {"apart": {"nano_epsilon", "atto_delta"}}: what was declared or added.
+Method   Between two neighbouring ends of reaches the sum is constant. Single instants: one sweep. Pairs: a
+         sweep over u, with a tree over u' that holds the sum of the entries that read u' and not u.
+Units    whole nano- and atto-units, or exact fractions. Time O(n log n) in the number of debits.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+from dprelease.budget.accountant import Cost
+from dprelease.budget.timeline import ALWAYS, Reach
+
+__all__ = ["Charge", "Stretch", "stretches", "worst", "worst_cost", "worst_rho"]
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one debit costs the units in its reach; `nano_rho` where the dataset composes by zCDP."""
+
+    reach: Reach
+    cost: Cost
+    nano_rho: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of time in which every unit is read by the same entries, and what they cost it."""
+
+    reach: Reach
+    entries: int
+    cost: Cost
+    nano_rho: int
+
+
+def worst_cost(charges: Sequence[Charge], *, pairs: bool, within: Reach = ALWAYS) -> Cost:
+    """Return the largest sum of epsilon and the largest sum of delta, each over its own worst unit."""
+    reaches = [c.reach for c in charges]
+    nano = worst(reaches, [c.cost.nano_epsilon for c in charges], pairs=pairs, within=within)
+    atto = worst(reaches, [c.cost.atto_delta for c in charges], pairs=pairs, within=within)
+    return Cost(int(nano), int(atto))
+
+
+def worst_rho(charges: Sequence[Charge], *, pairs: bool, within: Reach = ALWAYS) -> int:
+    """Return the largest sum of rho, in nano-units."""
+    rhos = [c.nano_rho for c in charges]
+    return int(worst([c.reach for c in charges], rhos, pairs=pairs, within=within))
+
+
+def worst(
+    reaches: Sequence[Reach],
+    costs: Sequence[int] | Sequence[Fraction],
+    *,
+    pairs: bool,
+    within: Reach = ALWAYS,
+) -> Fraction:
+    """Return the largest sum of costs over the entries that read one unit, or one of a pair.
+
+    Args:
+        within: of units, or the first of a pair, that live here.
+    """
+    ends = _ends([*reaches, within])
+    spans, last = _spans([*reaches, within], ends)
+    exact = [Fraction(cost) for cost in costs]
+    first, end = spans.pop()
+    found: list[Fraction] = _sums(spans, exact, last)
+    if pairs:
+        found = _worst_pairs(spans, exact, found)
+    return Fraction(max(found[first : end + 1]))
+
+
+def stretches(charges: Sequence[Charge]) -> list[Stretch]:
+    """Return what units cost over time, in order: stretches that neighbour and differ."""
+    ends = _ends([c.reach for c in charges])
+    spans, last = _spans([c.reach for c in charges], ends)
+    parts = (
+        [1] * len(charges),
+        [c.cost.nano_epsilon for c in charges],
+        [c.cost.atto_delta for c in charges],
+        [c.nano_rho for c in charges],
+    )
+    columns = [_sums(spans, part, last) for part in parts]
+    out = []
+    for i, (entries, nano, atto, rho) in enumerate(zip(*columns, strict=True)):
+        reach = ends[i - 1] if i else None, ends[i] if i < len(ends) else None
+        out.append(Stretch(reach, entries, Cost(nano, atto), rho))
+    return out
+
+
+def _ends(reaches: Sequence[Reach]) -> list[datetime]:
+    return sorted({end for reach in reaches for end in reach if end is not None})
+
+
+def _spans(reaches: Sequence[Reach], ends: list[datetime]) -> tuple[list[tuple[int, int]], int]:
+    """Return the first and last stretch of each reach, and the number of the last one."""
+    last = len(ends)
+    spans = []
+    for low, high in reaches:
+        first = 0 if low is None else bisect_left(ends, low) + 1
+        spans.append((first, last if high is None else bisect_left(ends, high)))
+    return spans, last
+
+
+def _sums(spans: Sequence[tuple[int, int]], costs: Sequence[Any], last: int) -> list[Any]:
+    """Return the sum of the costs over each stretch."""
+    changes = [0] * (last + 2)
+    for (first, end), cost in zip(spans, costs, strict=True):
+        changes[first] += cost
+        changes[end + 1] -= cost
+    return list(accumulate(changes[:-1]))
+
+
+def _worst_pairs(
+    spans: Sequence[tuple[int, int]], costs: Sequence[Fraction], sums: Sequence[Fraction]
+) -> list[Fraction]:
+    """Return, for each stretch, the largest sum over the entries that read it or another one."""
+    begin: list[list[int]] = [[] for _ in sums]
+    over: list[list[int]] = [[] for _ in range(len(sums) + 1)]
+    for i, (first, last) in enumerate(spans):
+        begin[first].append(i)
+        over[last + 1].append(i)
+    others, out = _Tree(sums), []
+    for place, own in enumerate(sums):
+        for sign, moved in ((1, over[place]), (-1, begin[place])):
+            for i in moved:
+                others.add(*spans[i], sign * costs[i])
+        out.append(own + others.most)
+    return out
+
+
+class _Tree:
+    """Numbers in a row, to which a range of them can be added, and their maximum."""
+
+    def __init__(self, values: Sequence[Fraction]) -> None:
+        self.size = 1 << max(0, len(values) - 1).bit_length()
+        self.top = [Fraction(-1)] * (2 * self.size)  # below every sum of costs
+        self.top[self.size : self.size + len(values)] = values
+        self.added = [Fraction(0)] * (2 * self.size)
+        for node in range(self.size - 1, 0, -1):
+            self.top[node] = max(self.top[2 * node], self.top[2 * node + 1])
+
+    @property
+    def most(self) -> Fraction:
+        return self.top[1]
+
+    def add(self, first: int, last: int, value: Fraction) -> None:
+        """Add `value` to the numbers from `first` to `last`, both included."""
+        self._add(1, 0, self.size - 1, first, last, value)
+
+    def _add(self, node: int, low: int, high: int, first: int, last: int, value: Fraction) -> None:
+        if last < low or high < first:
+            return
+        if first <= low and high <= last:
+            self.top[node] += value
+            self.added[node] += value
+            return
+        middle = (low + high) // 2
+        self._add(2 * node, low, middle, first, last, value)
+        self._add(2 * node + 1, middle + 1, high, first, last, value)
+        self.top[node] = max(self.top[2 * node], self.top[2 * node + 1]) + self.added[node]

@@ -1,0 +1,61 @@
+"""The first day of a row's interval as SQL, by the arithmetic of `query.intervals`.
+
+The stretches of a time zone are leaves of a balanced CASE over their starts, so that a row is compared
+about log2 times: three hundred years have six hundred of them, most windows one or two. The instant
+is moved between FIRST and LAST before anything is added to it, so nothing here can overflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from sqlglot import exp
+
+from dprelease.engines.typed_sql import case, try_cast
+from dprelease.periods import FIRST, LAST
+from dprelease.query.intervals import Intervals, Stretch
+
+__all__ = ["first_day"]
+
+
+def first_day(
+    per: Intervals, stretches: Sequence[Stretch], make: Callable[[], exp.Expression]
+) -> exp.Expression:
+    """Return the first local day of the interval, DATE; `make` gives the date or timestamp, not null."""
+
+    def moment() -> exp.Expression:
+        after = exp.Greatest(
+            this=try_cast(make(), "TIMESTAMP"), expressions=[_instant(FIRST)], ignore_nulls=True
+        )
+        return exp.Least(this=after, expressions=[_instant(LAST)], ignore_nulls=True)
+
+    day = _day(stretches, moment)
+    if per.every == "day":
+        return day
+    length = exp.Literal.string(per.every)
+    return try_cast(exp.Anonymous(this="date_trunc", expressions=[length, day]), "DATE")
+
+
+def _day(stretches: Sequence[Stretch], moment: Callable[[], exp.Expression]) -> exp.Expression:
+    """Return the local day: of the last stretch that has begun, the first one before all of them."""
+    if len(stretches) > 1:
+        middle = len(stretches) // 2
+        begun = exp.GTE(this=moment(), expression=_instant(stretches[middle].start))
+        later, earlier = _day(stretches[middle:], moment), _day(stretches[:middle], moment)
+        return case((begun, later), default=earlier)
+    (only,) = stretches
+    shifted = moment()
+    if only.shift:
+        seconds = exp.Interval(
+            this=exp.Literal.string(str(only.shift // timedelta(seconds=1))),
+            unit=exp.Var(this="SECOND"),
+        )
+        shifted = exp.Add(this=shifted, expression=seconds)
+    last = exp.Cast(this=exp.Literal.string(only.last.isoformat()), to=exp.DataType.build("DATE"))
+    return exp.Least(this=try_cast(shifted, "DATE"), expressions=[last], ignore_nulls=True)
+
+
+def _instant(moment: datetime) -> exp.Expression:
+    text = exp.Literal.string(moment.strftime("%Y-%m-%d %H:%M:%S"))
+    return exp.Cast(this=text, to=exp.DataType.build("TIMESTAMP"))

@@ -1,0 +1,88 @@
+"""What one release promises over time: the window that its loss counts in, and in words.
+
+A release of a window costs only the units that the window meets (`budget.timeline`). Said of it: what
+one unit loses, and what a whole person can lose at most, who may be in every interval that it meets
+(the group rule: k intervals, k times epsilon).
+
+Units    epsilon in nats; windows in stored instants, UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from dprelease.budget.record import OPEN
+from dprelease.budget.timeline import Timeline, timeline, window_text
+from dprelease.numeric import plain
+from dprelease.planning.model import ReleasePlan, canonical_json
+from dprelease.query.calendar import Calendar
+from dprelease.query.spec import Query
+from dprelease.schema.time import declared_time, time_words
+from dprelease.schema.unit import Adjacency, RowUnit, UserUnit, unit_to_json
+
+__all__ = ["ledger_window", "time_notes"]
+
+_YEAR = {"day": 365, "week": 52, "month": 12, "quarter": 4, "year": 1}
+
+
+def ledger_window(plan: ReleasePlan) -> tuple[str | None, str | None]:
+    """Return the window that the plan's loss counts in: that of the rows its engine reads.
+
+    Open where no time is declared, no window cuts the time column, or an unproven view makes the rows:
+    then the loss counts for every unit.
+    """
+    window, view = plan.query.window, plan.query.view
+    declared = plan.time is not None and declared_time(plan.unit, plan.time) is not None
+    if not declared or window is None or (view is not None and not view.proven):
+        return OPEN
+    if plan.time is None or window.column != plan.time.column:
+        return OPEN
+    return window_text(window.start), window_text(window.end)
+
+
+def time_notes(query: Query, epsilon: Fraction) -> list[str]:
+    """Return what a plan says of its promise over time; nothing for units that no time splits."""
+    schema = query.schema
+    unit, time = schema.unit, schema.time
+    person = isinstance(unit, UserUnit) and unit.per is not None
+    if not (person or isinstance(unit, RowUnit)):
+        return []
+    line = timeline(
+        schema.adjacency.value, canonical_json(unit_to_json(unit)), declared_time(unit, time)
+    )
+    out = [_person_words(query, unit, line, epsilon)] if isinstance(unit, UserUnit) else []
+    if line.apart and time is not None:
+        out.append(
+            f"declared, not checked: the time of a row ({time_words(time)}), and every value used is of"
+            " its own row, or of rows of the same unit; so losses of releases of disjoint periods do"
+            " not add up"
+        )
+    elif query.calendar is not None:
+        out.append(_saving(query.calendar, schema.adjacency, epsilon, rows=not person))
+    return out
+
+
+def _person_words(query: Query, unit: UserUnit, line: Timeline, epsilon: Fraction) -> str:
+    """Return the loss of one unit of a person and an interval, and of the whole person."""
+    one = f"one {unit.column}'s rows of one {unit.per}: epsilon {plain(epsilon)}"
+    intervals = None
+    if query.window is not None and (query.view is None or query.view.proven):
+        whole = replace(line, apart=True)  # the engine cuts the rows, whatever adds up
+        intervals = whole.met((query.window.start, query.window.end))
+    if intervals is None:
+        return f"{one}; one {unit.column} over all {unit.per}s: no bound, as this release reads them all"
+    most = plain(intervals * epsilon)
+    spans = f"{intervals} {unit.per}{'s' if intervals > 1 else ''}"
+    return f"{one}; one {unit.column} over all of this release, which meets {spans}: at most {most}"
+
+
+def _saving(calendar: Calendar, adjacency: Adjacency, epsilon: Fraction, *, rows: bool) -> str:
+    """Return what declaring the time immutable would save."""
+    count = _YEAR[calendar.every]
+    pair = 2 if rows and adjacency is Adjacency.substitution and count > 1 else 1
+    return (
+        f"losses of all releases add up: {count} {calendar.every}{'s' if count > 1 else ''} of them, a"
+        f" year, cost epsilon {plain(count * epsilon)}; `time: {{column: {calendar.column}, immutable:"
+        f" true}}` in the schema, if it is true, would make that {plain(pair * epsilon)}"
+    )

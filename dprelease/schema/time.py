@@ -1,0 +1,56 @@
+"""A table's time column: which instant a row has, and whether that can change.
+
+Declared once, in the schema. A pipeline's periods and the intervals of a unit with `per` are of this
+column, in this zone.
+
+`immutable: true` is a declaration about the data, as `unit` is: a row's time never changes between
+runs, and every column, view and weight that a release uses is a function of its own row and of public
+tables, or of rows of the same unit (no visit numbers, no sums over other intervals). Then releases of
+disjoint windows read disjoint rows whatever the data, and their losses do not add up.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from dprelease.schema.unit import RowUnit, Unit, UserUnit
+
+__all__ = ["Time", "declared_time", "time_to_json", "time_words"]
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """The time of a row.
+
+    Attributes:
+        column: a stored date or timestamp; timezone: where its days begin, for timestamps.
+        immutable: see the module's docstring.
+        dates: the column holds dates, which have no zone.
+    """
+
+    column: str
+    timezone: str = "UTC"
+    immutable: bool = False
+    dates: bool = False
+
+
+def declared_time(unit: Unit, time: Time | None) -> str | None:
+    """Return what a ledger records of the time, JSON: of a unit with `per`, or of rows that keep theirs."""
+    person = isinstance(unit, UserUnit) and unit.per is not None
+    if time is None or not (person or (isinstance(unit, RowUnit) and time.immutable)):
+        return None
+    return json.dumps({**time_to_json(time), "dates": time.dates}, sort_keys=True)
+
+
+def time_words(time: Time) -> str:
+    """Return the declaration in words, for schemas, plans and reports."""
+    zone = "" if time.dates else f" in {time.timezone}"
+    promise = "declared never to change" if time.immutable else "may change between runs"
+    return f"{time.column}{zone}, {promise}"
+
+
+def time_to_json(time: Time) -> dict[str, Any]:
+    """Return the declaration as it is written in a schema."""
+    return {"column": time.column, "timezone": time.timezone, "immutable": time.immutable}

@@ -1,0 +1,236 @@
+"""A ledger that adds up losses over time: what is accepted, refused, verified and restored."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import pytest
+
+from dprelease.budget import chain
+from dprelease.budget.accountant import Cost
+from dprelease.budget.citation import Citation
+from dprelease.budget.ledger import Ledger
+from dprelease.errors import ArgumentError, BudgetError, LedgerError
+from tests.budget.samples import manifest, tamper
+from tests.budget.timed import ROW, WEEKLY, entry, time, timed_ledger, weeks
+
+
+@pytest.mark.parametrize(
+    ("unit", "adjacency", "budget"),
+    [(ROW, "add_remove", 1), (WEEKLY, "add_remove", 1), (WEEKLY, "substitution", 1),
+     (ROW, "substitution", 2)],
+)  # fmt: skip
+def test_a_year_of_weeks_costs_one_week_or_a_pair(tmp_path, unit, adjacency, budget):
+    ledger = timed_ledger(tmp_path / "l.db", unit=unit, adjacency=adjacency, epsilon=budget)
+    for name in weeks():
+        receipt = ledger.charge(entry(name, unit=unit, adjacency=adjacency))
+    assert receipt.spent == ledger.budget("visits").spent == budget
+    again = entry("2013-W20", pipeline="other", unit=unit, adjacency=adjacency)
+    with pytest.raises(BudgetError, match="does not cover") as caught:
+        ledger.charge(again)
+    assert caught.value.code == "DPR301"
+    assert "that can have read" in str(caught.value)
+    assert ledger.verify().ok
+    ledger.charge(entry("2014-W20", unit=unit, adjacency=adjacency))  # another week is free
+
+
+def test_a_twin_with_one_epsilon_less_is_refused(tmp_path):
+    """Under substitution of rows a budget of one week is not enough for two."""
+    ledger = timed_ledger(tmp_path / "l.db", adjacency="substitution")
+    ledger.charge(entry("2013-W10", adjacency="substitution"))
+    with pytest.raises(BudgetError):
+        ledger.charge(entry("2013-W11", adjacency="substitution"))
+
+
+def test_months_beside_weeks_cost_their_own_epsilon_more(tmp_path):
+    ledger = timed_ledger(tmp_path / "l.db", unit=WEEKLY, epsilon=Fraction(3, 2))
+    for name in weeks():
+        ledger.charge(entry(name, unit=WEEKLY, epsilon=Fraction(1, 2)))
+    for month in range(1, 13):
+        ledger.charge(
+            entry(f"2013-{month:02d}", pipeline="monthly", unit=WEEKLY, epsilon=Fraction(1, 2))
+        )
+    # a week that straddles two months is charged both of them
+    assert ledger.budget("visits").spent == Fraction(3, 2)
+    inside = datetime(2013, 2, 4, tzinfo=UTC), datetime(2013, 2, 11, tzinfo=UTC)
+    assert ledger.budget("visits", inside).spent == 1
+    rows = timed_ledger(tmp_path / "r.db", epsilon=1)
+    for name in (*weeks(), *(f"2013-{m:02d}" for m in range(1, 13))):
+        rows.charge(entry(name, pipeline=name.replace("-W", "w"), epsilon=Fraction(1, 2)))
+    assert rows.budget("visits").spent == 1  # a row lies in one month
+
+
+def test_labels_without_a_window_are_not_parallel(tmp_path):
+    ledger = timed_ledger(tmp_path / "l.db", epsilon=3)
+    for name in weeks(3):
+        ledger.charge(entry(name, open_window=True))
+    with pytest.raises(BudgetError):
+        ledger.charge(entry("2013-W40"))
+    with pytest.raises(BudgetError):
+        ledger.charge(entry("2013-W41", open_window=True))
+
+
+@pytest.mark.parametrize("unit", [WEEKLY, '{"user": "who"}'])
+def test_without_the_declaration_the_sum_is_charged(tmp_path, unit):
+    said = time(immutable=False) if "per" in unit else None
+    ledger = timed_ledger(tmp_path / "l.db", unit=unit, epsilon=2, time=said)
+    more = {"unit": unit, "time": said, "open_window": said is None}
+    for name in weeks(2):
+        ledger.charge(entry(name, **more))
+    with pytest.raises(BudgetError):
+        ledger.charge(entry("2013-W40", **more))
+
+
+def test_delta_is_added_up_by_interval_too(tmp_path):
+    ledger = timed_ledger(tmp_path / "l.db", delta=Fraction(1, 10**6))
+    for name in weeks(3):
+        ledger.charge(entry(name, epsilon=Fraction(1, 4), delta=Fraction(1, 10**6)))
+    with pytest.raises(BudgetError) as caught:
+        ledger.charge(entry("2013-01", epsilon=Fraction(1, 4), delta=Fraction(1, 10**9)))
+    assert caught.value.code == "DPR302"
+
+
+def test_rho_is_added_up_by_interval(tmp_path):
+    ledger = timed_ledger(
+        tmp_path / "l.db", epsilon=2, delta=Fraction(1, 10**6), composition="zcdp"
+    )
+    for name in weeks():
+        ledger.charge(entry(name, epsilon=Fraction(1, 4)))
+    one = ledger.budget("visits")
+    assert one.spent_rho == Fraction(1, 32)
+    ledger.charge(entry("2013-06", pipeline="monthly", epsilon=Fraction(1, 4)))
+    assert ledger.budget("visits").spent_rho == Fraction(1, 16)
+    assert ledger.verify().ok
+    with pytest.raises(BudgetError) as caught:
+        ledger.charge(entry("2013-W23", pipeline="more", epsilon=Fraction(1)))
+    assert caught.value.code == "DPR303"
+
+
+def test_paying_again_counts_in_the_same_window(tmp_path):
+    ledger = timed_ledger(tmp_path / "l.db", epsilon=2)
+    asked = entry("2013-W10")
+    ledger.charge(asked)
+    assert ledger.charge(asked, again=True).fresh
+    assert ledger.budget("visits").spent == 2
+    ledger.charge(entry("2013-W11"))
+    with pytest.raises(BudgetError):
+        ledger.charge(asked, again=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"time": time(immutable=False)},
+        {"time": time(column="day")},
+        {"time": time(timezone="Europe/Berlin")},
+        {"time": None},
+        {"unit": WEEKLY.replace("week", "month")},
+        {"unit": ROW},
+    ],
+)
+def test_unit_interval_zone_and_column_are_fixed(tmp_path, change):
+    timed_ledger(tmp_path / "l.db", unit=WEEKLY)
+    with pytest.raises(LedgerError) as caught:
+        timed_ledger(tmp_path / "l.db", **{"unit": WEEKLY, **change})
+    assert caught.value.code == "DPR411"
+    given = {"unit": WEEKLY, **change}
+    given["open_window"] = given.get("time", "") is None
+    with pytest.raises(LedgerError) as caught:
+        Ledger.open(tmp_path / "l.db").charge(entry("2013-W10", **given))
+    assert caught.value.code == "DPR411"
+    more = WEEKLY.replace('"max_groups": 1', '"max_groups": 7')  # bounds are no part of the unit
+    timed_ledger(tmp_path / "l.db", unit=more).charge(entry("2013-W10", unit=more))
+
+
+def test_a_dataset_made_before_times_is_refused_with_a_fix(tmp_path):
+    timed_ledger(tmp_path / "l.db", time=None)
+    with pytest.raises(LedgerError, match="adjacency, unit or time") as caught:
+        timed_ledger(tmp_path / "l.db")
+    assert "immutable" in str(caught.value.fix)
+
+
+def test_a_cap_per_period_is_refused(tmp_path):
+    with pytest.raises(ArgumentError) as caught:
+        timed_ledger(tmp_path / "l.db", per_period=1)
+    assert caught.value.code == "DPR655"
+    ledger = timed_ledger(tmp_path / "l.db")
+    with pytest.raises(ArgumentError, match="no cap per period"):
+        ledger.cap_period("visits", 1)
+    summed = timed_ledger(tmp_path / "s.db", time=time(immutable=False), unit=WEEKLY, per_period=1)
+    assert summed.per_period("visits") == 1
+
+
+@pytest.mark.parametrize(
+    "window",
+    [("2013-01-07T00:00:00Z", "2013-01-07T00:00:00Z"), ("2013-01-14T00:00:00Z", "2013-01-07T00:00:00Z"),
+     ("2013-01-07", None), (1, None), ("2013-13-07T00:00:00Z", None)],
+)  # fmt: skip
+def test_a_malformed_window_is_refused(window):
+    with pytest.raises(ArgumentError) as caught:
+        entry("2013-W10", window=window)
+    assert caught.value.code == "DPR650"
+    with pytest.raises(ArgumentError):
+        entry("2013-W10", time=None)
+    with pytest.raises(ArgumentError):
+        entry("2013-W10", time='{"column": "at"}')
+
+
+def test_an_entry_goes_to_json_and_back():
+    for made in (entry("2013-W10", unit=WEEKLY), entry("2013-W10", open_window=True)):
+        assert type(made).from_json(json.loads(json.dumps(made.to_json()))) == made
+
+
+def test_the_chain_is_added_up_again_by_time(tmp_path):
+    """An overspent interval is found by whoever opens the ledger, rows and hashes in order."""
+    ledger = timed_ledger(tmp_path / "l.db", epsilon=2)
+    for name in weeks(3):
+        ledger.charge(entry(name))
+    ledger.charge(entry("2013-01", pipeline="monthly"))
+    ledger.add_budget("visits", 1)
+    ledger.charge(entry("2013-W03", pipeline="more"))
+    assert ledger.verify().ok
+    tamper(ledger, "DELETE FROM entry WHERE seq = 4")
+    assert not ledger.verify().ok
+
+
+def test_an_overspent_chain_does_not_verify(tmp_path, monkeypatch):
+    ledger = timed_ledger(tmp_path / "l.db", epsilon=1)
+    ledger.charge(entry("2013-W02"))
+    from dprelease.budget import rows
+
+    monkeypatch.setattr(rows, "worst_cost", lambda charges, pairs: Cost(0))
+    ledger.charge(entry("2013-W03"))
+    assert ledger.verify().ok  # another week
+    ledger.charge(entry("2013-01", pipeline="monthly"))
+    report = ledger.verify()
+    assert any("exceeds the budget" in problem for problem in report.problems)
+
+
+def test_software_without_windows_refuses_the_ledger(tmp_path, monkeypatch):
+    ledger = timed_ledger(tmp_path / "l.db")
+    monkeypatch.setattr(chain, "_VERSIONS", ((1,), (2,), (3,), (4,)))
+    with pytest.raises(LedgerError, match="ledger") as caught:
+        Ledger.open(ledger.path)
+    assert caught.value.code == "DPR403"
+
+
+def test_a_restored_ledger_debits_the_windows_that_manifests_cite(tmp_path):
+    ledger = timed_ledger(tmp_path / "l.db", unit=WEEKLY, epsilon=1)
+    folder = tmp_path / "public"
+    for name in weeks(3):
+        asked = entry(name, unit=WEEKLY)
+        receipt = ledger.charge(asked)
+        said = json.loads(manifest(asked, receipt.anchor))
+        said["guarantee"] |= {"time": json.loads(asked.time or ""), "window": list(asked.window)}
+        place = folder / "weekly" / name / "release.json"
+        place.parent.mkdir(parents=True)
+        place.write_text(json.dumps(said))
+        cited = Citation.from_manifest(place.read_bytes()).entry
+        assert (cited.window, cited.time) == (asked.window, asked.time)
+    fresh = timed_ledger(tmp_path / "new.db", unit=WEEKLY, epsilon=1)
+    assert fresh.reconcile([folder]) == 3
+    assert fresh.budget("visits").spent == 1
+    with pytest.raises(BudgetError):
+        fresh.charge(entry("2013-W03", pipeline="other", unit=WEEKLY))

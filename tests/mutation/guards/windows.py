@@ -1,0 +1,83 @@
+"""Guards of losses over time: windows, reaches, and how they are added up."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutation.guard import Guard
+
+_tests = ("tests/budget/test_parallel.py", "tests/budget/test_timed_ledger.py")
+_parallel = partial(Guard, file="budget/parallel.py", tests=_tests)
+_timeline = partial(Guard, file="budget/timeline.py", tests=_tests)
+_chain = partial(Guard, file="budget/timed_chain.py", tests=_tests)
+_record = partial(Guard, file="budget/record.py", tests=_tests)
+_rows = partial(Guard, file="budget/rows.py", tests=_tests)
+_promise = partial(Guard, file="planning/promise.py", tests=("tests/planning/test_promise.py",))
+
+GUARDS = (
+    _parallel(
+        "an overlapping window is forgotten",
+        old="        changes[end + 1] -= cost\n",
+        new="        changes[first + 1] -= cost\n",
+    ),
+    _parallel(
+        "a replaced row stays in its instant",
+        old="    if pairs:\n",
+        new="    if False:\n",
+    ),
+    _parallel(
+        "an entry that reads both rows of a pair is paid twice",
+        old="((1, over[place]), (-1, begin[place]))",
+        new="((1, over[place]), (0, begin[place]))",
+    ),
+    _timeline(
+        "a window meets the part of an interval that it covers",
+        old="        return intervals_met(*window, self.per, self.zone)\n",
+        new="        return window\n",
+    ),
+    _timeline(
+        "windows count although a row's time may change",
+        old='        apart=bool(value["immutable"]) and (per is not None or declared == "row"),\n',
+        new='        apart=per is not None or declared == "row",\n',
+    ),
+    _timeline(
+        "rows that are replaced are no pairs",
+        old='        pairs=per is None and adjacency == "substitution",\n',
+        new="        pairs=False,\n",
+    ),
+    _record(
+        "a window stands without a declared time",
+        old="        if backwards or (self.time is None and self.window != OPEN):\n",
+        new="        if backwards:\n",
+    ),
+    _record(
+        "a window may end before it begins",
+        old="        if backwards or (self.time is None and self.window != OPEN):\n",
+        new="        if self.time is None and self.window != OPEN:\n",
+    ),
+    _rows(
+        "a ledger says less than windows need to be understood",
+        old="        raise_version(db, chain.TIMED)\n",
+        new="        pass\n",
+    ),
+    _chain(
+        "an overspent interval verifies",
+        old="        over = not fits((), worst_cost(found.charges, pairs=pairs), budget)\n",
+        new="        over = False\n",
+    ),
+    _chain(
+        "a debit of another time verifies",
+        old="        if entry.time != (None if found is None else found.time):\n",
+        new="        if False:\n",
+    ),
+    _promise(
+        "a release through an unproven view counts in its window alone",
+        old="    if not declared or window is None or (view is not None and not view.proven):\n",
+        new="    if not declared or window is None:\n",
+    ),
+    _promise(
+        "a release without a declared time has a window",
+        old="    if not declared or window is None or (view is not None and not view.proven):\n",
+        new="    if window is None or (view is not None and not view.proven):\n",
+    ),
+)
