@@ -35,6 +35,7 @@ from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import CLOSE, near, plan_again
 from dprelease.planning.draws import draw_from_json
 from dprelease.planning.model import ReleasePlan
+from dprelease.planning.promise import timeline_of
 from dprelease.planning.what_if import what_if
 from dprelease.query.request import request_from_json
 from dprelease.query.spec import Query
@@ -218,6 +219,8 @@ class Derivation:
             and value["composition"] in ("basic", "zcdp")
         )
         before = Fraction(0) if len(history) < 2 else history[-2]
+        if timeline_of(self.plan).apart:  # units that earlier releases read are not these
+            before = Fraction(0)
         worth = {}
         if honest and value["composition"] == "basic":
             honest = self.plan.epsilon <= spent - before

@@ -21,7 +21,7 @@ from dprelease.query.spec import Query
 from dprelease.schema.time import declared_time, time_words
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit, unit_to_json
 
-__all__ = ["ledger_window", "time_notes"]
+__all__ = ["ledger_window", "time_notes", "timeline_of"]
 
 _YEAR = {"day": 365, "week": 52, "month": 12, "quarter": 4, "year": 1}
 
@@ -39,6 +39,12 @@ def ledger_window(plan: ReleasePlan) -> tuple[str | None, str | None]:
     if plan.time is None or window.column != plan.time.column:
         return OPEN
     return window_text(window.start), window_text(window.end)
+
+
+def timeline_of(plan: ReleasePlan) -> Timeline:
+    """Return how the losses of the plan's dataset lie in time."""
+    unit = canonical_json(unit_to_json(plan.unit))
+    return timeline(plan.adjacency.value, unit, declared_time(plan.unit, plan.time))
 
 
 def time_notes(query: Query, epsilon: Fraction) -> list[str]:
