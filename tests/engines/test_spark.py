@@ -19,7 +19,7 @@ import pytest
 
 import dprelease as dp
 from dprelease.engines import source as sources
-from dprelease.engines import spark, spark_tables
+from dprelease.engines import spark_session, spark_tables
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.physical import Physical
 from dprelease.engines.reference import ReferenceEngine
@@ -197,7 +197,7 @@ def test_a_failure_while_rows_are_read_says_nothing_of_them(
     assert failed.value.__cause__ is None
     assert failed.value.__context__ is None
     # the control: without the guard the cell is quoted
-    with spark._quiet(), pytest.raises(Exception, match=CANARY):
+    with spark_session.quiet(), pytest.raises(Exception, match=CANARY):
         frame.collect()
 
 

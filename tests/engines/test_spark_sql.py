@@ -71,11 +71,11 @@ def cells(kind: Kind, stored: Physical, values: list[Any], ddl: str) -> tuple[li
         spark_sql._rewrite(node, {})
     for node in other.find_all(exp.TryCast):
         node.set("safe", True)
-    from dprelease.engines.spark import _quiet, _settings
+    from dprelease.engines.spark_session import quiet, settings
 
     shown = "unix_micros(CAST(v AS TIMESTAMP))" if kind in (Kind.date, Kind.timestamp) else "v"
     rows = [(v, i) for i, v in enumerate(values)]
-    with _quiet(), _settings(session()):
+    with quiet(), settings(session()):
         session().createDataFrame(rows, f"c0 {ddl}, i INT").createOrReplaceTempView("cells")
         sql = f"SELECT {shown} AS v FROM ({other.sql(dialect='spark')}) ORDER BY i"
         bound = {f"text_{k}": v for k, v in PATTERNS.items()}
