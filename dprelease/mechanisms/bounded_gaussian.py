@@ -17,6 +17,10 @@ at scale .1: rho 1.11 where the first gives .125).
 
 Rules    `exact`: the smallest verified scale. `chen_hale`: Theorems 2.4 and 3.4 of [BG] with their
          missing condition; intervals, one scale, an l2 sensitivity.
+Place    Gaussian kernel, truncating boundary; forms `forms/table.py`, `forms/closed_form.py`, boxes.
+Theorem  `docs/theory/kernels-and-boundaries.md#bounded-gaussian`, `#bounded-gaussian-on-a-box`;
+         `docs/theory/certificates.md#bounded-gaussian-tables`, `#wide-gaussian`, `#boxes`.
+Erratum  `docs/theory/errata.md#chen-and-hale`.
 Units    scale, sensitivity, locations: the domain's unit; epsilon in nats. On a box, `x`, locations
          and moments have shape `(..., sides)`, densities and masses `(...)`.
 Sources  [BG] Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy"; exact losses

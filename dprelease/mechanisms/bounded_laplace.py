@@ -17,6 +17,10 @@ On a union the loss is not monotone in b, so a returned scale is always one that
 Rules    `exact`: the smallest verified scale. `holohan`: Theorem 3.5 of [BL], intervals only; its
          delta > 0 form is pure privacy at epsilon - log(1 - delta). `croft`: the metric guarantee
          of [TNL], loss <= epsilon |q - q'| / sensitivity for all pairs.
+Place    Laplace kernel, truncating boundary; forms `forms/table.py`, `forms/closed_form.py`.
+Theorem  `docs/theory/kernels-and-boundaries.md#bounded-laplace-on-one-interval`, `#bounded-laplace-on-a-union`;
+         `docs/theory/certificates.md#bounded-laplace-tables`, `#wide-laplace`.
+Erratum  `docs/theory/errata.md#holohan-et-al`, `#croft-et-al`.
 Units    scale, sensitivity, locations: the domain's unit; epsilon in nats.
 Sources  [BL] Holohan, Antonatos, Braghin & Mac Aonghusa, "The Bounded Laplace Mechanism in
          Differential Privacy". [TNL] Croft, Sack & Shi, truncated noise; its variable scale on a

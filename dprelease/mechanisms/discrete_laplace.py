@@ -9,6 +9,10 @@ On multiples of `step`, P(d) is proportional to exp(-|d| step / scale), drawn ex
 Privacy. The loss is sensitivity / scale, linear in the shift and exactly rational; remaps are
 post-processing. See `kernels/laplace.py`.
 
+Place    Laplace kernel, boundary remapped; forms `forms/additive.py`, `forms/vector.py`.
+Theorem  `docs/theory/kernels-and-boundaries.md#discrete-laplace`, `#remaps`;
+         `docs/theory/certificates.md#additive-noise`.
+Erratum  none known.
 Units    scale, step, sensitivity: the domain's unit; `for_cells`: grid steps; epsilon in nats.
 Sources  Ghosh, Roughgarden & Sundararajan, "Universally utility-maximizing privacy mechanisms";
          [CKS20] Canonne, Kamath & Steinke, arXiv:2004.00010 (sampler).

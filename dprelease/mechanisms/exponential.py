@@ -12,6 +12,10 @@ the normaliser: 2 sensitivity / b = epsilon, for every domain, gaps included, fo
 Bounded Laplace is the same law at an exactly calibrated, always smaller scale; hence the planner
 never needs this one for a number and `grid_laws` offers nothing.
 
+Place    no noise: scores; form `forms/scores.py`.
+Theorem  `docs/theory/kernels-and-boundaries.md#exponential-mechanism`;
+         `docs/theory/certificates.md#scores`.
+Erratum  none known.
 Units    sensitivity, scale, locations: the domain's unit; epsilon in nats.
 Sources  McSherry & Talwar, "Mechanism design via differential privacy".
 Limits   a number's domain may be infinite; its grid must be finite.

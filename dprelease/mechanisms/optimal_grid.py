@@ -7,6 +7,10 @@ for the worst one (up to the repair, about 1e-6). It is the yardstick of every o
 Privacy. The law drawn is the integer table of `forms/rows.py`, certified over all pairs; the
 solver only proposes (`calibration/grid_program.py`).
 
+Place    no noise: explicit rows; form `forms/rows.py`.
+Theorem  `docs/theory/kernels-and-boundaries.md#optimal-tables`;
+         `docs/theory/certificates.md#explicit-rows`.
+Erratum  none known.
 Units    sensitivity, step, locations: the domain's unit; epsilon in nats.
 Sources  `docs/theory/kernels-and-boundaries.md#optimal-tables`; the programme is the definition of pure
          differential privacy, linear in the table.

@@ -7,6 +7,10 @@ Privacy. The chance of any value changes by a factor of at most e^epsilon betwee
 answers, so the sensitivity does not matter: this is the family for sensitivities of half the
 hull and more. Which bin an answer lies in is an exact integer comparison.
 
+Place    no noise: explicit rows; form `forms/rows.py`.
+Theorem  `docs/theory/kernels-and-boundaries.md#randomised-response`;
+         `docs/theory/certificates.md#explicit-rows`.
+Erratum  none known.
 Units    domain's unit for locations; grid steps on a grid; epsilon in nats.
 Sources  Warner, "Randomized response: a survey technique for eliminating evasive answer bias";
          K and the values are chosen by price

@@ -4,6 +4,9 @@ Privacy. The map acts on the noisy value, so it is post-processing for every all
 sensitivity D the mechanism is (D / scale)-GDP and D^2 / (2 scale^2)-zCDP, whatever the borders and
 gaps. It has no pure guarantee, so it is no member of `grid_laws`.
 
+Place    Gaussian kernel, boundary clamped to the nearest; form `forms/gaussian_release.py`.
+Theorem  `docs/theory/kernels-and-boundaries.md#rectified-laws`, `#discrete-gaussian`.
+Erratum  `docs/theory/errata.md#hu-et-al`.
 Units    scale, sensitivity, locations: the domain's unit; epsilon and rho in nats.
 Sources  [BS] Hu, Mahloujifar, Smith, Chaudhuri & Guo on per-instance accounting with bounded support
          (its rectified mechanism); Gaussian DP: Dong, Roth & Su, "Gaussian Differential Privacy".

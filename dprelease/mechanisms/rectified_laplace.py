@@ -6,6 +6,10 @@ Privacy. Laplace noise loses sensitivity / b; the map acts on the noisy value, s
 post-processing, for every allowed set, with no re-calibration: b = sensitivity / epsilon. The
 loss is linear in the shift, so the law also serves vectors and groups, whatever the split.
 
+Place    Laplace kernel, boundary clamped to the nearest; form `forms/additive.py`.
+Theorem  `docs/theory/kernels-and-boundaries.md#rectified-laws`;
+         `docs/theory/certificates.md#additive-noise`.
+Erratum  none known.
 Units    scale, sensitivity, locations: the domain's unit; epsilon in nats.
 Sources  Dwork, McSherry, Nissim & Smith, "Calibrating noise to sensitivity in private data
          analysis"; `docs/theory/kernels-and-boundaries.md#rectified-laws`.

@@ -14,6 +14,10 @@ for q < q' the ratio is cosh((u-q)/b) / cosh((u-q')/b) left of q, its mirror ima
 in between between the two; log cosh is convex, so the worst pair starts at an end. The scale is
 calibrated on this exact loss, which increases in 1/b.
 
+Place    Laplace kernel, reflecting boundary; form `forms/reflected.py`.
+Theorem  `docs/theory/kernels-and-boundaries.md#reflected-laplace`;
+         `docs/theory/certificates.md#reflected-noise`.
+Erratum  none known.
 Units    scale, sensitivity, locations: the domain's unit; epsilon in nats.
 Sources  `docs/theory/kernels-and-boundaries.md#reflected-laplace`; method of images, elementary.
 Limits   one interval, finite or not. Curves are float64; `on_grid(step)` is what is drawn.

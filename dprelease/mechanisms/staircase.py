@@ -8,6 +8,10 @@ Privacy. Any shift up to the sensitivity crosses at most one step: loss exactly 
 acts on the noisy value. **Scalars only**: the loss is a full epsilon for *every* shift above 0,
 so on a vector the coordinates add up to several epsilon (`grid_laws` refuses `splits`).
 
+Place    staircase kernel, boundary remapped; form `forms/additive.py`.
+Theorem  `docs/theory/kernels-and-boundaries.md#staircase`, `#remaps`;
+         `docs/theory/certificates.md#additive-noise`.
+Erratum  none known.
 Units    sensitivity, locations: the domain's unit; epsilon in nats; gamma in (0, 1).
 Sources  Geng & Viswanath, "The optimal mechanism in differential privacy": shape, and
          gamma = 1 / (1 + e^(epsilon / 2)) for absolute error; grid and remap:

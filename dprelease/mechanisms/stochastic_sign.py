@@ -6,6 +6,9 @@ Privacy. The sign is a function of the noisy value, so it costs at most what the
 costs: D^2 / (2 scale^2)-zCDP and (D / scale)-GDP for sensitivity D. The ratio of the probabilities
 is unbounded over all answers, so there is no pure guarantee.
 
+Place    Gaussian kernel, mapped by its sign; form `forms/gaussian_release.py`.
+Theorem  `docs/theory/kernels-and-boundaries.md#stochastic-sign`.
+Erratum  `docs/theory/errata.md#hu-et-al`.
 Units    scale, sensitivity, locations: the statistic's unit; rho in nats.
 Sources  Jin et al., stochastic-sign SGD, as used in [BS] Hu et al. (per-instance accounting with
          bounded support).
