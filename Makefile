@@ -63,10 +63,10 @@ demo-year: $(VENV)/.installed
 	@echo; echo "open  public/flights_year/index.html"
 
 test: lint
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 test-fast: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -q -n 2 -m "not slow" $(FAST)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(FAST)
 
 size: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.meta.lines

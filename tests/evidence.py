@@ -32,6 +32,9 @@ HARNESSES = (
     "tests/planning/test_natural.py",
     "tests/end_to_end/test_any_epsilon.py",
     "tests/end_to_end/test_totality.py",
+    "tests/end_to_end/test_karate.py",
+    "tests/contracts",
+    "tests/meta/test_distribution.py",
 )
 _PASSED, _FAILED = 0, 1  # what pytest says
 _TITLE = "| harness | size | seconds | result |"

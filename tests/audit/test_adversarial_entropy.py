@@ -11,6 +11,7 @@ import importlib
 import os
 import pkgutil
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -39,22 +40,27 @@ REQUESTS = [
     GridRequest(GridSet.from_runs([(0, 60)]), 5, Fraction(1)),
     GridRequest(GridSet.from_runs([(-9, 2), (20, 20), (31, 40)]), 3, Fraction(1, 2)),
 ]
-LAWS = [law for request in REQUESTS for law in grid_laws(request)]
-LAWS += [kind.calibrate(REQUESTS[0]) for kind in (BoundedLaplaceWideLaw, BoundedGaussianWideLaw)]
 NOISES = [CellNoise.calibrate(7, Fraction(1)), DiscreteGaussianNoise(900)]
 NOISES += [GaussianCells(1, square) for square in (4, 900, 10**9)]
 NORMAL = {"statistic": "histogram(x, [0, 2, 5, 10])", "mechanism": "rectified_gaussian"}
-PLANS = {
-    "a mean": planned(["mean(x)"], rows={"max": 60}),
-    "a mean without spikes": planned(
-        [{"statistic": "mean(x)", "spikes": "forbid", "domain": {"step": 0.5}}], rows={"max": 60}
-    ),
-    "a median": planned(["median(x)"]),
-    "bins": planned(["histogram(x, [0, 2, 5, 10])"]),
-    "a count": planned(["count"]),
-    "normal bins": planned([NORMAL], delta=0.000001),
-    "a box": plan_of(TOGETHER),
-}
+WIDE = (BoundedLaplaceWideLaw, BoundedGaussianWideLaw)
+
+
+@cache
+def plans():
+    """Return one plan for each way that a block is drawn."""
+    return {
+        "a mean": planned(["mean(x)"], rows={"max": 60}),
+        "a mean without spikes": planned(
+            [{"statistic": "mean(x)", "spikes": "forbid", "domain": {"step": 0.5}}],
+            rows={"max": 60},
+        ),
+        "a median": planned(["median(x)"]),
+        "bins": planned(["histogram(x, [0, 2, 5, 10])"]),
+        "a count": planned(["count"]),
+        "normal bins": planned([NORMAL], delta=0.000001),
+        "a box": plan_of(TOGETHER),
+    }
 
 
 def of_law(law, answer):
@@ -76,10 +82,13 @@ def of_block(block, exact):
     return lambda: law.draw(np.tile(exact[:1], (COUNT, 1)), SystemBits()), inside
 
 
+@cache
 def every_sampler():
     """Return name -> (class, draw, is it valid) of everything that turns bits into values."""
     out = {}
-    for i, law in enumerate(LAWS):
+    laws = [law for request in REQUESTS for law in grid_laws(request)]
+    laws += [kind.calibrate(REQUESTS[0]) for kind in WIDE]
+    for i, law in enumerate(laws):
         for answer in (law.allowed.lower, law.allowed.upper):
             out[f"{law.family} {i} at {answer}"] = (type(law), *of_law(law, answer))
             for part in filter(None, (getattr(law, "table", None), getattr(law, "noise", None))):
@@ -99,22 +108,19 @@ def every_sampler():
         lambda: sign.draw_with(np.zeros(COUNT), SystemBits()),
         lambda drawn: np.isin(drawn, (-1, 1)).all(),
     )
-    box = draw_from_json(PLANS["a box"].blocks[0].law).law
+    box = draw_from_json(plans()["a box"].blocks[0].law).law
     out["a box's points"] = (
         BoundedGaussianBoxLaw,
         lambda: box.draw_with(np.zeros((COUNT, len(box.laws))), SystemBits()),
         lambda drawn: np.isfinite(drawn).all(),
     )
-    for name, plan in PLANS.items():
+    for name, plan in plans().items():
         rows = next(neighbouring_tables(plan)).first
         cells = cells_of(plan, answer_of(plan, rows, ReferenceEngine()))
         for block, exact in zip(plan.blocks, cells, strict=True):
             kind = type(draw_from_json(block.law))
             out[f"{name}, {kind.__name__}"] = (kind, *of_block(block, exact))
     return out
-
-
-SAMPLERS = every_sampler()
 
 
 def classes_that_draw():
@@ -137,7 +143,7 @@ def test_every_class_that_draws_is_here():
         "ConstantDraw",
         "DiscreteLaplaceNoise",
     }  # draws nothing; is what `CellNoise` draws from
-    known, found = {kind for kind, _, _ in SAMPLERS.values()}, classes_that_draw()
+    known, found = {kind for kind, _, _ in every_sampler().values()}, classes_that_draw()
     assert len(found) >= 18
     assert {c.__name__ for c in found - known} <= unused
 
@@ -157,10 +163,10 @@ def test_broken_system_bits_end_and_stay_in_the_domain(stream, monkeypatch, evid
 
     Bits that are all one never pass a rejection step, so everything refuses them.
     """
-    refusals = {}
+    refusals, samplers = {}, every_sampler()
     with monkeypatch.context() as patch:
         patch.setattr(os, "urandom", STREAMS[stream])
-        for name, (_, draw, valid) in SAMPLERS.items():
+        for name, (_, draw, valid) in samplers.items():
             try:
                 drawn = draw()
             except InternalError as error:
@@ -168,18 +174,19 @@ def test_broken_system_bits_end_and_stay_in_the_domain(stream, monkeypatch, evid
             else:
                 assert valid(drawn), name
     assert set(refusals.values()) <= {"DPR901"}
-    assert (len(refusals) == len(SAMPLERS)) == (stream == "all one")
+    assert (len(refusals) == len(samplers)) == (stream == "all one")
     evidence(
         f"stuck entropy: {stream}",
-        f"{len(SAMPLERS)} samplers, {COUNT} values each",
-        f"{len(refusals)} refused, {len(SAMPLERS) - len(refusals)} inside their domain",
+        f"{len(samplers)} samplers, {COUNT} values each",
+        f"{len(refusals)} refused, {len(samplers) - len(refusals)} inside their domain",
     )
 
 
 def drawn_by_all():
     """Return a digest per sampler of what it draws now."""
     return [
-        hashlib.sha256(repr(draw().tolist()).encode()).digest() for _, draw, _ in SAMPLERS.values()
+        hashlib.sha256(repr(draw().tolist()).encode()).digest()
+        for _, draw, _ in every_sampler().values()
     ]
 
 
@@ -220,7 +227,7 @@ class PooledBits(SystemBits):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_forked_children_draw_differently(monkeypatch, evidence):
-    found = dict(zip(SAMPLERS, drawn_after_forks(2), strict=True))
+    found = dict(zip(every_sampler(), drawn_after_forks(2), strict=True))
     assert [name for name, digests in found.items() if len(set(digests)) < 3] == []
     with monkeypatch.context() as patch:
         patch.setattr(SystemBits, "read", lambda self, count: PooledBits.read(count))

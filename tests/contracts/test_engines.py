@@ -28,12 +28,14 @@ from dprelease.testing.engines import (
     rows_of,
     table_of,
 )
+from tests.sizes import whole
 
 
 @pytest.mark.parametrize("kind", MAKES)
 def test_the_engines_agree_on_generated_tables(kind: str, tmp_path: Path) -> None:
     nonzero = 0
-    for seed in range(32):
+    tables = whole(12, 32)
+    for seed in range(tables):
         rng = random.Random(f"{kind} {seed}")
         rows = rows_of(rng, rng.choice([0, 1, 2, 12, 40]))
         source, query = make(kind, rows, tmp_path), query_of(rng)
@@ -42,7 +44,7 @@ def test_the_engines_agree_on_generated_tables(kind: str, tmp_path: Path) -> Non
         found = answer(DuckDBEngine(threads=1), source, query)
         assert found == answer(ReferenceEngine(), source, query), (kind, seed)
         nonzero += any(any(row) for row in found[: len(query.groups.keys)])
-    assert nonzero >= 8  # the agreement is not about empty results
+    assert nonzero >= tables // 4  # the agreement is not about empty results
 
 
 def test_products_far_beyond_doubles_are_summed_exactly() -> None:
@@ -64,7 +66,7 @@ def test_products_far_beyond_doubles_are_summed_exactly() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_row_order_and_threads_do_not_matter(threads: int) -> None:
-    for seed in range(8):
+    for seed in range(whole(3, 8)):
         rng = random.Random(seed)
         rows = rows_of(rng, 200)
         query = query_of(rng, user="user id", where=None, window=None)
@@ -93,7 +95,7 @@ def test_one_unit_moves_each_primitive_by_at_most_its_bound(
     engine: Callable[[], Any],
 ) -> None:
     reached = set()
-    for seed in range(16 if engine is DuckDBEngine else 40):
+    for seed in range(whole(8, 16) if engine is DuckDBEngine else whole(20, 40)):
         rng = random.Random(seed)
         rows = rows_of(rng, 60)
         rows["user id"] = [rng.choice(["a", "a", "b", "c", None]) for _ in range(60)]

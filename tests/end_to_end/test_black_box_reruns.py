@@ -21,7 +21,11 @@ from dprelease.planning.model import ReleasePlan
 from tests.end_to_end.neighbour_files import rows, schema
 from tests.end_to_end.projects import repeatable
 from tests.end_to_end.watched_runs import Pipeline, seen_in
-from tests.sizes import NIGHTLY, sized
+from tests.sizes import FULL, NIGHTLY, sized
+
+pytestmark = pytest.mark.skipif(
+    not FULL, reason="fewer than 48 whole runs per table show nothing: `make evidence`"
+)
 
 RUNS = sized(48, 2_000)
 EPSILON = 1 if NIGHTLY else 0.1

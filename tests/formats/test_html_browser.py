@@ -21,7 +21,10 @@ from dprelease.validate.rules import check
 from tests.formats import releases
 
 CHROMIUM = next((p for n in ("chromium", "google-chrome") if (p := shutil.which(n))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed here"),
+]
 DARK = ("--force-dark-mode", "--blink-settings=preferredColorScheme=0")
 MEASURE = """<!DOCTYPE html><body style="margin:0"><iframe id=f style="width:%dpx;height:100px;border:0"
 srcdoc="%s"></iframe><pre id=out></pre><script>

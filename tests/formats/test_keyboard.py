@@ -9,7 +9,10 @@ from tests.formats.browser_keys import CHROMIUM, Browser
 from tests.formats.test_html_browser import report
 from tests.series.made import year
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed here"),
+]
 REACHABLE = (
     "[...document.querySelectorAll('a[href], summary, [tabindex=\"0\"], input, select, button')]"
 )

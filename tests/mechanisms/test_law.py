@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,17 @@ from dprelease.schema.domain import GridSet
 from tests.mechanisms.plans import StuckBits, corpus, enumerate_law, hull, worst_ratio
 
 PLANS = corpus()
-LAWS: list[tuple[GridRequest, GridLaw]] = [(r, law) for r in PLANS for law in grid_laws(r)]
 FAMILIES = ("staircase", "discrete_laplace", "rectified_laplace", "bounded_laplace")
 
 
+@cache
+def laws() -> list[tuple[GridRequest, GridLaw]]:
+    """Return every law of the corpus; made when a test first asks, not while tests are collected."""
+    return [(r, law) for r in PLANS for law in grid_laws(r)]
+
+
 def of(family: str) -> list[tuple[GridRequest, GridLaw]]:
-    return [(r, law) for r, law in LAWS if law.family == family]
+    return [(r, law) for r, law in laws() if law.family == family]
 
 
 def test_every_plan_offers_every_family_best_first() -> None:
@@ -65,7 +71,7 @@ def test_linear_losses_are_within_epsilon_in_rationals(family: str) -> None:
 
 
 def test_the_support_is_the_same_for_every_answer() -> None:
-    for _, law in LAWS:
+    for _, law in laws():
         supports = {frozenset(y for y, w in law.pmf(q).items() if w > 0) for q in hull(law.allowed)}
         assert len(supports) == 1
         assert all(y in law.allowed for y in next(iter(supports)))
@@ -73,7 +79,7 @@ def test_the_support_is_the_same_for_every_answer() -> None:
 
 def test_a_million_draws_stay_in_the_allowed_set() -> None:
     drawn = 0
-    for i, (_, law) in enumerate(LAWS):
+    for i, (_, law) in enumerate(laws()):
         low, high = law.allowed.lower, law.allowed.upper
         answers = (
             np.arange(low - 50, low - 50 + 2100, dtype=np.int64) % (high - low + 100) + low - 50
@@ -86,18 +92,18 @@ def test_a_million_draws_stay_in_the_allowed_set() -> None:
 
 def test_finish_is_total_over_int64() -> None:
     raw = np.array([-(2**62), -(2**61), -1, 0, 1, 2**61, 2**62], dtype=np.int64)
-    for _, law in LAWS:
+    for _, law in laws():
         if isinstance(law, AdditiveLaw):
             assert law.allowed.contains(law.finish(raw)).all()
 
 
 def test_pmf_clamps_answers_to_the_hull() -> None:
-    for _, law in LAWS[:40]:
+    for _, law in laws()[:40]:
         assert law.pmf(law.allowed.upper + 7) == law.pmf(law.allowed.upper)
 
 
 def test_expected_errors_are_those_of_the_enumerated_law() -> None:
-    for request, law in LAWS:
+    for request, law in laws():
         power = 1 if request.loss == "absolute" else 2
         errors = [
             sum(float(w) * abs(y - q) ** power for y, w in law.pmf(q).items())
@@ -109,7 +115,7 @@ def test_expected_errors_are_those_of_the_enumerated_law() -> None:
 
 
 def test_json_round_trip_keeps_the_law_and_its_proof() -> None:
-    for _, law in LAWS[::7]:
+    for _, law in laws()[::7]:
         back = law_from_json(json.loads(json.dumps(law.to_json())))
         assert back == law
         assert back.certify() == law.certificate
@@ -137,7 +143,7 @@ def test_a_false_claim_shows_in_the_recomputed_certificate() -> None:
     ],
 )
 def test_a_malformed_law_is_a_config_error(change: dict[str, Any]) -> None:
-    for _, law in LAWS[:4]:
+    for _, law in laws()[:4]:
         with pytest.raises(ConfigError) as caught:
             law_from_json(law.to_json() | change)
         assert caught.value.code == "DPR180"
@@ -157,7 +163,7 @@ def test_an_unknown_family_is_refused() -> None:
 @pytest.mark.parametrize("byte", [0x00, 0xFF])
 def test_a_stuck_source_yields_allowed_values_or_stops(byte: int) -> None:
     stopped = 0
-    for _, law in LAWS[::11]:
+    for _, law in laws()[::11]:
         try:
             value = law.finish(law.draw_raw(np.array([law.allowed.lower]), StuckBits(byte)))
         except InternalError:
@@ -219,7 +225,7 @@ def test_a_grid_beyond_int64_is_refused() -> None:
 
 def test_answers_are_clamped_before_the_noise() -> None:
     """Unclamped answers outside the hull would be further apart than the capped shift."""
-    for _, law in LAWS[:40]:
+    for _, law in laws()[:40]:
         low, high = law.allowed.lower, law.allowed.upper
         far = law.draw_raw(np.array([low - 999, high + 999, 2**61]), ReplayBits("clamp"))
         near = law.draw_raw(np.array([low, high, high]), ReplayBits("clamp"))
@@ -228,7 +234,7 @@ def test_answers_are_clamped_before_the_noise() -> None:
 
 def test_no_groups_mean_no_draws() -> None:
     nobody = np.zeros(0, dtype=np.int64)
-    for _, law in LAWS[:4]:
+    for _, law in laws()[:4]:
         raw = law.draw_raw(nobody, ReplayBits("none"))
         low, high = law.interval(raw)
         assert law.finish(raw).size == low.size == high.size == 0

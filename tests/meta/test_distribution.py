@@ -18,6 +18,7 @@ import pytest
 import dprelease
 from tests.sizes import FULL
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 
 RELEASE = """

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from dprelease.noised import Noised, Receipt, assemble
 from dprelease.pipeline import preflight
 from dprelease.pipeline.planned import plan_release
 from dprelease.planning.draws import MeanDraw, draw_from_json
+from dprelease.planning.model import ReleasePlan
 from dprelease.query.load import Schema
 from dprelease.validate.rules import check
 from tests.sizes import NIGHTLY, sized
@@ -64,7 +66,11 @@ UNITS: dict[str, dict[str, Any]] = {
     "row": {"unit": "row", "adjacency": "add_remove"},
     "swap": {"unit": "row", "adjacency": "substitution"},
 }
-PLANS = {name: plan_release(Schema.from_dict({**BASE, **unit})) for name, unit in UNITS.items()}
+
+
+@cache
+def plan_of(unit: str) -> ReleasePlan:
+    return plan_release(Schema.from_dict({**BASE, **UNITS[unit]}))
 
 
 def invalid(cells: list[Any]) -> pa.Array:
@@ -194,7 +200,7 @@ def moved(plan: Any, one: Any, other: Any) -> list[tuple[int, int, int, int]]:
 def test_random_tables_are_released_and_a_neighbour_is_near(
     unit: str, evidence: Callable[..., None]
 ) -> None:
-    pick, plan = random.Random(f"tables {unit}"), PLANS[unit]
+    pick, plan = random.Random(f"tables {unit}"), plan_of(unit)
     attained = 0
     for _ in range(sized(8, 1000)):
         count = pick.choice([0, 1, 2, 5, 20, 50])
@@ -218,7 +224,7 @@ def test_random_tables_are_released_and_a_neighbour_is_near(
 
 def test_a_bound_of_half_the_size_would_be_seen() -> None:
     """Control: the comparison above catches a sensitivity that is half of the true one."""
-    plan = PLANS["row"]
+    plan = plan_of("row")
     kinds = dict(zip(FITTING, ["text", "text", "day", "boolean", "double", "long"], strict=True))
     row: dict[str, list[Any]] = {
         "who": ["u"], "region": ["a"], "at": [date(2021, 1, 1)], "flag": [True], "x": [9.9], "y": [5],
@@ -234,7 +240,7 @@ def test_a_bound_of_half_the_size_would_be_seen() -> None:
 
 @pytest.mark.parametrize("column", FITTING)
 def test_a_type_that_does_not_fit_is_refused_before_the_charge_and_unquoted(column: str) -> None:
-    pick, plan = random.Random(column), PLANS["user"]
+    pick, plan = random.Random(column), plan_of("user")
     refused = 0
     for kind in MAKERS:
         kinds = {name: some[0] for name, some in FITTING.items()} | {column: kind}
@@ -257,7 +263,7 @@ def test_parquet_of_every_type_and_damaged_parquet(
     tmp_path: Path, evidence: Callable[..., None]
 ) -> None:
     """A damaged file is refused or fails by one fixed message; nothing else is raised or said."""
-    pick, plan = random.Random("files"), PLANS["user"]
+    pick, plan = random.Random("files"), plan_of("user")
     outcomes = set()
     for i in range(sized(15, 2000)):
         kinds = {name: pick.choice(some) for name, some in FITTING.items()}
@@ -298,4 +304,4 @@ def test_a_million_units_and_unknown_keys() -> None:
             "y": pa.array(np.full(count, -(2**63))),
         }
     )
-    assert check(released(PLANS["user"], exact(PLANS["user"], table))).ok
+    assert check(released(plan_of("user"), exact(plan_of("user"), table))).ok
