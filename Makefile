@@ -34,9 +34,9 @@ YEAR     := pipelines/flights_year.yaml
 # The tests of the Spark engine need Java; without one they are skipped, and 420 MB are not fetched.
 SPARK    := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
 
-# Folders without Spark, browsers, servers or whole jobs: see tests/README.md.
-FAST := tests/meta tests/schema tests/query tests/aggregates tests/mechanisms tests/budget tests/formats tests/series \
-	tests/pipeline tests/validate tests/cli $(wildcard tests/test_*.py)
+# No Spark, browser, server or whole job: see tests/README.md.
+FAST := tests/meta tests/schema tests/query tests/aggregates tests/mechanisms tests/planning tests/budget tests/formats \
+	tests/series $(wildcard tests/test_*.py)
 
 .PHONY: demo demo-year test test-fast size lint docs bench peers lock sbom clean evidence nightly
 .DEFAULT_GOAL := demo

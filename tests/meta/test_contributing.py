@@ -57,6 +57,13 @@ def test_the_two_pages_do_name_paths():
     assert "](ARCHITECTURE.md)" in text
 
 
+def test_the_slowest_tests_are_tests():
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", WHERE)
+    assert len(named) >= 10
+    for path, name in named:
+        assert re.search(rf"^def {name}\(", (ROOT / path).read_text("utf-8"), re.MULTILINE), name
+
+
 def test_make_test_fast_runs_folders_that_exist():
     [line] = re.findall(r"^FAST := ((?:.*\\\n)*.*)$", MAKEFILE, re.MULTILINE)
     words = re.findall(r"tests/\w+(?=\s|$)", line)
