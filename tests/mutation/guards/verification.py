@@ -207,8 +207,8 @@ GUARDS = (
     ),
     _verify(
         "an answer may be of any length",
-        old="    return Verification(str(path), _within(checks))\n",
-        new="    return Verification(str(path), tuple(checks))\n",
+        old="    return Verification(str(path), _within(checks)), made\n",
+        new="    return Verification(str(path), tuple(checks)), made\n",
     ),
     _verify(
         "the ledger may say that the period was over",
