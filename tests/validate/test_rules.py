@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dprelease.codec import decode
 from dprelease.noised import Noised
 from dprelease.schema.domain import Domain
 from dprelease.validate.joint import JointRule, holds, joint_rules
@@ -36,7 +37,7 @@ def test_a_good_release_is_valid_and_every_rule_looked_at_something():
         "shape", "groups", "finite", "domain", "step", "consistent", "interval", "status",
         "joint_mean_variance", "joint_mean_std", "joint_variance_std",
     }  # fmt: skip
-    assert Verdict.from_json(verdict.to_json()) == verdict
+    assert decode(Verdict, verdict.to_json()) == verdict
 
 
 @pytest.mark.parametrize(
