@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import dprelease as dp
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, InternalError, PlanError
+from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
-from dprelease.mechanisms.optimal_grid_rows import RowLaw
 from dprelease.numeric import floor_half_up
 from dprelease.planning import make
 from dprelease.planning.draws import (
