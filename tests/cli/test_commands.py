@@ -19,7 +19,8 @@ from tests.end_to_end.projects import ROOT, clinic, command
 COMMANDS = [
     ["init"], ["plan"], ["run"], ["verify"], ["report"], ["kinds"], ["audit"],
     ["expectations"], ["inspect"], ["schedule"], ["index"], ["withdraw"], ["supersede"],
-    ["schema", "check"], ["schema", "json-schema"], ["schema", "import"],
+    ["schema", "check"], ["schema", "json-schema"], ["schema", "import"], ["schema", "draft"],
+    ["derive"], ["diff"],
     ["ledger", "init"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "add"],
     ["ledger", "reconcile"], ["ledger", "move"],
 ]  # fmt: skip
