@@ -3,7 +3,7 @@
 Published bytes never change and spent budget never comes back, so a correction is an entry beside
 the periods, `<to>/<pipeline>/status.json`: append-only, each entry bound to the exact release by
 the SHA-256 of its `release.json`, and to the entry before it by a hash chain. The latest entry of
-a period is its standing. The file stays when a period's folder is moved away, so a withdrawn
+a period is the current one. The file stays when a period's folder is moved away, so a withdrawn
 release that is copied out of the ledger again is still withdrawn.
 
     {"dprelease": "status/1", "entries": [{"seq", "action", "period", "release", "reason", "by",
@@ -26,7 +26,7 @@ from dprelease.budget.record import canonical
 from dprelease.errors import ArgumentError, VerificationError
 from dprelease.strict_json import read_json
 
-__all__ = ["FILE", "VERSION", "Correction", "add", "parse", "standing", "unreadable"]
+__all__ = ["FILE", "VERSION", "Correction", "add", "current", "parse", "unreadable"]
 
 FILE = "status.json"
 VERSION = "status/1"
@@ -126,7 +126,7 @@ def add(
             code="DPR691",
         )
     entries = parse(data)
-    now = standing(entries).get(period)
+    now = current(entries).get(period)
     new = Correction(action, period, release, said, by, at, entries[-1].hash if entries else _START)
     if now is None or not _same(now, new):
         entries = (*entries, replace(new, hash=_digest(new)))
@@ -135,7 +135,7 @@ def add(
     return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
-def standing(entries: tuple[Correction, ...]) -> dict[str, Correction]:
+def current(entries: tuple[Correction, ...]) -> dict[str, Correction]:
     """Return period -> its latest entry."""
     return {entry.period: entry for entry in entries}
 

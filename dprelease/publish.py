@@ -285,7 +285,7 @@ def _gone(parent: int) -> frozenset[str]:
     except FileNotFoundError:
         return frozenset()
     with open(descriptor, "rb") as file:
-        return frozenset(corrections.standing(corrections.parse(record_of(file))))
+        return frozenset(corrections.current(corrections.parse(record_of(file))))
 
 
 def _point_latest(parent: int, gone: frozenset[str]) -> None:

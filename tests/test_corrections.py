@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease import corrections
-from dprelease.corrections import add, parse, standing
+from dprelease.corrections import add, current, parse
 from dprelease.errors import ArgumentError, VerificationError
 
 SHA = "ab" * 32
@@ -42,7 +42,7 @@ def test_entries_come_back_in_order_and_say_what_happened():
 def test_the_latest_entry_of_a_period_is_its_standing():
     data = entry(entry(action="supersede", by=BY), reason="its successor is wrong too")
     assert len(parse(data)) == 2
-    assert standing(parse(data))["2026-W01"].word == "withdrawn"
+    assert current(parse(data))["2026-W01"].word == "withdrawn"
 
 
 def test_the_same_again_changes_nothing_whatever_the_time():

@@ -15,7 +15,7 @@ import typer
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from dprelease.pipeline.schedule import Tell
+    from dprelease.pipeline.schedule import Report
 
 
 def schedule(
@@ -59,7 +59,7 @@ def schedule(
         work = job(
             configs,
             clock=clock,
-            tell=_printer(log_format),
+            report=_printer(log_format),
             stop=stop,
             catch_up=catch_up,
             health=health,
@@ -89,7 +89,7 @@ def _instant(text: str, *, once: bool) -> datetime:
     return at
 
 
-def _printer(log_format: str) -> Tell:
+def _printer(log_format: str) -> Report:
     def as_json(event: Mapping[str, object]) -> None:
         typer.echo(json.dumps(event, ensure_ascii=False))
 

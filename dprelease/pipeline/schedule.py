@@ -41,9 +41,9 @@ from dprelease.pipeline.health import Health
 from dprelease.pipeline.run import run
 from dprelease.publish import folder_for
 
-__all__ = ["Clock", "FixedClock", "Job", "SystemClock", "Tell", "job", "serve", "tick"]
+__all__ = ["Clock", "FixedClock", "Job", "Report", "SystemClock", "job", "serve", "tick"]
 
-Tell = Callable[[Mapping[str, object]], None]
+Report = Callable[[Mapping[str, object]], None]
 """Called with one event: `time`, `level`, `event`, `message`, and names that fit the event."""
 
 RETRY = timedelta(minutes=15)
@@ -101,7 +101,7 @@ class Job:
 
     configs: tuple[PipelineConfig, ...]
     clock: Clock
-    tell: Tell
+    report: Report
     stop: threading.Event = field(default_factory=threading.Event)
     catch_up: int | None = None
     health: Health | None = None
@@ -111,7 +111,7 @@ def job(
     configs: Sequence[PipelineConfig],
     *,
     clock: Clock | None = None,
-    tell: Tell | None = None,
+    report: Report | None = None,
     stop: threading.Event | None = None,
     catch_up: int | None = None,
     health: Path | None = None,
@@ -142,7 +142,7 @@ def job(
     return Job(
         tuple(configs),
         SystemClock() if clock is None else clock,
-        _silent if tell is None else tell,
+        _silent if report is None else report,
         threading.Event() if stop is None else stop,
         catch_up,
         None if health is None else Health(health),
@@ -150,7 +150,7 @@ def job(
 
 
 def _silent(_: Mapping[str, object]) -> None:
-    """Tell nobody."""
+    """Report to nobody."""
 
 
 def tick(work: Job) -> int:
@@ -232,7 +232,7 @@ def _unpublished(work: Job, config: PipelineConfig) -> Iterator[Due]:
 
 
 def _attempt(work: Job, config: PipelineConfig, due: Due) -> DpreleaseError | None:
-    """Run one period; tell and return what went wrong."""
+    """Run one period; report and return what went wrong."""
 
     def between(stage: str, detail: str) -> None:
         if stage == "index":
@@ -322,4 +322,4 @@ def _note(work: Job, state: str, now: datetime) -> None:
 
 def _say(work: Job, level: str, event: str, message: str, **more: object) -> None:
     now = instant_text(work.clock.now())
-    work.tell({"time": now, "level": level, "event": event, "message": message, **more})
+    work.report({"time": now, "level": level, "event": event, "message": message, **more})

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dprelease.corrections import FILE as STATUS
-from dprelease.corrections import Correction, parse, standing
+from dprelease.corrections import Correction, current, parse
 from dprelease.errors import DpreleaseError, printable
 from dprelease.formats import csv_, json_, parquet
 from dprelease.formats.html import FILE as REPORT
@@ -132,7 +132,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
     if status is not None and (status.exists() or status.is_symlink()):
         data = record_at(status)
     entries = parse(data)
-    stands = standing(entries)
+    stands = current(entries)
     found: list[tuple[Period, Key, dict[str, PlannedStatistic], Columns]] = []
     unreadable = []
     with os.scandir(folder) as listed:

@@ -79,7 +79,7 @@ def standing_of(folder: Path, manifest: Mapping[str, object], release: str) -> t
     if not beside.exists() and not beside.is_symlink():
         return True, "no correction is recorded beside the folder"
     entries = corrections.parse(record_at(beside))
-    entry = corrections.standing(entries).get(str(manifest["period"]))
+    entry = corrections.current(entries).get(str(manifest["period"]))
     if entry is None:
         return True, f"stands; {len(entries)} corrections of other periods"
     if entry.release != release:
@@ -122,7 +122,7 @@ def _record(
 
     update_beside(place.parent, make)
     entries = corrections.parse(record_at(place.parent / corrections.FILE))
-    return corrections.standing(entries)[period]
+    return corrections.current(entries)[period]
 
 
 def _release(folder: Path) -> tuple[dict[str, object], str]:

@@ -20,10 +20,10 @@ PROJECT = Path(os.environ.get("DPRELEASE_PROJECT", "/srv/release"))
 PIPELINES = ("pipelines/flights_weekly.yaml", "pipelines/flights_monthly.yaml")
 
 
-def run_what_is_due(project: Path, tell: Callable[[Mapping[str, object]], None]) -> int:
+def run_what_is_due(project: Path, report: Callable[[Mapping[str, object]], None]) -> int:
     """Run one pass over the project's pipelines; return its exit status."""
     configs = [load_pipeline(project / name) for name in PIPELINES]
-    return tick(scheduled(configs, tell=tell))
+    return tick(scheduled(configs, report=report))
 
 
 @op

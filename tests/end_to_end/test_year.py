@@ -51,13 +51,13 @@ def year(tmp_path_factory):
     try:
         now = datetime(2013, 1, 9, 11, 0, 5, tzinfo=UTC)
         while now < datetime(2014, 1, 8, tzinfo=UTC):
-            work = job([config], clock=FixedClock(now), tell=told.append, catch_up=1)
+            work = job([config], clock=FixedClock(now), report=told.append, catch_up=1)
             # A fortnight in July the machine is off; then it catches up.
             if not (now.month == 7 and 8 <= now.day <= 21):
                 back = now.month == 7 and 22 <= now.day <= 28
                 statuses.append(
                     tick(
-                        job([config], clock=FixedClock(now), tell=told.append, catch_up=3)
+                        job([config], clock=FixedClock(now), report=told.append, catch_up=3)
                         if back
                         else work
                     )
@@ -97,11 +97,11 @@ def test_the_budget_ends_with_the_year(year):
     before = tree(folder / "public")
     told = []
     late = FixedClock(datetime(2014, 1, 8, 12, tzinfo=UTC))
-    assert tick(job([config], clock=late, tell=told.append, catch_up=1)) == 0
+    assert tick(job([config], clock=late, report=told.append, catch_up=1)) == 0
     assert [e["event"] for e in told] == ["idle"]  # the table ends with 2013, and the file says so
     grown = replace(config, period=replace(config.period, last=None))
     told.clear()
-    assert tick(job([grown], clock=late, tell=told.append, catch_up=1)) == 1
+    assert tick(job([grown], clock=late, report=told.append, catch_up=1)) == 1
     assert [(e["event"], e["code"]) for e in told] == [("refused", "DPR301")]
     assert tree(folder / "public") == before
 

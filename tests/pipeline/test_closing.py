@@ -218,7 +218,7 @@ def test_the_scheduler_never_runs_early(config):
         clock = FixedClock(at + timedelta(hours=hour))
         for due in due_periods(config, clock.at, 4):
             assert closes_at(config, due.period) <= due.at <= clock.at
-        assert tick(job([config], clock=clock, tell=released.append)) == 0
+        assert tick(job([config], clock=clock, report=released.append)) == 0
     assert {e["event"] for e in released} == {"released", "idle"}
     assert all(e.entry.early is None for e in book(config).entries())
 

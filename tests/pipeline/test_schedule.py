@@ -62,7 +62,7 @@ class FakeClock:
 
 def passes(config, moment, told=None, **options):
     told = Told() if told is None else told
-    return tick(job([config], clock=FixedClock(moment), tell=told, **options)), told
+    return tick(job([config], clock=FixedClock(moment), report=told, **options)), told
 
 
 def spent(config):
@@ -128,7 +128,7 @@ def test_an_exhausted_budget_is_a_clear_refusal_and_the_others_go_on(tmp_path):
     second = load_pipeline(tmp_path / "pipelines" / "other.yaml")
     init_ledger(second)
     told = Told()
-    assert tick(job([first, second], clock=FixedClock(TUESDAY), tell=told)) == 1
+    assert tick(job([first, second], clock=FixedClock(TUESDAY), report=told)) == 1
     assert told.of("released", "refused") == [
         ("released", "weekly", "2026-W02"),
         ("released", "weekly", "2026-W03"),
@@ -206,7 +206,7 @@ def test_two_schedulers_at_once_make_one_charge_and_the_same_bytes(tmp_path):
 
     def one(tell):
         barrier.wait()
-        statuses.append(tick(job([config], clock=FixedClock(TUESDAY), tell=tell)))
+        statuses.append(tick(job([config], clock=FixedClock(TUESDAY), report=tell)))
 
     threads = [threading.Thread(target=one, args=(tell,)) for tell in told]
     for thread in threads:
@@ -242,7 +242,7 @@ def test_a_day_is_spent_once_around_clock_changes(tmp_path, zone, month, day):
     # The clock is also set back by three hours, right after the change was passed.
     clock.jumps.append((start + timedelta(hours=20), timedelta(hours=-3)))
     told = Told()
-    work = job([config], clock=clock, tell=told, catch_up=1)
+    work = job([config], clock=clock, report=told, catch_up=1)
     assert serve(work) == 0
     days = [period for _, _, period in told.of("released")]
     assert days == sorted(set(days))
@@ -253,7 +253,7 @@ def test_the_foreground_waits_for_the_next_instant_and_tells_it(tmp_path):
     config = loaded(tmp_path, catch_up=1)
     clock = FakeClock(TUESDAY - timedelta(minutes=5), end=TUESDAY + timedelta(minutes=1))
     told = Told()
-    assert serve(job([config], clock=clock, tell=told)) == 0
+    assert serve(job([config], clock=clock, report=told)) == 0
     assert told.of("released") == [
         ("released", "weekly", "2026-W04"),
         ("released", "weekly", "2026-W05"),
@@ -280,7 +280,7 @@ def test_a_missing_source_is_looked_for_again_before_the_next_period(tmp_path):
 
     clock = Arrives(TUESDAY, end=TUESDAY + timedelta(minutes=20))
     told = Told()
-    serve(job([config], clock=clock, tell=told, stop=stop))
+    serve(job([config], clock=clock, report=told, stop=stop))
     assert told.of("released", "refused") == [
         ("refused", "weekly", "2026-W05"),
         ("released", "weekly", "2026-W05"),
@@ -291,7 +291,7 @@ def test_an_exhausted_budget_is_not_asked_for_every_quarter_of_an_hour(tmp_path)
     config = loaded(tmp_path, budget=1, catch_up=2)
     clock = FakeClock(TUESDAY, end=TUESDAY + timedelta(hours=2))
     told = Told()
-    serve(job([config], clock=clock, tell=told))
+    serve(job([config], clock=clock, report=told))
     assert len(told.of("refused")) == 1
 
 
@@ -310,7 +310,7 @@ def test_a_stop_between_stages_leaves_nothing_half_done(tmp_path, monkeypatch, s
 
     run = schedule.run
     monkeypatch.setattr(schedule, "run", stopping)
-    assert tick(job([config], clock=FixedClock(TUESDAY), tell=told, stop=stop)) == 0
+    assert tick(job([config], clock=FixedClock(TUESDAY), report=told, stop=stop)) == 0
     assert told.of("stopped", "released") == [("stopped", "weekly", "2026-W04")]
     assert not (config.publish.to / "weekly").exists()
     monkeypatch.setattr(schedule, "run", run)
@@ -327,7 +327,7 @@ def test_a_stop_at_publication_lets_it_finish(tmp_path):
         if event["event"] == "released":
             stop.set()
 
-    assert tick(job([config], clock=FixedClock(TUESDAY), tell=tell, stop=stop)) == 0
+    assert tick(job([config], clock=FixedClock(TUESDAY), report=tell, stop=stop)) == 0
     assert folders(config) == ["2026-W04"]
 
 
