@@ -27,6 +27,7 @@ def check(
     Example: dprelease schema check schemas/flights.yaml
     """
     from dprelease.pipeline.planned import plan_release
+    from dprelease.planning.weak import weak_promise
     from dprelease.query.load import Schema
     from dprelease.schema.unit import describe
 
@@ -53,6 +54,8 @@ def check(
             f"default release: {len(planned.statistics)} statistics, {planned.guarantee}",
             markup=False,
         )
+        if weak := weak_promise(planned.epsilon):
+            out.print(weak, style="yellow", markup=False)
 
 
 @app.command("json-schema")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from dprelease.planning.model import Option, PlannedStatistic, ReleasePlan
+from dprelease.planning.weak import weak_promise
 
 __all__ = ["HEADERS", "INTERVALS", "html", "renderable", "rows", "text"]
 
@@ -76,6 +77,9 @@ def _option(option: Option) -> str:
 
 def _summary(plan: ReleasePlan) -> Iterable[str]:
     yield plan.guarantee
+    weak = weak_promise(plan.epsilon)
+    if weak:
+        yield weak
     groups = f"{len(plan.keys):,} public groups by {', '.join(plan.by)}" if plan.by else "one group"
     where = f", where {plan.where} (makes the number of rows private)" if plan.where else ""
     yield f"{groups}{where}; no row was read; plan {plan.hash[:12]}"

@@ -15,6 +15,7 @@ from dprelease.patience import tick
 from dprelease.query.arguments import syntax_of, syntaxes
 from dprelease.query.statistic_options import OPTIONS, Options
 from dprelease.schema.naming import nearest
+from dprelease.schema.synonyms import STATISTICS, meant
 from dprelease.schema.table import StatisticSpec
 
 __all__ = [
@@ -174,7 +175,8 @@ def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
     syntax = syntax_of(function)
     if syntax is None:
         known = tuple(syntaxes())
-        near = nearest(function, known)
+        other = meant(function, STATISTICS)
+        near = other if other in known else nearest(function, known)
         raise ConfigError(
             f"unknown statistic `{function}`",
             where=origin,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dprelease.errors import ConfigError
 from dprelease.schema.naming import nearest
+from dprelease.schema.synonyms import KINDS, meant
 from dprelease.schema.yaml_marks import Part, Places
 
 if TYPE_CHECKING:
@@ -70,9 +71,23 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
     if kind == "literal_error":
         allowed = re.findall(r"'([^']*)'", str(ctx.get("expected", "")))
         given = detail.get("input")
-        near = nearest(given, allowed) if isinstance(given, str) else None
+        near = None
+        if isinstance(given, str):
+            near = meant(given, KINDS) if loc[-1] == "kind" else None
+            near = near if near in allowed else nearest(given, allowed)
         listed = isinstance(loc[-1], int)
-        instead = "take it out of the list" if listed else f"write `{loc[-1]}: {allowed[0]}`"
+        instead = (
+            "take it out of the list" if listed else f"write one of them: {', '.join(allowed)}"
+        )
+        if name == "unit":  # a word names no column: whose rows belong together must be said
+            return ConfigError(
+                f"unit: `{given}` says not whose rows belong together",
+                where=where,
+                why="the unit is who is protected: one row, or all rows of one person",
+                fix="write `unit: row`, or name the column of ids: "
+                "`unit: {user: COLUMN, max_groups: 1, max_rows_per_group: 1}`",
+                code="DPR112",
+            )
         return ConfigError(
             f"{name}: not one of {', '.join(allowed)}",
             where=where,

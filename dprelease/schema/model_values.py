@@ -193,7 +193,8 @@ def listed(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
     if not isinstance(value, list):
-        raise fault("DPR112", f"a list is needed here, not {_kind(value)}", "e.g. [a, b]")
+        one = f'["{value[:60]}"]' if isinstance(value, str) and '"' not in value else "[a, b]"
+        raise fault("DPR112", f"a list is needed here, not {_kind(value)}", f"write {one}")
     return value
 
 

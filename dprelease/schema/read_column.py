@@ -82,7 +82,21 @@ def _domain(file: DeclarationFile, name: str, model: ColumnModel) -> Domain | No
             )
         return None
     try:
-        return Domain(model.range[0], model.range[1], forbidden=model.forbidden)
+        domain = Domain(model.range[0], model.range[1], forbidden=model.forbidden)
+        ends = [exact(end, "end") for end in model.range]
+        for pair in model.forbidden:
+            low, high = (exact(end, "end") for end in pair)
+            if high <= ends[0] or low >= ends[1]:
+                file.fail(
+                    f"the forbidden interval ({low}, {high}) lies outside the range",
+                    "columns",
+                    name,
+                    "forbidden",
+                    why="it forbids nothing: values there are clamped into the range anyway",
+                    fix="take it out, or widen the range",
+                    code="DPR114",
+                )
+        return domain
     except ArgumentError as error:
         key = "forbidden" if "forbidden" in error.what else "range"
         fix = error.fix or "write two finite numbers, the smaller one first"

@@ -110,6 +110,13 @@ def load_yaml(path: str | Path) -> Document:
     """
     file = Path(path)
     try:
+        if file.is_dir():
+            raise ConfigError(
+                "this is a folder, not a file",
+                where=str(path),
+                fix="name the file in it, e.g. schemas/clinic.yaml",
+                code="DPR101",
+            )
         if not file.is_file():
             raise ConfigError(
                 "the file does not exist",

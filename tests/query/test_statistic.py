@@ -82,7 +82,8 @@ def test_mapping() -> None:
 
 FAULTS: list[tuple[object, str, str]] = [
     ("meen(x)", "DPR131", "mean"),
-    ("avg(x)", "DPR131", "available"),
+    ("avg(x)", "DPR131", "did you mean `mean`?"),
+    ("kurtosis(x)", "DPR131", "available"),
     ("", "DPR130", "mean(age)"),
     ("mean age", "DPR130", "mean(age)"),
     ("mean(a) + 1", "DPR130", ""),

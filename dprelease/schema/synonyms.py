@@ -1,0 +1,58 @@
+"""Words of other programs for what a schema calls otherwise, so that a fix names the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dprelease.schema.column import Kind
+
+__all__ = ["KINDS", "STATISTICS", "meant"]
+
+KINDS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("int", "int32", "int64", "bigint", "whole", "year", "long"), Kind.integer.value
+    ),
+    **dict.fromkeys(
+        ("float", "float32", "float64", "double", "decimal", "numeric", "real"), Kind.number.value
+    ),
+    **dict.fromkeys(
+        ("string", "str", "text", "varchar", "object", "categorical", "enum", "factor"),
+        Kind.category.value,
+    ),
+    "bool": Kind.boolean.value,
+    "logical": Kind.boolean.value,
+    "datetime": Kind.timestamp.value,
+    "time": Kind.timestamp.value,
+    **dict.fromkeys(("id", "uuid", "key", "person"), Kind.identifier.value),
+}
+
+STATISTICS: Mapping[str, str] = {
+    "avg": "mean",
+    "average": "mean",
+    "var": "variance",
+    "sd": "std",
+    "stdev": "std",
+    "stddev": "std",
+    "total": "sum",
+    "n": "count",
+    "size": "count",
+    "nunique": "count_distinct",
+    "distinct": "count_distinct",
+    "percentile": "quantile",
+    "corr": "correlation",
+    "cov": "covariance",
+    "hist": "histogram",
+    "fraction": "proportion",
+    "share": "proportion",
+    "minimum": "min",
+    "maximum": "max",
+}
+
+
+def meant(word: str, known: Mapping[str, str]) -> str | None:
+    """Return what `word` is called here, if it is another program's word.
+
+    >>> meant("Float", KINDS), meant("AVG", STATISTICS), meant("kurtosis", STATISTICS)
+    ('number', 'mean', None)
+    """
+    return known.get(word.casefold())

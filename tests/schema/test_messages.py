@@ -1,0 +1,77 @@
+"""Messages that sent newcomers the wrong way name the right fix now."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+import dprelease as dp
+
+BASE = {
+    "dprelease": "schema/1",
+    "name": "t",
+    "unit": "row",
+    "adjacency": "add_remove",
+    "rows": {"max": 100},
+    "columns": {
+        "x": {"kind": "number", "range": [0, 10], "step": 1},
+        "g": {"kind": "category", "values": ["a", "b"]},
+    },
+    "release": {"epsilon": 1, "by": ["g"], "statistics": ["count"]},
+}
+
+
+def changed(place, value):
+    made = copy.deepcopy(BASE)
+    inner = made
+    for part in place[:-1]:
+        inner = inner[part]
+    inner[place[-1]] = value
+    return made
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "fix"),
+    [
+        (("columns", "x", "kind"), "float", "did you mean `number`?"),
+        (("columns", "x", "kind"), "int", "did you mean `integer`?"),
+        (("columns", "g", "kind"), "string", "did you mean `category`?"),
+        (("columns", "g", "kind"), "zebra", "write one of them: identifier"),
+        (("unit",), "person", "`unit: {user: COLUMN"),
+        (("release", "statistics"), "mean(x)", 'write ["mean(x)"]'),
+        (("release", "by"), "g", 'write ["g"]'),
+        (("release", "statistics"), ["var(x)"], "did you mean `variance`?"),
+        (("release", "statistics"), ["avg(x)"], "did you mean `mean`?"),
+        (("columns", "x", "forbidden"), [[20, 30]], "take it out, or widen the range"),
+    ],
+)
+def test_the_fix_is_the_right_one(place, value, fix):
+    with pytest.raises(dp.errors.ConfigError) as caught:
+        dp.plan(changed(place, value))
+    assert fix in str(caught.value.fix)
+    assert "identifier`" not in str(caught.value.fix)
+
+
+def test_a_forbidden_interval_that_reaches_in_is_fine():
+    assert dp.plan(changed(("columns", "x", "forbidden"), [[3, 5], [8, 20]]))
+
+
+def test_a_folder_is_called_one(tmp_path):
+    with pytest.raises(dp.errors.ConfigError, match="this is a folder"):
+        dp.Schema.load(tmp_path)
+
+
+def test_messages_stay_short_whatever_is_given():
+    for place, value in (
+        (("release", "statistics"), ["x" * 100_000]),
+        (("release", "by"), "g" * 100_000),
+    ):
+        with pytest.raises(dp.errors.DpreleaseError) as caught:
+            dp.plan(changed(place, value))
+        assert len(str(caught.value)) < 2000
+
+
+def test_a_large_epsilon_is_taken_and_called_weak():
+    assert "weak: at epsilon 100 " in str(dp.plan(changed(("release", "epsilon"), 100)))
+    assert "weak" not in str(dp.plan(changed(("release", "epsilon"), 10)))
