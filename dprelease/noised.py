@@ -24,7 +24,10 @@ The tidy table has one row per (group, published column):
     mechanism       utf8
     block           utf8
     epsilon         float64   of the block
-    status          utf8      ok | at_bound | uninformative | empty_signal
+    status          utf8      ok | at_bound | uninformative | empty_signal; of a choice by rank
+                              no_interval for ok, and uninformative where its error in rows is as
+                              large as the group: by the count that is released beside it, else by
+                              the plan
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_nam
 from dprelease.aggregates.encoding import Encoding
 from dprelease.consistency import consistent, to_domain
 from dprelease.planning.companions import companion_cells
-from dprelease.planning.draws import RAW_LIMIT, Draw, Objects, draw_from_json
+from dprelease.planning.draws import RAW_LIMIT, ChoiceDraw, Draw, Objects, draw_from_json
+from dprelease.planning.informative import any_rank
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.planning.reading import reading_of, seen_by
 
@@ -166,15 +170,16 @@ def cells_from_json(value: Mapping[str, Any], plan: ReleasePlan) -> Cells:
         rows = value[block.name]
         if len(rows) != len(plan.keys) or any(len(row) != len(block.cells) for row in rows):
             raise ValueError("the noisy integers are of another shape")
-        texts = [text for row in rows for text in row]
-        values = list(map(int, texts))
-        # Each as `str` writes it, which also holds them to be texts; `int` bounds their length.
-        if list(map(str, values)) != texts or max(map(abs, values), default=0) > RAW_LIMIT:
-            raise ValueError("not a noisy integer")
-        width = len(block.cells)
-        columns = [values[i::width] for i in range(width)]
-        cells[block.name] = tuple(zip(*columns, strict=True)) if width else ((),) * len(rows)
+        cells[block.name] = tuple(tuple(map(_noisy, row)) for row in rows)
     return cells
+
+
+def _noisy(text: str) -> int:
+    """Return a noisy integer as `str` writes it, which holds it to be a text; `int` bounds its length."""
+    value = int(text)
+    if str(value) != text or abs(value) > RAW_LIMIT:
+        raise ValueError("not a noisy integer")
+    return value
 
 
 def assemble(
@@ -190,10 +195,13 @@ def assemble(
     """
     drawn = {b.name: _Drawn(b, cells[b.name]) for b in blocks}
     count = len(keys)
+    rows = _most_rows(statistics, drawn)
     parts: dict[str, list[Any]] = {name: [] for name in TIDY.names}
     for statistic in statistics:
         block = drawn[statistic.block]
         values, lower, upper, status = block.values(statistic)
+        if block.block.family == "ranks":
+            status = block.by_rank(statistic, status, rows)
         width = len(statistic.columns)
         parts["value"].append(values)
         parts["lower"].append(lower)
@@ -230,6 +238,14 @@ def assemble(
 def as_raw(cells: Sequence[Sequence[int]]) -> Objects:
     """Return one block's noisy integers as an array, `(groups, cells)`."""
     return np.array(cells, dtype=object).reshape(len(cells), -1 if cells else 0)
+
+
+def _most_rows(
+    statistics: Sequence[PlannedStatistic], drawn: Mapping[str, _Drawn]
+) -> Floats | None:
+    """Return the upper ends of the released count of every group, `(groups,)`; None if there is none."""
+    count = next((s for s in statistics if s.text == "count"), None)
+    return None if count is None else drawn[count.block].values(count)[2][:, 0]
 
 
 class _Drawn:
@@ -292,6 +308,26 @@ class _Drawn:
         if self.block.family == "constant":
             status[:] = "ok"
         return value, lower, upper, status
+
+    def by_rank(
+        self, statistic: PlannedStatistic, status: npt.NDArray[np.object_], rows: Floats | None
+    ) -> npt.NDArray[np.object_]:
+        """Return the statuses of choices by rank: from released and public numbers, never from rows.
+
+        Args:
+            rows: the most rows that the released count leaves to each group, `(groups,)`.
+        """
+        draw = self._draw
+        assert isinstance(draw, ChoiceDraw)
+        planned = statistic.uninformative
+        mute = np.full(len(status), planned is not None and planned.groups == planned.of)
+        if rows is not None:
+            known = {
+                n: any_rank(draw, self._encoding, int(min(n, _EXACT))) for n in set(rows.tolist())
+            }
+            mute = np.array([known[n] for n in rows.tolist()], dtype=bool)
+        status = np.where(status == "ok", "no_interval", status)
+        return np.where(mute[:, None], "uninformative", status)
 
 
 def outward(ends: Floats, step: Fraction, rounded: np.ufunc) -> Floats:

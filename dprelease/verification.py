@@ -171,11 +171,9 @@ def examined(
             ("plan", lambda: _plan(manifest, made)),
             ("certificates", lambda: _certificates(made)),
         )
-    _chain(
-        checks,
-        ("values", lambda: _values(made)),
-        ("files", lambda: _files(path, found, data, made)),
-    )
+    _chain(checks, ("values", lambda: _values(made)))
+    manifest.pop("draw", None)  # read by now: the integers of many groups take their room once
+    _chain(checks, ("files", lambda: _files(path, found, data, made)))
     release = hashlib.sha256(data).hexdigest()
     checks.append(_guarded("status", lambda: standing_of(path, manifest, release)))
     if ledger is None:

@@ -345,6 +345,12 @@ def history(m: Manifest) -> None:
         budget["history"] = ["50", budget["spent"]]
 
 
+@forged("a history that fell once", "budget was given back, and spent again", again=True)
+def fell(m: Manifest) -> None:
+    for budget in (m["budget"], m["receipt"]["budget"]):
+        budget["history"] = ["3", "0", *budget["history"]]
+
+
 @forged("two budgets", "the page shows one budget and the receipt another", again=True)
 def two_budgets(m: Manifest) -> None:
     m["budget"]["total"] = "100000"

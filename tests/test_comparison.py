@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dprelease import comparison
 from dprelease.comparison import as_published, differences, holds, listing, paths_apart, read_file
 from dprelease.errors import VerificationError
 
@@ -135,3 +137,29 @@ def test_what_differs_is_named_by_its_place():
     assert paths_apart({"a": 1}, {"a": True}) == ["a"]
     assert len(paths_apart(dict.fromkeys("abcdef", 1), dict.fromkeys("abcdef", 2))) == 3
     assert paths_apart({"a": 1}, {"a": 1}) == []
+
+
+def footer(**said):
+    """Return what a footer says of one row group of one column, with other words for some of it."""
+    chunk = dict.fromkeys(comparison._CLAIMS) | {"statistics": None, "path_in_schema": "a"}
+    column = SimpleNamespace(**{**chunk, "total_uncompressed_size": 1, **said})
+    group = SimpleNamespace(
+        num_rows=3, column=lambda _: column, sorting_columns=said.get("sorting_columns", ())
+    )
+    return SimpleNamespace(
+        num_rows=3, num_row_groups=1, num_columns=1, metadata={}, row_group=lambda _: group
+    )
+
+
+@pytest.mark.parametrize("claim", comparison._CLAIMS)
+def test_a_footer_claims_nothing_more_of_a_column(claim):
+    """Key and value pairs of a column, Bloom filters, page indexes: our writer makes none."""
+    assert comparison._like(footer(), footer())
+    assert not comparison._like(footer(**{claim: "p17, 72, HIV"}), footer())
+
+
+def test_a_file_that_claims_to_be_sorted_is_not_the_release_s(tmp_path):
+    data = written(sorting_columns=[pq.SortingColumn(1)])
+    path = tmp_path / "data.parquet"
+    path.write_bytes(data)
+    assert as_published(path, MADE) == MADE != data

@@ -310,3 +310,24 @@ def test_a_mean_of_no_rows_is_a_convention_and_says_so(rows: int) -> None:
     for part, end in (("lower", 0.0), ("upper", 100.0)):
         assert (table[part].to_numpy()[silent] == end).all()
     assert (np.asarray(table["estimate"].is_null()) == silent).all()
+
+
+def test_a_choice_by_rank_never_says_ok_and_says_when_it_says_nothing():
+    """From the released count where there is one, else by the plan: never from a row."""
+    x = {"kind": "number", "range": [0, 100], "step": 1}
+    plan = planned(
+        ["count", "median(x)"], epsilon=2, by=["g"], rows={"max": 1000, "expected": 200}, x=x
+    )
+    count, median = plan.blocks
+    assert median.family == "ranks"
+    cells = {count.name: ((0,), (300,), (3,)), median.name: ((50,), (50,), (50,))}
+    table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells).to_pandas()
+    said = table[table.statistic == "median_x"].status.tolist()
+    assert said == ["uninformative", "no_interval", "uninformative"]
+    alone = planned(["median(x)"], epsilon=2, by=["g"], rows={"max": 1000, "expected": 200}, x=x)
+    few = planned(["median(x)"], epsilon=2, by=["g"], rows={"max": 1000, "expected": 2}, x=x)
+    for each, word in ((alone, "no_interval"), (few, "uninformative")):
+        made = assemble(
+            each.by, each.keys, each.statistics, each.blocks, {"median_x": ((50,),) * 3}
+        )
+        assert set(made.column("status").to_pylist()) == {word}

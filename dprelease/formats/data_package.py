@@ -51,9 +51,10 @@ DESCRIPTIONS = {
     "epsilon": "epsilon of the block, paid once for all its statistics",
     "status": "ok; at_bound: the value is an end of its domain; uninformative: the interval is the "
     "whole domain, so the value says nothing; empty_signal: the noise left no signal, the value is a "
-    "convention and says nothing. For a choice by rank ok says only that the value is allowed",
+    "convention and says nothing; no_interval: chosen by rank, allowed, and how near it is in its unit is "
+    "not known",
 }
-STATUSES = ["ok", "at_bound", "uninformative", "empty_signal"]
+STATUSES = ["ok", "at_bound", "uninformative", "empty_signal", "no_interval"]
 
 Field = dict[str, Any]
 

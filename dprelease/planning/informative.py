@@ -29,7 +29,7 @@ from dprelease.planning.pair_price import simulated_columns
 from dprelease.planning.reading import reading_of, seen_by
 from dprelease.planning.spread import spreads
 
-__all__ = ["least_factor", "least_size", "says_nothing", "two_digits"]
+__all__ = ["any_rank", "least_factor", "least_size", "says_nothing", "two_digits"]
 
 LEVEL = 0.95
 _LARGEST = 2**40
@@ -50,7 +50,7 @@ def says_nothing(candidate: Candidate, member: Member, size: int, *, narrow: boo
     if isinstance(draw, ConstantDraw) or low_end >= high_end:
         return False
     if isinstance(draw, ChoiceDraw):
-        return _any_rank(draw, encoding, size)
+        return any_rank(draw, encoding, size)
     raw = np.array(
         [[math.floor(c + 0.5) for c in _typical(candidate, member, size, narrow=narrow)]],
         dtype=object,
@@ -61,7 +61,7 @@ def says_nothing(candidate: Candidate, member: Member, size: int, *, narrow: boo
     return bool(np.all(lower <= low_end) and np.all(upper >= high_end))
 
 
-def _any_rank(draw: ChoiceDraw, encoding: Encoding, size: int) -> bool:
+def any_rank(draw: ChoiceDraw, encoding: Encoding, size: int) -> bool:
     """Return whether the 95 % range of ranks of a choice is all of `size` rows."""
     a, b, shift = encoding.weights[0]
     reach = draw.rank_error(b, LEVEL)

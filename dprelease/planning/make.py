@@ -298,7 +298,7 @@ class Maker:
         roots = stated if self.query.loss == "absolute" else tuple(map(math.sqrt, stated))
         root = max(roots)
         step = spec.step or publish_step(best.draw, member, root)
-        check_step(member, step)
+        check_step(member, step, public=isinstance(best.draw, ConstantDraw))
         known: float | None = error
         public = isinstance(best.draw, ConstantDraw)
         text = error_text(roots, member, self.size if depends else None, public=public)

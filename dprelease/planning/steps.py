@@ -81,11 +81,28 @@ def publish_step(draw: Draw, member: Member, error: float) -> Fraction:
     return best_step(max(target, 10 * least), member.domain, least)
 
 
-def check_step(member: Member, step: Fraction) -> None:
-    """What is published is a multiple of `step`: found out now, not after the charge."""
+def check_step(member: Member, step: Fraction, *, public: bool) -> None:
+    """What is published is a multiple of `step`: found out now, not after the charge.
+
+    Args:
+        public: it is a public number, for which nothing is charged.
+
+    Raises:
+        PlanError: no multiple lies in the domain, or they are too fine (DPR213); one alone does, and
+            would be charged for (DPR208).
+    """
     spec, domain = member.statistic.spec, member.domain
     try:
-        points = domain.on_grid(step)
+        points = None if domain.width == 0 else domain.on_grid(step)
+        if not public and (points is None or points.hull_steps == 0):
+            raise PlanError(
+                f"{spec.text} would be one number whatever the rows are",
+                where=spec.origin,
+                why=f"its domain is {domain}, in steps of {plain(step)}; it would be charged all the same",
+                fix="leave it out, widen its `domain`, or declare a finer `step`",
+                code="DPR208",
+            )
+        points = domain.on_grid(step) if points is None else points
     except ArgumentError as problem:
         raise PlanError(
             f"cannot publish {spec.text} in steps of {plain(step)}: {problem.what}",

@@ -7,7 +7,7 @@
     step       the value is the double nearest to a multiple of its statistic's step
     consistent the consistent value is in the domain and on the step, too
     interval   lower and upper are numbers and lower <= upper; both missing for a choice by rank
-    status     ok, at_bound, uninformative or empty_signal
+    status     ok, at_bound, uninformative, empty_signal or no_interval
     joint_*    mean, variance and standard deviation of one block fit together (`validate.joint`)
 
 The check is total: a broken table yields a failing verdict, never an exception, because nothing
@@ -39,7 +39,7 @@ from dprelease.validate.verdict import RuleResult, Verdict
 __all__ = ["ENGINE", "STATUSES", "check", "has_tidy_columns", "on_step"]
 
 ENGINE = "built-in"
-STATUSES = ("ok", "at_bound", *WEAK)
+STATUSES = ("ok", "at_bound", *WEAK, "no_interval")
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -93,3 +94,90 @@ def test_figures_are_near_to_a_millionth():
     assert not near(1.0, 1.0 + 1e-5)
     assert near(None, None)
     assert not near(None, 0.0)
+
+
+def written(query, name, change):
+    """Return the JSON of a plan of the case whose blocks are priced as `change(pricer, block, part)` says."""
+    stated, pricer = CASES[name]().to_json(), Maker(query)
+    priced = tuple(
+        change(pricer, block, part)
+        for block, part in zip(laid_out(query), stated["blocks"], strict=True)
+    )
+    spending = added_up("basic/1", priced, query.epsilon, query.spec.delta)
+    return json.loads(canonical_json(write_plan(query, spending, Maker(query)).to_json()))
+
+
+def refused(query, stated):
+    with pytest.raises(VerificationError) as caught:
+        plan_again(query, stated)
+    assert caught.value.code == "DPR805"
+    return caught.value.why
+
+
+def test_a_plan_written_by_these_tools_is_admitted():
+    """The control of the three below."""
+    query = read_back(CASES["shares, weights, notes"]())
+
+    def honest(pricer, block, part):
+        return pricer.priced(block, Share.from_json(part["share"]))
+
+    assert plan_again(query, written(query, "shares, weights, notes", honest)).epsilon == 2
+
+
+def test_a_declared_share_is_kept():
+    query = read_back(CASES["shares, weights, notes"]())
+
+    def less(pricer, block, part):
+        return pricer.priced(block, Share(Fraction(part["share"]["epsilon"]) * Fraction(9, 10)))
+
+    said = refused(query, written(query, "shares, weights, notes", less))
+    assert "its declared share of epsilon is another one" in said
+
+
+def test_the_law_that_is_drawn_is_the_best_of_its_rivals():
+    query = read_back(CASES["groups of users"]())
+
+    def second(pricer, block, part):
+        priced = pricer.priced(block, Share.from_json(part["share"]))
+        first = next(
+            c for c in priced.ranked if c.price(query.judge) > priced.best.price(query.judge) * 1.01
+        )
+        others = tuple(c for c in priced.ranked if c is not first)
+        moved = pricer.sensitivity(first.encoding, block.max_rows)
+        return replace(priced, ranked=(first, *others), sensitivity=moved)
+
+    assert "is not the best of its laws" in refused(
+        query, written(query, "groups of users", second)
+    )
+
+
+def test_the_split_stays_within_the_epsilon():
+    """All is that of a request for epsilon 2; this one allows 1."""
+    plan = CASES["groups of users"]()
+    query = read_back(plan)
+    smaller = replace(query, spec=replace(query.spec, epsilon=Fraction(1)))
+    assert smaller.epsilon == 1
+    stated = json.loads(canonical_json(plan.to_json()))
+    assert "1 may be spent, by basic/1 it is 2" in refused(smaller, stated)
+
+
+def test_a_law_with_a_tenth_more_noise_is_another_law():
+    plan = CASES["no spikes"]()
+    stated = json.loads(canonical_json(plan.to_json()))
+    law = next(b["law"]["law"] for b in stated["blocks"] if b["law"]["draw"] == "scalar")
+    key = next(k for k in ("p", "rate") if k in law)
+    law[key] = (
+        type(law[key])(int(law[key]) - int(law[key]) // 10)
+        if key == "p"
+        else str(Fraction(law[key]) * 9 / 10)
+    )
+    assert "its law has other integers, and is another law" in refused(read_back(plan), stated)
+
+
+@pytest.mark.parametrize("figure", ["expected_error", "worst_error"])
+def test_stated_errors_are_those_of_the_laws(figure):
+    plan = CASES["groups of users"]()
+    stated = json.loads(canonical_json(plan.to_json()))
+    option = next(o for s in stated["statistics"] for o in s["options"] if o[figure])
+    option[figure] *= 1.01
+    assert "its stated errors are not those of its laws" in refused(read_back(plan), stated)

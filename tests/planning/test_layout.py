@@ -127,6 +127,29 @@ class TestRefusals:
         problem = self.refused("DPR208", ["mean(x)"], x=x)
         assert "one value only" in problem.what
 
+    @pytest.mark.parametrize(
+        "statistic",
+        [
+            "count",
+            "sum(x)",
+            "mean(x)",
+            "variance(x)",
+            "std(x)",
+            "proportion(x > 3)",
+            "histogram(x, [0, 10])",
+        ],
+    )
+    def test_a_domain_of_one_value_is_not_charged_for(self, statistic: str) -> None:
+        only = {"range": [1, 1], "step": 1}
+        problem = self.refused("DPR208", [{"statistic": statistic, "domain": only}])
+        assert "would be one number whatever the rows are" in problem.what
+        assert "it would be charged all the same" in (problem.why or "")
+
+    def test_a_step_that_leaves_one_value_or_a_column_of_zeros(self) -> None:
+        self.refused("DPR208", ["sum(x)"], x={"kind": "number", "range": [0, 0], "step": 1})
+        wide = {"statistic": "mean(x)", "domain": {"range": [0, 10], "forbidden": [[0, 10]]}}
+        assert planned([wide]).epsilon == 1  # two values: the ends
+
     @pytest.mark.parametrize("more", [{}, {"unit": USER, "by": ["g"], "adjacency": "substitution"}])
     def test_a_variance_without_spikes_names_the_nearest_forms(self, more: dict[str, Any]) -> None:
         problem = self.refused("DPR210", [{"statistic": "variance(x)", "spikes": "forbid"}], **more)
