@@ -72,6 +72,7 @@ GUARDS = (
         "a budget of rho need not include this release",
         old="honest = 0 < delta < 1 and self._costs_by_rho(before, delta) <= spent",
         new="honest = 0 < delta < 1",
+        tests=("tests/end_to_end/test_delta.py",),
     ),
     _derive(
         "a history may fall",
@@ -214,11 +215,13 @@ GUARDS = (
         "the ledger may say that the period was over",
         old='if manifest["early"] not in {e.entry.early for e in book.entries() if e.entry.key == key}:',
         new="if False:",
+        tests=("tests/pipeline/test_closing.py",),
     ),
     _verify(
         "the ledger's budget is not compared",
         old="if stated is not None and entry.anchor == anchor and not _budgeted(book, anchor, key, stated):",
         new="if False:",
+        tests=("tests/end_to_end/test_delta.py",),
     ),
     _compare(
         "a link is read as a file of the folder",
