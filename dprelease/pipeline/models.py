@@ -147,6 +147,23 @@ Engine = Annotated[
 ]
 
 
+class LoadsModel(Strict):
+    """A public table that names the periods that are loaded."""
+
+    database: Text | None = Field(None, description="Path of a DuckDB file.")
+    dsn: Text | None = Field(None, description='Or PostgreSQL by reference: "${env:NAME}".')
+    table: Text = Field(description="Name of the table.")
+    column: Text = Field(description="Its column of period names.")
+
+
+class ReadyModel(Strict):
+    """What says that a period's rows have arrived, for periods without rows too: exactly one."""
+
+    file: Text | None = Field(None, description="A file, e.g. ../landed/{period}.ok.")
+    partition: Text | None = Field(None, description="A partition of the source, week={period}.")
+    table: LoadsModel | None = Field(None, description="A table of loads.")
+
+
 class PeriodModel(Strict):
     """Which rows belong to a run."""
 
@@ -161,6 +178,9 @@ class PeriodModel(Strict):
         None,
         description="Zone of the periods' midnights, for timestamps; by default the schema's, or "
         "UTC. A date has no zone.",
+    )
+    ready: ReadyModel | None = Field(
+        None, description="What says that a period's rows have arrived; runs wait for it."
     )
     first: Text | None = Field(None, description="The first period that the source holds.")
     last: Text | None = Field(

@@ -44,6 +44,7 @@ from dprelease.pipeline.config import PipelineConfig, SourceConfig, load_pipelin
 from dprelease.pipeline.due import due_at
 from dprelease.pipeline.flow import Flow, Progress, quiet
 from dprelease.pipeline.planned import closing_at, plan_pipeline
+from dprelease.pipeline.ready import must_be_ready
 from dprelease.pipeline.stages import Request
 from dprelease.planning.model import ReleasePlan
 from dprelease.publish import folder_for
@@ -128,6 +129,8 @@ def run(
     undrawn = not known or request.ledger.state(request.key) == "charged"
     if ahead is not None and undrawn and not early:
         raise still_open(config, name, ahead)
+    if undrawn and not early:
+        must_be_ready(config, name)
     due = due_at(config, name)
     engine = preflight.engine_named(config.engine, config.limits, config.engine_options())
     if meter is not None and isinstance(engine, Metered):

@@ -7,7 +7,8 @@ which costs nothing. A pass looks at the newest `catch_up` due periods of each p
 oldest first, those that are not published yet; older ones stay missed until someone names them
 with `dprelease run`, so that downtime never spends a budget in one go.
 
-A refusal ends the pass for its pipeline only; the others go on. A stop (SIGTERM, SIGINT) is obeyed
+A period whose rows have not arrived (`ready`) is waited for, which is no fault: nothing is spent, the
+exit status stays, and later ones go on. A refusal ends the pass for its pipeline only; the others go on. A stop (SIGTERM, SIGINT) is obeyed
 between stages: after a charge the next pass finishes the same run for free.
 
 Exit status of a pass: 3 if a release is spent but withheld, else 2 if a file is faulty, else 1 if a
@@ -38,6 +39,7 @@ from dprelease.errors import (
 from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.due import Due, due_periods, instant_text, next_due, require_schedule
 from dprelease.pipeline.health import Health
+from dprelease.pipeline.ready import is_ready
 from dprelease.pipeline.run import run
 from dprelease.publish import folder_for
 
@@ -195,8 +197,13 @@ def _tick(work: Job) -> tuple[int, bool]:
         if work.stop.is_set():
             break
         try:
-            for due in _unpublished(work, config):
+            for due, waits in _unpublished(work, config):
                 busy = True
+                if waits:
+                    again = True
+                    told = {"pipeline": config.name, "period": due.period}
+                    _say(work, "info", "waiting", "its rows have not arrived", **told)
+                    continue
                 error = _attempt(work, config, due)
                 if work.stop.is_set():
                     break
@@ -215,8 +222,8 @@ def _tick(work: Job) -> tuple[int, bool]:
     return status, again
 
 
-def _unpublished(work: Job, config: PipelineConfig) -> Iterator[Due]:
-    """Yield the due periods that are to be run, oldest first."""
+def _unpublished(work: Job, config: PipelineConfig) -> Iterator[tuple[Due, bool]]:
+    """Yield the due periods that are to be run, oldest first, and whether their rows are awaited."""
     assert config.schedule is not None
     count = config.schedule.catch_up if work.catch_up is None else work.catch_up
     book: Ledger | None = None
@@ -228,7 +235,7 @@ def _unpublished(work: Job, config: PipelineConfig) -> Iterator[Due]:
         # A failed entry is terminal; a published one whose folder was lost is copied out again.
         if state == "failed" or (state == "published" and (folder / "release.json").exists()):
             continue
-        yield due
+        yield due, state is None and not is_ready(config, due.period)
 
 
 def _attempt(work: Job, config: PipelineConfig, due: Due) -> DpreleaseError | None:

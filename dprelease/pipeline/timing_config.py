@@ -4,17 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from dprelease.errors import ArgumentError
 from dprelease.periods import Every, parse_period, zone
-from dprelease.pipeline.models import PeriodModel, ScheduleModel
+from dprelease.pipeline.models import PeriodModel, ReadyModel, ScheduleModel
+from dprelease.pipeline.secret_reference import SecretReference, secret_at
 from dprelease.query.calendar import delay_from_text
 from dprelease.schema.column import Kind
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import TableSchema
 
-__all__ = ["PeriodConfig", "ScheduleConfig", "read_period", "read_schedule"]
+__all__ = ["PeriodConfig", "ReadyConfig", "ScheduleConfig", "read_period", "read_schedule"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyConfig:
+    """What says that a period's rows have arrived: a file, a partition, or a table of loads.
+
+    `{period}` in the first two stands for the period's name.
+    """
+
+    file: Path | None = None
+    partition: str | None = None
+    database: Path | None = None
+    dsn: SecretReference | None = None
+    table: str | None = None
+    column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +47,7 @@ class PeriodConfig:
     timezone: str = "UTC"
     first: str | None = None
     last: str | None = None
+    ready: ReadyConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +101,36 @@ def read_period(file: DeclarationFile, period: PeriodModel, schema: TableSchema)
             fix="write the earlier period as `first`",
             code="DPR141",
         )
-    return PeriodConfig(name, period.every, delay, timezone, period.first, period.last)
+    return PeriodConfig(
+        name, period.every, delay, timezone, period.first, period.last, _ready(file, period.ready)
+    )
+
+
+def _ready(file: DeclarationFile, ready: ReadyModel | None) -> ReadyConfig | None:
+    """Return what says that rows have arrived; ConfigError DPR147 unless exactly one thing does."""
+    if ready is None:
+        return None
+    place = ("period", "ready")
+    asked = [ready.file, ready.partition, ready.table]
+    texts = [text for text in (ready.file, ready.partition) if text is not None]
+    named = all("{period}" in text for text in texts)
+    inside = ready.partition is None or not {"..", ""} & set(ready.partition.split("/"))
+    loads = ready.table
+    one = loads is None or (loads.database is None) != (loads.dsn is None)
+    if sum(part is not None for part in asked) != 1 or not (named and inside and one):
+        file.fail(
+            "`ready` names one thing that says when a period's rows have arrived",
+            *place,
+            fix='{file: "../landed/{period}.ok"}, {partition: "week={period}"} or'
+            " {table: {database: loads.duckdb, table: loads, column: week}}",
+            code="DPR147",
+        )
+    if loads is None:
+        path = None if ready.file is None else file.path(ready.file, *place, "file")
+        return ReadyConfig(file=path, partition=ready.partition)
+    base = None if loads.database is None else file.path(loads.database, *place, "table")
+    dsn = None if loads.dsn is None else secret_at(file, loads.dsn, *place, "table", "dsn")
+    return ReadyConfig(database=base, dsn=dsn, table=loads.table, column=loads.column)
 
 
 def _column_and_zone(

@@ -1,0 +1,103 @@
+"""Have a period's rows arrived? A public fact that whoever loads them writes down, asked before the charge.
+
+    ready: {file: "../landed/{period}.ok"}                      the file is there
+    ready: {partition: "week={period}"}                         the source's folder has this partition
+    ready: {table: {database: loads.duckdb, table: loads, column: week}}    the table names the period
+
+A period is released once, so one whose rows are still on their way would be spent on what had come so
+far. The loader writes the marker *for every period that it has loaded, rows or none*: a partition that
+is made by its rows alone would tell whether there are any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dprelease.engines.source import postgres_table
+from dprelease.errors import SourceError
+from dprelease.pipeline.config import PipelineConfig
+from dprelease.pipeline.timing_config import ReadyConfig
+
+__all__ = ["is_ready", "must_be_ready"]
+
+_WILD = "*?["
+
+
+def is_ready(config: PipelineConfig, period: str) -> bool:
+    """Return whether the period's rows are said to have arrived; true where nothing says it.
+
+    Raises:
+        SourceError: the table of loads does not open (DPR501, DPR502, DPR512).
+    """
+    ready = None if config.period is None else config.period.ready
+    if ready is None:
+        return True
+    if ready.file is not None:
+        return Path(str(ready.file).replace("{period}", period)).is_file()
+    if ready.partition is not None:
+        folder = _folder(str(config.source.path))
+        return (folder / ready.partition.replace("{period}", period)).is_dir()
+    return period in _loaded(ready)
+
+
+def must_be_ready(config: PipelineConfig, period: str) -> None:
+    """Refuse a period whose rows have not arrived.
+
+    Raises:
+        SourceError: they have not (DPR523), or as `is_ready`.
+    """
+    if is_ready(config, period):
+        return
+    raise SourceError(
+        f"the rows of {period} have not arrived",
+        where=f"{config.origin}: period.ready",
+        why="what says so is not there; a period is released once, and rows that come later would be"
+        " missing from it for good",
+        fix="let the loader write it, for periods without rows too, and run again",
+        code="DPR523",
+    )
+
+
+def _folder(pattern: str) -> Path:
+    """Return the folder of a source's files above its first wildcard."""
+    path = Path(pattern)
+    fixed = [part for part in path.parts if not any(sign in part for sign in _WILD)]
+    whole = Path(*fixed)
+    return whole.parent if len(fixed) == len(path.parts) and whole.suffix else whole
+
+
+def _loaded(ready: ReadyConfig) -> set[str]:
+    """Return the periods that the table of loads names."""
+    return {str(cell) for cell in _cells(ready)}
+
+
+def _cells(ready: ReadyConfig) -> Iterator[Any]:
+    if ready.dsn is not None:
+        from dprelease.engines import postgres
+
+        source = postgres_table(ready.dsn.reveal_to_source, str(ready.table))
+        described = postgres.describe(source)
+        if ready.column in described:
+            wanted = {ready.column: described[ready.column]}
+            yield from postgres.read(source, wanted).read_all().column(0).to_pylist()
+        return
+    import duckdb
+
+    found: list[Any] | None = None
+    try:
+        with duckdb.connect(str(ready.database), read_only=True) as connection:
+            column = str(ready.column).replace('"', '""')
+            table = connection.table(str(ready.table))
+            found = table.project(f'"{column}"').distinct().fetchall()
+    except duckdb.Error:
+        found = None
+    if found is None:
+        raise SourceError(
+            "the table of loads does not open",
+            where=str(ready.database),
+            fix="check `ready: {table: {database, table, column}}`",
+            code="DPR502",
+        )
+    yield from (cell for (cell,) in found)
