@@ -59,8 +59,10 @@ class Timeline:
 
     def met(self, window: Reach) -> int | None:
         """Return how many unit intervals a window meets: None where there is no bound, or for rows."""
-        low, high = self.reach(window)
-        if self.per is None or low is None or high is None:
+        if self.per is None:
+            return None
+        low, high = intervals_met(*window, self.per, self.zone)
+        if low is None or high is None:
             return None
         first = interval_day(low, self.per, self.zone)
         last = interval_day(high - timedelta(microseconds=1), self.per, self.zone)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dprelease.cli.ledger_time import over_time, over_time_json
 from dprelease.cli.terminal import AsJson, console, guarded, print_json
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False
             style="bold",
             markup=False,
         )
+        for line in over_time(book, name):
+            out.print(line, markup=False)
         table = Table(header_style="bold")
         for header in ("entry", "pipeline", "period", "ε", "state", "plan"):
             table.add_column(header)
@@ -155,6 +158,7 @@ def _as_json(book: Ledger, entries: Any, budgets: Any) -> dict[str, Any]:
                 "spent": str(b.spent),
                 "left": str(b.left),
                 **({} if b.rho is None else {"rho": str(b.rho), "spent_rho": str(b.spent_rho)}),
+                **over_time_json(book, name),
             }
             for name, b in budgets.items()
         },

@@ -9,7 +9,6 @@ Units    epsilon in nats; windows in stored instants, UTC.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 from dprelease.budget.record import OPEN
@@ -74,8 +73,7 @@ def _person_words(query: Query, unit: UserUnit, line: Timeline, epsilon: Fractio
     one = f"one {unit.column}'s rows of one {unit.per}: epsilon {plain(epsilon)}"
     intervals = None
     if query.window is not None and (query.view is None or query.view.proven):
-        whole = replace(line, apart=True)  # the engine cuts the rows, whatever adds up
-        intervals = whole.met((query.window.start, query.window.end))
+        intervals = line.met((query.window.start, query.window.end))
     if intervals is None:
         return f"{one}; one {unit.column} over all {unit.per}s: no bound, as this release reads them all"
     most = plain(intervals * epsilon)

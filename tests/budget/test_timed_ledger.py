@@ -12,8 +12,10 @@ from dprelease.budget import chain
 from dprelease.budget.accountant import Cost
 from dprelease.budget.citation import Citation
 from dprelease.budget.ledger import Ledger
+from dprelease.budget.person import person_epsilon
+from dprelease.cli.ledger_time import over_time, over_time_json
 from dprelease.errors import ArgumentError, BudgetError, LedgerError
-from tests.budget.samples import manifest, tamper
+from tests.budget.samples import in_processes, manifest, tamper
 from tests.budget.timed import ROW, WEEKLY, entry, time, timed_ledger, weeks
 
 
@@ -234,3 +236,47 @@ def test_a_restored_ledger_debits_the_windows_that_manifests_cite(tmp_path):
     assert fresh.budget("visits").spent == 1
     with pytest.raises(BudgetError):
         fresh.charge(entry("2013-W03", pipeline="other", unit=WEEKLY))
+
+
+def test_a_whole_person_loses_the_sum_over_the_intervals_met(tmp_path):
+    ledger = timed_ledger(tmp_path / "l.db", unit=WEEKLY)
+    for name in weeks():
+        ledger.charge(entry(name, unit=WEEKLY, epsilon=Fraction(1, 2)))
+    line = ledger.timeline("visits")
+    entries = [row.entry for row in ledger.entries()]
+    assert person_epsilon(entries, line) == 26
+    ledger.charge(entry("2013-02", pipeline="monthly", unit=WEEKLY, epsilon=Fraction(1, 2)))
+    said = over_time_json(ledger, "visits")
+    assert said["whole_person"] == "57/2"  # five weeks more
+    assert max(Fraction(part["epsilon"]) for part in said["over_time"]) == 1
+    lines = list(over_time(ledger, "visits"))
+    assert lines[0].startswith("one person's rows of one week: epsilon 1;")
+    assert "over everything released so far: at most 28.5" in lines[0]
+    openly = timed_ledger(tmp_path / "o.db", unit=WEEKLY)
+    openly.charge(entry("2013-W10", unit=WEEKLY, open_window=True))
+    assert "no bound" in next(over_time(openly, "visits"))
+    rows = timed_ledger(tmp_path / "r.db")
+    rows.charge(entry("2013-W10"))
+    assert list(over_time(rows, "visits")) == [
+        "one row: epsilon 1, over all releases that can have read it",
+        "  2013-03-04T00:00:00Z to 2013-03-11T00:00:00Z: epsilon 1 in 1 debits",
+    ]
+    assert over_time_json(timed_ledger(tmp_path / "s.db", time=None), "visits") == {}
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
+def test_processes_that_race_over_overlapping_windows_never_overspend(tmp_path, adjacency):
+    budget = 3 if adjacency == "add_remove" else 4
+    ledger = timed_ledger(tmp_path / "l.db", epsilon=budget, adjacency=adjacency)
+    names = ["2013-W05", "2013-W06", "2013-W07", "2013-02"]
+
+    def work(i: int) -> None:
+        for name in names:
+            try:
+                ledger.charge(entry(name, pipeline=f"p{i}", adjacency=adjacency))
+            except BudgetError:
+                continue
+
+    assert in_processes(16, work) == [0] * 16
+    assert ledger.budget("visits").spent == budget
+    assert ledger.verify().ok

@@ -1,0 +1,68 @@
+"""What `dprelease ledger show` says of losses over time: who has lost what, by stretches of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dprelease.budget.ledger import Ledger
+
+__all__ = ["over_time", "over_time_json"]
+
+_SHOWN = 60
+"""Stretches of time in the table: the newest ones."""
+
+
+def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
+    """Return the stretches of time and the whole person's figure; nothing where losses all add up."""
+    from dprelease.budget.person import person_epsilon
+    from dprelease.budget.timeline import window_text
+
+    line = book.timeline(dataset)
+    out: dict[str, Any] = {}
+    if line.apart:
+        out["over_time"] = [
+            {
+                "from": None if s.reach[0] is None else window_text(s.reach[0]),
+                "to": None if s.reach[1] is None else window_text(s.reach[1]),
+                "entries": s.entries,
+                "epsilon": str(s.cost.epsilon),
+                "delta": str(s.cost.delta),
+            }
+            for s in book.stretches(dataset)
+            if s.entries
+        ]
+    if line.per is not None:
+        most = person_epsilon([row.entry for row in book.entries(dataset)], line)
+        out["per"], out["whole_person"] = line.per, None if most is None else str(most)
+    return out
+
+
+def over_time(book: Ledger, dataset: str) -> Iterator[str]:
+    """Yield the same in words, one line each."""
+    from fractions import Fraction
+
+    from dprelease.numeric import plain
+
+    said = over_time_json(book, dataset)
+    if not said:
+        return
+    spent = plain(book.budget(dataset).spent)
+    if "per" in said:
+        most = said["whole_person"]
+        whole = "no bound, as a release without a period reads all of time"
+        if most is not None:
+            whole = f"at most {plain(Fraction(most))}"
+        yield (
+            f"one person's rows of one {said['per']}: epsilon {spent};"
+            f" one person over everything released so far: {whole}"
+        )
+    else:
+        yield f"one row: epsilon {spent}, over all releases that can have read it"
+    found = said.get("over_time", [])
+    if len(found) > _SHOWN:
+        yield f"the newest {_SHOWN} of {len(found)} stretches of time:"
+    for part in found[-_SHOWN:]:
+        span = f"{part['from'] or 'ever before'} to {part['to'] or 'ever after'}"
+        yield f"  {span}: epsilon {plain(Fraction(part['epsilon']))} in {part['entries']} debits"
