@@ -102,7 +102,8 @@ def _plot(rows: list[dict[str, Any]]) -> DotPlot | None:
     ends = [v for p in points if not p.weak for v in (p.lower, p.upper)]
     if not ends or min(ends) == max(ends):
         return None
-    return dot_plot(points, (min(ends), max(ends)), (), ("", ""))
+    room = (max(ends) - min(ends)) / 20
+    return dot_plot(points, (min(ends) - room, max(ends) + room), (), ("", ""))
 
 
 @cache
