@@ -287,9 +287,9 @@ def move(
 ) -> None:
     """Move a ledger: copy it whole, and let the old place refuse every further debit.
 
-    Example: dprelease ledger move .dprelease/ledger.db '${env:LEDGER_DSN}'
+    Name the new place in the pipelines' `budget` then. Published folders go on citing the same ledger.
 
-    Then name the new place in the pipelines' `budget`. Published folders go on citing the same ledger.
+    Example: dprelease ledger move .dprelease/ledger.db '${env:LEDGER_DSN}'
     """
     from dprelease.budget import moving
     from dprelease.budget.ledger import Ledger

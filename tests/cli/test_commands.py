@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -240,7 +241,9 @@ def test_examples_in_help_parse():
     """The example's options exist: each is parsed with `--help` appended."""
     for name in COMMANDS:
         text = " ".join(invoke(*name, "--help").output.replace("│", " ").split())
-        example = text.split("Example: dprelease ")[1].split("  ")[0]
+        example = re.split("[╭┌]", text.split("Example: dprelease ")[1])[
+            0
+        ]  # before the options' box
         words = shlex.split(example)[: len(name) + 1]
         assert words[: len(name)] == name
         options = [w for w in shlex.split(example) if w.startswith("--")]
