@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,9 +15,11 @@ import pytest
 
 import dprelease as dp
 from dprelease.budget.ledger import Ledger
+from dprelease.cli.ledger_time import over_time
+from dprelease.errors import BudgetError
 from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.config import load_pipeline
-from dprelease.pipeline.run import init_ledger
+from dprelease.pipeline.run import init_ledger, run
 from dprelease.pipeline.schedule import FixedClock, job, tick
 from dprelease.validate.rules import check
 from tests.end_to_end.projects import flights, tree
@@ -33,7 +36,7 @@ def year(tmp_path_factory):
     table = pq.read_table(data)  # three carriers of sixteen: the year takes seconds
     kept = table.filter(pc.is_in(table["carrier"].cast(pa.utf8()), value_set=pa.array(CARRIERS)))
     pq.write_table(kept, data)
-    schema = folder / "schemas" / "flights.yaml"
+    schema = folder / "schemas" / "flights_year.yaml"
     schema.write_text(
         re.sub(r'values: \["9E".*\]', 'values: ["AA", "DL", "HA", "UA"]', schema.read_text())
     )
@@ -72,8 +75,12 @@ def test_every_week_is_released_once_in_order(year):
     _, config, told, statuses = year
     assert set(statuses) == {0}
     assert [e["period"] for e in told if e["event"] == "released"] == WEEKS
-    budget = Ledger.open(config.budget.ledger).budget("flights_year")
-    assert (budget.spent, budget.left) == (26, 0)
+    ledger = Ledger.open(config.budget.ledger)
+    budget = ledger.budget("flights_year")
+    assert (budget.spent, budget.left) == (Fraction(1, 2), 0)
+    said = next(over_time(ledger, "flights_year"))
+    assert "one person's rows of one week: epsilon 0.5" in said
+    assert "everything released so far: at most 26" in said
 
 
 def test_instants_follow_new_york_s_clock(year):
@@ -92,17 +99,17 @@ def test_instants_follow_new_york_s_clock(year):
     assert len(set(seen.values())) == 52
 
 
-def test_the_budget_ends_with_the_year(year):
+def test_a_covered_week_has_nothing_left(year):
     folder, config, _, _ = year
     before = tree(folder / "public")
     told = []
     late = FixedClock(datetime(2014, 1, 8, 12, tzinfo=UTC))
     assert tick(job([config], clock=late, report=told.append, catch_up=1)) == 0
     assert [e["event"] for e in told] == ["idle"]  # the table ends with 2013, and the file says so
-    grown = replace(config, period=replace(config.period, last=None))
-    told.clear()
-    assert tick(job([grown], clock=late, report=told.append, catch_up=1)) == 1
-    assert [(e["event"], e["code"]) for e in told] == [("refused", "DPR301")]
+    beside = replace(config, name="beside")  # a second pipeline over a week that is covered
+    with pytest.raises(BudgetError) as caught:
+        run(beside, period="2013-W20", now=late.now())
+    assert caught.value.code == "DPR301"
     assert tree(folder / "public") == before
 
 
@@ -117,7 +124,7 @@ def test_the_index_holds_the_year(year):
             assert None not in group["values"]
     page = (place / "index.html").read_text()
     assert "52 periods: week 1 of 2013 to week 52 of 2013" in page
-    assert "26 of 26 spent, 0 left" in page
+    assert "0.5 of 0.5 spent, 0 left" in page
     assert (place / "latest").resolve().name == "2013-W52"
 
 
