@@ -76,8 +76,10 @@ def _shown(found: Derived, to: Path | None, *, as_json: bool) -> None:
         console().print(f"wrote {to}: {found.table.num_rows:,} rows", soft_wrap=True)
         return
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=f"{found.name}  ({found.level:.0%} intervals)", title_justify="left")
+    title = Text(f"{found.name}  ({found.level:.0%} intervals)")
+    table = Table(title=title, title_justify="left")
     for column in found.table.column_names:
         table.add_column(column, justify="left" if column in found.keys else "right")
     for row in found.table.to_pylist():

@@ -111,7 +111,7 @@ def _form(op: Op, a: Form, b: Form) -> Linear | Ratio | None:
         return _linear(op, a, b)
     if isinstance(a, Ratio) and isinstance(b, Ratio) and a.bottom == b.bottom:
         if op in "+-":
-            return Ratio(a.top.plus(b.top, Fraction(1 if op == "+" else -1)), a.bottom)
+            return _ratio(a.top.plus(b.top, Fraction(1 if op == "+" else -1)), a.bottom)
         return _ratio(a.top, b.top) if op == "/" else None
     if isinstance(a, Ratio) and isinstance(b, Linear) and not b.terms:
         return _with_number(op, a, b.constant)

@@ -68,6 +68,8 @@ def test_what_is_fixed_everywhere_is_no_key_of_the_result():
 def test_the_same_draw_cancels():
     same, other = rows("count - count"), rows("count - count@previous")
     assert all(r["value"] == r["lower"] == r["upper"] == 0 for r in same)
+    means = rows("mean_x - mean_x[region='north']")
+    assert all(r["lower"] == r["upper"] == 0 for r in means if r["region"] == "north")
     assert all(r["upper"] - r["lower"] > 1 for r in other)
 
 

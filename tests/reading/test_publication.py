@@ -122,6 +122,8 @@ def test_the_command_line(folder, tmp_path):
     done = run("derive", folder, "growth(count)", "--by", "region", "--to", tmp_path / "out.csv")
     assert done.exit_code == 0, done.output
     assert (tmp_path / "out.csv").read_text().startswith("period,region,value,")
+    done = run("derive", folder / "latest", "count - count[region='north']")
+    assert "count[region='north']" in done.output  # brackets are no markup
     done = run("derive", folder / "latest", "shar(count)")
     assert (done.exit_code, "did you mean `share`?" in done.output) == (2, True)
     done = run("diff", folder / "2026-W01", folder / "2026-W02")
