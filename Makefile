@@ -54,12 +54,14 @@ demo: $(VENV)/.installed
 	@echo "again: the same week costs nothing; another does: $(BIN)/dprelease run $(PIPELINE) --period 2013-W06"
 
 demo-year: $(VENV)/.installed
-	@echo; echo "== 1/3  a ledger with a budget for 52 weeks"
+	@echo; echo "== 1/4  a ledger with a budget for 52 weeks"
 	$(BIN)/dprelease ledger init $(YEAR)
-	@echo; echo "== 2/3  the scheduler, as if it were New Year 2014: every week of 2013, oldest first"
+	@echo; echo "== 2/4  the scheduler, as if it were New Year 2014: every week of 2013, oldest first"
 	$(BIN)/dprelease schedule $(YEAR) --once --at 2014-01-01T12:00:00Z
-	@echo; echo "== 3/3  verify one of them"
+	@echo; echo "== 3/4  verify one of them"
 	$(BIN)/dprelease verify public/flights_year/2013-W27 --ledger .dprelease/year.db
+	@echo; echo "== 4/4  what one aircraft has lost of one week, and over everything"
+	$(BIN)/dprelease ledger show $(YEAR)
 	@echo; echo "open  public/flights_year/index.html"
 
 test: lint

@@ -53,12 +53,12 @@ def test_the_scheduler_waits_and_spends_nothing(tmp_path):
     made = config(tmp_path, '{file: "../landed/{period}.ok"}')
     init_ledger(made)
     told = []
-    assert tick(job([made], clock=FixedClock(NOW), tell=told.append)) == 0
+    assert tick(job([made], clock=FixedClock(NOW), report=told.append)) == 0
     assert {e["event"] for e in told} == {"waiting"}
     assert Ledger.open(made.budget.ledger).entries() == []
     (tmp_path / "landed").mkdir()
     (tmp_path / "landed" / "2026-W02.ok").touch()  # a later one arrived first
-    assert tick(job([made], clock=FixedClock(NOW), tell=told.append)) == 0
+    assert tick(job([made], clock=FixedClock(NOW), report=told.append)) == 0
     assert [e.entry.key.period for e in Ledger.open(made.budget.ledger).entries()] == ["2026-W02"]
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.errors import ConfigError, PlanError
+from dprelease.planning.explain import text
 from dprelease.planning.goals import has_goal, least_budget
 from dprelease.planning.layout import BlockLayout, layout
 from dprelease.planning.make import make_plan
@@ -106,7 +107,7 @@ def test_with_a_delta_goals_may_compose() -> None:
         s.planned_error is not None and 19.5 < s.planned_error <= 20 for s in plan.statistics
     )
     more = float(pure.epsilon / plan.epsilon) - 1  # the errors are the goals, whatever the way
-    assert f"the sum of pure losses ({more:+.0%} epsilon)" in " ".join(plan.notes)
+    assert f"the sum of pure losses ({more:+.0%} epsilon)" in text(plan, width=999)
     with pytest.raises(PlanError) as refusal:
         make_plan(asked(wanted, rows=ROWS, epsilon="0.2", delta="0.000001"))
     assert str(float(plan.epsilon))[:5] in refusal.value.what  # the cheaper way is named

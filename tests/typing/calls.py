@@ -54,7 +54,7 @@ place: Path = released.publish("public")
 released.plot("mean_age", group=["north", "f"])
 released.plot(group=3)  # refused: arg-type
 released.table = pa.table({})  # refused: misc
-released.to_pandas(True)  # refused: call-arg
+released.to_pandas(True)  # refused: arg-type
 
 # --- SQL, ledgers, pipelines
 dp.sql("SELECT COUNT(*) FROM visits", schema, epsilon="1/2", visits=frame)
