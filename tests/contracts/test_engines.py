@@ -104,6 +104,7 @@ def test_one_unit_moves_each_primitive_by_at_most_its_bound(
         query = query_of(
             rng,
             user="user id",
+            per=None,  # the person over all time; of one interval: `test_intervals`
             groups=GroupKeys((region,), tuple((k,) for k in region.keys)),
             max_groups=groups,
             max_rows=most,

@@ -160,7 +160,7 @@ def test_a_pipeline_says_them(tmp_path: Path, block: str, kind: str, expected: L
         ("{timeout: 12:30:00}", "DPR112"),
         ("{temp_directory: ../../x}", "DPR116"),
         ("{temp_directory: /tmp}", "DPR116"),
-        ("{kind: postgres}", "DPR112"),
+        ("{kind: oracle}", "DPR112"),
         ("{memory: 2GiB}", "DPR110"),
         ("[duckdb]", "DPR112"),
         ("2", "DPR112"),

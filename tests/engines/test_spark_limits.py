@@ -24,6 +24,7 @@ import sys, tempfile
 from pathlib import Path
 import pyarrow as pa, pyarrow.parquet as pq
 from dprelease.engines.limits import Limits
+from dprelease.pipeline import preflight
 from dprelease.engines.source import as_source
 from tests.engines.test_spark import SUMS
 folder = Path(tempfile.mkdtemp())
