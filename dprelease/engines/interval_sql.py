@@ -8,15 +8,24 @@ is moved between FIRST and LAST before anything is added to it, so nothing here 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlglot import exp
 
 from dprelease.engines.typed_sql import case, try_cast
 from dprelease.periods import FIRST, LAST
+from dprelease.query.bounded import BoundedQuery
 from dprelease.query.intervals import Intervals, Stretch
 
-__all__ = ["first_day"]
+__all__ = ["first_day", "stretches_of"]
+
+
+def stretches_of(query: BoundedQuery) -> tuple[Stretch, ...]:
+    """Return the stretches of the zone that rows in the query's window can lie in; it has a `per`."""
+    per, window = query.per, query.window
+    assert per is not None
+    ends = [] if window is None or window.column != per.column else [window.start, window.end]
+    return tuple(per.stretches(*(end.replace(tzinfo=end.tzinfo or UTC) for end in ends)))
 
 
 def first_day(

@@ -37,7 +37,7 @@ from dprelease.engines.code_sql import (
     steps,
     whole_steps,
 )
-from dprelease.engines.interval_sql import first_day
+from dprelease.engines.interval_sql import first_day, stretches_of
 from dprelease.engines.physical import Physical
 from dprelease.engines.request import used_columns
 from dprelease.engines.typed_sql import canonical, number, try_cast, typed
@@ -231,12 +231,9 @@ class RowStages:
 
     def _interval(self) -> exp.Expression:
         """Return the first day of the row's interval; see `interval_sql`."""
-        per, window = self.query.per, self.query.window
+        per = self.query.per
         assert per is not None
-        inside = window is not None and window.column == per.column
-        ends = [window.start, window.end] if inside and window is not None else []
-        aware = (end.replace(tzinfo=end.tzinfo or UTC) for end in ends)
-        return first_day(per, per.stretches(*aware), partial(self._value, per.column))
+        return first_day(per, stretches_of(self.query), partial(self._value, per.column))
 
     def _inside(self) -> list[exp.Expression]:
         """Return what holds of the rows in the query's window; of all rows that have a time, with `per`."""
