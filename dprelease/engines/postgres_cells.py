@@ -25,10 +25,13 @@ from dprelease.engines.physical import Physical
 from dprelease.engines.postgres import PostgresType
 from dprelease.schema.column import Kind
 
-__all__ = ["LARGEST", "LONGEST", "Cell", "cell", "quoted"]
+__all__ = ["LARGEST", "LARGEST_CELL", "LONGEST", "Cell", "cell", "quoted"]
 
 LONGEST = 1_000
 """Characters of a number's or a moment's text at most; a longer text is none."""
+
+LARGEST_CELL = 2**24
+"""Bytes of a text at most; a longer one is a missing value."""
 
 LARGEST = "1.7976931348623157e308"
 
@@ -105,12 +108,21 @@ def _typed(raw: str, stored: PostgresType, kind: Kind) -> Cell | None:
     return None
 
 
+def _written(raw: str) -> str:
+    """Return a cell as text, compared by its bytes; null beyond `LARGEST_CELL`.
+
+    Patterns, trimming and joining take up to eight bytes for each of a text's, and PostgreSQL raises
+    above a gibibyte: one long cell would end every release of its table.
+    """
+    short = f"octet_length({raw}::text) <= {LARGEST_CELL}"
+    return f'(CASE WHEN {short} THEN {raw}::text END COLLATE "C")'
+
+
 def _text(raw: str, stored: PostgresType) -> str:
     """Return the canonical text of a cell (`identity`)."""
     if stored.physical is Physical.float:
         return _text_of_double(f"{raw}::float8")
-    value = f"trim_scale({raw})" if stored.scaled else raw
-    return f'({value}::text COLLATE "C")'
+    return _written(f"trim_scale({raw})" if stored.scaled else raw)
 
 
 def _text_of_double(value: str) -> str:
@@ -144,7 +156,7 @@ def _double(raw: str, stored: PostgresType) -> str:
         return f"nullif({raw}::float8, 'NaN'::float8)"
     if stored.physical is Physical.exact:
         return _double_of_numeric(raw)
-    return _number_of(f'({raw}::text COLLATE "C")')
+    return _number_of(_written(raw))
 
 
 def _double_of_numeric(value: str) -> str:
@@ -231,7 +243,7 @@ _MOMENT_OF_PARTS = "make_date(y, mo, d) + (h * 3600 + mi * 60 + s) * interval '1
 
 def _date(raw: str, stored: PostgresType) -> str:
     if stored.physical is Physical.text:
-        return _parts(f'({raw}::text COLLATE "C")', "make_date(y, mo, d)")
+        return _parts(_written(raw), "make_date(y, mo, d)")
     if stored.physical is Physical.date:
         return f"CASE WHEN isfinite({raw}) THEN {raw} END"
     return f"({_timestamp(raw, stored)})::date"
@@ -239,7 +251,7 @@ def _date(raw: str, stored: PostgresType) -> str:
 
 def _timestamp(raw: str, stored: PostgresType) -> str:
     if stored.physical is Physical.text:
-        return _parts(f'({raw}::text COLLATE "C")', _MOMENT_OF_PARTS)
+        return _parts(_written(raw), _MOMENT_OF_PARTS)
     value = (
         f"({raw} AT TIME ZONE 'UTC')"
         if stored.physical is Physical.instant

@@ -11,7 +11,7 @@ What the server keeps. The salt and all constants are bound parameters, never te
 parameters (`log_statement`, `log_min_duration_statement` with `log_parameter_max_length` other than 0,
 `auto_explain`) writes the salt to its log; only its administrator can change that.
 
-Limits. The database's encoding is UTF8. Numbers and moments as texts of more than 1,000 characters
+Limits. The database's encoding is UTF8. Texts of more than 16 MiB are missing values. Numbers and moments as texts of more than 1,000 characters
 are none, and moments as texts are ISO 8601. Expressions have no `%`. Views of a pipeline are not read:
 make the view in the database and name it.
 """
