@@ -19,7 +19,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ from dprelease.engines.digits import apart
 from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
 from dprelease.engines.physical import check_columns
 from dprelease.engines.request import check_query, used_columns
-from dprelease.engines.scan import Meter, cancellable, metered
+from dprelease.engines.scan import Meter, cancellable, metered, stopped_after
 from dprelease.engines.source import Source
 from dprelease.errors import DpreleaseError, InternalError, SourceError
 from dprelease.query.answer import Answer
@@ -194,7 +193,7 @@ class DuckDBEngine:
         try:
             with (
                 self._connection() as connection,
-                _stopped_after(seconds, connection),
+                stopped_after(seconds, connection.interrupt),
                 metered(connection, self.meter),
             ):
                 run = self._statement(connection, source, query, salt, exact=exact)
@@ -281,29 +280,6 @@ def _reads_parquet(source: Source) -> bool:
 def _copy(connection: Any, name: str, table: Any) -> None:
     """Copy a public table: DuckDB knows no progress of a statement that scans an Arrow one."""
     connection.from_arrow(table).create(name)
-
-
-@contextmanager
-def _stopped_after(seconds: float | None, connection: Any) -> Iterator[None]:
-    """Interrupt what runs on `connection` once `seconds` have passed."""
-    if seconds is None:
-        yield
-        return
-    done = Event()
-
-    def watch() -> None:
-        late = done.wait(seconds)
-        while not late:  # an interrupt between two statements stops neither: again
-            connection.interrupt()
-            late = done.wait(0.1)
-
-    watching = Thread(target=watch, daemon=True)
-    watching.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watching.join()  # it must not find a closed connection
 
 
 def _text(value: str) -> str:

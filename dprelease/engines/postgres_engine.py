@@ -19,9 +19,7 @@ make the view in the database and name it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -34,6 +32,7 @@ from dprelease.engines.postgres_cells import cell
 from dprelease.engines.postgres_sql import PostgresStatement, postgres_statement
 from dprelease.engines.postgres_stages import Projection
 from dprelease.engines.request import check_query, used_columns
+from dprelease.engines.scan import stopped_after
 from dprelease.engines.source import Source
 from dprelease.engines.tally import Counted, Tallies
 from dprelease.errors import InternalError, SourceError
@@ -122,7 +121,7 @@ class PostgresEngine:
         """Return the integers, or None where anything failed."""
         narrow, together = apart(query)
         try:
-            with opened(source) as session, _stopped_after(self.timeout, session.connection):
+            with opened(source) as session, stopped_after(self.timeout, session.connection.cancel):
                 statement = self._statement(session, source, session.pinned(), narrow, salt)
                 with session.connection.cursor() as cursor:
                     cursor.execute(statement.sql, statement.parameters)
@@ -225,26 +224,3 @@ def _answer(cursor: Any, query: BoundedQuery) -> Answer:
         for group, found in sums:
             out[group] = [int(value) for value in found]
     return Answer(out, {}, counted.tables())
-
-
-@contextmanager
-def _stopped_after(seconds: int | None, connection: Any) -> Iterator[None]:
-    """Cancel what runs on `connection` once `seconds` have passed."""
-    if seconds is None:
-        yield
-        return
-    done = Event()
-
-    def watch() -> None:
-        late = done.wait(seconds)
-        while not late:  # a cancellation between two statements stops neither: again
-            connection.cancel()
-            late = done.wait(0.1)
-
-    watching = Thread(target=watch, daemon=True)
-    watching.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watching.join()  # it must not find a closed connection

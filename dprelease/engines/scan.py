@@ -18,7 +18,7 @@ from time import monotonic
 from types import FrameType
 from typing import Any
 
-__all__ = ["Meter", "cancellable", "metered", "remaining"]
+__all__ = ["Meter", "cancellable", "metered", "remaining", "stopped_after"]
 
 Meter = Callable[[float, float | None], None]
 """Called as (share done in [0, 1], seconds left or None), about once a second, from a thread."""
@@ -50,6 +50,29 @@ def cancellable() -> Iterator[Event]:
         yield pressed
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def stopped_after(seconds: float | None, stop: Callable[[], object]) -> Iterator[None]:
+    """Call `stop` once `seconds` have passed, and again until the block ends; never when None."""
+    if seconds is None:
+        yield
+        return
+    done = Event()
+
+    def watch() -> None:
+        late = done.wait(seconds)
+        while not late:  # an interrupt between two statements stops neither: again
+            stop()
+            late = done.wait(0.1)
+
+    watching = Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watching.join()  # it must not find a closed connection
 
 
 @contextmanager

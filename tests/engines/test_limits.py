@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.engines import duckdb as engine_module
+from dprelease.engines import scan
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.limits import Limits, bytes_of, memory_of, seconds_of, threads_of
 from dprelease.engines.reference import ReferenceEngine
@@ -257,7 +257,7 @@ def test_an_alarm_between_two_statements_rings_again() -> None:
     """An interrupt finds nothing to stop while Python prepares the next statement."""
 
     def late() -> None:
-        with duckdb.connect() as connection, engine_module._stopped_after(1, connection):
+        with duckdb.connect() as connection, scan.stopped_after(1, connection.interrupt):
             time.sleep(1.2)
             connection.execute(
                 "SELECT count(*) FROM range(100000000) a, range(100000000) b"

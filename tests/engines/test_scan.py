@@ -169,4 +169,5 @@ def test_a_scan_joined_with_public_tables_is_measured(tmp_path, monkeypatch):
     monkeypatch.setattr(
         engine, "_copy", lambda connection, name, table: connection.register(name, table)
     )
-    assert set(shares_of_a_long_scan(tmp_path)) == {0.0}
+    # it may hear of another step of the statement, once; the scan itself never moves
+    assert len(set(shares_of_a_long_scan(tmp_path))) <= 2 < len(set(heard))
