@@ -2,7 +2,7 @@
 
 lambda_2 of a graph and degrees of its nodes move together when an edge appears, so nothing is gained
 by looking at them apart: the loss of the block is at most the sum over the cells of their own
-certified losses, each at the most that its cell can move (`mechanisms.bounded_gaussian_box`). All
+certified losses, each at the most that its cell can move (`mechanisms.certifiers.box_gaussian`). All
 cells have one common scale in the box's unit. Outputs lie in the box and have no atoms.
 
 Units: grid steps of each cell, cell i stands for steps[i] times itself. Shapes: `(1, cells)`.
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms.bounded_gaussian_box import BoundedGaussianBoxLaw
+from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.planning.cell_draws import Objects, underclaimed
 from dprelease.schema.domain import Box, Domain
 from dprelease.sensitivity import Sensitivity

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.entropy import RandomBits
 from dprelease.errors import InternalError
-from dprelease.mechanisms.discrete_laplace_noise import CellNoise
+from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.law import GridLaw, law_from_json
 from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.sensitivity import Sensitivity

@@ -26,7 +26,7 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.ranks import Stretches
 from dprelease.entropy import RandomBits
 from dprelease.errors import ConfigError
-from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import allowed_from_json, law_from_json
 from dprelease.numeric import fraction_from_json
 from dprelease.planning.cell_draws import Objects, underclaimed

@@ -22,8 +22,8 @@ from dprelease import registry
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.ranks import aimed, near
 from dprelease.errors import ArgumentError, PlanError
-from dprelease.mechanisms.discrete_laplace_noise import CellNoise
-from dprelease.mechanisms.exponential_scores import ScoreLaw
+from dprelease.mechanisms.forms.scores import ScoreLaw
+from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.law import (
     Criterion,
     ExpectedError,

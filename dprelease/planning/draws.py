@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dprelease.budget.composition import Proof
-from dprelease.mechanisms.discrete_laplace_noise import CellNoise
+from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.planning.box_draw import BoxDraw
 from dprelease.planning.cell_draws import (

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms.gaussian_cells import GaussianCells
+from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.planning.choose import Candidate, Loss, rooted_worst
 from dprelease.planning.draws import GaussianDraw
 from dprelease.planning.layout import BlockLayout, Member

@@ -3,7 +3,7 @@
 Every cell of a block gets independent discrete Gaussian noise; afterwards values are raised into
 the cells' public range (rectified: post-processing). One unit's L2 move over all cells and groups
 together is `Sensitivity.square`, so one rho covers every way a unit can spread its rows
-(`mechanisms.gaussian_cells`).
+(`mechanisms.forms.vector`).
 
 Units: grid steps; rho in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#l2-norms`,
@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.entropy import RandomBits
-from dprelease.mechanisms.gaussian_cells import GaussianCells
+from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.planning.cell_draws import (
     RAW_LIMIT,

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from dprelease.mechanisms.gaussian_cells import GaussianCells
+from dprelease.mechanisms.forms.vector import GaussianCells
 
 __all__ = ["ROOM", "Noise", "SumLaw", "Term", "sum_law"]
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
-from dprelease.mechanisms.gaussian_cells import GaussianCells
+from dprelease.mechanisms.forms.vector import GaussianCells
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.reading.noise_sums import ROOM, sum_law
 

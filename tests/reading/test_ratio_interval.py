@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.mechanisms.discrete_laplace_noise import DiscreteLaplaceNoise
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.reading.forms import Linear, Ratio, Source
 from dprelease.reading.linear_interval import linear_ends
 from dprelease.reading.quantity import Quantity, combined
