@@ -27,8 +27,9 @@ from dprelease.aggregates.spectrum import (
     spectrum_move,
 )
 from dprelease.errors import InternalError
-from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label, Primitive
+from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Label, Primitive
 from dprelease.query.intervals import Intervals
+from dprelease.query.never_null import never_null
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
 from dprelease.sensitivity import Bounds, Sensitivity, sensitivity, unit_bounds
 
@@ -346,10 +347,17 @@ def _check_public(
         and query.where is None
         and query.window is None
         and (query.view is None or query.view.keeps_rows)
-        and all(isinstance(c, Fixed) and c.default is not None for c in codes)
+        and all(_keeps_every_row(query, c) for c in codes)
     )
     if not public:
         raise _unproved("it takes a private number of rows for a public one")
+
+
+def _keeps_every_row(query: BoundedQuery, code: Code) -> bool:
+    """Return whether no row has a null code, whatever its cells hold."""
+    if isinstance(code, Condition):
+        return never_null(code.expression, query.columns)
+    return isinstance(code, Fixed) and code.default is not None
 
 
 def _size_of(query: BoundedQuery, encoding: Encoding, used: list[Primitive]) -> Encoding:

@@ -2,7 +2,8 @@
 
 Private n: two sums (or the Bernstein cells that a variance of the same column pays for anyway),
 post-processed to a ratio; a mean without atoms is drawn from a truncated law after the size has been
-released. Public n: the sum itself, sensitivity w/n. Domain: the hull [l, u]; a forbidden interval of
+released. Public n: the sum itself, sensitivity w/n; of a share, whose condition is never null then
+(`query.never_null`), the count, 1/n. Domain: the hull [l, u]; a forbidden interval of
 the *column* does not forbid means. A proportion is the mean of a 0/1 code.
 
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-unity`,

@@ -23,6 +23,7 @@ from dprelease.errors import ConfigError, PlanError
 from dprelease.query.bounded import Code, Condition, Fixed
 from dprelease.query.cleaning import code_of
 from dprelease.query.expression import Expression, parse_condition
+from dprelease.query.never_null import never_null
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
 from dprelease.schema.naming import nearest
@@ -198,10 +199,12 @@ class RowCondition(Arguments):
         parse_condition(spec.arguments[0], schema.columns, origin=spec.origin)
 
     def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
-        # A condition may be unknown (null) on a row, which leaves the row out: n is private.
+        # A condition that may be unknown (null) on a row leaves the row out: n is private.
         columns = given.schema.columns
         condition = parse_condition(spec.arguments[0], columns, origin=spec.origin)
-        return Statistic(spec, spec.function, condition=condition, code=Condition(condition))
+        public = given.size if never_null(condition, columns.values()) else None
+        code = Condition(condition)
+        return Statistic(spec, spec.function, condition=condition, code=code, public_rows=public)
 
 
 ONE_NUMBER = NumberColumn()

@@ -2,7 +2,8 @@
 
 Written: every code (column, allowed runs, step, null default), every primitive, the filter and how
 the cells are cleaned that expressions read, the window, the contribution bounds and the intervals they
-hold in. Read back, a condition becomes what it is to the arithmetic, a 0/1 code whose column is the condition's text; that is enough to recompute every sensitivity, and
+hold in. Read back, a condition becomes what it is to the arithmetic, a 0/1 code whose column is the condition's
+text, with a default where it is never null (`known`); that is enough to recompute every sensitivity, and
 cannot be run against rows.
 """
 
@@ -29,6 +30,7 @@ from dprelease.query.bounded import (
 )
 from dprelease.query.cleaning import cleaning_json, read_by_expressions
 from dprelease.query.intervals import Intervals
+from dprelease.query.never_null import never_null
 from dprelease.query.view import View
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
@@ -40,7 +42,7 @@ def task_to_json(query: BoundedQuery) -> dict[str, Any]:
     """Return `query` as JSON data; the group keys themselves are in the plan."""
     window = query.window
     return {
-        "codes": [_code(c) for c in query.codes],
+        "codes": [_code(c, query.columns) for c in query.codes],
         "primitives": [_primitive(p) for p in query.primitives],
         "groups": [
             {"column": c.name, "other": c.other, "null": c.null_key} for c in query.groups.columns
@@ -95,9 +97,10 @@ def _primitive(p: Primitive) -> dict[str, Any]:
     }
 
 
-def _code(code: Code) -> dict[str, Any]:
+def _code(code: Code, columns: Sequence[Column]) -> dict[str, Any]:
     if isinstance(code, Condition):
-        return {"condition": code.expression.canonical}
+        known = {"known": True} if never_null(code.expression, columns) else {}
+        return {"condition": code.expression.canonical, **known}
     if isinstance(code, Label):
         if code.values == _numbers(len(code.values)):  # the nodes of a large graph
             return {"column": code.column, "numbers": len(code.values)}
@@ -119,7 +122,8 @@ def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> B
     codes: list[Code] = []
     for code in value["codes"]:
         if "condition" in code:
-            codes.append(Fixed(code["condition"], GridSet(((0, 1),)), Fraction(1)))
+            known = 0 if code.get("known") is True else None  # else a row may be left out
+            codes.append(Fixed(code["condition"], GridSet(((0, 1),)), Fraction(1), known))
         elif "numbers" in code:
             codes.append(Label(code["column"], _numbers(whole_from_json(code["numbers"], least=0))))
         elif "values" in code:

@@ -17,7 +17,41 @@ _here = partial(
     ),
 )
 
+_known = partial(Guard, file="query/never_null.py", tests=("tests/query/test_never_null.py",))
+
 GUARDS = (
+    Guard(
+        "the wall takes any condition for one that is never null",
+        file="recompute.py",
+        old="        return never_null(code.expression, query.columns)\n",
+        new="        return True\n",
+        tests=("tests/query/test_never_null.py",),
+    ),
+    _known(
+        "a column without a default is never null",
+        old="        return column.null_default is not None\n",
+        new="        return True\n",
+    ),
+    _known(
+        "an undeclared value has a key",
+        old=" and column.other is not None",
+        new="",
+    ),
+    _known(
+        "no sum or product overflows",
+        old="    return _most(node, columns) < _FINITE\n",
+        new="    return True\n",
+    ),
+    _known(
+        "no divisor is zero",
+        old="isinstance(node.right, n.Literal) and node.right.value",
+        new="True",
+    ),
+    _known(
+        "one known value of a case is enough",
+        old="            return all(_known(value, columns) for value in values)\n",
+        new="            return any(_known(value, columns) for value in values)\n",
+    ),
     Guard(
         "the wall believes any intervals of a query",
         file="recompute.py",
@@ -107,8 +141,8 @@ GUARDS = (
     ),
     _here(
         "a public number of rows of a column with nulls",
-        old="and all(isinstance(c, Fixed) and c.default is not None for c in codes)",
-        new="and all(isinstance(c, Fixed) for c in codes)",
+        old="return isinstance(code, Fixed) and code.default is not None",
+        new="return isinstance(code, Fixed)",
     ),
     _here(
         "a public number of rows in groups",
