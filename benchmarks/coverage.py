@@ -24,10 +24,10 @@ import numpy.typing as npt
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import ReplayBits
+from dprelease.measurements.draw import draw_from_json
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
 from dprelease.noised import assemble
-from dprelease.planning.draws import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.load import Schema

@@ -25,8 +25,8 @@ import pyarrow as pa
 
 import dprelease as dp
 from dprelease.entropy import ReplayBits
+from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Noised, assemble
-from dprelease.planning.draws import draw_from_json
 from dprelease.reading.derive import finished
 from dprelease.reading.evaluation import Evaluation, Periods
 from dprelease.reading.forms import Linear, Ratio

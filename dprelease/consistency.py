@@ -42,13 +42,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats, Rule, aggregate_named
 from dprelease.aggregates.encoding import Encoding
-from dprelease.planning.draws import (
-    CellDraw,
-    ConstantDraw,
-    GaussianDraw,
-    ScalarDraw,
-    draw_from_json,
-)
+from dprelease.measurements.draw import draw_from_json
 from dprelease.planning.model import PlannedBlock, PlannedStatistic
 from dprelease.query.statistic import parse_statistic
 from dprelease.schema.domain import Domain
@@ -90,7 +84,7 @@ class Released:
     @property
     def noise(self) -> float | None:
         """The variance of the noise on one cell, near enough for a weight; None if unknown."""
-        return _variance(self.block)
+        return draw_from_json(self.block.law).variance
 
     @property
     def plain(self) -> bool:
@@ -141,19 +135,3 @@ def rules_of(statistics: Sequence[PlannedStatistic]) -> tuple[Rule, ...]:
     """Return the rules of the statistics, each once, in the order in which they run."""
     found = (rule for s in statistics for rule in aggregate_named(s.function).rules)
     return tuple(dict.fromkeys(found))
-
-
-def _variance(block: PlannedBlock) -> float | None:
-    """Return the variance of the noise on one cell, near enough for a weight; None if unknown."""
-    draw = draw_from_json(block.law)
-    match draw:
-        case ConstantDraw():
-            return 0.0
-        case CellDraw() | GaussianDraw():
-            return float(draw.noise.variance())
-        case ScalarDraw():
-            error = draw.law.expected_error().average
-            absolute = getattr(draw.law, "loss", "absolute") == "absolute"
-            return 2 * error**2 if absolute else error  # exact for a Laplace law
-        case _:
-            return None

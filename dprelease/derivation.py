@@ -26,6 +26,7 @@ from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.budget.record import check_identifier
 from dprelease.errors import VerificationError
 from dprelease.formats.json_ import SOFTWARE
+from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Noised, Receipt, as_raw, assemble, cells_from_json
 from dprelease.numeric import NANO, fraction_from_json, nano_up, plain, whole_from_json
 from dprelease.periods import parse_period
@@ -33,7 +34,6 @@ from dprelease.pipeline.closing import instant_from_text, instant_text
 from dprelease.pipeline.files import write_files
 from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import CLOSE, near, plan_again
-from dprelease.planning.draws import draw_from_json
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.promise import timeline_of
 from dprelease.planning.what_if import what_if

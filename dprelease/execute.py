@@ -26,8 +26,10 @@ from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.entropy import RandomBits, SystemBits
 from dprelease.errors import InternalError, SourceError
+from dprelease.measurements.draw import Draw, Objects, draw_from_json
+from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.noised import Cells, decode, encode
-from dprelease.planning.draws import ChoiceDraw, Draw, MeanDraw, Objects, draw_from_json, proof
 from dprelease.planning.guarantee import composed
 from dprelease.planning.model import PlannedBlock, ReleasePlan
 from dprelease.query.answer import Answer
@@ -64,7 +66,7 @@ def concentrated(plan: ReleasePlan) -> Fraction:
 
 def _proofs(plan: ReleasePlan) -> list[Proof]:
     laws = [(b, draw_from_json(b.law)) for b in plan.blocks]
-    return [proof(law, _sensitivity(plan, block, law)) for block, law in laws]
+    return [law.proof(_sensitivity(plan, block, law)) for block, law in laws]
 
 
 def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivity:

@@ -44,11 +44,11 @@ import pyarrow as pa
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
 from dprelease.aggregates.encoding import Encoding
 from dprelease.consistency import consistent, to_domain
-from dprelease.planning.companions import companion_cells
-from dprelease.planning.draws import RAW_LIMIT, ChoiceDraw, Draw, Objects, draw_from_json
+from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, draw_from_json
+from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.planning.informative import any_rank
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
-from dprelease.planning.reading import reading_of, seen_by
 
 __all__ = [
     "CELL_BYTES",
@@ -259,7 +259,7 @@ class _Drawn:
         self._cells = self._draw.cells(raw)
         self._reading = reading_of(self._draw, raw, LEVEL)
         self._empty = self._draw.empty(raw)
-        self._median, self._unbiased = companion_cells(self._draw, raw)
+        self._median, self._unbiased = self._draw.companions(raw)
 
     def _seen(self, statistic: PlannedStatistic) -> tuple[Encoding, Floats, Reading]:
         return seen_by(statistic.view, self._encoding, self._cells, self._reading)

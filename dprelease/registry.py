@@ -67,13 +67,30 @@ _BUILT_IN: dict[str, dict[str, str]] = {
     },
 }
 
+_OWN: dict[str, dict[str, str]] = {
+    "draws": {
+        "box": "dprelease.measurements.graph_box:BoxDraw",
+        "cells": "dprelease.measurements.cells:CellDraw",
+        "choice": "dprelease.measurements.ranks:ChoiceDraw",
+        "constant": "dprelease.measurements.constant:ConstantDraw",
+        "gaussian": "dprelease.measurements.gaussian:GaussianDraw",
+        "mean": "dprelease.measurements.truncated_mean:MeanDraw",
+        "scalar": "dprelease.measurements.scalar:ScalarDraw",
+    },
+}
+"""Kinds that the library alone brings: what draws is proved here, and a plan's file names it."""
+
 KINDS: tuple[str, ...] = tuple(_BUILT_IN)
 """The plurals: mechanisms, aggregates, engines, formats."""
 
 
+def _own_or_open(kind: str) -> dict[str, str]:
+    return _OWN[kind] if kind in _OWN else _BUILT_IN[kind]
+
+
 def names(kind: str) -> tuple[str, ...]:
     """Return the built-in names of `kind`, in alphabetical order; imports nothing."""
-    return tuple(sorted(_BUILT_IN[kind]))
+    return tuple(sorted(_own_or_open(kind)))
 
 
 def third_party_names(kind: str) -> tuple[str, ...]:
@@ -89,11 +106,11 @@ def load(kind: str, name: str) -> object:
         ArgumentError: no built-in and no installed package offers that name (DPR610), or two
             packages do (DPR611).
     """
-    target = _BUILT_IN[kind].get(name)
+    target = _own_or_open(kind).get(name)
     if target is not None:
         module, _, attribute = target.partition(":")
         return getattr(import_module(module), attribute)
-    offers = list(entry_points(group=f"dprelease.{kind}", name=name))
+    offers = [] if kind in _OWN else list(entry_points(group=f"dprelease.{kind}", name=name))
     if len(offers) > 1:
         raise ArgumentError(
             f"two installed packages offer {kind} `{name}`",

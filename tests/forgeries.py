@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dprelease.formats.json_ import FILE, manifest_bytes
-from dprelease.planning.draws import draw_from_json
+from dprelease.measurements.draw import draw_from_json
 from tests.folders import Files, manifest_of, remade, sealed
 
 __all__ = ["FORGERIES", "ONLY_THE_LEDGER", "Forgery"]

@@ -11,8 +11,8 @@ import pytest
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import ReplayBits
+from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import assemble
-from dprelease.planning.draws import draw_from_json
 from dprelease.planning.model import ReleasePlan
 from tests.planning.requests import planned, public
 from tests.test_noised import private, replayed, rows_of

@@ -74,3 +74,12 @@ def test_asking_for_names_and_mechanisms_imports_no_scipy_and_no_engine() -> Non
         "assert not {'scipy', 'duckdb'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_draws_is_never_another_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    stranger = Point("stranger")
+    monkeypatch.setattr(registry, "entry_points", lambda **_: [stranger])
+    assert registry.load("mechanisms", "stranger") == "loaded stranger"
+    with pytest.raises(ArgumentError, match="there is no draw called `stranger`"):
+        registry.load("draws", "stranger")
+    assert stranger.loads == 1

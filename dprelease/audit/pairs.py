@@ -33,19 +33,16 @@ import numpy.typing as npt
 from dprelease.aggregates.ranks import Stretches
 from dprelease.audit.laws import Worst, law_rows, log_of, staircase_worst, worst_between
 from dprelease.audit.powers import exp_below
+from dprelease.measurements.cells import CellDraw
+from dprelease.measurements.constant import ConstantDraw
+from dprelease.measurements.draw import Objects, draw_from_json
+from dprelease.measurements.gaussian import GaussianDraw
+from dprelease.measurements.graph_box import BoxDraw
+from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridLaw
-from dprelease.planning.draws import (
-    BoxDraw,
-    CellDraw,
-    ChoiceDraw,
-    ConstantDraw,
-    GaussianDraw,
-    MeanDraw,
-    Objects,
-    ScalarDraw,
-    draw_from_json,
-)
 from dprelease.planning.model import ReleasePlan
 
 __all__ = ["PairLoss", "Part", "pair_loss"]

@@ -34,17 +34,15 @@ from dprelease.audit.repeated import features_of, shown_of
 from dprelease.audit.sampler import choice_fit, draws_fit, noise_fit
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.errors import InternalError
+from dprelease.measurements.cells import CellDraw
+from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.gaussian import GaussianDraw
+from dprelease.measurements.graph_box import BoxDraw
+from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.law import GridLaw
 from dprelease.numeric import shown
-from dprelease.planning.draws import (
-    BoxDraw,
-    CellDraw,
-    ChoiceDraw,
-    GaussianDraw,
-    MeanDraw,
-    ScalarDraw,
-    draw_from_json,
-)
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.answer import Answer
 

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from dprelease import execute
 from dprelease.audit.answers import cells_of
 from dprelease.entropy import SystemBits
+from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Cells, Noised, assemble
-from dprelease.planning.draws import draw_from_json
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.answer import Answer
 from dprelease.secret import Secret

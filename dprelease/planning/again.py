@@ -27,9 +27,10 @@ from typing import Any, NoReturn
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import VerificationError
-from dprelease.planning.box_draw import box_errors
+from dprelease.measurements.draw import Draw, draw_from_json
+from dprelease.measurements.graph_box import BoxDraw, box_errors
+from dprelease.measurements.scalar import ScalarDraw
 from dprelease.planning.choose import Candidate, Loss
-from dprelease.planning.draws import BoxDraw, Draw, ScalarDraw, draw_from_json
 from dprelease.planning.layout import BlockLayout
 from dprelease.planning.make import Figures, Maker, laid_out, write_plan
 from dprelease.planning.model import Option, ReleasePlan

@@ -8,7 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dprelease.aggregates.encoding import Encoding
-from dprelease.planning.choice_draw import ChoiceDraw
+from dprelease.measurements.ranks import ChoiceDraw
 
 __all__ = ["aim", "choice_notes", "rank_error_text"]
 

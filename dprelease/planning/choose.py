@@ -22,6 +22,13 @@ from dprelease import registry
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.ranks import aimed, near
 from dprelease.errors import ArgumentError, PlanError
+from dprelease.measurements.cells import CellDraw
+from dprelease.measurements.constant import ConstantDraw
+from dprelease.measurements.draw import Draw
+from dprelease.measurements.graph_box import BoxDraw, box_errors
+from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.scalar import ScalarDraw, steps_moved
+from dprelease.measurements.truncated_mean import MeanDraw, mean_reach
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.law import (
@@ -32,20 +39,8 @@ from dprelease.mechanisms.law import (
     family_laws,
     grid_laws,
 )
-from dprelease.planning.box_draw import box_errors
 from dprelease.planning.choice_price import choice_error, rows_inside
 from dprelease.planning.choice_words import aim
-from dprelease.planning.draws import (
-    BoxDraw,
-    CellDraw,
-    ChoiceDraw,
-    ConstantDraw,
-    Draw,
-    MeanDraw,
-    ScalarDraw,
-    mean_reach,
-    steps_moved,
-)
 from dprelease.planning.law_grid import (
     MOST_POINTS,
     additive_grid,

@@ -16,9 +16,9 @@ from fractions import Fraction
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import ArgumentError
+from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.planning.choose import Candidate, Loss, rooted_worst
-from dprelease.planning.draws import GaussianDraw
 from dprelease.planning.layout import BlockLayout, Member
 from dprelease.planning.price import rectified_error
 from dprelease.planning.spread import cells_errors, rooted

@@ -22,11 +22,15 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.errors import DpreleaseError, VerificationError
+from dprelease.measurements.constant import ConstantDraw
+from dprelease.measurements.graph_box import BoxDraw
+from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.reading import reading_of, seen_by
+from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.planning.choose import Candidate
-from dprelease.planning.draws import BoxDraw, ChoiceDraw, ConstantDraw, MeanDraw, ScalarDraw
 from dprelease.planning.layout import Member
 from dprelease.planning.pair_price import simulated_columns
-from dprelease.planning.reading import reading_of, seen_by
 from dprelease.planning.spread import spreads
 
 __all__ = ["any_rank", "least_factor", "least_size", "says_nothing", "two_digits"]

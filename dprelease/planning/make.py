@@ -19,20 +19,13 @@ from typing import Any
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import PlanError
+from dprelease.measurements.constant import ConstantDraw
+from dprelease.measurements.graph_box import BoxDraw
+from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.numeric import plain
 from dprelease.patience import tick
 from dprelease.planning.choice_words import choice_notes, rank_error_text
 from dprelease.planning.choose import Candidate
-from dprelease.planning.draws import (
-    BoxDraw,
-    CellDraw,
-    ChoiceDraw,
-    ConstantDraw,
-    Draw,
-    GaussianDraw,
-    MeanDraw,
-    ScalarDraw,
-)
 from dprelease.planning.graph_apart import apart
 from dprelease.planning.informative import least_factor, least_size, says_nothing, two_digits
 from dprelease.planning.layout import BlockLayout, Member, layout
@@ -279,7 +272,7 @@ class Maker:
                 },
             },
             law=best.draw.to_json(),
-            certificate={"epsilon_upper": str(spent.epsilon_upper), **_evidence(best.draw)},
+            certificate={"epsilon_upper": str(spent.epsilon_upper), **best.draw.evidence()},
         )
 
     def statistics(self, priced: Priced, total: Fraction) -> list[PlannedStatistic]:
@@ -389,28 +382,6 @@ class Maker:
                 cache[size] = same[0].errors[index]
             out.append(cache[size])
         return tuple(out)
-
-
-def _evidence(draw: Draw) -> dict[str, Any]:
-    """What a stranger needs beside the law to follow the proof."""
-    if isinstance(draw, ScalarDraw):
-        return {
-            "law": draw.law.certificate.to_json(),
-            "groups_charged": 1 if draw.linear else draw.touched,
-        }
-    if isinstance(draw, CellDraw):
-        return {"law": draw.noise.certificate.to_json(), "groups_charged": 1}
-    if isinstance(draw, BoxDraw | ChoiceDraw):
-        return {"law": draw.law.certificate.to_json(), "groups_charged": 1}
-    if isinstance(draw, GaussianDraw):
-        return {"law": draw.noise.evidence(), "groups_charged": 1}
-    if isinstance(draw, MeanDraw):
-        return {
-            "law": draw.size.law.certificate.to_json(),
-            "groups_charged": 1 if draw.size.linear else draw.size.touched,
-            "mean": {"epsilon_per_move": str(draw.epsilon), "moves": draw.moves},
-        }
-    return {"method": "a public constant"}
 
 
 def _distinct(options: Any) -> list[Option]:

@@ -19,10 +19,10 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.errors import ArgumentError, PlanError
+from dprelease.measurements.draw import Draw
 from dprelease.mechanisms.law import Criterion
 from dprelease.numeric import NANO, fraction_from_json, nano_up
 from dprelease.planning.choose import Candidate, Loss, candidates
-from dprelease.planning.draws import Draw, ScalarDraw, proof
 from dprelease.planning.gaussian import gaussian_candidates, narrow
 from dprelease.planning.layout import BlockLayout
 from dprelease.sensitivity import Sensitivity
@@ -89,7 +89,7 @@ class Priced:
 
     @property
     def proof(self) -> Proof:
-        return proof(self.best.draw, self.sensitivity)
+        return self.best.draw.proof(self.sensitivity)
 
 
 class Pricer(Protocol):
@@ -169,16 +169,16 @@ def ways(
         nano = math.isqrt(int(2 * touched * share.rho * NANO * NANO))
         with contextlib.suppress(PlanError):
             wide = candidates(block, Fraction(nano, NANO), loss, size, sensitivities, judge)
-            found += [c for c in wide if isinstance(c.draw, ScalarDraw) and not c.draw.linear]
-    fits = [c for c in found if proof(c.draw, c.moved(sensitivities)).concentrated <= share.rho]
+            found += [c for c in wide if c.draw.apart]
+    fits = [c for c in found if c.draw.proof(c.moved(sensitivities)).concentrated <= share.rho]
     if not fits:
         raise problem or _no_law(block, "no law is that cheap")
     return sorted(fits, key=lambda c: c.price(judge))
 
 
 def _together(draw: Draw) -> bool:
-    """Return whether a scalar law covers several groups by one loss."""
-    return isinstance(draw, ScalarDraw) and draw.linear and draw.touched > 1
+    """Return whether a law that could be charged group by group covers several by one loss."""
+    return draw.covered > 1 and not draw.apart
 
 
 def _no_law(block: BlockLayout, why: str) -> PlanError:

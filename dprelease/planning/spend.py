@@ -30,7 +30,6 @@ from dprelease.errors import PlanError, VerificationError
 from dprelease.numeric import NANO, nano_up, plain
 from dprelease.planning.allocate import allocate
 from dprelease.planning.choose import Candidate, Loss
-from dprelease.planning.draws import ScalarDraw
 from dprelease.planning.goals import has_goal, least_budget, too_little
 from dprelease.planning.layout import BlockLayout
 from dprelease.planning.model import Composition
@@ -231,7 +230,7 @@ def _raised(
     """Return the pure way with all losses raised as far as optimal composition allows."""
     out: list[_Way] = []
     for split in (False, True):
-        counts = [_groups(p) if split else 1 for p in pure]
+        counts = [p.best.draw.covered if split else 1 for p in pure]
         if split and all(c == 1 for c in counts):
             break
 
@@ -253,12 +252,6 @@ def _raised(
         if compose("kov/1", [p.proof for p in way], delta) <= epsilon:
             out.append(_Way("kov/1", way, epsilon))
     return out
-
-
-def _groups(priced: Priced) -> int:
-    """Return how many groups a unit can touch, where laws may be charged one by one."""
-    draw = priced.best.draw
-    return draw.touched if isinstance(draw, ScalarDraw) else 1
 
 
 def _largest(cost: Callable[[Fraction], Fraction], least: Fraction, limit: Fraction) -> Fraction:

@@ -19,7 +19,9 @@ from typing import Literal
 import numpy as np
 
 from dprelease.aggregates.encoding import Encoding
-from dprelease.planning.draws import CellDraw, Draw, GaussianDraw
+from dprelease.measurements.cells import CellDraw
+from dprelease.measurements.draw import Draw
+from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.planning.layout import Member
 from dprelease.planning.pair_price import pair_error
 from dprelease.planning.price import FILLS, NARROW, cell_error

@@ -10,8 +10,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.cells import CellDraw
+from dprelease.measurements.gaussian import GaussianDraw
+from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.numeric import figure, shown
-from dprelease.planning.draws import CellDraw, ChoiceDraw, GaussianDraw, MeanDraw, ScalarDraw
 from dprelease.planning.graph_words import graph_text
 from dprelease.planning.layout import Member
 from dprelease.planning.price import NARROW

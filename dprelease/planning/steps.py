@@ -9,8 +9,12 @@ import math
 from fractions import Fraction
 
 from dprelease.errors import ArgumentError, PlanError
+from dprelease.measurements.draw import Draw
+from dprelease.measurements.graph_box import BoxDraw
+from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.numeric import plain
-from dprelease.planning.draws import BoxDraw, ChoiceDraw, Draw, MeanDraw, ScalarDraw
 from dprelease.planning.layout import Member
 from dprelease.schema.domain import Domain
 

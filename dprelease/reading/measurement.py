@@ -12,11 +12,10 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Form, Ranged, aggregate_named
 from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.draw import AddedNoise, draw_from_json
+from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.noised import Noised
-from dprelease.planning.cell_draws import AddedNoise
-from dprelease.planning.draws import draw_from_json
 from dprelease.planning.model import PlannedStatistic
-from dprelease.planning.reading import reading_of, seen_by
 from dprelease.reading.forms import Linear, Ratio, Source
 
 __all__ = ["MeasuredValue", "Measurement"]

@@ -11,8 +11,8 @@ from dprelease.comparison import read_file
 from dprelease.errors import DpreleaseError, VerificationError
 from dprelease.formats.json_ import FILE
 from dprelease.formats.manifest_file import read_manifest
+from dprelease.measurements.draw import Draw, draw_from_json
 from dprelease.noised import Noised
-from dprelease.planning.draws import Draw, draw_from_json
 from dprelease.publish import period_order
 from dprelease.query.load import Schema
 from dprelease.reading.derived import Derived, stacked

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from dprelease.aggregates.ranks import stretches
 from dprelease.engines.tally import near_rows
+from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.planning.choice_draw import ChoiceDraw
 from dprelease.query.bounded import Near
 from dprelease.schema.domain import GridSet
 

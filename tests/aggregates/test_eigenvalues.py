@@ -15,8 +15,8 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.exact import exact_cells
 from dprelease.aggregates.jacobi import jacobi_eigenvalues
 from dprelease.entropy import ReplayBits
+from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import LEVEL
-from dprelease.planning.draws import draw_from_json
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.answer import Answer
 from tests.contracts.test_pair_sensitivities import primitives

@@ -22,6 +22,7 @@ from dprelease.audit.neighbours import neighbouring_tables
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import SystemBits
 from dprelease.errors import InternalError
+from dprelease.measurements.draw import RAW_LIMIT, draw_from_json
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
@@ -30,7 +31,6 @@ from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.mechanisms.stochastic_sign import StochasticSign
-from dprelease.planning.draws import RAW_LIMIT, draw_from_json
 from dprelease.schema.domain import GridSet
 from tests.planning.requests import planned
 from tests.test_recompute import TOGETHER, plan_of

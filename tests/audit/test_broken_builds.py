@@ -24,10 +24,10 @@ from dprelease.audit.repeated import features_of
 from dprelease.audit.sampler import draws_fit
 from dprelease.engines import reference
 from dprelease.engines.reference import ReferenceEngine
+from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.scalar import ScalarDraw
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.planning import choose, make, mean_draw
-from dprelease.planning.cell_draws import ScalarDraw
-from dprelease.planning.draws import draw_from_json
 from dprelease.planning.make import make_plan
 from tests.planning.requests import USER, asked
 

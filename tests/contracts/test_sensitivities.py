@@ -23,7 +23,7 @@ import pytest
 from dprelease import registry
 from dprelease.aggregates.encoding import Encoding
 from dprelease.engines.clean_rows import cleaned
-from dprelease.planning.draws import mean_reach
+from dprelease.measurements.truncated_mean import mean_reach
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.expression import evaluate
 from dprelease.query.load import Schema

@@ -23,7 +23,7 @@ from dprelease import execute
 from dprelease.audit.black_box import ALPHA, strongest_event
 from dprelease.entropy import ReplayBits
 from dprelease.formats import csv_
-from dprelease.planning.cell_draws import ScalarDraw
+from dprelease.measurements.scalar import ScalarDraw
 from tests.end_to_end.neighbour_files import WORLDS, rows, schema
 from tests.end_to_end.watched_runs import Pipeline
 from tests.sizes import NIGHTLY, sized

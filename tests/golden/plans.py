@@ -26,8 +26,8 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.entropy import ReplayBits
 from dprelease.errors import DpreleaseError
+from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import assemble, decode, encode
-from dprelease.planning.draws import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.query.answer import Answer, Objects

@@ -20,7 +20,9 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.consistency import to_domain
 from dprelease.entropy import RandomBits
-from dprelease.planning.draws import CellDraw, Draw, ScalarDraw, draw_from_json
+from dprelease.measurements.cells import CellDraw
+from dprelease.measurements.draw import Draw, draw_from_json
+from dprelease.measurements.scalar import ScalarDraw
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 
 Columns = dict[str, dict[str, Any]]

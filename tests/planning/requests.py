@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dprelease import execute
 from dprelease.entropy import RandomBits
-from dprelease.planning.draws import draw_from_json
+from dprelease.measurements.draw import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import PlannedBlock, ReleasePlan
 from dprelease.query.load import Schema

@@ -14,8 +14,9 @@ from dprelease import execute
 from dprelease.budget.composition import compose
 from dprelease.entropy import ReplayBits
 from dprelease.errors import InternalError, PlanError
+from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.noised import assemble
-from dprelease.planning.draws import GaussianDraw, draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.planning.model import Composition, ReleasePlan
 from dprelease.sensitivity import Sensitivity

@@ -15,8 +15,8 @@ import pytest
 
 from dprelease import comparison, derivation, verification
 from dprelease.errors import DpreleaseError, VerificationError
+from dprelease.measurements.draw import draw_from_json
 from dprelease.planning import again
-from dprelease.planning.draws import draw_from_json
 from dprelease.verification import verify
 from tests.benchmarks.test_scripts import load
 from tests.folders import (

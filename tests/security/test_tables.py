@@ -24,10 +24,11 @@ import pytest
 from dprelease import execute
 from dprelease.engines.source import as_source
 from dprelease.errors import DpreleaseError, SourceError
+from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.noised import Noised, Receipt, assemble
 from dprelease.pipeline import preflight
 from dprelease.pipeline.planned import plan_release
-from dprelease.planning.draws import MeanDraw, draw_from_json
 from dprelease.planning.model import ReleasePlan
 from dprelease.query.load import Schema
 from dprelease.validate.rules import check

@@ -15,34 +15,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
+from dprelease.budget.composition import Proof
 from dprelease.entropy import RandomBits
-from dprelease.mechanisms.forms.vector import GaussianCells
-from dprelease.numeric import fraction_from_json, whole_from_json
-from dprelease.planning.cell_draws import (
+from dprelease.measurements.draw import (
     RAW_LIMIT,
     AddedNoise,
+    Draw,
     Objects,
     floats,
     underclaimed,
 )
+from dprelease.mechanisms.forms.vector import GaussianCells
+from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["GaussianDraw", "gaussian_from_json"]
+__all__ = ["GaussianDraw"]
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianDraw:
+class GaussianDraw(Draw):
     """Integer cells with discrete Gaussian noise, raised into [lower, upper] after.
 
     A cell c stands for `offset + pitch * c` (0 and 1 where aggregates read the cells themselves).
     `joint`: the cells are read together (two sums, Bernstein), so their box is simultaneous.
     """
+
+    tag: ClassVar[str] = "gaussian"
+    gaussian: ClassVar[bool] = True
 
     noise: GaussianCells
     count: int
@@ -74,6 +79,9 @@ class GaussianDraw:
             raise underclaimed("step")
         return self.noise.rho
 
+    def proof(self, sensitivity: Sensitivity) -> Proof:
+        return Proof(rho=self.rho(sensitivity))
+
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
         noise = self.noise.sample(exact.size, bits).astype(object).reshape(exact.shape)
         return np.asarray(np.clip(exact + noise, -RAW_LIMIT, RAW_LIMIT))
@@ -100,9 +108,23 @@ class GaussianDraw:
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.ones(raw.shape[0], dtype=bool)  # noise reaches every integer
 
+    @property
+    def variance(self) -> float:
+        return float(self.noise.variance())
+
+    def companions(self, raw: Objects) -> tuple[Floats, Floats]:
+        """Return, of cells that are read one by one, the raw value clipped, and as it is."""
+        if self.joint:
+            return Draw.companions(self, raw)
+        num, den = self.pitch.as_integer_ratio()
+        return self.cells(raw), float(self.offset) + raw.astype(np.float64) * num / den
+
+    def evidence(self) -> dict[str, Any]:
+        return {"law": self.noise.evidence(), "groups_charged": 1}
+
     def to_json(self) -> dict[str, Any]:
         return {
-            "draw": "gaussian",
+            "draw": self.tag,
             "law": self.noise.to_json(),
             "count": self.count,
             "lower": str(self.lower),
@@ -113,16 +135,16 @@ class GaussianDraw:
             "mechanism": self.mechanism,
         }
 
-
-def gaussian_from_json(value: Mapping[str, Any]) -> GaussianDraw:
-    upper = value["upper"]
-    return GaussianDraw(
-        GaussianCells.from_json(value["law"]),
-        whole_from_json(value["count"], least=1),
-        whole_from_json(value["lower"]),
-        None if upper is None else whole_from_json(upper),
-        fraction_from_json(value["pitch"]),
-        fraction_from_json(value["offset"]),
-        bool(value["joint"]),
-        value["mechanism"],
-    )
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> GaussianDraw:
+        upper = value["upper"]
+        return cls(
+            GaussianCells.from_json(value["law"]),
+            whole_from_json(value["count"], least=1),
+            whole_from_json(value["lower"]),
+            None if upper is None else whole_from_json(upper),
+            fraction_from_json(value["pitch"]),
+            fraction_from_json(value["offset"]),
+            bool(value["joint"]),
+            value["mechanism"],
+        )

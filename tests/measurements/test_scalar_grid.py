@@ -13,9 +13,9 @@ import pytest
 
 from dprelease.entropy import ReplayBits
 from dprelease.errors import InternalError
+from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.scalar import ScalarDraw, steps_moved
 from dprelease.planning import choose, law_grid
-from dprelease.planning.cell_draws import ScalarDraw, steps_moved
-from dprelease.planning.draws import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import asked, planned

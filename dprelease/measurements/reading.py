@@ -9,7 +9,7 @@ from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.graph import one_cell
 from dprelease.aggregates.pair_cells import one_column
-from dprelease.planning.draws import Draw, GaussianDraw, Objects
+from dprelease.measurements.draw import Draw, Objects
 
 __all__ = ["reading_of", "seen_by"]
 
@@ -17,8 +17,7 @@ __all__ = ["reading_of", "seen_by"]
 def reading_of(draw: Draw, raw: Objects, level: float) -> Reading:
     """Return a block's noisy integers, `(groups, cells)`, read back for intervals at `level`."""
     low, high = draw.box(raw, level)
-    gaussian = isinstance(draw, GaussianDraw)
-    return Reading(low, high, raw.astype(float), draw.noise_scale, level, gaussian=gaussian)
+    return Reading(low, high, raw.astype(float), draw.noise_scale, level, gaussian=draw.gaussian)
 
 
 def seen_by(

@@ -14,9 +14,9 @@ from scipy import stats
 
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, InternalError
+from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.graph_box import BoxDraw, box_errors
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
-from dprelease.planning.box_draw import BoxDraw, box_errors
-from dprelease.planning.draws import draw_from_json
 from dprelease.schema.domain import Box, Domain
 from dprelease.sensitivity import Sensitivity
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.planning.choice_draw import ChoiceDraw
 from dprelease.planning.choice_words import aim, choice_notes, rank_error_text
 from dprelease.schema.domain import GridSet
 

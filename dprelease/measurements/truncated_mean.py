@@ -6,10 +6,11 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#truncated-mean`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,11 @@ from dprelease import registry
 from dprelease.aggregates.base import Floats
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
+from dprelease.measurements.draw import Draw, Objects, underclaimed
+from dprelease.measurements.scalar import ScalarDraw
 from dprelease.mechanisms.companion import median_unbiased
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.numeric import floor_half_up
-from dprelease.planning.cell_draws import Objects, ScalarDraw, underclaimed
+from dprelease.numeric import floor_half_up, fraction_from_json, whole_from_json
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 
@@ -29,7 +31,7 @@ __all__ = ["MeanDraw", "mean_reach"]
 
 
 @dataclass(frozen=True, slots=True)
-class MeanDraw:
+class MeanDraw(Draw):
     """A mean without atoms when the size is private.
 
     Source: `docs/theory/sensitivities-and-contribution-bounding.md#truncated-mean`.
@@ -44,6 +46,8 @@ class MeanDraw:
     Raw cells per group: (noisy size, output step).
     """
 
+    tag: ClassVar[str] = "mean"
+
     size: ScalarDraw
     allowed: GridSet
     step: Fraction
@@ -55,7 +59,6 @@ class MeanDraw:
     offset: Fraction
     mechanism: str
     loss: str = "absolute"
-    noise_scale: float | None = None
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.moves < sensitivity.moves:
@@ -177,9 +180,18 @@ class MeanDraw:
         mean = self.allowed.contains(raw[:, 1].astype(np.int64))
         return self.size.drawable(raw[:, :1]) & mean
 
+    def companions(self, raw: Objects) -> tuple[Floats, Floats]:
+        return self.median(raw), np.full(raw.shape, np.nan)
+
+    def evidence(self) -> dict[str, Any]:
+        return {
+            **self.size.evidence(),
+            "mean": {"epsilon_per_move": str(self.epsilon), "moves": self.moves},
+        }
+
     def to_json(self) -> dict[str, Any]:
         return {
-            "draw": "mean",
+            "draw": self.tag,
             "size": self.size.to_json(),
             "allowed": [[str(a), str(b)] for a, b in self.allowed.runs],
             "step": str(self.step),
@@ -192,6 +204,24 @@ class MeanDraw:
             "mechanism": self.mechanism,
             "loss": self.loss,
         }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> MeanDraw:
+        return cls(
+            size=ScalarDraw.from_json(value["size"]),
+            allowed=GridSet(
+                tuple((whole_from_json(a), whole_from_json(b)) for a, b in value["allowed"])
+            ),
+            step=fraction_from_json(value["step"]),
+            reach=fraction_from_json(value["reach"]),
+            epsilon=fraction_from_json(value["epsilon"]),
+            moves=whole_from_json(value["moves"], least=1),
+            scale=whole_from_json(value["scale"], least=1),
+            pitch=fraction_from_json(value["pitch"]),
+            offset=fraction_from_json(value["offset"]),
+            mechanism=value["mechanism"],
+            loss=value["loss"],
+        )
 
 
 def mean_reach(sensitivity: Sensitivity, width: Fraction) -> Fraction:

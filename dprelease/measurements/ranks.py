@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,21 +26,23 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.ranks import Stretches
 from dprelease.entropy import RandomBits
 from dprelease.errors import ConfigError
+from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import allowed_from_json, law_from_json
 from dprelease.numeric import fraction_from_json
-from dprelease.planning.cell_draws import Objects, underclaimed
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["ChoiceDraw", "choice_from_json"]
+__all__ = ["ChoiceDraw"]
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class ChoiceDraw:
+class ChoiceDraw(Draw):
     """One of the points of `allowed` (in steps) per group, by a law over their scores."""
+
+    tag: ClassVar[str] = "choice"
 
     law: ScoreLaw
     allowed: GridSet
@@ -49,10 +51,6 @@ class ChoiceDraw:
     @property
     def mechanism(self) -> str:
         return self.law.family
-
-    @property
-    def noise_scale(self) -> float | None:
-        return None
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.step <= 0 or self.law.candidates != len(self.allowed):
@@ -92,9 +90,6 @@ class ChoiceDraw:
         unknown = np.full((raw.shape[0], 1), np.nan)
         return unknown, unknown
 
-    def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        return np.zeros(raw.shape[0], dtype=bool)
-
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.asarray((raw[:, 0] >= 0) & (raw[:, 0] < self.law.candidates), dtype=bool)
 
@@ -107,26 +102,29 @@ class ChoiceDraw:
         reach = self.law.reach(level)
         return None if reach is None else (reach + denominator - 1) // denominator
 
+    def evidence(self) -> dict[str, Any]:
+        return {"law": self.law.certificate.to_json(), "groups_charged": 1}
+
     def to_json(self) -> dict[str, Any]:
         return {
-            "draw": "choice",
+            "draw": self.tag,
             "law": self.law.to_json(),
             "allowed": [[str(a), str(b)] for a, b in self.allowed.runs],
             "step": str(self.step),
         }
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ChoiceDraw:
+        """Rebuild a choice.
 
-def choice_from_json(value: Mapping[str, Any]) -> ChoiceDraw:
-    """Rebuild a choice.
-
-    Raises:
-        ConfigError: its law does not parse, or is one for numbers (DPR180).
-    """
-    law = law_from_json(value["law"])
-    if not isinstance(law, ScoreLaw):
-        raise ConfigError(
-            "a stored choice has a law for numbers",
-            fix="use the file as it was written",
-            code="DPR180",
-        )
-    return ChoiceDraw(law, allowed_from_json(value["allowed"]), fraction_from_json(value["step"]))
+        Raises:
+            ConfigError: its law does not parse, or is one for numbers (DPR180).
+        """
+        law = law_from_json(value["law"])
+        if not isinstance(law, ScoreLaw):
+            raise ConfigError(
+                "a stored choice has a law for numbers",
+                fix="use the file as it was written",
+                code="DPR180",
+            )
+        return cls(law, allowed_from_json(value["allowed"]), fraction_from_json(value["step"]))

@@ -14,10 +14,10 @@ sensitivities: `docs/theory/graphs-and-spectra.md#laplacian-eigenvalues`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,8 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
+from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
-from dprelease.planning.cell_draws import Objects, underclaimed
 from dprelease.schema.domain import Box, Domain
 from dprelease.sensitivity import Sensitivity
 
@@ -34,12 +34,13 @@ __all__ = ["BoxDraw", "box_errors"]
 
 
 @dataclass(frozen=True, slots=True)
-class BoxDraw:
+class BoxDraw(Draw):
     """One point of a box per group; `law.steps[i]` is the pitch of cell i."""
+
+    tag: ClassVar[str] = "box"
 
     law: BoundedGaussianBoxLaw
     mechanism: str = "bounded_gaussian"
-    noise_scale: float | None = None
 
     @classmethod
     def calibrate(
@@ -101,21 +102,21 @@ class BoxDraw:
             high[:, i] = self._values(ends[1], i) + half
         return low, high
 
-    def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        return np.zeros(raw.shape[0], dtype=bool)
-
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
         inside = np.ones(raw.shape[0], dtype=bool)
         for i, law in enumerate(self.law.laws):
             inside &= law.allowed.contains(raw[:, i].astype(np.int64))
         return inside
 
+    def evidence(self) -> dict[str, Any]:
+        return {"law": self.law.certificate.to_json(), "groups_charged": 1}
+
     def to_json(self) -> dict[str, Any]:
-        return {"draw": "box", "law": self.law.to_json()}
+        return {"draw": self.tag, "law": self.law.to_json()}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> BoxDraw:
-        return cls(BoundedGaussianBoxLaw.from_json(value))
+    def from_json(cls, value: Mapping[str, Any]) -> BoxDraw:
+        return cls(BoundedGaussianBoxLaw.from_json(value["law"]))
 
 
 def _scale(domains: Sequence[Domain], moves: Sequence[Fraction], epsilon: Fraction) -> float:

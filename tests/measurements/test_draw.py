@@ -15,19 +15,16 @@ from hypothesis import strategies as st
 import dprelease as dp
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, InternalError, PlanError
+from dprelease.measurements.cells import CellDraw
+from dprelease.measurements.constant import ConstantDraw
+from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.scalar import ScalarDraw, steps_moved
+from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.numeric import floor_half_up
 from dprelease.planning import make
-from dprelease.planning.draws import (
-    CellDraw,
-    ConstantDraw,
-    MeanDraw,
-    ScalarDraw,
-    draw_from_json,
-    steps_moved,
-)
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import USER, planned

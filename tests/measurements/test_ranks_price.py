@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dprelease.aggregates.ranks import aimed
+from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.planning.choice_draw import ChoiceDraw
 from dprelease.planning.choice_price import choice_error, rows_inside
-from dprelease.planning.draws import draw_from_json
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from tests.aggregates.dense_ranks import rank_scores
 from tests.planning.requests import USER, planned

@@ -24,8 +24,8 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ConfigError, InternalError
-from dprelease.planning.choice_draw import ChoiceDraw, choice_from_json
-from dprelease.planning.draws import draw_from_json
+from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.planning.model import ReleasePlan
 from dprelease.sensitivity import Sensitivity
 from tests.aggregates.dense_ranks import rank_scores, sparse, spread_out
@@ -241,11 +241,11 @@ def test_a_tampered_choice_is_refused(change: Callable[[Json], None]) -> None:
 def test_json_round_trip_and_malformed_choices() -> None:
     law = choice(planned(["median(x)"], x=GAPPED))
     stored = json.loads(json.dumps(law.to_json()))
-    assert choice_from_json(stored) == draw_from_json(stored) == law
+    assert ChoiceDraw.from_json(stored) == draw_from_json(stored) == law
     number = planned(["count"]).to_json()["blocks"][0]["law"]["law"]
     for wrong in ({**stored["law"], "p": 0}, number):
         with pytest.raises(ConfigError) as caught:
-            choice_from_json({**stored, "law": wrong})
+            ChoiceDraw.from_json({**stored, "law": wrong})
         assert caught.value.code == "DPR180"
 
 

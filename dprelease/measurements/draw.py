@@ -1,0 +1,183 @@
+"""How a block is drawn, certified and read back: one small class per law, in its measurement's file.
+
+A `Draw` is public: the law, how many groups one unit can touch, the grid. It offers
+
+    certify(s)   the exact loss of the whole block for a sensitivity s, recomputed from scratch
+    draw         exact cells -> noisy integers; the wall is its only caller
+    cells, box   noisy integers -> cell values and their confidence box: post-processing
+    companions   noisy integers -> median-unbiased and unbiased cell values: post-processing
+    to_json      everything needed to do all of that again, with no data
+
+Privacy of a block. `linear`: the law's loss is linear in the shift (discrete Laplace), so one
+certificate at the L1 sensitivity over all groups covers every way a unit can spread it.
+Otherwise each touched group is charged by itself, sequentially: touched * loss(in_group).
+
+Units: grid steps; epsilon in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#several-groups`,
+`docs/theory/certificates.md#what-a-certificate-says`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease import registry
+from dprelease.aggregates.base import Floats
+from dprelease.budget.composition import Proof
+from dprelease.entropy import RandomBits
+from dprelease.errors import InternalError
+from dprelease.sensitivity import Sensitivity
+
+__all__ = [
+    "RAW_LIMIT",
+    "AddedNoise",
+    "Draw",
+    "Objects",
+    "draw_from_json",
+    "floats",
+    "underclaimed",
+]
+
+Objects = npt.NDArray[np.object_]
+RAW_LIMIT = 2**254
+"""Noisy integers saturate here, so that every ledger record has the same width: products of two squared
+columns of 37 bits, at an epsilon of 10**-9 and 2**48 rows, stay far below."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedNoise:
+    """What a draw adds to every exact cell: for readers who compute with several values.
+
+    A noisy integer k stands for `offset + pitch * k`, its noise is `pitch` times a draw of `noise`,
+    and rounding to the grid moved the cell by at most `moved` steps before. `noise` is None for a
+    public constant.
+    """
+
+    noise: Any
+    pitch: Fraction = Fraction(1)
+    offset: Fraction = Fraction(0)
+    moved: Fraction = Fraction(0)
+
+
+class Draw(ABC):
+    """One block's law. What most laws say is said here; a law's file says what is different.
+
+    Attributes:
+        tag: names the class in a plan's JSON and in `dprelease.registry`.
+        gaussian: its noise is normal, which has no pure loss but a rho.
+    """
+
+    __slots__ = ()
+    tag: ClassVar[str]
+    gaussian: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> str:
+        """The family drawn from."""
+
+    @abstractmethod
+    def certify(self, sensitivity: Sensitivity) -> Fraction:
+        """Return the proved loss of the block; raises InternalError if it claims too little."""
+
+    @abstractmethod
+    def draw(self, exact: Objects, bits: RandomBits) -> Objects:
+        """Return noisy integers."""
+
+    @abstractmethod
+    def cells(self, raw: Objects) -> Floats:
+        """Return the cell values that aggregates post-process."""
+
+    @abstractmethod
+    def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
+        """Return simultaneous confidence bounds of the cells (Bonferroni)."""
+
+    @abstractmethod
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        """Return where the noisy cells are some that this law can draw, however unlikely."""
+
+    @abstractmethod
+    def evidence(self) -> dict[str, Any]:
+        """Return what a stranger needs beside the law to follow the proof."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return the draw, exactly; `draw` is its tag."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Draw:
+        """Rebuild a draw from `to_json`; raises as `law_from_json` does."""
+
+    def proof(self, sensitivity: Sensitivity) -> Proof:
+        """Return what is proved about a whole block, recomputed from scratch: by default one loss.
+
+        Raises:
+            InternalError: it claims too little (DPR901).
+        """
+        total = self.certify(sensitivity)
+        return Proof(pure=(total,) if total else ())
+
+    @property
+    def apart(self) -> bool:
+        """Whether every group that a unit touches is charged by itself."""
+        return False
+
+    @property
+    def covered(self) -> int:
+        """How many groups a unit can touch, where they could be charged one by one; else 1."""
+        return 1
+
+    @property
+    def noise_scale(self) -> float | None:
+        """Scale of the discrete Laplace noise on every cell, if that is the law."""
+        return None
+
+    @property
+    def added(self) -> AddedNoise | None:
+        """What is added to every exact cell; None for a law that is no noise."""
+        return None
+
+    @property
+    def variance(self) -> float | None:
+        """The variance of the noise on one cell, near enough for a weight; None if unknown."""
+        return None
+
+    def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        """Return where the noisy cells hold no signal at all."""
+        return np.zeros(raw.shape[0], dtype=bool)
+
+    def companions(self, raw: Objects) -> tuple[Floats, Floats]:
+        """Return (median-unbiased, unbiased) cell values, NaN where there is none.
+
+        Unbiased for the statistic clamped to the range of the draw and rounded to its grid; the
+        estimators are derived in `mechanisms.companion`. By default none: means of joint cells have
+        an estimate of their own (`aggregates.mean`), a choice by rank has none.
+        """
+        none = np.full(raw.shape, np.nan)
+        return none, none
+
+
+def floats(values: Objects) -> Floats:
+    return np.asarray(values.astype(np.float64))
+
+
+def underclaimed(what: str) -> InternalError:
+    return InternalError(
+        f"the plan claims a smaller {what} than its query has",
+        why="the wall recomputes every sensitivity and trusts no price",
+        fix="make the plan again with this version of dprelease",
+        code="DPR901",
+    )
+
+
+def draw_from_json(value: Mapping[str, Any]) -> Draw:
+    """Rebuild a draw from `to_json`; raises as `law_from_json` does, and of a tag that is none."""
+    return cast("type[Draw]", registry.load("draws", value["draw"])).from_json(value)
