@@ -22,6 +22,7 @@ from itertools import pairwise
 from typing import Any
 
 from dprelease import execute, registry
+from dprelease.budget.approval import request_hash
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.budget.record import check_identifier
 from dprelease.errors import VerificationError
@@ -37,7 +38,7 @@ from dprelease.planning.again import CLOSE, near, plan_again
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.promise import timeline_of
 from dprelease.planning.what_if import what_if
-from dprelease.query.request import request_from_json
+from dprelease.query.request import request_for_all_periods, request_from_json
 from dprelease.query.spec import Query
 from dprelease.schema.unit import describe
 from dprelease.validate.rules import check
@@ -166,9 +167,20 @@ class Derivation:
             delta=str(plain(plan.delta)),
             protects=describe(plan.adjacency, plan.unit),
             early=self._early(paid["early"]),
+            approval=self._approval(paid, None if anchor is None else anchor["seq"]),
             **key,
             **(anchor or {}),
         )
+
+    def _approval(self, paid: Mapping[str, Any], seq: int | None) -> int | None:
+        """Return the event that approved this request: one before the debit, of the same request."""
+        if "approval" not in paid:
+            return None
+        event, request = paid["approval"]["event"], paid["approval"]["request"]
+        before = type(event) is int and seq is not None and 1 < event < seq
+        if not before or request != request_hash(request_for_all_periods(self.query)):
+            raise _refused("the stated approval is not of this request, or not before its debit")
+        return int(event)
 
     def _early(self, value: Any) -> str | None:
         """Return when the period closes, if it was released before that: it is said, or nothing is."""

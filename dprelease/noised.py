@@ -113,7 +113,8 @@ class Receipt:
     """What the release cost and where that is written down.
 
     `ledger` is None for an unledgered release; then nothing records the spending. `early` is the
-    instant at which the period closes, for a release that was paid for before that.
+    instant at which the period closes, for a release that was paid for before that. `approval` is the
+    ledger's event that approved it, where it needed one.
     """
 
     epsilon: str
@@ -130,6 +131,7 @@ class Receipt:
     budget: str | None = None
     fresh: bool = True
     early: str | None = None
+    approval: int | None = None
 
     def __str__(self) -> str:
         if self.ledger is None:
@@ -138,6 +140,7 @@ class Receipt:
         return (
             f"{cost} · {self.spent} of {self.budget} spent on {self.dataset} "
             f"({self.protects}) · ledger entry {self.seq}"
+            + ("" if self.approval is None else f", approved by event {self.approval}")
         )
 
 

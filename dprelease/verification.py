@@ -337,6 +337,8 @@ def _ledger(path: Path, found: Listing, made: Derivation, place: Place | str) ->
         return False, f"entry {anchor.seq} is of {key}"
     if manifest["early"] not in {e.entry.early for e in book.entries() if e.entry.key == key}:
         return False, f"entry {anchor.seq} says otherwise whether the period was over"
+    if entry.anchor == anchor and entry.approval != made.receipt.approval:
+        return False, f"entry {anchor.seq} says otherwise whether it was approved"
     stated = manifest["budget"]
     if stated is not None and entry.anchor == anchor and not _budgeted(book, anchor, key, stated):
         return False, f"the budget as of entry {anchor.seq} is another one"

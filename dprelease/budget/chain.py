@@ -9,6 +9,7 @@ would otherwise give the head that an earlier manifest cites. The later kinds:
     dataset   name, adjacency, unit, sha256 of the salt      budget   dataset, increase
     cap       dataset, epsilon that one period may cost
     moved     where to; the last event of a ledger that rests (moving.py)
+    approval  dataset, pipeline, request, limits, last day, who, when (approval.py)
     debit     the whole entry and its cost in integers        payload  entry, size, sha256
     files     entry, sha256 of each file                      state    entry, published | failed
 
@@ -27,8 +28,9 @@ import sqlite3
 from collections import Counter
 from dataclasses import asdict, astuple, dataclass, field
 
-from dprelease.budget import period_cap
+from dprelease.budget import approval, period_cap
 from dprelease.budget.accountant import Cost
+from dprelease.budget.approval_chain import Approvals
 from dprelease.budget.connection import Connection, Server, schema_version
 from dprelease.budget.record import Anchor, Entry, canonical
 from dprelease.budget.rho_filter import CEILING, VERSION, nano_rho, spent_epsilon
@@ -47,7 +49,14 @@ TIMED = 5
 """The schema version of a ledger with a dataset whose losses are added up by time: software that knows
 no windows would take every sum for the whole."""
 
-_VERSIONS = ((SCHEMA_VERSION,), (VERSION,), (period_cap.VERSION,), (MOVED,), (TIMED,))
+_VERSIONS = (
+    (SCHEMA_VERSION,),
+    (VERSION,),
+    (period_cap.VERSION,),
+    (MOVED,),
+    (TIMED,),
+    (approval.VERSION,),
+)
 
 # DpreleaseError: an entry that could never have been charged.
 _UNPARSABLE = (
@@ -112,6 +121,7 @@ class _Fold:
     caps: period_cap.Caps = field(default_factory=period_cap.Caps)
     moved: bool = False
     timed: Timed = field(default_factory=Timed)
+    approvals: Approvals = field(default_factory=Approvals)
     problems: list[str] = field(default_factory=list)
 
 
@@ -182,6 +192,9 @@ def _links(db: Connection, fold: _Fold) -> list[str]:
         body = json.loads(text)
         if (body["kind"] == "ledger") != (seq == 1):
             return [f"event {seq} of the chain is out of place"]
+        if body["kind"] == "approval":
+            wrong = fold.approvals.declare(seq, body, previous)
+            fold.problems += [] if wrong is None else [f"approval {seq} {wrong}"]
         _apply(fold, seq, body)
         previous, expected = value, expected + 1
     for name in fold.timed.datasets:
@@ -193,7 +206,7 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
     if fold.moved:
         fold.problems.append(f"event {seq} of the chain comes after its move")
     match body["kind"]:
-        case "ledger":
+        case "ledger" | "approval":
             pass
         case "moved":
             fold.moved = True
@@ -226,8 +239,11 @@ def _apply(fold: _Fold, seq: int, body: dict[str, object]) -> None:
             )
             _spend(fold, seq, {**body, "dataset": key.dataset}, sign=-1)
             _spend_rho(fold, seq, entry, body)
-            wrong = fold.caps.debit(seq, key.dataset, body, cost.nano_epsilon)
-            fold.problems += [] if wrong is None else [f"debit {seq} {wrong}"]
+            for wrong in (
+                fold.caps.debit(seq, key.dataset, body, cost.nano_epsilon),
+                fold.approvals.debit(seq, entry, body),
+            ):
+                fold.problems += [] if wrong is None else [f"debit {seq} {wrong}"]
         case "payload":
             fold.payload.append((body["entry"], seq, body["size"]))
             fold.payloads[body["entry"]] = str(body["sha256"])
@@ -297,7 +313,7 @@ def _spend_rho(fold: _Fold, seq: int, entry: Entry, body: dict[str, object]) -> 
 
 
 def _version(db: Connection, fold: _Fold) -> list[str]:
-    """A ledger says 5 if a dataset has a time, else 4 if it was moved, 3 with a cap, 2 with zCDP, or 1."""
+    """6 with an approval, else 5 if a dataset has a time, 4 if it was moved, 3 with a cap, 2 with zCDP, or 1."""
     expected = VERSION if fold.rho else SCHEMA_VERSION
     if fold.caps.cap:
         expected = period_cap.VERSION
@@ -305,6 +321,8 @@ def _version(db: Connection, fold: _Fold) -> list[str]:
         expected = MOVED
     if fold.timed.datasets:
         expected = TIMED
+    if fold.approvals.known:
+        expected = approval.VERSION
     return (
         []
         if schema_version(db) == expected

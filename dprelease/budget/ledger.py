@@ -28,8 +28,19 @@ from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from pathlib import Path
 
-from dprelease.budget import backend, chain, moving, period_cap, refusals, rho_filter, rows, steps
+from dprelease.budget import (
+    approving,
+    backend,
+    chain,
+    moving,
+    period_cap,
+    refusals,
+    rho_filter,
+    rows,
+    steps,
+)
 from dprelease.budget.accountant import Cost
+from dprelease.budget.approval import Approval, Approved, Asked, approvals, must_cover
 from dprelease.budget.citation import read_citations
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.named_place import named_place
@@ -47,6 +58,7 @@ from dprelease.budget.record import (
     protected_unit,
     time_text,
 )
+from dprelease.budget.signature import Signer
 from dprelease.budget.standing import spent_by, standing
 from dprelease.budget.timeline import ALWAYS, Reach, Timeline, timeline
 from dprelease.errors import LedgerError
@@ -199,6 +211,32 @@ class Ledger:
             period_cap.must_count(rows.timeline_of(db, dataset), dataset)
             rows.insert_cap(db, dataset, cap)
 
+    def approve(self, approval: Approval, signer: Signer | None = None) -> int:
+        """Record that a request is approved; return the event's number.
+
+        Raises:
+            LedgerError: the dataset has no budget here (DPR407), or its approvals are signed by another
+                key (DPR428), or as `charge`.
+        """
+        with self._write() as db:
+            rows.declared(db, approval.dataset, self.path)
+            return approving.record(db, self.path, approval, signer)
+
+    def approvals(self, dataset: str | None = None) -> list[Approved]:
+        """Return all approvals in order, or those of one dataset."""
+        with self._read() as db:
+            return approvals(db, dataset)
+
+    def must_be_approved(self, entry: Entry, asked: Asked | None) -> None:
+        """Refuse before the charge what the charge would refuse for want of an approval.
+
+        Raises:
+            BudgetError, LedgerError: as `approval.must_cover`.
+        """
+        with self._read() as db:
+            if rows.find(db, entry.key) is None:
+                must_cover(db, entry, asked, entry.key.period, self.path)
+
     def per_period(self, dataset: str) -> Fraction | None:
         """Return what one period of the dataset may cost over all pipelines, or None."""
         with self._read() as db:
@@ -261,24 +299,25 @@ class Ledger:
 
     # -- the protocol ----------------------------------------------------------------------
 
-    def charge(self, entry: Entry, *, again: bool = False) -> Receipt:
+    def charge(self, entry: Entry, *, again: bool = False, asked: Asked | None = None) -> Receipt:
         """T1: debit `entry` durably, once per key.
 
         Args:
             again: pay once more for a key that is debited but has no payload: the run that paid
                 may have drawn before it ended. For operators who do not trust that a crash is
                 independent of the values drawn; runs of one key at one time may pay twice too.
+            asked: what an approval is held against, where one is needed.
 
         Raises:
             BudgetError: it does not fit what is left (DPR301 epsilon, DPR302 delta, DPR303 rho,
-                DPR305 the period's cap).
+                DPR305 the period's cap), or is not approved (DPR306 to DPR308).
             LedgerError: the key exists with another plan (DPR410), the dataset has another
                 adjacency or unit (DPR411) or no budget here (DPR407), or the storage failed
                 (DPR402).
             InternalError: the commit failed; the debit may be recorded (DPR900).
         """
         with self._write() as db:
-            return steps.charge(db, self.path, entry, again=again)
+            return steps.charge(db, self.path, entry, again=again, asked=asked)
 
     def draw_once(self, key: Key, draw: Callable[[], bytes], *, width: int | None) -> bytes:
         """T2: return the key's payload, drawing it inside the write transaction if there is none.

@@ -320,6 +320,7 @@ class Receipt:
         spent, budget: epsilon of the whole dataset, this debit included.
         fresh: whether this call paid; False means the key existed already and cost 0 now.
         early: the recorded entry's: when the period closes, if the key was debited before that.
+        approval: the recorded debit's: the event of the approval that it was made under.
     """
 
     key: Key
@@ -331,6 +332,7 @@ class Receipt:
     budget: Fraction
     fresh: bool
     early: str | None = None
+    approval: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +363,7 @@ class EntryRow:
         state: charged, drawn, ready, published or failed.
         code: why it failed (an error code), or None.
         origin: for a debit made by `reconcile`, the anchor its manifest cited; else None.
+        approval: the event of the approval that it was made under, or None.
     """
 
     entry: Entry
@@ -368,6 +371,7 @@ class EntryRow:
     state: str
     code: str | None = None
     origin: Anchor | None = None
+    approval: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@
 | DPR421 | a key that is none                           | DPR422 | the extra `signing` is missing  |
 | DPR423 | its head cannot be written to that place     | DPR424 | the extra `postgres` is missing |
 | DPR425 | the server does not answer                   | DPR426 | a move's target is taken        |
-| DPR427 | the ledger was moved                         |        |                                 |
+| DPR427 | the ledger was moved                         | DPR428 | approved by another key, or none |
+| DPR306 | not approved, or another request was         | DPR307 | its approval ended              |
+| DPR308 | beyond the limits of its approval            |        |                                 |
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ __all__ = [
     "moved",
     "network",
     "older",
+    "other_approver",
     "other_budget",
     "other_declaration",
     "other_files",
@@ -231,6 +234,16 @@ def other_files(path: Place, key: Key) -> LedgerError:
         why="files must be a deterministic function of the drawn numbers",
         fix="publish the committed files; they are the release",
         code="DPR413",
+    )
+
+
+def other_approver(path: Place, dataset: str, key: str) -> LedgerError:
+    return LedgerError(
+        f"approvals of dataset {dataset} are signed by another key",
+        where=str(path),
+        why=f"its first signed approval is by the public key {key}, and no other counts since",
+        fix="give that key with --signing-key",
+        code="DPR428",
     )
 
 

@@ -11,8 +11,9 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
-from dprelease.budget import chain, period_cap, refusals, rho_filter
+from dprelease.budget import approval, chain, period_cap, refusals, rho_filter
 from dprelease.budget.accountant import Cost, fits
+from dprelease.budget.approval import Asked
 from dprelease.budget.citation import Citation
 from dprelease.budget.connection import Connection, Place, raise_version
 from dprelease.budget.parallel import Charge, worst_cost, worst_rho
@@ -225,6 +226,7 @@ def entry_row(db: Connection, seq: int) -> EntryRow:
         state=name,
         code=code,
         origin=Anchor(**origin) if origin else None,
+        approval=body["approval"]["event"] if "approval" in body else None,
     )
 
 
@@ -246,11 +248,13 @@ def insert_entry(
     path: Place,
     *,
     origin: Anchor | None,
+    asked: Asked | None = None,
     again: int | None = None,
 ) -> int:
-    """Debit `entry` if it fits and speaks of the declared unit; return its seq.
+    """Debit `entry` if it fits, is approved and speaks of the declared unit; return its seq.
 
     Args:
+        origin: what is published already needs no approval.
         again: the debit whose release this one pays for once more (`insert_again`).
     """
     key, cost = entry.key, entry.cost
@@ -260,6 +264,7 @@ def insert_entry(
     rho = _fitting(db, entry, path)
     period = key.period if again is None else entry_row(db, again).entry.key.period
     period_cap.must_fit(db, entry, period, path)
+    under = None if origin else approval.must_cover(db, entry, asked, period, path)
     seq = chain.append(
         db,
         "debit",
@@ -270,6 +275,7 @@ def insert_entry(
             "origin": _anchor_json(origin),
             **({} if rho is None else {"nano_rho": rho}),
             **({} if again is None else {"again": again}),
+            **({} if under is None else {"approval": under}),
         },
     )
     db.execute(
@@ -279,7 +285,9 @@ def insert_entry(
     return seq
 
 
-def insert_again(db: Connection, entry: Entry, path: Place, seq: int) -> None:
+def insert_again(
+    db: Connection, entry: Entry, path: Place, seq: int, asked: Asked | None = None
+) -> None:
     """Debit `entry` a second time, because the run that debit `seq` paid for may have drawn.
 
     One key holds one debit, so this one gets a period's name of its own; its event says "again".
@@ -288,9 +296,8 @@ def insert_again(db: Connection, entry: Entry, path: Place, seq: int) -> None:
     while not name or find(db, replace(entry.key, period=name)) is not None:
         name = f"{entry.key.period[:48]}--again-{number}"
         number += 1
-    insert_entry(
-        db, replace(entry, key=replace(entry.key, period=name)), path, origin=None, again=seq
-    )
+    named = replace(entry, key=replace(entry.key, period=name))
+    insert_entry(db, named, path, origin=None, asked=asked, again=seq)
 
 
 def _fitting(db: Connection, entry: Entry, path: Place) -> int | None:

@@ -1,4 +1,4 @@
-"""Ed25519 signatures of a ledger's head: who wrote it, for someone who holds the public key.
+"""Ed25519 signatures of a ledger's head and of approvals: who wrote them, for someone who holds the public key.
 
     signed text = "dprelease ledger head 1" LF canonical JSON of {head_hash, ledger_id, seq}
 
@@ -23,7 +23,7 @@ from dprelease.errors import LedgerError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["Signer", "load_signer", "public_key", "verifies"]
+__all__ = ["Signer", "load_signer", "public_key", "verifies", "verifies_bytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,11 @@ class Signer:
 
     def sign(self, anchor: Anchor) -> str:
         """Return the signature of `anchor`, 128 hex digits."""
-        return self._key.sign(_text(anchor)).hex()
+        return self.sign_bytes(_text(anchor))
+
+    def sign_bytes(self, text: bytes) -> str:
+        """Return the signature of a text that says what it is, 128 hex digits."""
+        return self._key.sign(text).hex()
 
     def __reduce__(self) -> str:
         raise TypeError("a signing key cannot be copied or pickled")
@@ -101,10 +105,19 @@ def verifies(anchor: Anchor, key: str, signature: str) -> bool:
     Raises:
         LedgerError: the extra is not installed (DPR422).
     """
+    return verifies_bytes(_text(anchor), key, signature)
+
+
+def verifies_bytes(text: bytes, key: str, signature: str) -> bool:
+    """As `verifies`, of a text that says what it is.
+
+    Raises:
+        LedgerError: the extra is not installed (DPR422).
+    """
     kinds = _library()
     try:
         public = kinds.Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
-        public.verify(bytes.fromhex(signature), _text(anchor))
+        public.verify(bytes.fromhex(signature), text)
     except (ValueError, TypeError, kinds.InvalidSignature):
         return False
     return True

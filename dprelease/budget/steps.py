@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dprelease.budget import chain, refusals, rows
+from dprelease.budget.approval import Asked
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.record import Entry, Key, Receipt
 from dprelease.budget.standing import standing
@@ -30,20 +31,22 @@ from dprelease.budget.standing import standing
 __all__ = ["charge", "commit_files", "draw", "fail", "publish"]
 
 
-def charge(db: Connection, place: Place, entry: Entry, *, again: bool) -> Receipt:
+def charge(
+    db: Connection, place: Place, entry: Entry, *, again: bool, asked: Asked | None = None
+) -> Receipt:
     """T1: debit `entry` unless its key is debited already by the same plan."""
     key = entry.key
     rows.declared(db, key.dataset, place)
     seq = rows.find(db, key)
     fresh = seq is None
     if seq is None:
-        seq = rows.insert_entry(db, entry, place, origin=None)
+        seq = rows.insert_entry(db, entry, place, origin=None, asked=asked)
     else:
         rows.must_be_same_plan(db, seq, entry, place)
         if again and rows.state(db, seq)[0] == "charged":
-            rows.insert_again(db, entry, place, seq)
+            rows.insert_again(db, entry, place, seq, asked)
             fresh = True
-    now = standing(db, key.dataset)
+    now, recorded = standing(db, key.dataset), rows.entry_row(db, seq)
     return Receipt(
         key=key,
         plan_hash=entry.plan_hash,
@@ -53,7 +56,8 @@ def charge(db: Connection, place: Place, entry: Entry, *, again: bool) -> Receip
         spent=now.spent,
         budget=now.epsilon,
         fresh=fresh,
-        early=rows.entry_row(db, seq).entry.early,
+        early=recorded.entry.early,
+        approval=recorded.approval,
     )
 
 

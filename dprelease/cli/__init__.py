@@ -11,6 +11,7 @@ import typer
 
 from dprelease import __version__
 from dprelease.cli import (
+    approve,
     audit,
     correct,
     derive,
@@ -57,6 +58,7 @@ def _root(
 app.command("init")(guarded(init.init))
 app.add_typer(schema.app, name="schema")
 app.command("plan")(guarded(plan.plan))
+app.command("approve")(guarded(approve.approve))
 app.command("expectations")(guarded(expectations.expectations))
 app.command("inspect")(guarded(inspect.inspect))
 app.command("run")(guarded(run.run, spends=True))

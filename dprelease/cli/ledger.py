@@ -123,9 +123,14 @@ def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False
         )
         for line in over_time(book, name):
             out.print(line, markup=False)
+        known = book.approvals(name)
+        for found in known:
+            out.print(f"approval, event {found.event}: {found.approval}", markup=False)
         table = Table(header_style="bold")
         for header in ("entry", "pipeline", "period", "ε", "state", "plan"):
             table.add_column(header)
+        if known:
+            table.add_column("approved by")
         for row in entries:
             key = row.entry.key
             if key.dataset == name:
@@ -137,6 +142,7 @@ def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False
                     _shown(row.entry.epsilon),
                     state,
                     row.entry.plan_hash[:12],
+                    *([f"event {row.approval or '–'}"] if known else []),
                 )
         out.print(table)
 
@@ -159,6 +165,11 @@ def _as_json(book: Ledger, entries: Any, budgets: Any) -> dict[str, Any]:
                 "left": str(b.left),
                 **({} if b.rho is None else {"rho": str(b.rho), "spent_rho": str(b.spent_rho)}),
                 **over_time_json(book, name),
+                "approvals": [
+                    {"event": found.event, "request_hash": found.approval.hash}
+                    | {k: v for k, v in found.approval.to_json().items() if k != "request"}
+                    for found in book.approvals(name)
+                ],
             }
             for name, b in budgets.items()
         },
@@ -172,6 +183,7 @@ def _as_json(book: Ledger, entries: Any, budgets: Any) -> dict[str, Any]:
                 "state": row.state,
                 "code": row.code,
                 "plan_hash": row.entry.plan_hash,
+                "approval": row.approval,
                 "head_hash": row.anchor.head_hash,
             }
             for row in entries

@@ -27,6 +27,10 @@ def plan(
         Path | None,
         typer.Option("--html", help="Write an offline page: error against epsilon, to explore."),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write the plan to a file, for `dprelease approve`."),
+    ] = None,
     against: Annotated[
         Path | None,
         typer.Option(help="Show what differs from another pipeline file or a published folder."),
@@ -47,6 +51,8 @@ def plan(
     Example: dprelease plan pipelines/flights_weekly.yaml
 
     Example: dprelease plan pipelines/flights_weekly.yaml --html plan.html --max-error count=2
+
+    Example: dprelease plan pipelines/flights_weekly.yaml --out plan.json
     """
     from dprelease.errors import ArgumentError
 
@@ -58,7 +64,7 @@ def plan(
         )
 
     def once() -> PipelineConfig:
-        return load_and_show(pipeline, period, page, against, max_error or [], as_json=as_json)
+        return load_and_show(pipeline, period, page, out, against, max_error or [], as_json=as_json)
 
     if watch:
         watched(pipeline, once)
@@ -70,14 +76,16 @@ def load_and_show(
     pipeline: Path,
     period: str | None,
     page: Path | None,
+    file: Path | None,
     against: Path | None,
     wishes: list[str],
     *,
     as_json: bool,
 ) -> PipelineConfig:
-    """Plan once and print it, with what else was asked for; `page` is written."""
+    """Plan once and print it, with what else was asked for; `page` and `file` are written."""
     from rich.text import Text
 
+    from dprelease.pipeline.approving import plan_file
     from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.explore import needed, plan_of, wish
     from dprelease.pipeline.planned import plan_pipeline
@@ -91,6 +99,8 @@ def load_and_show(
     changes = None if against is None else compare(plan_of(against), made)
     if page is not None:
         page.write_bytes(_page(config, made))
+    if file is not None:
+        file.write_bytes(plan_file(config, made, period))
     if as_json:
         found: dict[str, Any] = {**made.to_json(), "hash": made.hash}
         if asked:
@@ -105,8 +115,9 @@ def load_and_show(
         out.print(Text(str(need)), soft_wrap=True)
     if changes is not None:
         out.print(differences(changes, str(against), config.name))
-    if page is not None:
-        out.print(f"wrote {page}", markup=False)
+    for written in (page, file):
+        if written is not None:
+            out.print(f"wrote {written}", markup=False)
     return config
 
 

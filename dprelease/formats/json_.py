@@ -26,10 +26,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from dprelease.budget.approval import request_hash
 from dprelease.noised import Noised
 from dprelease.planning.model import ReleasePlan, canonical_json, plan_hash
 from dprelease.planning.promise import ledger_window
-from dprelease.query.request import request_to_json
+from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import describe, unit_to_json
 
@@ -113,6 +114,7 @@ def build_manifest(
             "early": receipt.early,
             "ledger": anchor,
             "budget": budget,
+            **_approved(noised),
         },
         "software": dict(software),
         **key,
@@ -136,6 +138,14 @@ def build_manifest(
         "what_if": [dict(point) for point in what_if],
         "files": described(files),
     }
+
+
+def _approved(noised: Noised) -> dict[str, Any]:
+    """Return which event of the ledger approved the request, and its hash; nothing where none did."""
+    event, asked = noised.receipt.approval, noised.plan.asked
+    if event is None or asked is None:
+        return {}
+    return {"approval": {"event": event, "request": request_hash(request_for_all_periods(asked))}}
 
 
 def _accounted(plan: ReleasePlan) -> dict[str, Any]:

@@ -22,6 +22,7 @@ class BudgetConfig:
 
     Attributes:
         per_period: what one period may cost over all pipelines; None for no cap.
+        approved: whether runs are charged only for what the ledger holds an approval of.
         on_crash: "redraw" under the same debit, or "charge_again" first.
         anchor: a second place for the ledger's head, signed if there is a `signing_key`.
     """
@@ -32,6 +33,7 @@ class BudgetConfig:
     delta: Fraction = Fraction(0)
     composition: str = "basic"
     per_period: Fraction | None = None
+    approved: bool = False
     on_crash: str = "redraw"
     anchor: Path | None = None
     signing_key: SecretReference | None = None
@@ -86,6 +88,7 @@ def read_budget(file: DeclarationFile, budget: BudgetModel) -> BudgetConfig:
         delta,
         budget.composition,
         per_period=cap,
+        approved=budget.approval == "required",
         on_crash=budget.on_crash,
         anchor=None if budget.anchor is None else file.path(budget.anchor, "budget", "anchor"),
         signing_key=None

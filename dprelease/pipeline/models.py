@@ -203,6 +203,9 @@ class BudgetModel(Strict):
     per_period: Number | None = Field(
         None, description="What one period of the dataset may cost over all pipelines, in nats."
     )
+    approval: Literal["required"] | None = Field(
+        None, description="Let runs be charged only for what `dprelease approve` has recorded."
+    )
     on_crash: Literal["redraw", "charge_again"] = Field(
         "redraw",
         description="A run that crashed before its draw was stored: draw under the same debit, "

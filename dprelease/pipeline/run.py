@@ -8,7 +8,8 @@ spent nothing; after it, nothing that depends on the data can fail.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,7 +46,7 @@ from dprelease.pipeline.due import due_at
 from dprelease.pipeline.flow import Flow, Progress, quiet
 from dprelease.pipeline.planned import closing_at, plan_pipeline
 from dprelease.pipeline.ready import must_be_ready
-from dprelease.pipeline.stages import Request
+from dprelease.pipeline.stages import Request, must_be_approved
 from dprelease.planning.model import ReleasePlan
 from dprelease.publish import folder_for
 from dprelease.schema.time import declared_time
@@ -120,7 +121,7 @@ def run(
     closes = closes_at(config, name)
     plan = plan_pipeline(config, name if config.period else None)
     tell("plan", plan.guarantee)
-    request = Request(_open_ledger(config), Key(config.budget.dataset, config.name, name))
+    request = _request(config, name, now)
     moment = now or datetime.now(UTC)
     known = request.ledger.has(request.key)
     ready = known and request.ledger.files(request.key) is not None
@@ -131,6 +132,8 @@ def run(
         raise still_open(config, name, ahead)
     if undrawn and not early:
         must_be_ready(config, name)
+    with _said_of(config):
+        must_be_approved(plan, request)
     due = due_at(config, name)
     engine = preflight.engine_named(config.engine, config.limits, config.engine_options())
     if meter is not None and isinstance(engine, Metered):
@@ -154,6 +157,12 @@ def run(
         flow.commit(noised, receipt, config.publish.formats, due=due, moment=moment)
     folder, files = flow.publish(config.publish.to, receipt, due=due)
     return RunResult(folder, {n: len(b) for n, b in sorted(files.items())}, receipt, flow.plan)
+
+
+def _request(config: PipelineConfig, name: str, now: datetime | None) -> Request:
+    key = Key(config.budget.dataset, config.name, name)
+    asked = Request(_open_ledger(config), key, approved=config.budget.approved)
+    return asked if now is None else replace(asked, clock=lambda: now)
 
 
 def _period_name(config: PipelineConfig, period: str | None) -> str:
@@ -205,6 +214,7 @@ def _completed(fix: str | None, config: PipelineConfig) -> str | None:
     budget, file = config.budget, _file(config)
     for command in ("init", "reconcile", "add"):
         fix = fix.replace(f"`dprelease ledger {command}`", f"`dprelease ledger {command} {file}`")
+    fix = fix.replace("PIPELINE", file)
     raised = refusals.raising(budget.ledger, budget.dataset)
     return fix.replace(raised, f"dprelease ledger add {file} --epsilon E")
 
@@ -243,20 +253,36 @@ def _declare(config: PipelineConfig) -> Ledger:
 
 
 def _charge(flow: Flow, request: Request, config: PipelineConfig, early: str | None) -> Receipt:
-    try:
-        return flow.charge(again=config.budget.on_crash == "charge_again", early=early)
-    except LedgerError as refused:
-        raise _naming(refused, config) from None
-    except BudgetError as refused:
-        fix = _completed(refused.fix, config)
-        if refused.code == "DPR301":
+    with _said_of(config):
+        try:
+            return flow.charge(again=config.budget.on_crash == "charge_again", early=early)
+        except BudgetError as refused:
+            if refused.code != "DPR301":
+                raise
             left = request.ledger.budget(request.key.dataset).left
             fix = (
                 f"`dprelease ledger add {_file(config)} --epsilon {plain(flow.plan.epsilon - left)}` "
                 "raises the budget, on the record"
             )
+            raise BudgetError(
+                refused.what, where=refused.where, why=refused.why, fix=fix, code="DPR301"
+            ) from None
+
+
+@contextmanager
+def _said_of(config: PipelineConfig) -> Iterator[None]:
+    """Let what the ledger refuses name the pipeline's file, so that its fix can be pasted."""
+    try:
+        yield
+    except LedgerError as refused:
+        raise _naming(refused, config) from None
+    except BudgetError as refused:
         raise BudgetError(
-            refused.what, where=config.origin, why=refused.why, fix=fix, code=refused.code
+            refused.what,
+            where=config.origin,
+            why=refused.why,
+            fix=_completed(refused.fix, config),
+            code=refused.code,
         ) from None
 
 

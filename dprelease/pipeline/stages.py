@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
 from dprelease import execute
 from dprelease.budget import refusals
+from dprelease.budget.approval import Asked
 from dprelease.budget.ledger import Entry, Key, Ledger
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
@@ -28,6 +29,7 @@ from dprelease.noised import Noised, Receipt, assemble, decode, width
 from dprelease.numeric import plain
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.promise import ledger_window
+from dprelease.query.request import request_for_all_periods
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import describe, unit_to_json
 from dprelease.validate.rules import check
@@ -39,6 +41,7 @@ __all__ = [
     "commit",
     "day_of",
     "draw",
+    "must_be_approved",
     "spent_at",
     "unledgered",
     "validated",
@@ -51,10 +54,17 @@ _HISTORY = 24
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Where a charged release is written down: the ledger and its idempotency key."""
+    """Where a charged release is written down: the ledger and its idempotency key.
+
+    Attributes:
+        approved: whether only an approved plan may be charged, whatever the ledger holds; clock: for the
+            last day of an approval.
+    """
 
     ledger: Ledger
     key: Key
+    approved: bool = False
+    clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
 
 
 def charge(
@@ -67,34 +77,11 @@ def charge(
         early: when the period closes, if that lies ahead.
 
     Raises:
-        BudgetError: it does not fit; InternalError: the plan claims too little.
+        BudgetError: it does not fit or is not approved; InternalError: the plan claims too little.
     """
     execute.check(plan)
     ledger, key = request.ledger, request.key
-    got = ledger.charge(
-        Entry(
-            key=key,
-            plan_hash=plan.hash,
-            adjacency=plan.adjacency.value,
-            unit=json.dumps(unit_to_json(plan.unit)),
-            mechanisms=tuple(
-                {
-                    "block": b.name,
-                    "mechanism": b.mechanism,
-                    "epsilon": str(b.epsilon),
-                    "epsilon_upper": b.certificate["epsilon_upper"],
-                }
-                for b in plan.blocks
-            ),
-            epsilon=plan.epsilon,
-            delta=plan.delta,
-            rho=execute.concentrated(plan) if ledger.composition(key.dataset) == "zcdp" else None,
-            early=early,
-            time=declared_time(plan.unit, plan.time),
-            window=ledger_window(plan),
-        ),
-        again=again,
-    )
+    got = ledger.charge(_entry(plan, request, early), again=again, asked=_asked(plan, request))
     return Receipt(
         epsilon=_text(plan.epsilon),
         delta=_text(plan.delta),
@@ -110,7 +97,50 @@ def charge(
         budget=_text(got.budget),
         fresh=got.fresh,
         early=got.early,
+        approval=got.approval,
     )
+
+
+def must_be_approved(plan: ReleasePlan, request: Request) -> None:
+    """Refuse a plan that the charge would refuse for want of an approval, before a source is opened.
+
+    Raises:
+        BudgetError, LedgerError: as `budget.approval.must_cover`.
+    """
+    request.ledger.must_be_approved(_entry(plan, request, None), _asked(plan, request))
+
+
+def _entry(plan: ReleasePlan, request: Request, early: str | None) -> Entry:
+    """Return what is to be debited for the plan under the request's key."""
+    ledger, key = request.ledger, request.key
+    return Entry(
+        key=key,
+        plan_hash=plan.hash,
+        adjacency=plan.adjacency.value,
+        unit=json.dumps(unit_to_json(plan.unit)),
+        mechanisms=tuple(
+            {
+                "block": b.name,
+                "mechanism": b.mechanism,
+                "epsilon": str(b.epsilon),
+                "epsilon_upper": b.certificate["epsilon_upper"],
+            }
+            for b in plan.blocks
+        ),
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+        rho=execute.concentrated(plan) if ledger.composition(key.dataset) == "zcdp" else None,
+        early=early,
+        time=declared_time(plan.unit, plan.time),
+        window=ledger_window(plan),
+    )
+
+
+def _asked(plan: ReleasePlan, request: Request) -> Asked | None:
+    if plan.asked is None:
+        return None
+    query = plan.asked
+    return Asked(lambda: request_for_all_periods(query), request.approved, request.clock)
 
 
 def unledgered(plan: ReleasePlan) -> Receipt:

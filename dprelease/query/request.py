@@ -28,7 +28,7 @@ from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.written import domain_to_json, schema_to_json
 
-__all__ = ["request_from_json", "request_to_json"]
+__all__ = ["request_for_all_periods", "request_from_json", "request_to_json"]
 
 MOST_STATISTICS = 2000
 _KEYS = frozenset({"schema", "release", "period", "view"})
@@ -47,6 +47,15 @@ def request_to_json(query: Query) -> dict[str, Any]:
         "period": None if query.calendar is None else query.calendar.to_json(),
         "view": None if query.view is None else _view(query.view),
     }
+
+
+def request_for_all_periods(query: Query) -> dict[str, Any]:
+    """Return the request without what one period adds to it: what is approved is the same for all of them."""
+    found = request_to_json(query)
+    if found["period"] is not None:
+        one = ("name", "zone_tables")
+        found["period"] = {k: part for k, part in found["period"].items() if k not in one}
+    return found
 
 
 def request_from_json(value: object, window_of: WindowOf) -> Query:

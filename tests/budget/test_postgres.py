@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import replace
 from fractions import Fraction
 
 import pandas as pd
@@ -18,7 +19,7 @@ from dprelease.cli import app
 from dprelease.errors import BudgetError, InternalError, LedgerError, WithheldError
 from dprelease.pipeline.starter import create_starter
 from dprelease.published_folder import read_folder
-from tests.budget import samples, test_ledger, test_period_cap
+from tests.budget import samples, test_approval, test_ledger, test_period_cap
 from tests.budget.samples import (
     UNIT,
     die,
@@ -94,6 +95,14 @@ SAME = [
     test_period_cap.test_a_debit_over_the_cap_is_found_by_the_fold,
     test_period_cap.test_a_crash_in_the_draw_is_paid_again_if_wanted,
     test_period_cap.test_every_crash_is_paid_until_nothing_is_left,
+    test_approval.test_a_required_approval_is_needed_and_nothing_is_spent_without,
+    test_approval.test_one_approval_is_for_all_periods,
+    test_approval.test_its_last_day_counts_and_the_next_does_not,
+    test_approval.test_limits_are_exact_and_count_every_debit_under_it,
+    test_approval.test_from_the_first_signed_one_on_only_that_key_approves,
+    test_approval.test_someone_who_can_write_the_ledger_and_has_no_key_is_found,
+    test_approval.test_a_build_that_asks_for_no_approval,
+    test_approval.test_processes_race_for_the_last_of_an_approval,
 ]
 
 
@@ -110,6 +119,8 @@ def test_the_protocol_is_the_same(test, place, tmp_path, monkeypatch):
     monkeypatch.setattr(test_period_cap, "capped", capped)
     wanted = test.__code__.co_varnames[: test.__code__.co_argcount]
     given = {"tmp_path": tmp_path, "monkeypatch": monkeypatch}
+    if "ledger" in wanted:
+        given["ledger"] = made(place)
     test(**{name: given[name] for name in wanted})
 
 
@@ -202,6 +213,7 @@ def test_a_role_with_select_and_insert_is_enough(place, dsn, tmp_path):
         db.execute("GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA dprelease_ledger TO runner")
     weak = PostgresPlace("PostgreSQL ${env:RUNNER}", lambda: dsn.replace("tester", "runner"))
     ledger = Ledger.open(weak)
+    ledger.approve(replace(test_approval.approved(), pipeline="approved"))
     release(ledger, entry(), tmp_path / "public")
     assert ledger.state(key()) == "published"
     with session(dsn) as db:

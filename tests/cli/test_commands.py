@@ -21,7 +21,7 @@ COMMANDS = [
     ["init"], ["plan"], ["run"], ["verify"], ["report"], ["kinds"], ["audit"],
     ["expectations"], ["inspect"], ["schedule"], ["index"], ["withdraw"], ["supersede"],
     ["schema", "check"], ["schema", "json-schema"], ["schema", "import"], ["schema", "draft"],
-    ["derive"], ["diff"],
+    ["derive"], ["diff"], ["approve"],
     ["ledger", "init"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "add"],
     ["ledger", "reconcile"], ["ledger", "move"],
 ]  # fmt: skip

@@ -34,6 +34,14 @@ _accountant = partial(
 )
 _rho = partial(Guard, file="budget/rho_filter.py", tests=("tests/budget/test_rho_filter.py",))
 _cap = partial(Guard, file="budget/period_cap.py", tests=("tests/budget/test_period_cap.py",))
+_approval = partial(
+    Guard,
+    file="budget/approval.py",
+    tests=("tests/budget/test_approval.py", "tests/pipeline/test_approving.py"),
+)
+_approvals = partial(
+    Guard, file="budget/approval_chain.py", tests=("tests/budget/test_approval.py",)
+)
 _head = partial(Guard, file="budget/head_file.py", tests=("tests/budget/test_head_file.py",))
 
 GUARDS = (
@@ -246,6 +254,65 @@ GUARDS = (
         "a second draw counts towards another period",
         old="    if again is not None:\n        return periods[again]  # type: ignore[index]\n",
         new="",
+    ),
+    Guard(
+        "a debit asks for no approval",
+        "budget/rows.py",
+        "under = None if origin else approval.must_cover(db, entry, asked, period, path)",
+        "under = None",
+        ("tests/budget/test_approval.py",),
+    ),
+    _approval(
+        "an approval has no last day",
+        old="    if _is_over(newest.approval, now):\n",
+        new="    if False:\n",
+    ),
+    _approval(
+        "an approval has no limits",
+        old="        if most is not None and used + entry.epsilon > most:\n",
+        new="        if False:\n",
+    ),
+    _approval(
+        "an approval covers every request",
+        old="    same = [a for a in known if a.approval.hash == request_hash(request)]\n",
+        new="    same = known\n",
+    ),
+    _approval(
+        "an approval by any key counts",
+        old="    if key is None or (newest.approval.public_key == key and newest.approval.is_signed()):\n",
+        new="    if True:\n",
+    ),
+    _approval(
+        "an earlier approval of the request counts",
+        old="    newest = same[-1]\n",
+        new="    newest = same[0]\n",
+    ),
+    _approval(
+        "a pipeline whose file says nothing needs no approval, whatever the ledger holds",
+        old="    if not known and (asked is None or not asked.required):\n",
+        new="    if asked is None or not asked.required:\n",
+    ),
+    _approvals(
+        "an approval may be put elsewhere in the chain",
+        old="        if approval.after != previous:\n",
+        new="        if False:\n",
+    ),
+    _approvals(
+        "a chain with an approval by another key is intact",
+        old="        if key is not None and approval.public_key != key:\n",
+        new="        if False:\n",
+    ),
+    _approvals(
+        "a debit without its approval is intact",
+        old="""            return "is made without the approval that its pipeline needs" if same else None\n""",
+        new="            return None\n",
+    ),
+    Guard(
+        "a folder may name an approval of another request",
+        "derivation.py",
+        "        if not before or request != request_hash(request_for_all_periods(self.query)):\n",
+        "        if not before:\n",
+        ("tests/pipeline/test_approving.py",),
     ),
     _head(
         "an earlier head replaces a later one",

@@ -1,0 +1,358 @@
+"""What a privacy officer approved, and which debits need it.
+
+Law      a debit that needs an approval is made under one of the same request, before its last day is over
+         and within its limits. This is looked at inside the debit's own transaction, so neither another
+         debit nor a later approval comes between.
+Needs    every debit of a pipeline whose file says `approval: required`; and, whatever a file says, of one
+         that the ledger holds an approval of. A debit that stands needs none: what is paid for is drawn.
+Counts   the newest approval of a request. A later one replaces it, also to end it.
+Request  what was asked (`query.request`) without the name of its period: one approval is for all periods.
+Record   an event "approval" holds the whole request; a debit under it says which, and when it was made.
+         A ledger with such an event has schema version 6: software that would overlook it refuses it.
+Signed   where one approval of a dataset is signed, only approvals by the same key count from then on, and
+         no other can be recorded. What is signed names the event before it, so it cannot be put elsewhere.
+Units    epsilon in nats, exact; days and instants in UTC.
+Limits   without a key anybody who can write the ledger can approve. A pipeline under a new name, whose file
+         says nothing of approvals, is held back by the dataset's budget alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from typing import Any
+
+from dprelease.budget.approval_words import apart
+from dprelease.budget.connection import Connection, Place
+from dprelease.budget.period_cap import counted_period
+from dprelease.budget.record import Entry, canonical
+from dprelease.budget.signature import Signer, verifies_bytes
+from dprelease.errors import ArgumentError, BudgetError, LedgerError
+from dprelease.numeric import fraction_from_json, plain
+
+__all__ = ["VERSION", "Approval", "Approved", "Asked", "approvals", "must_cover", "request_hash"]
+
+VERSION = 6
+"""Schema version of a ledger that holds an approval."""
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_HEX = re.compile(r"[0-9a-f]+", re.ASCII)
+_NOTE = 1000
+
+
+def request_hash(request: object) -> str:
+    """Return SHA-256 of a request's canonical text, as hex."""
+    return hashlib.sha256(canonical(request).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """One decision.
+
+    Attributes:
+        request: what may be released, without the name of a period.
+        per_period: epsilon that all debits of one period of the pipeline may cost; total: that all debits
+            under this approval may cost, None for no limit of its own.
+        until: the last day on which a debit may be made, 2027-12-31; None for no end.
+        by, at: who approved, as the system calls him, and when.
+        after: the hash of the chain's event before this one.
+        public_key, signature: hex, of one that is signed.
+
+    Raises:
+        ArgumentError: a limit, day, instant or text is malformed (DPR656).
+    """
+
+    dataset: str
+    pipeline: str
+    request: Mapping[str, Any] = field(repr=False)
+    per_period: Fraction
+    by: str
+    at: str
+    total: Fraction | None = None
+    until: str | None = None
+    note: str | None = None
+    after: str = ""
+    public_key: str | None = None
+    signature: str | None = None
+
+    def __post_init__(self) -> None:
+        limits = [self.per_period] if self.total is None else [self.per_period, self.total]
+        whole = all(isinstance(each, Fraction) and each > 0 for each in limits)
+        texts = (self.by, self.note or "")
+        signed = (self.public_key, self.signature)
+        if not (
+            whole
+            and all(isinstance(text, str) and len(text) <= _NOTE for text in texts)
+            and _INSTANT.fullmatch(self.at)
+            and (self.until is None or _day(self.until) is not None)
+            and (signed == (None, None) or all(_HEX.fullmatch(part or "") for part in signed))
+        ):
+            raise ArgumentError(
+                "an approval is malformed",
+                why="its limits are above 0, its last day is a date, its note has at most 1,000 characters",
+                fix="e.g. --per-period 1 --total 52 --until 2027-12-31",
+                code="DPR656",
+            )
+
+    def __str__(self) -> str:
+        """Return who approved what, and its limits, in one line."""
+        limits = [f"epsilon {plain(self.per_period)} per period"]
+        limits += [] if self.total is None else [f"{plain(self.total)} in all"]
+        limits += [] if self.until is None else [f"until {self.until}"]
+        key = "not signed" if self.public_key is None else f"signed by {self.public_key[:16]}…"
+        note = "" if self.note is None else f"; {self.note}"
+        return (
+            f"pipeline {self.pipeline}, request {self.hash[:12]}, {', '.join(limits)}; {self.at} by"
+            f" {self.by}, {key}{note}"
+        )
+
+    @property
+    def hash(self) -> str:
+        """The hash of the request."""
+        return request_hash(self.request)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the event's body."""
+        given = {
+            "until": self.until,
+            "note": self.note,
+            "total": None if self.total is None else str(self.total),
+            "public_key": self.public_key,
+            "signature": self.signature,
+        }
+        return {
+            "dataset": self.dataset,
+            "pipeline": self.pipeline,
+            "request": dict(self.request),
+            "per_period": str(self.per_period),
+            "by": self.by,
+            "at": self.at,
+            "after": self.after,
+            **{name: part for name, part in given.items() if part is not None},
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Approval:
+        """Return the approval of an event's body.
+
+        Raises:
+            LookupError, TypeError, ValueError, DpreleaseError: it is none.
+        """
+        texts = {
+            name: body.get(name) for name in ("until", "note", "after", "public_key", "signature")
+        }
+        if not isinstance(body["request"], dict) or not all(
+            isinstance(text, str | None) for text in texts.values()
+        ):
+            raise TypeError("approval")
+        return cls(
+            dataset=str(body["dataset"]),
+            pipeline=str(body["pipeline"]),
+            request=body["request"],
+            per_period=fraction_from_json(body["per_period"]),
+            by=str(body["by"]),
+            at=str(body["at"]),
+            total=fraction_from_json(body["total"]) if "total" in body else None,
+            until=texts["until"],
+            note=texts["note"],
+            after=texts["after"] or "",
+            public_key=texts["public_key"],
+            signature=texts["signature"],
+        )
+
+    def signed(self, signer: Signer) -> Approval:
+        """Return it with the signer's key and signature."""
+        named = replace(self, public_key=signer.public_key, signature="0")
+        return replace(named, signature=signer.sign_bytes(_signed_text(named)))
+
+    def is_signed(self) -> bool:
+        """Return whether it bears the signature of the key that it names.
+
+        Raises:
+            LedgerError: the extra is not installed (DPR422).
+        """
+        if self.public_key is None or self.signature is None:
+            return False
+        return verifies_bytes(_signed_text(self), self.public_key, self.signature)
+
+
+def _signed_text(approval: Approval) -> bytes:
+    body = {name: part for name, part in approval.to_json().items() if name != "signature"}
+    return f"dprelease approval 1\n{canonical(body)}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """An approval and the event that records it."""
+
+    event: int
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a run asks to be charged for, where an approval may be needed.
+
+    Attributes:
+        request: makes the request, without the name of a period; called where it is needed.
+        required: whether the pipeline's file says so.
+        clock: what the time is, aware; asked inside the transaction, which may have waited for its lock.
+    """
+
+    request: Callable[[], Mapping[str, Any]]
+    required: bool = False
+    clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+
+
+def approvals(
+    db: Connection, dataset: str | None = None, pipeline: str | None = None
+) -> list[Approved]:
+    """Return the approvals of a ledger, a dataset or a pipeline, in order."""
+    found = db.execute(
+        """SELECT seq, body FROM chain WHERE body LIKE '%"kind":"approval"%' ORDER BY seq"""
+    ).fetchall()
+    bodies = [(int(seq), json.loads(text)) for seq, text in found]
+    return [
+        Approved(seq, Approval.from_json(body))
+        for seq, body in bodies
+        if body["kind"] == "approval"
+        and dataset in (None, body["dataset"])
+        and pipeline in (None, body["pipeline"])
+    ]
+
+
+def signing_key(known: list[Approved]) -> str | None:
+    """Return the key that approvals of a dataset must be signed by: that of its first signed one."""
+    return next((a.approval.public_key for a in known if a.approval.public_key), None)
+
+
+def must_cover(
+    db: Connection, entry: Entry, asked: Asked | None, period: str, place: Place
+) -> dict[str, object] | None:
+    """Return what the debit's event says of its approval; None if it needs none.
+
+    Args:
+        period: the period that it counts towards, as in `period_cap.must_fit`.
+
+    Raises:
+        BudgetError: there is none of this request (DPR306), its last day is over (DPR307), or it does not
+            cover the debit's epsilon (DPR308).
+        LedgerError: the approval is not signed by the dataset's key (DPR428), or the extra that checks it
+            is not installed (DPR422).
+    """
+    key = entry.key
+    everything = approvals(db, key.dataset)
+    known = [a for a in everything if a.approval.pipeline == key.pipeline]
+    if not known and (asked is None or not asked.required):
+        return None
+    request = {} if asked is None else asked.request()
+    same = [a for a in known if a.approval.hash == request_hash(request)]
+    if asked is None or not same:
+        raise _not_approved(entry, known, request, place)
+    newest = same[-1]
+    _must_be_signed(newest, signing_key(everything), place)
+    now = asked.clock()
+    if _is_over(newest.approval, now):
+        raise _over(newest, place)
+    _must_fit(db, entry, newest, period, place)
+    at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"event": newest.event, "request": newest.approval.hash, "at": at}
+
+
+def _must_fit(db: Connection, entry: Entry, under: Approved, period: str, place: Place) -> None:
+    in_period, in_all = Fraction(0), Fraction(0)
+    periods: dict[int, str] = {}
+    for seq, body in _debits(db, entry.key.dataset):
+        periods[seq] = counted_period(body, periods)
+        stated = body["entry"]
+        if stated["pipeline"] != entry.key.pipeline:
+            continue
+        cost = fraction_from_json(stated["epsilon"])
+        in_period += cost if periods[seq] == period else 0
+        in_all += cost if body.get("approval", {}).get("event") == under.event else 0
+    limits = under.approval
+    for what, used, most in (
+        (f"period {period}", in_period, limits.per_period),
+        ("all releases under it", in_all, limits.total),
+    ):
+        if most is not None and used + entry.epsilon > most:
+            raise BudgetError(
+                f"the approval of pipeline {entry.key.pipeline} does not cover this release: {what} may cost"
+                f" epsilon {plain(most)}, {plain(used)} is spent, {plain(entry.epsilon)} is asked",
+                where=f"event {under.event} of {place}",
+                why="a limit of an approval holds beside the dataset's budget",
+                fix="ask for less, or have it approved again: `dprelease approve plan.json --pipeline PIPELINE`",
+                code="DPR308",
+            )
+
+
+def _debits(db: Connection, dataset: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    for seq, text in db.execute(
+        "SELECT chain.seq, body FROM chain JOIN entry ON chain.seq = entry.seq"
+        " WHERE dataset = ? ORDER BY chain.seq",
+        (dataset,),
+    ).fetchall():
+        yield int(seq), json.loads(text)
+
+
+def _must_be_signed(newest: Approved, key: str | None, place: Place) -> None:
+    if key is None or (newest.approval.public_key == key and newest.approval.is_signed()):
+        return
+    raise LedgerError(
+        "the approval of this request is not signed by the key that approves for its dataset",
+        where=f"event {newest.event} of {place}",
+        why=f"an approval of the dataset was signed by {key[:16]}…: from then on only that key approves",
+        fix="have it approved with --signing-key",
+        code="DPR428",
+    )
+
+
+def _is_over(approval: Approval, now: datetime) -> bool:
+    last = None if approval.until is None else _day(approval.until)
+    return last is not None and now.astimezone(UTC).date() > last
+
+
+def _day(text: str) -> date | None:
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.isoformat() == text else None
+
+
+def _not_approved(
+    entry: Entry, known: list[Approved], request: Mapping[str, Any], place: Place
+) -> BudgetError:
+    name = entry.key.pipeline
+    if known and request:
+        newest = known[-1]
+        lines = apart(newest.approval.request, request)
+        said = [f"approved {newest.approval.at[:10]} by {newest.approval.by}; now", *lines]
+        why = "\n         ".join(said)
+    elif known:
+        why = f"the ledger holds an approval of pipeline {name}, and this debit does not say what it asks"
+    else:
+        why = "its budget says `approval: required`, and the ledger holds no approval of it"
+    return BudgetError(
+        f"what pipeline {name} asks for is not approved",
+        where=str(place),
+        why=why,
+        fix="`dprelease plan PIPELINE --out plan.json`, then the privacy officer:"
+        " `dprelease approve plan.json --pipeline PIPELINE`",
+        code="DPR306",
+    )
+
+
+def _over(under: Approved, place: Place) -> BudgetError:
+    return BudgetError(
+        f"the approval of pipeline {under.approval.pipeline} ended on {under.approval.until}",
+        where=f"event {under.event} of {place}",
+        why="no debit is made under it from the next day on, UTC",
+        fix="have it approved again: `dprelease approve plan.json --pipeline PIPELINE --until DATE`",
+        code="DPR307",
+    )

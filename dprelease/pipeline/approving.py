@@ -1,0 +1,190 @@
+"""A plan on its way to the privacy officer and back: the file that `plan --out` writes, and its approval.
+
+    plan file   the pipeline's request for all periods, its price, and the plan for whoever reads it
+    approve     the request in the file is the pipeline's, and its price is what the planner says today;
+                then the ledger records the request, who approved it, when, and the limits
+
+Nothing in the file is believed: what is recorded is the request of the pipeline file, once it is equal.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dprelease.budget.approval import Approval, request_hash
+from dprelease.budget.approval_words import apart
+from dprelease.budget.ledger import Ledger
+from dprelease.budget.signature import Signer, load_signer
+from dprelease.errors import ArgumentError, BudgetError, ConfigError, SourceError
+from dprelease.formats.json_ import manifest_bytes
+from dprelease.numeric import Number, positive
+from dprelease.pipeline import anchoring
+from dprelease.pipeline.closing import instant_text
+from dprelease.pipeline.config import PipelineConfig
+from dprelease.pipeline.planned import plan_pipeline
+from dprelease.planning.model import ReleasePlan
+from dprelease.query.request import request_for_all_periods
+from dprelease.secret_text import parse_reference, read_secret
+from dprelease.strict_json import MOST_BYTES, read_json
+
+__all__ = ["PLAN_FILE", "approve", "plan_file", "signer_named"]
+
+PLAN_FILE = "plan-file/1"
+
+
+def plan_file(config: PipelineConfig, plan: ReleasePlan, period: str | None) -> bytes:
+    """Return the file that an officer reads: one line per part, strict JSON."""
+    return manifest_bytes(
+        {
+            "dprelease": PLAN_FILE,
+            "pipeline": config.name,
+            "dataset": config.budget.dataset,
+            "period": period,
+            **_stated(plan),
+            "plan": plan.to_json(),
+            "hash": plan.hash,
+        }
+    )
+
+
+def _stated(plan: ReleasePlan) -> dict[str, Any]:
+    """Return what is approved of a plan: its request and its price."""
+    assert plan.asked is not None
+    request = request_for_all_periods(plan.asked)
+    return {
+        "request": request,
+        "request_hash": request_hash(request),
+        "epsilon": str(plan.epsilon),
+        "delta": str(plan.delta),
+        "guarantee": plan.guarantee,
+    }
+
+
+def approve(
+    config: PipelineConfig,
+    file: Path,
+    *,
+    per_period: Number | None = None,
+    total: Number | None = None,
+    until: str | None = None,
+    note: str | None = None,
+    signer: Signer | None = None,
+    now: datetime | None = None,
+) -> tuple[int, Approval]:
+    """Record that what the plan file asks for may be released; return the event and what it says.
+
+    Args:
+        per_period: epsilon that one period may cost; that of the plan by default.
+        total: epsilon that all releases under this approval may cost.
+        until: the last day of a debit, UTC; one that is past ends earlier approvals of the request.
+
+    Raises:
+        ConfigError: the file is no plan file (DPR182).
+        BudgetError: it is of another pipeline, or the pipeline asks for something else by now (DPR306).
+        LedgerError: as `Ledger.approve`. ArgumentError: a limit or date is malformed (DPR606, DPR656).
+    """
+    stated = _read(file)
+    plan = plan_pipeline(config, stated["period"])
+    _must_be_this(stated, config, _stated(plan), file)
+    made = Approval(
+        dataset=config.budget.dataset,
+        pipeline=config.name,
+        request=_stated(plan)["request"],
+        per_period=_limit(per_period, "--per-period") or plan.epsilon,
+        total=_limit(total, "--total"),
+        until=until,
+        by=_user(),
+        at=instant_text(now or datetime.now(UTC)),
+        note=note,
+    )
+    book = Ledger.open(config.budget.ledger, public=config.publish.to)
+    anchoring.check(config.budget, book)
+    event = book.approve(made, signer)
+    anchoring.export(config.budget, book)
+    return event, next(a.approval for a in book.approvals(made.dataset) if a.event == event)
+
+
+def signer_named(reference: str) -> Signer:
+    """Return the officer's key by reference, `${env:NAME}` or `${file:PATH}`.
+
+    Raises:
+        ArgumentError: it is no reference (DPR658). SourceError: it leads nowhere (DPR520).
+        LedgerError: it is no key (DPR421), or the extra is not installed (DPR422).
+    """
+    found = parse_reference(reference)
+    if found is None:
+        raise ArgumentError(
+            "a signing key is named by reference only",
+            where="--signing-key",
+            why="a key on a command line would stand in shell histories",
+            fix="put it into a variable or a file, and write ${env:NAME} or ${file:PATH}, in single quotes",
+            code="DPR658",
+        )
+    kind, target = found
+    text = read_secret(kind, str(Path(target).resolve()) if kind == "file" else target)
+    if not text:
+        raise SourceError(
+            "the signing key is not available",
+            where=reference,
+            why="the environment variable or file it refers to is missing or empty",
+            fix="set it, then run again",
+            code="DPR520",
+        )
+    return load_signer(text, "--signing-key")
+
+
+def _limit(value: Number | None, name: str) -> Fraction | None:
+    return None if value is None else positive(value, name)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            found = read_json(stream.read(MOST_BYTES + 1))
+        if isinstance(found, Mapping) and found["dprelease"] == PLAN_FILE:
+            if not isinstance(found["period"], str | None) or not isinstance(
+                found["request"], dict
+            ):
+                raise TypeError("plan file")
+            return found
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArgumentError):
+        pass
+    raise ConfigError(
+        "this is not a plan file",
+        where=str(file),
+        why="an approval is of what the officer has read: the file that `plan --out` writes",
+        fix="make it: `dprelease plan PIPELINE --out plan.json`",
+        code="DPR182",
+    )
+
+
+def _must_be_this(
+    stated: Mapping[str, Any], config: PipelineConfig, now: Mapping[str, Any], file: Path
+) -> None:
+    """Refuse a file of another pipeline, request or price; the differences stand line by line."""
+    own = {"pipeline": config.name, "dataset": config.budget.dataset}
+    names = ("request", "epsilon", "delta")
+    lines = apart(
+        {name: stated.get(name) for name in (*own, *names)},
+        {**own, **{name: now[name] for name in names}},
+    )
+    if lines:
+        raise BudgetError(
+            "the plan file is not what the pipeline asks for",
+            where=str(file),
+            why="\n         ".join(("in the file (approved) and in the pipeline (asked)", *lines)),
+            fix=f"plan again: `dprelease plan {config.origin.rpartition(':')[0]} --out {file}`, and read it",
+            code="DPR306",
+        )
