@@ -1,4 +1,4 @@
-"""A line of evidence from every harness that has one to give."""
+"""A line of evidence from every harness that has one to give; generated examples have no deadline."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import settings
 
 _PASSED = pytest.StashKey[bool]()
+
+# How long an example takes tells how busy the machine is, not whether the code is right.
+settings.register_profile("dprelease", deadline=None)
+settings.load_profile("dprelease")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -111,7 +111,7 @@ def text_of(value: object) -> str:
 
 
 @given(samples)
-@settings(max_examples=sized(60, 2000), deadline=None)
+@settings(max_examples=sized(60, 2000))
 def test_what_is_written_is_read_back_and_written_alike_again(sample):
     text = text_of(encode(sample))
     again = decode(Sample, read_json(text))

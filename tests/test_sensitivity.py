@@ -92,7 +92,7 @@ def norm(weights: tuple[tuple[int, ...], ...], one: tuple[int, ...], two: tuple[
 
 
 class TestRowMoves:
-    @settings(max_examples=400, deadline=None)
+    @settings(max_examples=400)
     @given(measured())
     def test_never_below_brute_force_whatever_is_summed(
         self, made: tuple[BoundedQuery, Encoding]

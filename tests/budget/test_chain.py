@@ -250,7 +250,7 @@ def good(tmp_path_factory) -> tuple[bytes, Path]:
     return made.path.read_bytes(), folder
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_a_flipped_byte_is_found_or_harmless(good, data):
     content, folder = good
@@ -269,7 +269,7 @@ def test_a_flipped_byte_is_found_or_harmless(good, data):
         pass
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.floats(0, 0.999))
 def test_a_truncated_file_is_found(good, part):
     content, folder = good

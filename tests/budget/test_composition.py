@@ -41,7 +41,7 @@ def test_known_figures(epsilon: str, k: int, expected: float) -> None:
 losses = st.lists(st.fractions("1/1000", 2, max_denominator=10**9), min_size=1, max_size=12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(losses, st.sampled_from([0, 3, 6, 12]))
 def test_never_above_the_sum_and_confirmed_by_the_curve(found: list[Fraction], digits: int) -> None:
     delta = Fraction(1, 10**digits) if digits else Fraction(0)
@@ -51,7 +51,7 @@ def test_never_above_the_sum_and_confirmed_by_the_curve(found: list[Fraction], d
     assert pure_delta(found, basic(found)) == 0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(losses)
 def test_more_delta_never_costs_more_epsilon(found: list[Fraction]) -> None:
     at = [pure_epsilon(found, Fraction(1, 10**d)) for d in (9, 6, 3)]

@@ -63,7 +63,7 @@ def test_a_pure_loss_is_covered_by_its_rho(epsilon: Fraction) -> None:
     assert zcdp_of_pure(epsilon, bounded_range=True) == epsilon**2 / 8
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(10**3, 20 * 10**9), st.sampled_from([3, 6, 9]))
 def test_rho_and_back(nano: int, digits: int) -> None:
     epsilon, delta = Fraction(nano, 10**9), Fraction(1, 10**digits)
@@ -72,7 +72,7 @@ def test_rho_and_back(nano: int, digits: int) -> None:
     assert zcdp_epsilon(rho + Fraction(2, 10**9), delta) > epsilon * (1 - Fraction(1, 10**3))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.fractions(1, 10**9, max_denominator=10**12))
 def test_logarithms_enclose(x: Fraction) -> None:
     low, high = log_lower(x), log_upper(x)

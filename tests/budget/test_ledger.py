@@ -512,5 +512,5 @@ class Model(RuleBasedStateMachine):
         assert Ledger.open(self.ledger.path).verify().ok
 
 
-Model.TestCase.settings = settings(max_examples=15, stateful_step_count=10, deadline=None)
+Model.TestCase.settings = settings(max_examples=15, stateful_step_count=10)
 test_model = Model.TestCase

@@ -31,7 +31,7 @@ def by_definition(epsilons: list[Fraction], epsilon: Fraction) -> float:
     return float(total)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.integers(1, 12), min_size=1, max_size=6),
     st.sampled_from([Fraction(1, 10), Fraction(1, 7)]),

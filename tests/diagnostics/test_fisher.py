@@ -87,7 +87,7 @@ def test_far_outside_the_law_is_exponential_at_the_near_end(far: float) -> None:
     assert got == pytest.approx(1 / far, rel=4 / far**2 + 1e-12, abs=0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.floats(0.05, 20),
     st.floats(-30, 30),

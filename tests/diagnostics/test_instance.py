@@ -29,7 +29,7 @@ def brute(m: object, t: float, c: float, alpha: float) -> float:
     return max(float(np.asarray(d).max()) for d in both)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(range(5)), st.floats(-3, 12), st.floats(0.001, 3), st.sampled_from([1.5, 2, 8])
 )

@@ -74,7 +74,7 @@ def test_a_tiny_move_costs_what_fisher_information_says(m: object, alpha: float)
     assert np.asarray(renyi_divergence(m, t, t, alpha)).tolist() == [0, 0, 0, 0]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.sampled_from(range(3)),
     st.floats(-3, 3),
@@ -89,7 +89,7 @@ def test_bounded_support_amplifies_on_intervals(
     assert 0 <= got <= alpha * (t - u) ** 2 / (2 * 0.7**2) * (1 + 1e-9) + 1e-300
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.sampled_from(range(6)), st.floats(-2, 12), st.floats(-2, 12), st.floats(1.1, 10))
 def test_divergence_grows_with_the_order(which: int, t: float, u: float, alpha: float) -> None:
     m = LAWS[which]

@@ -130,7 +130,6 @@ class Machine(RuleBasedStateMachine):
 Machine.TestCase.settings = settings(
     max_examples=SEQUENCES,
     stateful_step_count=10,
-    deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )

@@ -245,7 +245,7 @@ def test_rules() -> None:
     st.integers(1, 40),
     st.sampled_from([0.05, 0.4, 1.0, 4.0]),
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_unions_stay_within_epsilon_at_random_hull_pairs(
     parts: list[tuple[int, int]], shift: int, epsilon: float
 ) -> None:

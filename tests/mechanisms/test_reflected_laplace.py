@@ -23,7 +23,7 @@ def log_cosh_loss(width: float, shift: float, scale: float) -> float:
 
 
 @given(st.floats(0.01, 1), st.floats(0.01, 20), st.sampled_from([1e-3, 1.0, 1e6]), st.floats(0, 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_loss_is_the_largest_log_ratio_and_calibration_spends_it(
     part: float, epsilon: float, width: float, where: float
 ) -> None:

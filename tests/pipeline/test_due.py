@@ -116,7 +116,7 @@ ZONES = st.sampled_from(["UTC", "Europe/Dublin", "America/New_York", "Asia/Kolka
 CRONS = st.sampled_from(["0 6 * * TUE", "30 1 * * *", "15 */4 * * *", "0 0 1 * *", "59 23 28 2 *"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     ZONES, ZONES, CRONS, st.sampled_from(["day", "week", "month"]),
     st.integers(0, 200), st.integers(0, 2 * 365 * 24 * 60),

@@ -143,7 +143,7 @@ def one_block(goal: object) -> BlockLayout:
     return block
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.floats(0.01, 1e4), st.floats(0.01, 1e3), st.floats(0.3, 2.0),
 )  # fmt: skip

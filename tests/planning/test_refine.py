@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.planning.refine import MOST, refine
@@ -23,7 +23,6 @@ def total(budgets, weights, price, power):
     )
 
 
-@settings(deadline=None)
 @given(BLOCKS, st.sampled_from([1, 2]))
 def test_the_total_is_kept_and_the_error_never_grows(blocks, power):
     start, weights, scales, slopes = (list(x) for x in zip(*blocks, strict=True))

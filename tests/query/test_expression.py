@@ -162,7 +162,7 @@ def expressions() -> st.SearchStrategy[str]:
     return condition
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(text=expressions())
 def test_sql_agrees_with_the_plain_evaluation(table: duckdb.DuckDBPyConnection, text: str) -> None:
     code = ""

@@ -185,7 +185,7 @@ BEGAN: list[float] = []
 
 
 @settings(
-    max_examples=sized(500, 5000), deadline=None, derandomize=True, database=None,
+    max_examples=sized(500, 5000), derandomize=True, database=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 @given(st.lists(st.one_of(texts(), texts(), texts(), SOUP), min_size=10, max_size=10))

@@ -57,7 +57,7 @@ unions = st.lists(st.tuples(st.integers(0, 9), st.integers(2, 6)), min_size=1, m
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(unions, st.integers(1, 30), st.fractions("1/50", "1/5", max_denominator=60))
 def test_enumerated_loss_is_never_more_than_certified(
     runs: Runs, shift: int, epsilon: Fraction

@@ -61,7 +61,7 @@ gapped = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 7)), min_size=1, m
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(gapped, st.integers(1, 12), st.fractions("1/20", 4, max_denominator=40))
 def test_loss_by_enumeration_is_never_more_than_certified(runs, shift, epsilon):
     allowed = GridSet.from_runs(runs)

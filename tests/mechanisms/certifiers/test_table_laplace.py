@@ -39,7 +39,7 @@ def grids(draw: st.DrawFn) -> GridSet:
 
 
 @given(grids(), st.integers(1, 60), st.fractions(Fraction(1, 100), 10, max_denominator=100))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_certificate_bounds_the_enumerated_loss(
     allowed: GridSet, shift: int, epsilon: Fraction
 ) -> None:
@@ -52,7 +52,7 @@ def test_the_certificate_bounds_the_enumerated_loss(
 
 
 @given(st.integers(1, 2**60), st.integers(1, 3000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_weights_fall_by_at_most_the_stated_ratio(p: int, steps: int) -> None:
     allowed = GridSet.from_runs([(0, steps)])
     top = top_bits(allowed)
@@ -66,7 +66,7 @@ def test_weights_fall_by_at_most_the_stated_ratio(p: int, steps: int) -> None:
 
 
 @given(st.integers(2**50, 2**60), st.integers(1, 500))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_decay_bound_is_outward_and_tight(p: int, reach: int) -> None:
     exact = Fraction(2**60, p) ** reach
     bound = _decay_upper(p, reach)

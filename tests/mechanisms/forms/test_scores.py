@@ -55,7 +55,7 @@ def test_every_neighbour_within_the_spread_is_within_epsilon_in_rationals() -> N
     st.lists(st.integers(-50, 50), min_size=2, max_size=6),
     st.lists(st.integers(-2, 2), min_size=6, max_size=6),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_two_sided_changes_cost_twice_their_size(scores: list[int], change: list[int]) -> None:
     law = Exponential.for_scores(len(scores), spread=4, epsilon=Fraction(1))
     after = [s + c for s, c in zip(scores, change, strict=False)]
@@ -188,7 +188,7 @@ class TestBrokenTwins:
 
 
 @given(st.integers(1, 2**120), st.integers(1, 500))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_powers_are_rounded_up_and_tight(p: int, exponent: int) -> None:
     exact = Fraction(2**120, p) ** exponent
     bound = _power_upper(Fraction(2**120, p), exponent)

@@ -37,7 +37,7 @@ def pmfs(table: SymmetricTable) -> dict[int, dict[int, Fraction]]:
 
 
 @given(runs, st.lists(st.integers(1, 10), min_size=1, max_size=5), st.integers(1, 30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_ratio_is_bounded_whatever_the_weights(
     parts: list[tuple[int, int]], drops: list[int], reach: int
 ) -> None:
@@ -56,7 +56,7 @@ def test_every_ratio_is_bounded_whatever_the_weights(
 
 
 @given(runs, st.lists(st.integers(1, 10), min_size=1, max_size=5), st.integers(1, 30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_renyi_divergences_are_bounded_whatever_the_weights(
     parts: list[tuple[int, int]], drops: list[int], reach: int
 ) -> None:

@@ -25,7 +25,7 @@ def brackets(found: Bounds, value: Any, room: float) -> bool:
     return bool(low <= value <= high and high - low <= room * value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(-300, 300),
     st.integers(0, 400),

@@ -107,7 +107,7 @@ def test_the_weights_repeat_with_the_stated_period_and_decay(noise: Noise) -> No
     st.fractions(Fraction(1, 10**4), 20, max_denominator=10**6),
     st.data(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_staircase_certificates_are_exact(
     width: int, epsilon: Fraction, data: st.DataObject
 ) -> None:
@@ -128,7 +128,7 @@ def test_staircase_certificates_are_exact(
 
 
 @given(st.integers(1, 10**12), st.fractions(Fraction(1, 10**3), 50, max_denominator=10**30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_discrete_laplace_rates_stay_below_and_close(reach: int, epsilon: Fraction) -> None:
     noise = DiscreteLaplaceNoise.calibrate(reach, epsilon)
     loss = noise.certify("discrete_laplace", reach, epsilon).epsilon_upper
