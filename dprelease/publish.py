@@ -2,7 +2,8 @@
 
     <to>/<pipeline>/<period>/    the files, 0644 in a folder 0755
     <to>/<pipeline>/latest       a link to the greatest period that stands and was over when it was
-                                 released, replaced atomically
+                                 released, replaced atomically; never to a folder that is none of
+                                 ours, or a copy of a period under another name
     <to>/<pipeline>/<file>       what is said of all periods: status.json, index.html, feed.xml …
 
 A reader sees a whole period or none. Publication only copies bytes that the ledger has already
@@ -34,6 +35,7 @@ from dprelease import corrections
 from dprelease.budget.citation import MANIFEST
 from dprelease.budget.record import check_identifier
 from dprelease.errors import ArgumentError, ConfigError, VerificationError, WithheldError
+from dprelease.formats.json_ import VERSION
 from dprelease.published_folder import PLAIN, files_beside, holds, not_a_release, record_of
 from dprelease.strict_json import MOST_BYTES as _LARGEST_MANIFEST
 from dprelease.strict_json import read_json
@@ -301,7 +303,7 @@ def _point_latest(parent: int, gone: frozenset[str]) -> None:
     except FileNotFoundError:
         now = None
     ordered = sorted(periods, key=period_order, reverse=True)
-    greatest = next((name for name in ordered if not _early(parent, name)), None)
+    greatest = next((name for name in ordered if _over(parent, name)), None)
     if now == greatest:
         return
     if greatest is None:  # everything was withdrawn, or released early
@@ -312,16 +314,26 @@ def _point_latest(parent: int, gone: frozenset[str]) -> None:
     os.rename(aside, _LATEST, src_dir_fd=parent, dst_dir_fd=parent)
 
 
-def _early(parent: int, period: str) -> bool:
-    """Return whether the period's manifest says that it was released before it was over."""
+def _over(parent: int, period: str) -> bool:
+    """Return whether the folder holds a release of this very period, made when it was over."""
     try:
         descriptor = os.open(f"{period}/{MANIFEST}", PLAIN, dir_fd=parent)
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return False
-            return read_json(file.read(_LARGEST_MANIFEST + 1)).get("early") is not None
-    except (OSError, ValueError, AttributeError, RecursionError, MemoryError):
-        return False  # not one of ours: it says nothing
+            said = read_json(file.read(_LARGEST_MANIFEST + 1))
+        ours = said["dprelease"] == VERSION and said["period"] == period
+        return ours and said.get("early") is None
+    except (
+        OSError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+        MemoryError,
+    ):
+        return False  # not one of ours
 
 
 def period_order(name: str) -> tuple[list[tuple[int, int, str]], str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 
@@ -12,11 +13,19 @@ from hypothesis import strategies as st
 
 from dprelease import publish
 from dprelease.errors import ArgumentError, ConfigError, VerificationError, WithheldError
+from dprelease.formats.json_ import VERSION
 from dprelease.publish import folder_for, publish_files
 from dprelease.published_folder import hash_files, read_folder
 from tests.budget.samples import die, in_processes, killed_in_fork
 
-FILES = {"release.json": b"{}", "data.csv": b"a,b\n" * 9, "empty": b""}
+
+def files_of(period, **said):
+    """What a release of this period holds, as far as publication reads it."""
+    manifest = json.dumps({"dprelease": VERSION, "period": period, "early": None, **said})
+    return {"release.json": manifest.encode(), "data.csv": b"a,b\n" * 9, "empty": b""}
+
+
+FILES = files_of("2030")
 
 
 def code_of(kind, call, *args, **kwargs):
@@ -26,11 +35,11 @@ def code_of(kind, call, *args, **kwargs):
 
 
 def test_the_folder_holds_exactly_the_files(tmp_path):
-    folder = publish_files(tmp_path / "deep" / "public", "weekly", "2030-W01", FILES)
-    assert folder == tmp_path / "deep" / "public" / "weekly" / "2030-W01"
+    folder = publish_files(tmp_path / "deep" / "public", "weekly", "2030", FILES)
+    assert folder == tmp_path / "deep" / "public" / "weekly" / "2030"
     assert read_folder(folder) == FILES
     assert read_folder(folder.parent / "latest") == FILES
-    assert sorted(p.name for p in folder.parent.iterdir()) == ["2030-W01", "latest"]
+    assert sorted(p.name for p in folder.parent.iterdir()) == ["2030", "latest"]
 
 
 def test_files_that_are_not_needed_are_looked_at_and_not_read(tmp_path):
@@ -90,8 +99,36 @@ def test_latest_is_the_greatest_period_in_natural_order(tmp_path):
         ("2029-W52", "2030-W10"),
         ("2030-W11", "2030-W11"),
     ]:
-        publish_files(tmp_path, "weekly", period, FILES)
+        publish_files(tmp_path, "weekly", period, files_of(period))
         assert os.readlink(tmp_path / "weekly" / "latest") == greatest
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {},
+        {"release.json": b""},
+        {"release.json": b"[]"},
+        {"release.json": b"{}"},
+        {"release.json": b'{"dprelease": 5, "period": "zzz"}'},
+        files_of("zzz", dprelease="release/1"),
+        files_of("zzz", early="2031-01-01T00:00:00Z"),
+        files_of("2030-W01"),
+    ],
+    ids=["empty", "no json", "a list", "nothing", "a number", "revoked", "early", "a copy"],
+)
+def test_latest_names_no_folder_that_is_not_a_release_of_its_period(tmp_path, held):
+    (tmp_path / "weekly" / "zzz").mkdir(parents=True)
+    for name, data in held.items():
+        (tmp_path / "weekly" / "zzz" / name).write_bytes(data)
+    publish_files(tmp_path, "weekly", "2030-W01", files_of("2030-W01"))
+    assert os.readlink(tmp_path / "weekly" / "latest") == "2030-W01"
+
+
+def test_beside_foreign_folders_alone_there_is_no_latest(tmp_path):
+    (tmp_path / "weekly" / "zzz").mkdir(parents=True)
+    publish.update_beside(tmp_path / "weekly", lambda _: {"index.html": b""})
+    assert not os.path.lexists(tmp_path / "weekly" / "latest")
 
 
 names = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
@@ -136,7 +173,7 @@ def test_a_foreign_manifest_of_any_size_is_not_read_whole_for_latest(tmp_path):
 
 
 def test_a_copy_that_followed_the_link_is_refused_before_anything_is_spent(tmp_path):
-    folder = publish_files(tmp_path, "weekly", "2030-W01", FILES)
+    folder = publish_files(tmp_path, "weekly", "2030", FILES)
     (folder.parent / "latest").unlink()
     (folder.parent / "latest").mkdir()
     assert code_of(ConfigError, folder_for, tmp_path, "weekly", "2030-W02") == "DPR151"

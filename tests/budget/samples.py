@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dprelease.budget.ledger import Anchor, Entry, Key, Ledger, Receipt
+from dprelease.formats.json_ import VERSION
 from dprelease.publish import publish_files
 
 UNIT = '"row"'
@@ -49,7 +50,7 @@ def entry(
 def manifest(asked: Entry, anchor: Anchor) -> bytes:
     """The part of a `release.json` that a ledger is held to."""
     value = {
-        "dprelease": "release/1",
+        "dprelease": VERSION,
         "dataset": asked.key.dataset,
         "pipeline": asked.key.pipeline,
         "period": asked.key.period,

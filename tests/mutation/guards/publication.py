@@ -44,6 +44,18 @@ GUARDS = (
         new="",
     ),
     _publish(
+        "a copy under another name is the latest",
+        old='said["dprelease"] == VERSION and said["period"] == period',
+        new='said["dprelease"] == VERSION',
+        tests=("tests/test_publish.py",),
+    ),
+    _publish(
+        "an early release is the latest",
+        old='return ours and said.get("early") is None',
+        new="return ours",
+        tests=("tests/test_publish.py",),
+    ),
+    _publish(
         "a link inside a folder is followed",
         file="published_folder.py",
         old="PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC",
