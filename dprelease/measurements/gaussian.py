@@ -29,6 +29,7 @@ from dprelease.measurements.draw import (
     Draw,
     Objects,
     floats,
+    placed,
     underclaimed,
 )
 from dprelease.mechanisms.forms.vector import GaussianCells
@@ -91,8 +92,7 @@ class GaussianDraw(Draw):
         values = floats(np.clip(steps, self.lower, upper))
         if self.pitch == 1 and self.offset == 0:
             return values
-        num, den = self.pitch.as_integer_ratio()
-        return np.asarray(float(self.offset) + values * num / den)
+        return placed(values, self.pitch, self.offset)
 
     def cells(self, raw: Objects) -> Floats:
         return self._values(raw)
@@ -116,8 +116,7 @@ class GaussianDraw(Draw):
         """Return, of cells that are read one by one, the raw value clipped, and as it is."""
         if self.joint:
             return Draw.companions(self, raw)
-        num, den = self.pitch.as_integer_ratio()
-        return self.cells(raw), float(self.offset) + raw.astype(np.float64) * num / den
+        return self.cells(raw), placed(raw.astype(np.float64), self.pitch, self.offset)
 
     def evidence(self) -> dict[str, Any]:
         return {"law": self.noise.evidence(), "groups_charged": 1}

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.budget.composition import Proof
 from dprelease.entropy import RandomBits
-from dprelease.measurements.draw import AddedNoise, Draw, Objects, underclaimed
+from dprelease.measurements.draw import AddedNoise, Draw, Objects, placed, underclaimed
 from dprelease.mechanisms.companion import median_unbiased, unbiased
 from dprelease.mechanisms.law import GridLaw, law_from_json
 from dprelease.numeric import fraction_from_json, whole_from_json
@@ -104,9 +104,7 @@ class ScalarDraw(Draw):
         return raw.astype(object)[:, None]
 
     def _values(self, k: npt.NDArray[np.int64]) -> Floats:
-        num, den = (self.step).as_integer_ratio()
-        scaled = k.astype(np.float64) * num / den
-        return (scaled + float(self.origin))[:, None]
+        return placed(k.astype(np.float64), self.step, self.origin)[:, None]
 
     def cells(self, raw: Objects) -> Floats:
         return self._values(self.law.finish(raw[:, 0].astype(np.int64)))
@@ -144,8 +142,7 @@ class ScalarDraw(Draw):
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:
         steps = raw[:, 0].astype(np.int64)
         pair = median_unbiased(self.law, steps), unbiased(self.law, steps)
-        num, den = self.step.as_integer_ratio()
-        middle, centre = (float(self.origin) + k[:, None] * num / den for k in pair)
+        middle, centre = (placed(k, self.step, self.origin)[:, None] for k in pair)
         return middle, centre
 
     def evidence(self) -> dict[str, Any]:

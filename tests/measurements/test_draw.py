@@ -17,7 +17,7 @@ from dprelease.entropy import ReplayBits
 from dprelease.errors import ArgumentError, InternalError, PlanError
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.constant import ConstantDraw
-from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.draw import draw_from_json, placed
 from dprelease.measurements.scalar import ScalarDraw, steps_moved
 from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.forms.rows import RowLaw
@@ -249,3 +249,22 @@ class TestEverySizeHasALaw:
         # the budget at which it would say something is searched for among wide laws: half a minute
         monkeypatch.setattr(make, "says_nothing", lambda *_, **__: False)
         assert dp.plan(self.asked()).statistics[0].mechanism == "discrete_laplace"
+
+
+parts = st.fractions(-(10**12), 10**12, max_denominator=10**9)
+
+
+@given(st.integers(-(2**54), 2**54), parts.filter(lambda step: step > 0), parts)
+def test_a_point_of_a_grid_is_the_double_nearest_to_it(twice: int, step: Fraction, at: Fraction):
+    half = int(float(twice))  # what a double holds
+    found = placed(np.array([half / 2]), step, at)[0]
+    assert found == float(at + Fraction(half, 2) * step)
+
+
+def test_two_roundings_leave_what_is_no_zero() -> None:
+    step, origin = Fraction(1, 10), Fraction(-3, 10)
+    assert placed(np.array([3.0]), step, origin)[0] == 0.0
+    assert float(origin) + 3.0 * float(step) != 0.0  # the broken twin
+    assert np.isnan(placed(np.array([np.nan]), step, origin)).all()
+    beyond = placed(np.array([3.0 - 2**-30]), step, origin)[0]
+    assert beyond == pytest.approx(-0.1 * 2**-30)

@@ -126,3 +126,16 @@ def test_a_truncated_law_s_raw_draw_is_not_median_unbiased() -> None:
 def test_one_allowed_value_keeps_the_raw_integer() -> None:
     raw = np.array([-3.0, 0.0, 5.0])
     assert np.array_equal(unclipped(raw, 2, 2, Fraction(1)), raw)
+
+
+@pytest.mark.parametrize(
+    ("rate", "seen"), [(Fraction(60), False), (Fraction(28), False), (Fraction(27), True)]
+)
+def test_a_tail_that_no_number_of_releases_shows_leaves_a_clean_end(
+    rate: Fraction, *, seen: bool
+) -> None:
+    low, inside, high = unclipped(np.array([-3.0, 1.0, 9.0]), 0, 8, rate).tolist()
+    assert (inside, low < 0, high > 8) == (1.0, seen, seen)
+    if not seen:
+        assert (low, high) == (0.0, 8.0)
+        assert str(low) == "0.0"  # and not -0.0

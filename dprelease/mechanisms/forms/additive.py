@@ -259,8 +259,12 @@ class AdditiveLaw(ScalarLaw):
         return f"{self.family} ({self.noise.describe()}), then {words[self.remap]}{under}"
 
 
+_UNSEEN = 2.0**-40
+
+
 def average_tails(raw: FloatArray, lower: int, upper: int, beyond: float) -> FloatArray:
     """Return raw draws with both memoryless tails averaged (`companion.py`)."""
     if lower >= upper:
         return raw
+    beyond = 0.0 if beyond < _UNSEEN else beyond
     return np.where(raw <= lower, lower - beyond, np.where(raw >= upper, upper + beyond, raw))
