@@ -13,6 +13,7 @@ from dprelease.budget.accountant import Cost
 from dprelease.budget.citation import Citation
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.person import person_epsilon
+from dprelease.budget.record import protected_unit
 from dprelease.cli.ledger_time import over_time, over_time_json
 from dprelease.errors import ArgumentError, BudgetError, LedgerError
 from tests.budget.samples import in_processes, manifest, tamper
@@ -208,6 +209,20 @@ def test_an_overspent_chain_does_not_verify(tmp_path, monkeypatch):
     ledger.charge(entry("2013-01", pipeline="monthly"))
     report = ledger.verify()
     assert any("exceeds the budget" in problem for problem in report.problems)
+
+
+@pytest.mark.parametrize(("kept", "said"), [(time(), time(column="day")), (None, time())])
+def test_a_debit_of_another_time_does_not_verify(tmp_path, monkeypatch, kept, said):
+    """What lets it in is broken here; whoever folds the chain again still finds it."""
+    ledger = timed_ledger(tmp_path / "l.db", epsilon=2, time=kept)
+    asked = entry("2013-W02", time=said)
+    from dprelease.budget import rows
+
+    stated = asked.adjacency, protected_unit(asked.unit), asked.time
+    monkeypatch.setattr(rows, "declared", lambda db, dataset, path: stated)
+    ledger.charge(asked)
+    report = ledger.verify()
+    assert any("of another time than its dataset" in problem for problem in report.problems)
 
 
 def test_software_without_windows_refuses_the_ledger(tmp_path, monkeypatch):
