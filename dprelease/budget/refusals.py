@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -40,6 +41,7 @@ __all__ = [
     "RESTING",
     "cannot_create",
     "corrupt",
+    "declaring",
     "drawn_elsewhere",
     "failed_before",
     "failed_draw",
@@ -69,10 +71,13 @@ RESTING = "and published manifests rest on it"
 _RECOVER = "restore a copy of this ledger, then `dprelease ledger reconcile`"
 
 
+def declaring(path: Place, dataset: str) -> str:
+    """Return the command that gives the dataset a budget, without a pipeline."""
+    return f"dprelease ledger init --ledger {_named(path)} --schema SCHEMA --dataset {dataset} --epsilon E"
+
+
 def missing(path: Place, why: str | None) -> LedgerError:
-    init = (
-        f"dprelease ledger init --ledger {_named(path)} --schema SCHEMA --dataset NAME --epsilon E"
-    )
+    init = declaring(path, "NAME")
     return LedgerError(
         "there is no ledger" + (f", {why}" if why else ""),
         where=str(path),
@@ -176,11 +181,13 @@ def without_rho(path: Place, dataset: str) -> BudgetError:
     )
 
 
-def unknown_dataset(path: Place, dataset: str) -> LedgerError:
+def unknown_dataset(path: Place, dataset: str, held: Sequence[str]) -> LedgerError:
+    names = ", ".join(held) or "none"
     return LedgerError(
         f"dataset {dataset} has no budget in this ledger",
         where=str(path),
-        fix="`dprelease ledger init`",
+        why=f"it holds budgets of: {names}; the same rows under a second name would get a second budget",
+        fix=f"name the dataset that the rows belong to; if it is a new one, `{declaring(path, dataset)}`",
         code="DPR407",
     )
 

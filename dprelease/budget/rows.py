@@ -82,7 +82,8 @@ def declared(db: Connection, dataset: str, path: Place) -> Declaration:
     """Return `declaration`, or raise DPR407."""
     found = declaration(db, dataset)
     if found is None:
-        raise refusals.unknown_dataset(path, dataset)
+        held = db.execute("SELECT name FROM dataset ORDER BY name LIMIT 20").fetchall()
+        raise refusals.unknown_dataset(path, dataset, [str(row[0]) for row in held])
     return found
 
 

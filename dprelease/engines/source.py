@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 from urllib.parse import unquote
 
-from dprelease.errors import SourceError
+from dprelease.errors import SourceError, printable
 from dprelease.schema.paths import confined
 
 __all__ = [
@@ -174,7 +174,7 @@ def file_source(
         root: a folder that no file may lie outside of, links followed.
 
     Raises:
-        SourceError: no file matches (DPR501).
+        SourceError: no file matches (DPR501), or a name on the way is no UTF-8 (DPR502).
         ConfigError: one lies outside `root` (DPR116).
     """
     text = os.fspath(pattern)
@@ -187,10 +187,25 @@ def file_source(
             fix="check the path; relative paths start at the naming file or the working folder",
             code="DPR501",
         )
-    if root is not None:
-        for path in paths:
+    for path in paths:
+        if root is not None:
             confined(str(path), base=root, root=root, origin=text)
+        _must_be_text(path)
     return Source(kind, paths, text)
+
+
+def _must_be_text(path: Path) -> None:
+    """Raise DPR502 for a path whose bytes are no UTF-8: no reader of ours can name it."""
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        raise SourceError(
+            "the name of a file, or of a folder above it, is no UTF-8",
+            where=printable(str(path)),
+            why="the readers of Parquet and CSV cannot open it",
+            fix="rename it",
+            code="DPR502",
+        ) from None
 
 
 def duckdb_table(database: str | Path, table: str) -> Source:
@@ -237,20 +252,23 @@ def partition(path: Path) -> tuple[tuple[str, str | None], ...]:
         SourceError: a name holds bytes that are no UTF-8 (DPR502): decoded, %FE and %FF would be one.
     """
     pairs = [part.partition("=") for part in path.parts[:-1]]
-    return tuple(
-        (_decoded(key), None if value == _HIVE_NULL else _decoded(value))
-        for key, equal, value in pairs
-        if key and equal
-    )
+    try:
+        return tuple(
+            (_decoded(key), None if value == _HIVE_NULL else _decoded(value))
+            for key, equal, value in pairs
+            if key and equal
+        )
+    except UnicodeError:
+        raise SourceError(
+            "the name of a folder `key=value` is no UTF-8",
+            where=printable(str(path)),
+            why="such folders are read as a column, also those above the source, and two such names"
+            " would be read as one value",
+            fix="rename the folder, or move the source below folders without `=`",
+            code="DPR502",
+        ) from None
 
 
 def _decoded(name: str) -> str:
-    try:
-        return unquote(name, errors="strict")
-    except UnicodeDecodeError:
-        raise SourceError(
-            f"the folder name {name!r} is no UTF-8",
-            why="two such names would be read as one value",
-            fix="rename the folder",
-            code="DPR502",
-        ) from None
+    """Return the text that a name's escapes stand for; UnicodeError if their bytes are none."""
+    return unquote(name, errors="strict")

@@ -24,7 +24,7 @@ from dprelease.entropy import SystemBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.numeric import exact, floor_half_up, positive
+from dprelease.numeric import exact, figure, floor_half_up, positive
 from dprelease.schema.domain import Domain
 
 __all__ = ["UnitLaw", "on_grid"]
@@ -105,10 +105,18 @@ def on_grid(
     )
     laws = build(request)
     if not laws:
-        raise ArgumentError(
-            "this family has no law for the request",
-            why="epsilon is too small or the grid too fine for it",
-            fix="use discrete_laplace, or a coarser step",
-            code="DPR628",
-        )
+        raise _no_law(request)
     return UnitLaw(laws[0], size)
+
+
+def _no_law(request: GridRequest) -> ArgumentError:
+    steps = request.allowed.hull_steps
+    one = steps == 0
+    return ArgumentError(
+        "this family has no law for the request",
+        why="its grid has one allowed value, which is the answer whatever the rows are"
+        if one
+        else f"epsilon {figure(float(request.epsilon))} is too small for it, or a grid of {steps:,} steps too fine",
+        fix="use a finer step" if one else "use discrete_laplace, or a coarser step",
+        code="DPR628",
+    )

@@ -215,6 +215,8 @@ def _completed(fix: str | None, config: PipelineConfig) -> str | None:
     for command in ("init", "reconcile", "add"):
         fix = fix.replace(f"`dprelease ledger {command}`", f"`dprelease ledger {command} {file}`")
     fix = fix.replace("PIPELINE", file)
+    declared = refusals.declaring(budget.ledger, budget.dataset)
+    fix = fix.replace(declared, f"dprelease ledger init {file}")
     raised = refusals.raising(budget.ledger, budget.dataset)
     return fix.replace(raised, f"dprelease ledger add {file} --epsilon E")
 

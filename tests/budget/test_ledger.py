@@ -108,6 +108,12 @@ def test_two_datasets_have_their_own_budgets_and_salts(tmp_path):
     assert code_of(LedgerError, ledger.budget, "nobody") == "DPR407"
     assert code_of(LedgerError, ledger.add_budget, "nobody", 1) == "DPR407"
     assert code_of(LedgerError, ledger.salt, "nobody") == "DPR407"
+    with pytest.raises(
+        LedgerError, match=r"budgets of: clinic, ward; .* a second budget"
+    ) as caught:
+        ledger.budget("nobody")
+    assert f"--ledger {ledger.path} " in str(caught.value.fix)
+    assert "--dataset nobody --epsilon E" in str(caught.value.fix)
 
 
 def test_a_link_is_not_a_ledger(tmp_path):

@@ -7,6 +7,7 @@ per person tell how many different ids the engine saw.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -298,7 +299,20 @@ def test_folders_of_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(SourceError) as refused:  # both would be U+FFFD
         DuckDBEngine().preflight(as_source(str(tmp_path / "*" / "*.parquet")), query)
+    assert "id=%F" in str(refused.value.where)
+    assert "move the source below folders without `=`" in str(refused.value.fix)
+
+
+@pytest.mark.parametrize("name", [b"id=\xff", b"plain\xff"])
+def test_a_folder_whose_bytes_are_no_text_is_refused_for_that(tmp_path: Path, name: bytes) -> None:
+    folder = tmp_path / os.fsdecode(name)
+    folder.mkdir()
+    with open(folder / "a.parquet", "wb") as file:
+        pq.write_table(pa.table({"x": [1]}), file)
+    with pytest.raises(SourceError, match="is no UTF-8") as refused:
+        as_source(str(tmp_path / "*" / "*.parquet"))
     assert refused.value.code == "DPR502"
+    str(refused.value).encode("utf-8")  # what a terminal can show
 
 
 def test_equal_decimals_are_one_person_however_many_zeros_they_end_in() -> None:

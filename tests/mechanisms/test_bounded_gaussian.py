@@ -301,3 +301,10 @@ def test_more_invalid_arguments() -> None:
     points = Domain.from_pieces([(0, 0), (5, "5.1"), (9, 9)])
     alone = BoundedGaussian(points, scale=1, answers="domain")
     assert alone.loss(sensitivity="0.1") > 0
+
+
+def test_a_grid_of_one_value_is_refused_for_what_it_is() -> None:
+    m = BoundedGaussian.calibrate(Domain(0, "0.4"), sensitivity=1, epsilon=1)
+    with pytest.raises(ArgumentError, match="one allowed value") as caught:
+        m.on_grid(1)
+    assert (caught.value.code, caught.value.fix) == ("DPR628", "use a finer step")

@@ -115,6 +115,7 @@ def test_a_staircase_with_a_tiny_epsilon_has_no_grid_law() -> None:
     with pytest.raises(ArgumentError) as caught:
         m.on_grid(step=1)
     assert caught.value.code == "DPR628"
+    assert "is too small for it" in str(caught.value.why)
 
 
 def test_numbers_that_are_no_normal_floats_are_refused() -> None:
