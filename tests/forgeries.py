@@ -237,6 +237,11 @@ def period(m: Manifest) -> None:
     m["request"]["period"]["name"] = "2026-W45"
 
 
+@forged("another week's name on these rows", "week 45 was released", again=True)
+def receipt_period(m: Manifest) -> None:
+    m["period"] = m["receipt"]["period"] = "2026-W45"
+
+
 @forged("a period on another calendar", "weeks end at midnight in Apia", again=True)
 def calendar(m: Manifest) -> None:
     m["request"]["period"]["timezone"] = "Pacific/Apia"
