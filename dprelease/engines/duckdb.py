@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from dprelease.engines.digits import apart
 from dprelease.engines.duckdb_tables import ROWS, Opened, Tables
-from dprelease.engines.physical import check_columns
+from dprelease.engines.physical import check_columns, check_times
 from dprelease.engines.request import check_query, used_columns
 from dprelease.engines.scan import Meter, cancellable, metered, stopped_after
 from dprelease.engines.source import Source
@@ -139,6 +139,7 @@ class DuckDBEngine:
             )
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
         check_columns(source.name, columns, stored, opened.repeated)
+        check_times(source.name, query, stored)
 
     def compute(self, source: Source, query: BoundedQuery, salt: bytes) -> Secret[Answer]:
         """Return exact integers, 0 for a group without rows.

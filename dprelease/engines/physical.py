@@ -10,16 +10,18 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC, time
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from dprelease.errors import SourceError
+from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Column, Kind
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Physical", "check_columns", "fits", "of_arrow", "of_duckdb", "writes"]
+__all__ = ["Physical", "check_columns", "check_times", "fits", "of_arrow", "of_duckdb", "writes"]
 
 
 class Physical(StrEnum):
@@ -208,5 +210,31 @@ def check_columns(
                 where=where,
                 why="no row could ever have a declared value, and the release would say so at full price",
                 fix="declare the values as they are stored, or convert the column in the source",
+                code="DPR504",
+            )
+
+
+def check_times(source: str, query: BoundedQuery, stored: Mapping[str, Physical]) -> None:
+    """Refuse a stored date that a zone would move: it has no time of day.
+
+    Read as a timestamp it is midnight in UTC, which is the day before west of Greenwich.
+
+    Raises:
+        SourceError: a period, or a unit's interval, of another zone is asked of it (DPR504).
+    """
+    midnights = query.window is None or all(
+        at.astimezone(UTC).time() == time.min for at in (query.window.start, query.window.end)
+    )
+    zoned = [] if midnights or query.window is None else [query.window.column]
+    if query.per is not None and query.per.zone != "UTC":
+        zoned.append(query.per.column)
+    kinds = {column.name: column.kind for column in query.columns}
+    for name in zoned:
+        if stored.get(name) is Physical.date and kinds.get(name) is Kind.timestamp:
+            raise SourceError(
+                f"column {name!r} is declared timestamp but stored as {stored[name]}",
+                where=f"{source}, column {name!r}",
+                why="a date has no time of day, so a period in a time zone would take it for midnight in UTC",
+                fix=f"declare `{name}: {{kind: date}}`",
                 code="DPR504",
             )

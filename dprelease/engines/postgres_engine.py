@@ -26,7 +26,7 @@ import numpy as np
 
 from dprelease.engines.bounded_sql import build
 from dprelease.engines.digits import apart
-from dprelease.engines.physical import Physical, check_columns
+from dprelease.engines.physical import Physical, check_columns, check_times
 from dprelease.engines.postgres import PostgresType, opened
 from dprelease.engines.postgres_cells import cell
 from dprelease.engines.postgres_sql import PostgresStatement, postgres_statement
@@ -139,7 +139,9 @@ class PostgresEngine:
         salt: bytes,
     ) -> PostgresStatement:
         columns = used_columns(query)
-        check_columns(source.name, columns, {n: t.physical for n, t in stored.items()}, ())
+        held = {n: t.physical for n, t in stored.items()}
+        check_columns(source.name, columns, held, ())
+        check_times(source.name, query, held)
         projection = _projected(session.table.replace("%", "%%"), stored, query)
         built = build(query, projection.stored, salt, rows_table="source_rows")
         statement = postgres_statement(

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from dprelease.engines.digits import apart
-from dprelease.engines.physical import check_columns
+from dprelease.engines.physical import check_columns, check_times
 from dprelease.engines.request import check_query, used_columns
 from dprelease.engines.scan import cancellable
 from dprelease.engines.source import Source
@@ -179,6 +179,7 @@ class SparkEngine:
         found = open_frames(session, source, query, rows=rows)
         stored = {name: physical for name, (_, physical) in found.opened.stored.items()}
         check_columns(source.name, used_columns(query), stored, found.opened.repeated)
+        check_times(source.name, query, stored)
         prefix = f"dprelease_{uuid.uuid4().hex}"
         built = build(query, found.opened.stored, salt, rows_table="source_rows", view=found.view)
         names = {name: f"{prefix}_{name}" for name in (*found.frames, *built.tables)}

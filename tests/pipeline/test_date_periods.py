@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.physical import Physical, check_times
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, duckdb_table, file_source
+from dprelease.errors import SourceError
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.due import due_at, next_due
 from dprelease.pipeline.planned import plan_pipeline
+from dprelease.query.intervals import Intervals
 from tests.pipeline.tiny import project
 
 ZONES = ["America/New_York", "Pacific/Auckland"]
@@ -96,6 +100,35 @@ def test_a_date_is_in_its_own_month_wherever_the_pipeline_is(
         names = {"month": "%Y-%m", "day": "%Y-%m-%d", "week": "%G-W%V"}
         assert inside == sum(day.strftime(names[every]) == period for day in DAYS) > 0
         assert _counted(plan, source) == {inside}
+
+
+@pytest.mark.parametrize("make", ["arrow", "polars", "parquet", "duckdb"])
+def test_a_stored_date_that_is_declared_an_instant_is_refused_before_the_charge(
+    make: str, tmp_path: Path
+) -> None:
+    """Midnight in UTC is the evening before in New York, and so of another month."""
+    source = _source(make, [date(2024, 11, 1)] * 9, tmp_path)
+    for zone in ZONES:
+        plan = _plan(tmp_path, "timestamp", zone, "month", "2024-11")
+        with pytest.raises(SourceError, match="declared timestamp but stored as a date") as refused:
+            DuckDBEngine().preflight(source, plan.query)
+        assert refused.value.code == "DPR504"
+        assert refused.value.fix == "declare `at: {kind: date}`"
+        assert _counted(plan, source) == {9 if zone == "Pacific/Auckland" else 0}  # what it spares
+    plan = _plan(tmp_path, "timestamp", "UTC", "month", "2024-11")
+    DuckDBEngine().preflight(source, plan.query)
+    assert _counted(plan, source) == {9}
+
+
+def test_a_stored_date_is_no_instant_of_an_interval_either(tmp_path: Path) -> None:
+    query = replace(_plan(tmp_path, "timestamp", "UTC", "month", "2024-11").query, window=None)
+    stored = {"at": Physical.date}
+    for zone, dates in (("UTC", False), ("America/New_York", True)):
+        check_times("t", replace(query, per=Intervals("at", "day", zone, dates)), stored)
+    zoned = replace(query, per=Intervals("at", "day", "America/New_York"))
+    check_times("t", zoned, {"at": Physical.timestamp})
+    with pytest.raises(SourceError, match="declared timestamp but stored as a date"):
+        check_times("t", zoned, stored)
 
 
 @pytest.mark.parametrize("zone", ZONES)
