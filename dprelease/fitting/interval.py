@@ -1,0 +1,52 @@
+"""The interval of a cell: that of its least-squares estimate, inside the hull of its domain.
+
+An exact value that is a whole step lies in the interval if and only if it lies in the interval cut
+to whole steps, so the ends round inwards; a value that was itself rounded to the step adds what it
+moved by. Integers only: the half width comes from the plan.
+
+Units    ends in steps; values in 1 / `ONE` step.
+Sources  `docs/theory/publications-that-add-up.md#intervals`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dprelease.fitting.estimate import ONE
+
+__all__ = ["ends"]
+
+
+def ends(
+    values: Sequence[int],
+    halves: Sequence[Fraction],
+    hull: tuple[int, int],
+    *,
+    slack: Fraction = Fraction(0),
+    whole: bool = True,
+) -> tuple[list[int], list[int]]:
+    """Return the lower and the upper end of every cell, in steps.
+
+    Args:
+        values: estimates, in 1 / `ONE` step.
+        halves: the half width of each cell, in steps.
+        hull: the least and the greatest exact value.
+        slack: how far, in steps, an estimate or an exact value may have been rounded.
+        whole: whether exact values are whole steps: ends then round inwards, else outwards.
+    """
+    low, high = hull
+    lows, highs = [], []
+    reaches = {half: math.ceil((half + slack) * ONE) for half in set(halves)}
+    for value, half in zip(values, halves, strict=True):
+        reach = reaches[half]
+        if whole:
+            first, last = -((reach - value) // ONE), (value + reach) // ONE
+            if first > last:  # no whole step lies inside: the nearest one
+                first = last = (2 * value + ONE) // (2 * ONE)
+        else:
+            first, last = (value - reach) // ONE, -((-value - reach) // ONE)
+        lows.append(min(max(first, low), high))
+        highs.append(max(min(last, high), low))
+    return lows, highs

@@ -1,0 +1,112 @@
+"""Children whose sets have gaps: settle what a multiplier alone leaves over.
+
+At the multiplier every child sits at its best value, and each move d away from it costs its reduced
+cost, at least 0. Wanted are moves that add up to what is left at the least cost. The sum of
+reduced costs is the distance from the Lagrangian bound, so an answer that costs 0 is optimal, and
+any answer carries its own certificate. Moves are sought by dynamic programming over the children
+that can make some move cheaply; if these cannot add up, by going through the children once, each
+staying where the sums of the rest allow the remainder: that always ends, because the total is a sum
+of the children's sets.
+
+Units    targets in 1/R step, values in steps.
+Sources  `docs/theory/publications-that-add-up.md#parents-first`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dprelease.fitting.sets import Runs, added, holds, met, nearest_in
+
+__all__ = ["Child", "mended"]
+
+_FINE = 2**16
+_MOST_WINDOW = 512
+_KEPT = 2
+"""Children kept per size of move."""
+
+
+class Child(NamedTuple):
+    """One child: its set, its target in 1/R step, its weight, its best value at the multiplier."""
+
+    allowed: Runs
+    target: int
+    weight: int
+    value: int
+    multiplier: int
+
+    def cost(self, move: int) -> int:
+        """Return the reduced cost of a move: how much dearer it is than staying."""
+        there = _FINE * (self.value + move) - self.target
+        here = _FINE * self.value - self.target
+        return self.weight * (there * there - here * here) - 2 * self.multiplier * _FINE * move
+
+
+def mended(children: Sequence[Child], total: int) -> list[int]:
+    """Return values of the children's sets that add up to `total`; `total` is such a sum."""
+    left = total - sum(child.value for child in children)
+    window = abs(left) + max((_gap(child) for child in children), default=0)
+    for tried in (window, 2 * window):
+        if tried <= _MOST_WINDOW:
+            moves = _cheapest(children, left, tried)
+            if moves is not None:
+                return [child.value + move for child, move in zip(children, moves, strict=True)]
+    return _in_turn(children, total)
+
+
+def _gap(child: Child) -> int:
+    """Return the distance to the nearest value across the gaps beside a child's run, or 1."""
+    place = bisect_right(child.allowed, child.value, key=lambda run: run[0]) - 1
+    first, last = child.allowed[max(place, 0)]
+    ways = [1]
+    if place > 0 and child.value == first:
+        ways.append(first - child.allowed[place - 1][1])
+    if place + 1 < len(child.allowed) and child.value == last:
+        ways.append(child.allowed[place + 1][0] - last)
+    return max(ways)
+
+
+def _cheapest(children: Sequence[Child], left: int, window: int) -> list[int] | None:
+    """Return the cheapest moves that add up to `left`, by dynamic programming; None if none do."""
+    offers: dict[int, list[tuple[int, int]]] = {}
+    for place, child in enumerate(children):
+        for move in range(-window, window + 1):
+            if move and holds(child.allowed, child.value + move):
+                offers.setdefault(move, []).append((child.cost(move), place))
+    options: dict[int, list[tuple[int, int]]] = {}
+    for move, some in offers.items():
+        for cost, place in sorted(some)[:_KEPT]:
+            options.setdefault(place, []).append((move, cost))
+    best: dict[int, tuple[int, tuple[tuple[int, int], ...]]] = {0: (0, ())}
+    for place in sorted(options):
+        found = dict(best)
+        for reached, (cost, path) in best.items():
+            for move, more in options[place]:
+                there = reached + move
+                old = found.get(there)
+                if abs(there) <= 2 * window and (old is None or cost + more < old[0]):
+                    found[there] = cost + more, (*path, (place, move))
+        best = found
+    if left not in best:
+        return None
+    moves = [0] * len(children)
+    for place, move in best[left][1]:
+        moves[place] = move
+    return moves
+
+
+def _in_turn(children: Sequence[Child], total: int) -> list[int]:
+    """Return values by going through the children once, each near its best value."""
+    rest: list[Runs] = [((0, 0),)]
+    for child in reversed(children):
+        rest.append(added(child.allowed, rest[-1]))
+    rest.pop()
+    values = []
+    for child, after in zip(children, reversed(rest), strict=True):
+        open_ = tuple((total - high, total - low) for low, high in reversed(after))
+        value = nearest_in(met(child.allowed, open_), child.value)
+        values.append(value)
+        total -= value
+    return values

@@ -1,0 +1,221 @@
+"""Tables of one population: which cell of which table each finest cell belongs to.
+
+Every table is a public map from the finest cells `0..n-1` to its own cells, and the finest cells
+are one of the tables. Tables that refine each other form the `chain`, which is fitted parents
+first; the others (margins of a cross) are its `sides`: sums of the finest cells.
+
+Sources  `docs/theory/publications-that-add-up.md#structure`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.errors import PlanError
+
+__all__ = ["Axis", "BoolArray", "IntArray", "Structure", "Table", "crossed", "nested"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One hierarchy, or one plain column.
+
+    Attributes:
+        levels: `levels[k]` maps the axis' finest cells to the cells of level k + 1, coarse first;
+            the last one is the identity. Level 0 is the whole axis: one cell.
+    """
+
+    levels: tuple[IntArray, ...]
+
+    def __post_init__(self) -> None:
+        if not self.levels or not np.array_equal(self.levels[-1], np.arange(self.size)):
+            raise _odd("the last level of an axis is not its finest cells")
+        for coarse, fine in zip(self.levels, self.levels[1:], strict=False):
+            factor(coarse, fine)
+
+    @property
+    def size(self) -> int:
+        return int(self.levels[-1].size)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many cells each level has, level 0 first."""
+        return (1, *(int(level.max()) + 1 for level in self.levels))
+
+    def of(self, level: int) -> IntArray:
+        """Return the map from finest cells to the cells of `level`."""
+        return self.levels[level - 1] if level else np.zeros(self.size, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One table: `of[i]` is the cell of the finest cell i; `level` per axis, () without axes."""
+
+    name: str
+    of: IntArray
+    cells: int
+    level: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Tables of one population, coarse first; the last one is the finest.
+
+    Attributes:
+        zeros: finest cells that are 0 for public reasons, shape `(n,)`.
+        chain: places of the tables that refine each other, coarse to fine; ends in the finest.
+        axes: the axes of a cross, () where tables are given as maps.
+    """
+
+    tables: tuple[Table, ...]
+    zeros: BoolArray
+    chain: tuple[int, ...]
+    axes: tuple[Axis, ...] = ()
+
+    @property
+    def n(self) -> int:
+        return int(self.zeros.size)
+
+    @property
+    def finest(self) -> Table:
+        return self.tables[-1]
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """Places of the tables that are not in the chain."""
+        return tuple(j for j in range(len(self.tables)) if j not in self.chain)
+
+    def table(self, name: str) -> Table:
+        """Return a table by its name.
+
+        Raises:
+            PlanError: there is none (DPR280).
+        """
+        for one in self.tables:
+            if one.name == name:
+                return one
+        raise _odd(f"there is no table `{name}`")
+
+    def parent(self, step: int) -> IntArray:
+        """Return the map from cells of `chain[step]` to those of `chain[step - 1]`."""
+        above, below = self.tables[self.chain[step - 1]], self.tables[self.chain[step]]
+        return factor(above.of, below.of)
+
+    def empty(self, table: Table) -> BoolArray:
+        """Return which cells of a table hold structural zeros alone."""
+        full = np.zeros(table.cells, dtype=bool)
+        full[table.of[~self.zeros]] = True
+        return ~full
+
+
+def crossed(
+    axes: Sequence[Axis],
+    tables: Mapping[str, Sequence[int]],
+    zeros: BoolArray | None = None,
+) -> Structure:
+    """Return the structure of a cross: its finest cells in C order, the last axis fastest.
+
+    Args:
+        tables: the level of every table on every axis; a table's cells are in C order too.
+        zeros: structural zeros among the finest cells.
+
+    Raises:
+        PlanError: the finest cross is no table, or a level does not exist (DPR280).
+    """
+    shape = tuple(axis.size for axis in axes)
+    if not axes or math.prod(shape) == 0:
+        raise _odd("a cross needs axes that have cells")
+    places = np.indices(shape).reshape(len(axes), -1)
+    made = []
+    for name, level in tables.items():
+        if len(level) != len(axes) or any(
+            not 0 <= k < len(axis.sizes) for k, axis in zip(level, axes, strict=False)
+        ):
+            raise _odd(f"the table `{name}` is at a level that its axes do not have")
+        of = np.zeros(places.shape[1], dtype=np.int64)
+        for axis, k, place in zip(axes, level, places, strict=True):
+            of = of * axis.sizes[k] + axis.of(k)[place]
+        cells = math.prod(axis.sizes[k] for axis, k in zip(axes, level, strict=True))
+        made.append(Table(name, of, cells, tuple(level)))
+    return _ordered(made, zeros, tuple(axes))
+
+
+def nested(tables: Mapping[str, IntArray], zeros: BoolArray | None = None) -> Structure:
+    """Return the structure of tables that refine each other.
+
+    Args:
+        tables: a map from the finest cells per table, in any order; the finest is the identity.
+
+    Raises:
+        PlanError: they do not refine each other, or none is the finest (DPR280).
+    """
+    made = [
+        Table(name, np.asarray(of, dtype=np.int64), int(np.max(of)) + 1)
+        for name, of in tables.items()
+    ]
+    whole = _ordered(made, zeros, ())
+    if whole.sides:
+        raise _odd("these tables do not refine each other")
+    return whole
+
+
+def factor(coarse: IntArray, fine: IntArray) -> IntArray:
+    """Return the map from cells of `fine` to cells of `coarse`.
+
+    Raises:
+        PlanError: a cell of `fine` lies in two cells of `coarse` (DPR280).
+    """
+    out = np.zeros(int(fine.max()) + 1, dtype=np.int64)
+    out[fine] = coarse
+    if not np.array_equal(out[fine], coarse):
+        raise _odd("a cell of one level lies in two cells of the level above")
+    return out
+
+
+def _refines(fine: Table, coarse: Table) -> bool:
+    if fine.level:
+        return all(a >= b for a, b in zip(fine.level, coarse.level, strict=True))
+    out = np.zeros(fine.cells, dtype=np.int64)
+    out[fine.of] = coarse.of
+    return bool(np.array_equal(out[fine.of], coarse.of))
+
+
+def _ordered(made: list[Table], zeros: BoolArray | None, axes: tuple[Axis, ...]) -> Structure:
+    """Sort the tables coarse first and find the chain."""
+    made = sorted(made, key=lambda table: (table.cells, table.level, table.name))
+    n = made[-1].of.size if made else 0
+    if not made or not np.array_equal(made[-1].of, np.arange(n)):
+        raise _odd(
+            "the finest cells are not one of the tables",
+            fix="add the table by all columns; margins alone may fit no common table",
+        )
+    for one in made:
+        if one.of.size != n or np.unique(one.of).size != one.cells:
+            raise _odd(f"the table `{one.name}` has cells that no finest cell belongs to")
+    zeros = np.zeros(n, dtype=bool) if zeros is None else np.asarray(zeros, dtype=bool)
+    if zeros.shape != (n,):
+        raise _odd("the structural zeros are not one per finest cell")
+    return Structure(tuple(made), zeros, _chain(made), axes)
+
+
+def _chain(made: list[Table]) -> tuple[int, ...]:
+    """Return the longest run of refinements that ends in the finest; of equals the coarsest."""
+    best: list[tuple[int, ...]] = []
+    for j, one in enumerate(made):
+        above = [best[k] for k in range(j) if _refines(one, made[k])]
+        longest = max(above, key=lambda run: (len(run), [-k for k in run]), default=())
+        best.append((*longest, j))
+    return best[-1]
+
+
+def _odd(what: str, fix: str = "let every level refine the one above") -> PlanError:
+    return PlanError(what, why="published tables must add up", fix=fix, code="DPR280")
