@@ -24,6 +24,7 @@ from typing import Any
 from dprelease import execute, registry
 from dprelease.budget.approval import request_hash
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
+from dprelease.budget.person import person_from_json, person_to_json
 from dprelease.budget.record import check_identifier
 from dprelease.errors import VerificationError
 from dprelease.formats.json_ import SOFTWARE
@@ -36,7 +37,7 @@ from dprelease.pipeline.files import write_files
 from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import CLOSE, near, plan_again
 from dprelease.planning.model import ReleasePlan
-from dprelease.planning.promise import timeline_of
+from dprelease.planning.promise import person_in_plan, timeline_of
 from dprelease.planning.what_if import what_if
 from dprelease.query.request import request_for_all_periods, request_from_json
 from dprelease.query.spec import Query
@@ -251,7 +252,20 @@ class Derivation:
             "history": list(map(str, history)),
             "composition": value["composition"],
             **worth,
+            **self._whole(value),
         }
+
+    def _whole(self, budget: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a whole person is said to have lost so far: no less than by this release."""
+        if "person" not in budget:
+            return {}
+        stated, own = person_from_json(budget["person"]), person_in_plan(self.plan)
+        possible = timeline_of(self.plan).per is not None and (own is not None or stated is None)
+        if stated is not None and own is not None and budget["composition"] == "basic":
+            possible = possible and stated.epsilon >= own.epsilon and stated.delta >= own.delta
+        if not possible:
+            raise _refused("a whole person cannot have lost what the stated budget says")
+        return {"person": person_to_json(stated)}
 
     def _costs_by_rho(self, before: Fraction, delta: Fraction) -> Fraction:
         """Return the least epsilon that this release leaves spent under zCDP, after `before`.

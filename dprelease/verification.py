@@ -33,6 +33,7 @@ import pyarrow as pa
 
 from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Anchor, Key, Ledger
+from dprelease.budget.person import person_at, person_to_json
 from dprelease.codec import encode
 from dprelease.comparison import (
     Listing,
@@ -47,6 +48,8 @@ from dprelease.derivation import Derivation, missing_packages
 from dprelease.errors import DpreleaseError, VerificationError, printable, shortened
 from dprelease.formats.json_ import FILE, VERSION
 from dprelease.formats.manifest_file import read_manifest
+from dprelease.formats.over_time import over_time_words
+from dprelease.formats.public_words import public_words
 from dprelease.patience import within
 from dprelease.planning.model import plan_hash
 from dprelease.query.calendar import zone_tables
@@ -352,7 +355,11 @@ def _ledger(path: Path, found: Listing, made: Derivation, place: Place | str) ->
     report = book.verify()
     if not report.ok:
         return False, "; ".join(report.problems[:3])
-    return True, f"entry {anchor.seq} debits this plan; {report.entries} debits, chain intact"
+    said = _over_time(book, key, manifest)
+    return (
+        True,
+        f"entry {anchor.seq} debits this plan; {report.entries} debits, chain intact; {said}",
+    )
 
 
 def _budgeted(book: Ledger, anchor: Anchor, key: Key, stated: Mapping[str, Any]) -> bool:
@@ -364,4 +371,23 @@ def _budgeted(book: Ledger, anchor: Anchor, key: Key, stated: Mapping[str, Any])
         and Fraction(stated["spent"]) == book.spent_at(key.dataset, anchor.seq, delta)
         and Fraction(stated["total"]) <= now.epsilon
         and (delta is None or delta <= now.delta)
+        and _person_stated(book, anchor, key, stated, delta)
     )
+
+
+def _person_stated(
+    book: Ledger, anchor: Anchor, key: Key, stated: Mapping[str, Any], delta: Fraction | None
+) -> bool:
+    """Return whether a whole person had lost what is stated, at the entry."""
+    if "person" not in stated:
+        return True
+    found = person_at(book, key.dataset, anchor.seq, delta)
+    return bool(stated["person"] == person_to_json(found))
+
+
+def _over_time(book: Ledger, key: Key, manifest: Mapping[str, Any]) -> str:
+    """Return what one unit and one person have lost by now, in words."""
+    now, line = book.budget(key.dataset), book.timeline(key.dataset)
+    whole = person_at(book, key.dataset)
+    spent = (now.spent, now.spent_delta)
+    return over_time_words(public_words(manifest), spent, whole, apart=line.apart)

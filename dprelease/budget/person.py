@@ -1,32 +1,165 @@
 """What a whole person can lose, where the unit is one person's rows of an interval.
 
-Law      A person who is in k intervals of an entry's window is k units: the group rule bounds what that entry
-         costs them by k epsilon (docs/theory/composition.md#over-time). Entries add up. k is at most the intervals that the window
-         meets; an entry without a window has no bound, and then there is none.
-Units    epsilon in nats, exact.
-Limits   epsilon alone: an entry's delta grows faster than k times, by the factor that the theory states.
+Law      A person who is in k intervals of a release's window is k units. By the group rule that release
+         costs them k epsilon and delta (e^(k epsilon) - 1)/(e^epsilon - 1), or k^2 rho
+         (docs/theory/composition.md#over-time). Releases add up. k is at most the intervals that the
+         window meets; a release without a window has no bound, and then there is none.
+Units    epsilon in nats, rho in nats, exact; delta rounded up to whole atto-units, at most 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
+from dprelease.budget import rho_filter
+from dprelease.budget.accountant import ATTO
 from dprelease.budget.record import Entry
-from dprelease.budget.timeline import Timeline, instant
+from dprelease.budget.timeline import Reach, Timeline, instant
+from dprelease.numeric import (
+    NANO,
+    exp_lower,
+    exp_upper,
+    fraction_from_json,
+    fraction_to_json,
+)
 
-__all__ = ["person_epsilon"]
+if TYPE_CHECKING:
+    from dprelease.budget.ledger import Ledger
+
+__all__ = [
+    "PersonLoss",
+    "group_rule",
+    "person_at",
+    "person_from_json",
+    "person_loss",
+    "person_of",
+    "person_to_json",
+    "window_of_texts",
+]
+
+_FAR = 200
+"""Beyond this exponent every delta that a ledger can hold has become 1."""
 
 
-def person_epsilon(entries: Sequence[Entry], line: Timeline) -> Fraction | None:
-    """Return what one person in every interval loses at most over all entries, None for no bound."""
-    if line.per is None:
-        return None
-    total = Fraction(0)
-    for entry in entries:
-        start, end = (None if text is None else instant(text) for text in entry.window)
-        count = line.met((start, end))
+@dataclass(frozen=True, slots=True)
+class PersonLoss:
+    """What one person in every interval loses at most; `rho` where losses add up by zCDP."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+
+
+def group_rule(epsilon: Fraction, delta: Fraction, count: int) -> tuple[Fraction, Fraction]:
+    """Return what `count` units together lose of a release with this loss for one.
+
+    >>> group_rule(Fraction(1, 2), Fraction(0), 52)
+    (Fraction(26, 1), Fraction(0, 1))
+    """
+    if count <= 1 or not delta:
+        return count * epsilon, count * delta
+    if (count - 1) * epsilon > _FAR:
+        return count * epsilon, Fraction(1)
+    factor = count * exp_upper((count - 1) * epsilon)  # above the sum of e^(i epsilon), i < count
+    below = exp_lower(epsilon) - 1
+    if below > 0:
+        factor = min(factor, (exp_upper(count * epsilon) - 1) / below)
+    return count * epsilon, min(Fraction(1), delta * factor)
+
+
+def person_of(
+    parts: Iterable[tuple[Reach, Fraction, Fraction]], line: Timeline
+) -> PersonLoss | None:
+    """Return the loss over releases, each a window, an epsilon and a delta; None for no bound."""
+    total, probability = Fraction(0), Fraction(0)
+    for window, epsilon, delta in parts:
+        count = line.met(window)
         if count is None:
             return None
-        total += count * entry.epsilon
-    return total
+        more = group_rule(epsilon, delta, count)
+        total, probability = total + more[0], probability + more[1]
+    return PersonLoss(total, _atto(probability))
+
+
+def person_loss(
+    entries: Sequence[Entry], line: Timeline, *, delta: Fraction | None = None
+) -> PersonLoss | None:
+    """Return the loss over a dataset's entries, None for no bound.
+
+    Args:
+        delta: the dataset's, where its losses add up by zCDP.
+    """
+    if line.per is None:
+        return None
+    windows = [window_of_texts(entry.window) for entry in entries]
+    if delta is None:
+        parts = ((w, e.epsilon, e.delta) for w, e in zip(windows, entries, strict=True))
+        return person_of(parts, line)
+    nano = 0
+    for window, entry in zip(windows, entries, strict=True):
+        count = line.met(window)
+        if count is None:
+            return None
+        nano += count**2 * (rho_filter.nano_rho(entry) or 0)
+    if not nano:
+        return PersonLoss(Fraction(0), Fraction(0), Fraction(0))
+    return PersonLoss(rho_filter.spent_epsilon(nano, delta), delta, Fraction(nano, NANO))
+
+
+def person_at(
+    book: Ledger, dataset: str, seq: int | None = None, delta: Fraction | None = None
+) -> PersonLoss | None:
+    """Return what a whole person has lost by the dataset's debits up to `seq`, or by all of them.
+
+    Args:
+        delta: of a dataset that adds up by zCDP; its present one by default.
+    """
+    rows = [r for r in book.entries(dataset) if seq is None or r.anchor.seq <= seq]
+    if book.composition(dataset) != "zcdp":
+        delta = None
+    elif delta is None:
+        delta = book.budget(dataset).delta
+    return person_loss([row.entry for row in rows], book.timeline(dataset), delta=delta)
+
+
+def window_of_texts(window: Sequence[str | None]) -> Reach:
+    """Return a window as it is written in a ledger or manifest."""
+    start, end = (None if text is None else instant(text) for text in window)
+    return start, end
+
+
+def person_to_json(loss: PersonLoss | None) -> dict[str, str] | None:
+    """Return it as manifests and the ledger's JSON say it; None for no bound."""
+    if loss is None:
+        return None
+    rho = {} if loss.rho is None else {"rho": fraction_to_json(loss.rho)}
+    return {
+        "epsilon": fraction_to_json(loss.epsilon),
+        "delta": fraction_to_json(loss.delta),
+        **rho,
+    }
+
+
+def person_from_json(value: Mapping[str, Any] | None) -> PersonLoss | None:
+    """Return what `person_to_json` wrote.
+
+    Raises:
+        ValueError, TypeError, LookupError, ArgumentError: nothing wrote this.
+    """
+    if value is None:
+        return None
+    if not {"epsilon", "delta"} <= set(value) <= {"epsilon", "delta", "rho"}:
+        raise ValueError("not what a person loses")
+    epsilon, delta = (fraction_from_json(value[name]) for name in ("epsilon", "delta"))
+    rho = fraction_from_json(value["rho"]) if "rho" in value else None
+    if epsilon < 0 or not 0 <= delta <= 1 or (rho or 0) < 0:
+        raise ValueError("not what a person loses")
+    return PersonLoss(epsilon, delta, rho)
+
+
+def _atto(delta: Fraction) -> Fraction:
+    """Return delta in whole atto-units, rounded up: at most 1."""
+    return min(Fraction(1), Fraction(-(-(delta * ATTO) // 1), ATTO))

@@ -16,7 +16,7 @@ def index(
         typer.Argument(help="The folder of one pipeline, <to>/<pipeline>.", show_default=False),
     ],
 ) -> None:
-    """Rebuild index.html, index.json and feed.xml from the published folders alone.
+    """Rebuild index.html, index.json, feed.xml and catalog.jsonld from the published folders alone.
 
     Every run does this by itself; here is the way to do it after folders were copied or moved.
 

@@ -16,7 +16,7 @@ _SHOWN = 60
 
 def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
     """Return the stretches of time and the whole person's figure; nothing where losses all add up."""
-    from dprelease.budget.person import person_epsilon
+    from dprelease.budget.person import person_at, person_to_json
     from dprelease.budget.timeline import window_text
 
     line = book.timeline(dataset)
@@ -34,8 +34,7 @@ def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
             if s.entries
         ]
     if line.per is not None:
-        most = person_epsilon([row.entry for row in book.entries(dataset)], line)
-        out["per"], out["whole_person"] = line.per, None if most is None else str(most)
+        out["per"], out["whole_person"] = line.per, person_to_json(person_at(book, dataset))
     return out
 
 
@@ -48,12 +47,18 @@ def over_time(book: Ledger, dataset: str) -> Iterator[str]:
     said = over_time_json(book, dataset)
     if not said:
         return
-    spent = plain(book.budget(dataset).spent)
+    budget = book.budget(dataset)
+    spent = str(plain(budget.spent))
+    if budget.spent_delta:
+        spent += f", delta {float(budget.spent_delta):.3g}"
     if "per" in said:
         most = said["whole_person"]
         whole = "no bound, as a release without a period reads all of time"
         if most is not None:
-            whole = f"at most {plain(Fraction(most))}"
+            whole = f"at most {plain(Fraction(most['epsilon']))}"
+            if Fraction(most["delta"]):
+                rho = f" (rho {plain(Fraction(most['rho']))})" if "rho" in most else ""
+                whole += f"{rho}, apart from delta {float(Fraction(most['delta'])):.3g}"
         yield (
             f"one person's rows of one {said['per']}: epsilon {spent};"
             f" one person over everything released so far: {whole}"

@@ -13,14 +13,14 @@ Limits  the burn-down holds the last debits only, and 8 hollow bars at most.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from dprelease.formats.chart import Scale, slots
 from dprelease.formats.numbers import figure_text
-from dprelease.formats.words import heading, short
+from dprelease.formats.words import short
 from dprelease.numeric import fraction_from_json
 from dprelease.planning.model import PlannedStatistic
 from dprelease.planning.what_if import expected
@@ -82,22 +82,33 @@ class Curve:
     base: int
 
 
-def budget_figure(budget: Mapping[str, Any] | None, epsilon: Fraction) -> dict[str, Any] | None:
-    """Return the budget's bar and its burn-down; None without a budget."""
+def budget_figure(
+    budget: Mapping[str, Any] | None, epsilon: Fraction, *, apart: bool = False
+) -> dict[str, Any] | None:
+    """Return the budget's bar and its burn-down; None without a budget.
+
+    Args:
+        apart: whether releases of disjoint times do not add up: then the bar is the most charged
+            unit's, and no number of further releases is known.
+    """
     if budget is None:
         return None
     spent, total = fraction_from_json(budget["spent"]), fraction_from_json(budget["total"])
     if total <= 0:
         return None
     history = [Fraction(h) for h in budget.get("history", ())]
-    before = history[-2] if len(history) > 1 else max(spent - epsilon, Fraction(0))
+    last = history[-2] if len(history) > 1 and not apart else max(spent - epsilon, Fraction(0))
+    before = min(last, spent)
     return {
         "spent": short(spent),
         "total": short(total),
         "left": short(max(total - spent, Fraction(0))),
         "before_share": _share(before, total),
         "this_share": _share(spent - before, total),
-        "burn": _burn(history, total, epsilon) if history and history[-1] == spent else None,
+        "apart": apart,
+        "burn": _burn(history, total, epsilon)
+        if history and history[-1] == spent and not apart
+        else None,
     }
 
 
@@ -131,9 +142,15 @@ def _burn(history: Sequence[Fraction], total: Fraction, epsilon: Fraction) -> Bu
 
 
 def price_list(
-    manifest: Mapping[str, Any], statistics: Sequence[PlannedStatistic]
+    manifest: Mapping[str, Any],
+    statistics: Sequence[PlannedStatistic],
+    title_of: Callable[[PlannedStatistic], tuple[str, str]],
 ) -> dict[str, Any] | None:
-    """Return a curve per statistic and the epsilons, this release's included; None without any."""
+    """Return a curve per statistic and the epsilons, this release's included; None without any.
+
+    Args:
+        title_of: a statistic's heading, and the unit that stands beside it.
+    """
     own = fraction_from_json(manifest["guarantee"]["epsilon"])
     others: list[tuple[Fraction, Mapping[str, float]]] = [
         (fraction_from_json(point["epsilon"]), point["errors"])
@@ -151,7 +168,7 @@ def price_list(
     for s in statistics:
         known = [(e, errors.get(s.name)) for e, errors in points]
         if s.name in now and sum(error is not None for _, error in known) > 1:
-            curves.append(_curve(s, known, own))
+            curves.append(_curve(title_of(s), known, own))
     if not curves:
         return None
     return {
@@ -161,7 +178,7 @@ def price_list(
 
 
 def _curve(
-    statistic: PlannedStatistic, known: Sequence[tuple[Fraction, float | None]], own: Fraction
+    title: tuple[str, str], known: Sequence[tuple[Fraction, float | None]], own: Fraction
 ) -> Curve:
     top = max(error for _, error in known if error is not None)
     base = TOP + HEIGHT
@@ -179,6 +196,4 @@ def _curve(
                 f"±{figure_text(error)}", epsilon == own,
             )
         )  # fmt: skip
-    title = heading(statistic.text, statistic.function)
-    measure = "" if title.startswith("Number of") else statistic.measure
-    return Curve(title, measure, tuple(steps), base + FOOT, base)
+    return Curve(*title, tuple(steps), base + FOOT, base)

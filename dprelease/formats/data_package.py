@@ -20,10 +20,13 @@ import pyarrow as pa
 from dprelease.formats import csv_, parquet
 from dprelease.formats.csv_ import guarded
 from dprelease.formats.json_ import manifest_bytes
+from dprelease.formats.licences import licence_entry
+from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.formats.wide import is_whole
 from dprelease.noised import TIDY, Noised
 from dprelease.numeric import Exact, plain
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.schema.about import About
 
 __all__ = ["FILE", "descriptor", "write"]
 
@@ -70,12 +73,14 @@ def descriptor(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]
     It lists those data files that the manifest's `files` name, or all three when it names none.
     """
     present = set(manifest.get("files") or (csv_.TIDY_FILE, csv_.WIDE_FILE, parquet.FILE))
-    title = " · ".join(t for t in (manifest.get("pipeline"), manifest.get("period")) if t)
+    words = public_words(manifest)
+    about, named = words.about, manifest.get("pipeline")
+    title = " · ".join(t for t in (about.title or named, manifest.get("period")) if t)
     tidy = {
-        "fields": _tidy_fields(plan, guard=True),
+        "fields": _tidy_fields(plan, words, guard=True),
         "primaryKey": [*map(guarded, plan.by), "statistic"],
     }
-    wide: dict[str, Any] = {"fields": _wide_fields(plan)}
+    wide: dict[str, Any] = {"fields": _wide_fields(plan, words)}
     if plan.by:
         wide["primaryKey"] = [guarded(name) for name in plan.by]
     text = {"format": "csv", "mediatype": "text/csv", "encoding": "utf-8"}
@@ -88,7 +93,7 @@ def descriptor(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]
             "format": "parquet",
             "mediatype": "application/vnd.apache.parquet",
             "schema": {
-                "fields": _tidy_fields(plan, guard=False),
+                "fields": _tidy_fields(plan, words, guard=False),
                 "primaryKey": [*plan.by, "statistic"],
             },
         },
@@ -99,20 +104,45 @@ def descriptor(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]
             f"{manifest.get('pipeline') or plan.schema}-{manifest.get('period') or 'release'}"
         ),
         "title": title or plan.schema,
-        "description": f"Noised statistics, {plan.guarantee}. In the CSV files a text cell that "
+        "description": (f"{about.description} " if about.description else "")
+        + f"Noised statistics, {plan.guarantee}. In the CSV files a text cell that "
         "starts with = + - @, an apostrophe, a tab or a line break has one more apostrophe in front: "
         "take it off.",
+        **_metadata(about, words.name),
         "dprelease:guarantee": dict(manifest["guarantee"]),
         "dprelease:plan_hash": manifest["plan_hash"],
         "resources": [r for r in resources if r["path"] in present],
     }
 
 
+def _metadata(about: About, name: str) -> dict[str, Any]:
+    """Return licences, contributors, sources and keywords, as far as the publisher said them."""
+    said: dict[str, Any] = {}
+    if about.licence is not None:
+        said["licenses"] = [licence_entry(about.licence)]
+    contact = about.contact
+    web = contact is not None and contact.startswith("http")
+    mail = {"email": contact} if contact is not None and not web else {}
+    page = {"path": contact} if contact is not None and web else {}
+    if about.publisher is not None:
+        url = {} if about.publisher.url is None else {"path": about.publisher.url}
+        publisher = {"title": about.publisher.name, **url, **mail, "roles": ["publisher"]}
+        said["contributors"] = [publisher]
+        said["sources"] = [{"title": f"{name}: private rows of {about.publisher.name}", **url}]
+        if page:
+            said["homepage"] = page["path"]
+    elif contact is not None:
+        said["contributors"] = [{"title": contact, **mail, **page, "roles": ["contact"]}]
+    if about.keywords:
+        said["keywords"] = list(about.keywords)
+    return said
+
+
 def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-") or "release"
 
 
-def _key_fields(plan: ReleasePlan, *, guard: bool) -> list[Field]:
+def _key_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[Field]:
     fields = []
     for i, name in enumerate(plan.by):
         labels = list(dict.fromkeys(key[i] for key in plan.keys))
@@ -120,15 +150,17 @@ def _key_fields(plan: ReleasePlan, *, guard: bool) -> list[Field]:
             {
                 "name": guarded(name) if guard else name,
                 "type": "string",
+                **({"title": words.columns[name]} if name in words.columns else {}),
+                **({"description": words.details[name]} if name in words.details else {}),
                 "constraints": {"enum": [guarded(t) for t in labels] if guard else labels},
             }
         )
     return fields
 
 
-def _tidy_fields(plan: ReleasePlan, *, guard: bool) -> list[Field]:
+def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[Field]:
     published = [c for s in plan.statistics for c in s.columns]
-    fields = _key_fields(plan, guard=guard)
+    fields = _key_fields(plan, words, guard=guard)
     for name in TIDY.names:
         field: Field = {
             "name": name,
@@ -153,14 +185,19 @@ def _tidy_fields(plan: ReleasePlan, *, guard: bool) -> list[Field]:
     return fields
 
 
-def _wide_fields(plan: ReleasePlan) -> list[Field]:
+def _wide_fields(plan: ReleasePlan, words: PublicWords) -> list[Field]:
     return [
-        *_key_fields(plan, guard=True),
-        *(field for s in plan.statistics for name in s.columns for field in _value_fields(s, name)),
+        *_key_fields(plan, words, guard=True),
+        *(
+            field
+            for s in plan.statistics
+            for name in s.columns
+            for field in _value_fields(s, name, words)
+        ),
     ]
 
 
-def _value_fields(statistic: PlannedStatistic, name: str) -> list[Field]:
+def _value_fields(statistic: PlannedStatistic, name: str, words: PublicWords) -> list[Field]:
     """Return the fields of a published column: the value, its interval, its status."""
     kind = "integer" if is_whole(statistic) else "number"
     ends: list[Field] = [
@@ -173,17 +210,17 @@ def _value_fields(statistic: PlannedStatistic, name: str) -> list[Field]:
         "description": f"of {name}: {DESCRIPTIONS['status']}",
         "constraints": {"required": True, "enum": STATUSES},
     }
-    return [_value_field(statistic, name), *ends, status]
+    return [_value_field(statistic, name, words), *ends, status]
 
 
-def _value_field(statistic: PlannedStatistic, name: str) -> Field:
+def _value_field(statistic: PlannedStatistic, name: str, words: PublicWords) -> Field:
     domain = statistic.domain
     unit = f" ({statistic.measure})" if statistic.measure else ""
     gaps = "; ".join(f"({plain(a)}, {plain(b)})" for a, b in domain.exact_gaps)
     return {
         "name": guarded(name),
         "type": "integer" if is_whole(statistic) else "number",
-        "title": statistic.text,
+        "title": words.statistics.get(statistic.name) or statistic.text,
         "description": f"{statistic.text}{unit}, planned error {statistic.error_text}"
         + (f"; never inside {gaps}" if gaps else ""),
         "constraints": {

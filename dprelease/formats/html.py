@@ -30,12 +30,14 @@ from dprelease.aggregates.base import aggregate_named
 from dprelease.formats.budget_figures import budget_figure, price_list
 from dprelease.formats.chart import Point
 from dprelease.formats.numbers import decimals_of, figure_text, reading_decimals, reading_text
+from dprelease.formats.over_time import release_over_time
 from dprelease.formats.plots import Bars, DotPlot, bars, dot_plot
+from dprelease.formats.promise_words import promise
+from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.formats.words import (
-    heading,
+    inside,
     loss_text,
     mechanism_words,
-    name_words,
     odds,
     period_words,
     short,
@@ -43,6 +45,7 @@ from dprelease.formats.words import (
 from dprelease.noised import TIDY, Noised
 from dprelease.numeric import Exact, fraction_from_json
 from dprelease.planning.model import PlannedBlock, PlannedStatistic
+from dprelease.planning.weak import weak_promise
 
 __all__ = ["FILE", "report_from_manifest", "write"]
 
@@ -151,8 +154,9 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
     released = _released(table, listed)
     statistics = [PlannedStatistic.from_json(s) for s in plan["statistics"]]
     blocks = {b["name"]: PlannedBlock.from_json(b) for b in plan["blocks"]}
+    words = public_words(manifest)
     sections = [
-        _section(i, s, blocks[s.block], statistics, listed, released, plan["loss"])
+        _section(i, s, blocks[s.block], statistics, listed, released, plan["loss"], words)
         for i, s in enumerate(statistics, start=1)
     ]
     epsilon, delta = (
@@ -163,7 +167,8 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
     when = period_words(manifest["period"] or "")
     single = [s for s in sections if len(s["columns"]) == 1]
     return {
-        "title": name_words(name),
+        "title": words.title,
+        "about": words.about,
         "when": when,
         "name": name,
         "period": manifest["period"],
@@ -173,12 +178,16 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
         "where": plan["where"],
         "statement": manifest["guarantee"]["statement"],
         "protects": manifest["guarantee"]["protects"],
-        "promise": _promise(manifest["guarantee"]["unit"], manifest["guarantee"]["adjacency"]),
+        "protected": words.protected(tuple(plan["by"]), len(keys)),
+        "over_time": release_over_time(manifest, words),
+        "weak_promise": weak_promise(epsilon),
+        "promise": promise(manifest["guarantee"]["unit"], manifest["guarantee"]["adjacency"]),
         "epsilon": short(epsilon),
         "delta": f"{float(delta):.3g}" if delta else "",
         "factor": factor,
         "certainty": certainty,
-        "by": plan["by"],
+        "by": [words.column(n) for n in plan["by"]],
+        "grouped": [inside(words.column(n)) for n in plan["by"]],
         "groups": len(keys),
         "listed": len(listed),
         "hidden": max(0, len(keys) - TABLE_LIMIT),
@@ -196,8 +205,12 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
         "public": [s.text for s in statistics if blocks[s.block].family == "constant"],
         "ranked": any(not blocks[s.block].has_interval for s in statistics),
         "notes": plan["notes"],
-        "budget": budget_figure(manifest.get("budget"), epsilon),
-        "prices": price_list(manifest, statistics),
+        "budget": budget_figure(
+            manifest.get("budget"),
+            epsilon,
+            apart=bool(manifest["guarantee"].get("time", {}).get("immutable")),
+        ),
+        "prices": price_list(manifest, statistics, words.titled),
         "ledger": manifest["ledger"],
         "dataset": manifest["dataset"],
         "plan_hash": manifest["plan_hash"],
@@ -215,6 +228,7 @@ def _section(
     keys: Sequence[tuple[str, ...]],
     released: Columns,
     loss: str,
+    words: PublicWords,
 ) -> dict[str, Any]:
     grid = [[released[key, column] for column in statistic.columns] for key in keys]
     flat = [r for row in grid for r in row]
@@ -234,13 +248,13 @@ def _section(
     ]
     many = len(statistic.columns) > 1
     plot = None if many else _dots(grid, statistic, ends)
-    title = heading(statistic.text, statistic.function)
+    title, measure = words.titled(statistic)
     return {
         "id": f"s{number}",
         "title": title,
         "name": statistic.name,
         "text": statistic.text,
-        "measure": "" if title.startswith("Number of") else statistic.measure,
+        "measure": measure,
         "columns": statistic.columns,
         "labels": [c.removeprefix(statistic.name) or c for c in statistic.columns],
         "rows": rows,
@@ -289,25 +303,6 @@ def _section(
 def _parts(function: str) -> bool:
     """Return whether the columns of a statistic are parts of one whole."""
     return function in registry.names("aggregates") and aggregate_named(function).parts
-
-
-def _promise(unit: object, adjacency: str) -> dict[str, str]:
-    """Return who is protected and which two worlds are compared, for the first paragraph."""
-    who, what = "any one participant", "their data"
-    if unit == "row":
-        who, what = "any one row", "that row"
-    elif isinstance(unit, Mapping) and "edge" in unit:
-        k = unit["edge"]["k"]
-        who = "any one connection" if k == 1 else f"any {k} connections"
-        what = "that connection" if k == 1 else "those connections"
-    other = "as without it" if not what.startswith("those") else "as without them"
-    if adjacency == "substitution":
-        other = (
-            "as with anything else in its place"
-            if not what.startswith("those")
-            else "as with others instead"
-        )
-    return {"who": who, "what": what, "other": other}
 
 
 def _dots(

@@ -27,12 +27,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dprelease.budget.approval import request_hash
+from dprelease.budget.person import person_to_json
 from dprelease.noised import Noised
 from dprelease.planning.model import ReleasePlan, canonical_json, plan_hash
-from dprelease.planning.promise import ledger_window
+from dprelease.planning.promise import ledger_window, person_in_plan
 from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.schema.time import declared_time
-from dprelease.schema.unit import describe, unit_to_json
+from dprelease.schema.unit import UserUnit, describe, unit_to_json
 
 __all__ = [
     "FILE",
@@ -149,11 +150,14 @@ def _approved(noised: Noised) -> dict[str, Any]:
 
 
 def _accounted(plan: ReleasePlan) -> dict[str, Any]:
-    """Return the time and window that a ledger adds this release up by; nothing where it does not."""
+    """Return the time and window that a ledger adds this release up by, and what a whole person loses."""
     time = declared_time(plan.unit, plan.time)
     if time is None:
         return {}
-    return {"time": json.loads(time), "window": list(ledger_window(plan))}
+    said = {"time": json.loads(time), "window": list(ledger_window(plan))}
+    if isinstance(plan.unit, UserUnit):
+        said["person"] = person_to_json(person_in_plan(plan))
+    return said
 
 
 def described(files: Mapping[str, bytes]) -> dict[str, dict[str, str | int]]:

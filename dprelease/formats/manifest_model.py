@@ -26,6 +26,14 @@ class Open(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
 
+class PersonModel(Open):
+    """What one person in every interval loses at most."""
+
+    epsilon: Rational
+    delta: Rational
+    rho: Rational | None = Field(None, description="Where losses add up by zCDP.")
+
+
 class GuaranteeModel(Open):
     """What is promised, to whom."""
 
@@ -42,6 +50,11 @@ class GuaranteeModel(Open):
     window: list[str | None] | None = Field(
         None,
         description="First instant of the rows that were read, and the first one after; null: open.",
+    )
+    person: PersonModel | None = Field(
+        None,
+        description="Where the unit is a person's rows of an interval: what the whole person loses "
+        "by this release; null: no bound.",
     )
 
 
@@ -104,6 +117,9 @@ class BudgetModel(Open):
     composition: Literal["basic", "zcdp"] = Field("basic", description="How debits add up.")
     delta: Rational | None = Field(
         None, description="The total delta, where debits add up by zCDP."
+    )
+    person: PersonModel | None = Field(
+        None, description="What a whole person has lost by all debits so far; null: no bound."
     )
 
 

@@ -22,10 +22,14 @@ from typing import Any
 
 import yaml
 
-from dprelease.formats.words import mechanism_words, name_words, period_words
+from dprelease.formats.over_time import release_over_time
+from dprelease.formats.public_words import PublicWords, public_words
+from dprelease.formats.words import mechanism_words, period_words
 from dprelease.noised import Noised
 from dprelease.numeric import plain
 from dprelease.planning.model import ReleasePlan
+from dprelease.planning.promise import timeline_of
+from dprelease.planning.weak import weak_promise
 
 __all__ = ["FILE", "record", "write"]
 
@@ -50,30 +54,34 @@ def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
 
 def record(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record as YAML data; `manifest` gives names and the day of publication."""
-    name, period = manifest.get("pipeline") or plan.schema, manifest.get("period") or ""
-    day = manifest.get("published")
-    title = " · ".join(t for t in (name_words(name), period_words(period)) if t)
+    period, words = manifest.get("period") or "", public_words(manifest)
+    day, about = manifest.get("published"), words.about
+    title = " · ".join(t for t in (words.title, period_words(period)) if t)
+    curator = OPEN if about.publisher is None else about.publisher.name
     return {
-        "url_slug": _slug(title, OPEN, (day or "").partition("-")[0]),
+        "url_slug": _slug(title, curator, (day or "").partition("-")[0]),
         "status": "Draft",
         "tier": 3,
         "deployment": {
             "basic": {
                 "name": title,
-                "data_curators": [OPEN],
+                "data_curators": [curator],
                 "intended_use": OPEN,
                 "data_product_type": "Summary statistics",
                 "data_product_region": OPEN,
-                "description": _description(plan),
+                "description": _description(plan, words),
                 **({"publication_date": day} if day else {}),
             },
             "dp_variant": _variant(plan),
-            "privacy_loss": _loss(plan, manifest["guarantee"]),
+            "privacy_loss": _loss(plan, manifest, words),
             "deployment_model": _model(plan),
             "accounting": _accounting(plan),
             "implementation": _implementation(plan, manifest["software"]),
             "administrative": {
-                "notes": f"Drafted from release.json, plan {manifest['plan_hash']}.",
+                "notes": f"Drafted from release.json, plan {manifest['plan_hash']}."
+                + (f" Licence: {about.licence}." if about.licence else "")
+                + (f" Contact: {about.contact}." if about.contact else "")
+                + (f" Keywords: {', '.join(about.keywords)}." if about.keywords else ""),
                 "registry_authors": [OPEN],
             },
         },
@@ -85,11 +93,15 @@ def _slug(*parts: str) -> str:
     return "-".join(re.sub(r"[\W_]+", "-", part.lower()) for part in parts if part)
 
 
-def _description(plan: ReleasePlan) -> str:
-    listed = ", ".join(s.text for s in plan.statistics)
-    groups = f" for {len(plan.keys):,} groups by {', '.join(plan.by)}" if plan.by else ""
+def _description(plan: ReleasePlan, words: PublicWords) -> str:
+    listed = ", ".join(words.statistics.get(s.name) or s.text for s in plan.statistics)
+    by = ", ".join(words.column(name) for name in plan.by)
+    groups = f" for {len(plan.keys):,} groups by {by}" if plan.by else ""
     where = f", of rows with {plan.where}" if plan.where else ""
-    return f"{listed}{groups}{where}. Values carry noise, and a 95 % interval where one is known."
+    own = f"{words.about.description} " if words.about.description else ""
+    return (
+        f"{own}{listed}{groups}{where}. Values carry noise, and a 95 % interval where one is known."
+    )
 
 
 def _variant(plan: ReleasePlan) -> dict[str, Any]:
@@ -104,19 +116,23 @@ def _variant(plan: ReleasePlan) -> dict[str, Any]:
     }
 
 
-def _loss(plan: ReleasePlan, guarantee: Mapping[str, Any]) -> dict[str, Any]:
+def _loss(plan: ReleasePlan, manifest: Mapping[str, Any], words: PublicWords) -> dict[str, Any]:
+    guarantee, over = manifest["guarantee"], release_over_time(manifest, words)
+    over = f" Over time: {over}." if over else ""
+    weak = weak_promise(plan.epsilon)
+    weak = f" {weak[:1].upper()}{weak[1:]}." if weak else ""
     parameters = {"epsilon": _up(plan.epsilon)}
     observed = "".join(f" Note: {note}" for note in plan.notes if note.startswith("observed"))
     if plan.delta:
         parameters["delta"] = _up(plan.delta)
     return {
-        "privacy_unit": guarantee["protects"],
+        "privacy_unit": words.protected(plan.by, len(plan.keys)),
         "privacy_unit_details": f"Two tables are adjacent if they differ by "
         f"{guarantee['protects']}. {guarantee['statement'][:1].upper()}{guarantee['statement'][1:]}.",
         "privacy_parameters": parameters,
         "privacy_parameters_details": f"Exactly epsilon = {_text(plan.epsilon)}"
         + (f" and delta = {_text(plan.delta)}" if plan.delta else "")
-        + f", for this one release. A ledger adds up all releases of the data set.{observed}",
+        + f", for this one release. A ledger adds up all releases of the data set.{over}{weak}{observed}",
     }
 
 
@@ -128,7 +144,11 @@ def _model(plan: ReleasePlan) -> dict[str, Any]:
         "and need no trust.",
         "release_type": "Many releases" if many else "One release",
         "release_type_details": "One release per period; each is charged to one ledger, and "
-        "losses of periods add up for a unit that is in several."
+        + (
+            "losses of disjoint periods do not add up for one unit, which lies in one interval of time."
+            if timeline_of(plan).apart
+            else "losses of periods add up for a unit that is in several."
+        )
         if many
         else "Published once, charged to a ledger.",
         "data_source_type": "Dynamic" if many else "Static",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 
 from dprelease import registry
@@ -15,7 +16,16 @@ from dprelease.errors import ConfigError
 from dprelease.numeric import plain
 from dprelease.query.statistic import split_arguments
 
-__all__ = ["heading", "loss_text", "mechanism_words", "name_words", "odds", "period_words", "short"]
+__all__ = [
+    "heading",
+    "inside",
+    "loss_text",
+    "mechanism_words",
+    "name_words",
+    "odds",
+    "period_words",
+    "short",
+]
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -23,20 +33,33 @@ MONTHS = (
 )  # fmt: skip
 
 
-def heading(text: str, function: str) -> str:
+def heading(text: str, function: str, titles: Mapping[str, str] | None = None) -> str:
     """Return a title for a statistic as it was asked for.
+
+    Args:
+        titles: what columns are called, where they have a title.
 
     >>> heading("mean(age)", "mean"), heading("count(persons)", "count")
     ('Mean of age', 'Number of units')
     """
     if function not in registry.names("aggregates"):
         return text
-    inside = text.partition("(")[2].rstrip().removesuffix(")")
+    listed = text.partition("(")[2].rstrip().removesuffix(")")
     try:
-        arguments = split_arguments(inside, text)
+        arguments = split_arguments(listed, text)
     except ConfigError:
         return text
-    return aggregate_named(function).title(arguments) or text
+    named = tuple(inside(titles[a]) if titles and a in titles else a for a in arguments)
+    return aggregate_named(function).title(named) or text
+
+
+def inside(title: str) -> str:
+    """Return a title within a sentence.
+
+    >>> inside("Airline"), inside("US state"), inside("Länder")
+    ('airline', 'US state', 'länder')
+    """
+    return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def mechanism_words(name: str) -> str:

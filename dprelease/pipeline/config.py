@@ -7,7 +7,7 @@ a reference that is read when the source opens. The release block is merged over
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dprelease import registry
@@ -24,6 +24,7 @@ from dprelease.pipeline.timing_config import (
 )
 from dprelease.query.load import load_schema
 from dprelease.query.merge import merge_release
+from dprelease.schema.about import about_of
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.faults import checked
 from dprelease.schema.naming import nearest
@@ -103,6 +104,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
     model = checked(PipelineModel, document.data, document.marks)
     schema_path = file.path(model.table_schema, "schema")
     schema = load_schema(_shown(schema_path))
+    schema = replace(schema, about=about_of(model).over(schema.about))
     engine = (
         model.engine
         if isinstance(model.engine, EngineModel)

@@ -11,6 +11,7 @@ from dprelease import registry
 from dprelease.engines.limits import MOST_THREADS, bytes_of, memory_of, seconds_of, threads_of
 from dprelease.errors import ArgumentError
 from dprelease.periods import Every
+from dprelease.schema.about_model import AboutModel
 from dprelease.schema.model_values import Identifier, Number, Sql, Strict, Text, fault
 from dprelease.schema.models import ReleaseModel
 from dprelease.schema.naming import nearest
@@ -252,8 +253,8 @@ class ScheduleModel(Strict):
     ] = Field(1, description="Missed periods released at most after downtime.")
 
 
-class PipelineModel(Strict):
-    """A pipeline: source, schema, release, budget, publication."""
+class PipelineModel(AboutModel):
+    """A pipeline: source, schema, release, budget, publication; its words go before the schema's."""
 
     dprelease: Literal["pipeline/1"] = Field(description="Format and version of this file.")
     name: Identifier = Field(description="The pipeline's name.")

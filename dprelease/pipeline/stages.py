@@ -22,6 +22,7 @@ from dprelease import execute
 from dprelease.budget import refusals
 from dprelease.budget.approval import Asked
 from dprelease.budget.ledger import Entry, Key, Ledger
+from dprelease.budget.person import person_at, person_to_json
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.errors import LedgerError, WithheldError
@@ -227,7 +228,8 @@ def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
     """Return the dataset's spent and total epsilon as of entry `seq`, for the report.
 
     `history` holds what was spent after each of the last debits, this one included; `composition`
-    says how they add up, `delta` at which delta a sum of rho is worth that much.
+    says how they add up, `delta` at which delta a sum of rho is worth that much; `person` is what a
+    whole person has lost, where the unit is one of their intervals.
     """
     debits = [e.anchor.seq for e in ledger.entries(key.dataset) if e.anchor.seq <= seq]
     history = [str(ledger.spent_at(key.dataset, at)) for at in debits[-_HISTORY:]]
@@ -239,6 +241,11 @@ def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
         "history": history,
         "composition": composition,
         **({"delta": str(budget.delta)} if composition == "zcdp" else {}),
+        **(
+            {"person": person_to_json(person_at(ledger, key.dataset, seq))}
+            if ledger.timeline(key.dataset).per is not None
+            else {}
+        ),
     }
 
 

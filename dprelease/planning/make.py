@@ -406,7 +406,7 @@ def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
         )
     if query.judge == "worst":
         notes.append("laws were compared by their expected error at the worst answer")
-    notes += time_notes(query, spending.epsilon)
+    notes += time_notes(query, spending.epsilon, query.spec.delta)
     notes += view_notes(query.view)
     notes += shortcut_notes(query.spec.allow)
     return (

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from dprelease.budget.person import PersonLoss, group_rule, person_of, window_of_texts
 from dprelease.budget.record import OPEN
 from dprelease.budget.timeline import Timeline, timeline, window_text
 from dprelease.numeric import plain
@@ -20,7 +21,7 @@ from dprelease.query.spec import Query
 from dprelease.schema.time import declared_time, time_words
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit, unit_to_json
 
-__all__ = ["ledger_window", "time_notes", "timeline_of"]
+__all__ = ["ledger_window", "person_in_plan", "time_notes", "timeline_of"]
 
 _YEAR = {"day": 365, "week": 52, "month": 12, "quarter": 4, "year": 1}
 
@@ -46,7 +47,13 @@ def timeline_of(plan: ReleasePlan) -> Timeline:
     return timeline(plan.adjacency.value, unit, declared_time(plan.unit, plan.time))
 
 
-def time_notes(query: Query, epsilon: Fraction) -> list[str]:
+def person_in_plan(plan: ReleasePlan) -> PersonLoss | None:
+    """Return what a whole person loses at most by this release alone; None for no bound."""
+    window = window_of_texts(ledger_window(plan))
+    return person_of([(window, plan.epsilon, plan.delta)], timeline_of(plan))
+
+
+def time_notes(query: Query, epsilon: Fraction, delta: Fraction = Fraction(0)) -> list[str]:
     """Return what a plan says of its promise over time; nothing for units that no time splits."""
     schema = query.schema
     unit, time = schema.unit, schema.time
@@ -56,7 +63,7 @@ def time_notes(query: Query, epsilon: Fraction) -> list[str]:
     line = timeline(
         schema.adjacency.value, canonical_json(unit_to_json(unit)), declared_time(unit, time)
     )
-    out = [_person_words(query, unit, line, epsilon)] if isinstance(unit, UserUnit) else []
+    out = [_person_words(query, unit, line, (epsilon, delta))] if isinstance(unit, UserUnit) else []
     if line.apart and time is not None:
         out.append(
             f"declared, not checked: the time of a row ({time_words(time)}), and every value used is of"
@@ -68,17 +75,22 @@ def time_notes(query: Query, epsilon: Fraction) -> list[str]:
     return out
 
 
-def _person_words(query: Query, unit: UserUnit, line: Timeline, epsilon: Fraction) -> str:
+def _person_words(
+    query: Query, unit: UserUnit, line: Timeline, loss: tuple[Fraction, Fraction]
+) -> str:
     """Return the loss of one unit of a person and an interval, and of the whole person."""
+    epsilon, delta = loss
     one = f"one {unit.column}'s rows of one {unit.per}: epsilon {plain(epsilon)}"
+    one += f", delta {float(delta):.3g}" if delta else ""
     intervals = None
     if query.window is not None and (query.view is None or query.view.proven):
         intervals = line.met((query.window.start, query.window.end))
     if intervals is None:
         return f"{one}; one {unit.column} over all {unit.per}s: no bound, as this release reads them all"
-    most = plain(intervals * epsilon)
+    most, probability = group_rule(epsilon, delta, intervals)
+    apart = f", apart from delta {float(probability):.3g}" if probability else ""
     spans = f"{intervals} {unit.per}{'s' if intervals > 1 else ''}"
-    return f"{one}; one {unit.column} over all of this release, which meets {spans}: at most {most}"
+    return f"{one}; one {unit.column} over all of this release, which meets {spans}: at most {plain(most)}{apart}"
 
 
 def _saving(calendar: Calendar, adjacency: Adjacency, epsilon: Fraction, *, rows: bool) -> str:

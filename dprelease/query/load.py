@@ -14,6 +14,7 @@ from pathlib import Path
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.query.derived import check_derived
 from dprelease.query.merge import merge_release
+from dprelease.schema.about import about_of
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.faults import checked
 from dprelease.schema.models import SchemaModel
@@ -124,6 +125,7 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
         columns=columns,
         rows=read_rows(file, model.rows, adjacency),
         time=read_time(file, model.time, unit, columns),
+        about=about_of(model),
         release_raw=block,
         release_lines=marks.below("release"),
         origin=marks.at(),

@@ -110,6 +110,7 @@ def _statistic(spec: StatisticSpec) -> dict[str, Any]:
         "mechanism": spec.mechanism,
         "max_rows_per_group": spec.max_rows,
         "note": spec.note,
+        "title": spec.title,
     }
     return {name: value for name, value in said.items() if value is not None}
 

@@ -151,6 +151,7 @@ def _from_mapping(
         mechanism=options.mechanism(),
         max_rows=options.max_rows(),
         note=options.note(),
+        title=options.title(),
         expected=options.expected(function),
         origin=origin,
     )

@@ -31,8 +31,10 @@ OPTIONS = (
     "mechanism",
     "max_rows_per_group",
     "note",
+    "title",
 )
 MAX_NOTE = 500
+MAX_TITLE = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
@@ -130,6 +132,15 @@ class Options:
             return None
         if not isinstance(value, str) or not 0 < len(value) <= MAX_NOTE:
             self._fail("note", f"`note` is a text of at most {MAX_NOTE} characters", "quote it")
+        return value
+
+    def title(self) -> str | None:
+        value = self.item.get("title")
+        if value is None:
+            return None
+        if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= MAX_TITLE:
+            what = f"`title` is one line of at most {MAX_TITLE} characters"
+            self._fail("title", what, "quote it")
         return value
 
     def max_rows(self) -> int | None:

@@ -11,7 +11,7 @@ keeps neighbouring tables neighbours; an exact *statistic* may not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from typing import Literal
@@ -49,6 +49,7 @@ class Column:
         expected_sd: a public guess of the values' standard deviation, in the column's unit; for
             pricing only.
         derived: the expression over this row's other columns that makes the value; None: stored.
+        title, description: for public pages; they decide nothing.
         origin: `file:line` of the declaration.
     """
 
@@ -64,6 +65,8 @@ class Column:
     null_label: str | None = None
     expected_sd: Fraction | None = None
     derived: str | None = None
+    title: str | None = field(default=None, compare=False)
+    description: str | None = field(default=None, compare=False)
     origin: str = ""
 
     @property

@@ -43,6 +43,7 @@ __all__ = [
     "fault",
     "list_or_none",
     "listed",
+    "one_line",
 ]
 
 NAME = r"[A-Za-z0-9_-]{1,64}"
@@ -105,6 +106,11 @@ def _text(value: object) -> str:
         shown = _shown(value)
         raise fault("DPR108", f"`{shown}` is not text", f'quote it: "{shown}"')
     raise fault("DPR112", "text is needed here", 'e.g. "name"')
+
+
+def one_line(value: object) -> str:
+    """Return a text whose lines, folded in the file, are one."""
+    return _text(" ".join(value.split()) if isinstance(value, str) else value)
 
 
 def _label(value: object) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from dprelease.periods import Every
+from dprelease.schema.about_model import Description, SchemaAboutModel, Title
 from dprelease.schema.model_values import (
     NUMBER_JSON,
     Identifier,
@@ -108,6 +109,8 @@ class ColumnModel(Strict):
         None, alias="from", description="Expression over the row's other columns that makes it."
     )
     measure: Text | None = Field(None, description="The unit's name, for labels.")
+    title: Title | None = Field(None, description="What public pages call it.")
+    description: Description | None = Field(None, description="What it is, for readers.")
     range: Pair | None = Field(None, description="Lowest and highest valid value; rows clamp.")
     forbidden: Annotated[list[Pair], BeforeValidator(list_or_none)] = Field(
         [], description="Open intervals that hold no valid value."
@@ -278,6 +281,7 @@ _STATISTIC_JSON: dict[str, Any] = {
                 "mechanism": {"type": "string", "description": "Pins a mechanism family."},
                 "max_rows_per_group": {"type": "integer", "minimum": 1},
                 "note": {"type": "string", "description": "A public sentence for the report."},
+                "title": {"type": "string", "description": "Its heading on public pages."},
             },
         },
     ]
@@ -318,7 +322,7 @@ class ReleaseModel(Strict):
     )
 
 
-class SchemaModel(Strict):
+class SchemaModel(SchemaAboutModel):
     """A table's public declaration."""
 
     dprelease: Literal["schema/1"] = Field(description="Format and version of this file.")

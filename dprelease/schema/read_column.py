@@ -64,6 +64,8 @@ def read_column(file: DeclarationFile, name: str, model: ColumnModel) -> Column:
         other=model.other.label if isinstance(model.other, As) else None,
         expected_sd=_expected_sd(file, name, model, domain),
         derived=model.derived,
+        title=model.title,
+        description=model.description,
         origin=file.marks.at("columns", name),
     )
     return _nulls(file, column, model)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from dprelease.schema.about import About
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.time import Time
@@ -52,6 +53,7 @@ class StatisticSpec:
         mechanism: a pinned family, or None.
         max_rows: per-statistic override of the unit's max_rows_per_group.
         note: a public sentence for the report; never computed from the data.
+        title: its heading on public pages.
         expected: a public guess of a correlation, for pricing only.
     """
 
@@ -69,6 +71,7 @@ class StatisticSpec:
     max_rows: int | None = None
     note: str | None = None
     expected: Fraction | None = None
+    title: str | None = None
     origin: str = ""
 
 
@@ -98,6 +101,7 @@ class TableSchema:
 
     Attributes:
         time: the column that says when a row happened, if one is declared.
+        about: words for public pages, which decide nothing.
         release: the default release, if the schema's block is complete.
         release_raw: that block as written, for merging a pipeline's or a caller's over it;
             `release_lines` is the `file:line` of each place in it.
@@ -110,6 +114,7 @@ class TableSchema:
     columns: Mapping[str, Column]
     rows: Rows = Rows()
     time: Time | None = None
+    about: About = field(default=About(), compare=False)
     release: ReleaseSpec | None = None
     release_raw: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     release_lines: Mapping[tuple[str | int, ...], str] = field(

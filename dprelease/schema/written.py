@@ -24,6 +24,7 @@ def schema_to_json(schema: TableSchema) -> dict[str, Any]:
     return {
         "dprelease": "schema/1",
         "name": schema.name,
+        **schema.about.to_json(),
         "unit": unit_to_json(schema.unit),
         "adjacency": schema.adjacency.value,
         **({} if schema.time is None else {"time": time_to_json(schema.time)}),
@@ -49,8 +50,9 @@ def _column(column: Column) -> dict[str, Any]:
     out: dict[str, Any] = {"kind": column.kind.value}
     if column.derived is not None:
         out["from"] = column.derived
-    if column.measure is not None:
-        out["measure"] = column.measure
+    for word in ("measure", "title", "description"):
+        if getattr(column, word) is not None:
+            out[word] = getattr(column, word)
     if column.domain is not None:
         out |= domain_to_json(column.domain)
     if column.step is not None:

@@ -28,11 +28,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dprelease.budget.timeline import Reach, Timeline
 from dprelease.corrections import FILE as STATUS
 from dprelease.corrections import Correction, current, parse
 from dprelease.errors import DpreleaseError, printable
 from dprelease.formats import csv_, json_, parquet
 from dprelease.formats.html import FILE as REPORT
+from dprelease.formats.public_words import PublicWords
 from dprelease.noised import Noised, assemble, cells_from_json
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.publish import period_order
@@ -57,6 +59,7 @@ class Period:
         release: SHA-256 of its `release.json`.
         budget: (spent, total) epsilon of the dataset as of its ledger entry, if recorded.
         early: when it closes, if it was released before that.
+        words: what it calls things; line, stored, over_time, files: as in `foreign.Stated`.
         observed: the plan's notes on what was observed and not proved.
         correction: its standing, if it was withdrawn or superseded.
     """
@@ -76,6 +79,11 @@ class Period:
     ledger: Mapping[str, Any] | None
     budget: tuple[Fraction, Fraction] | None
     report: bool
+    words: PublicWords
+    line: Timeline | None
+    stored: Reach
+    over_time: str
+    files: Mapping[str, tuple[int, str]]
     observed: tuple[str, ...]
     correction: Correction | None
 
@@ -98,11 +106,16 @@ Columns = Mapping[str, Released]
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One published column over time: `lines[group][i]` belongs to the i-th period."""
+    """One published column over time: `lines[group][i]` belongs to the i-th period.
+
+    `title` and `measure` are the newest period's words.
+    """
 
     column: str
     statistic: PlannedStatistic
     lines: Lines
+    title: str
+    measure: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +161,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
         pipeline=folder.name,
         by=found[-1][1] if found else (),
         periods=tuple(period for period, *_ in found),
-        tracks=_tracks([(statistics, values) for _, _, statistics, values in found]),
+        tracks=_tracks([(p.words, statistics, values) for p, _, statistics, values in found]),
         corrections=entries,
         unreadable=tuple(unreadable),
     )
@@ -188,6 +201,11 @@ def _read(
         ledger=said.ledger,
         budget=said.budget,
         report=REPORT in files,
+        words=said.words,
+        line=said.line,
+        stored=said.stored,
+        over_time=said.over_time,
+        files=said.files,
         observed=said.observed,
         correction=correction,
     )
@@ -243,20 +261,23 @@ def _from_csv(data: bytes, keys: int, count: int) -> pa.Table:
 
 
 def _tracks(
-    found: Sequence[tuple[dict[str, PlannedStatistic], Columns]],
+    found: Sequence[tuple[PublicWords, dict[str, PlannedStatistic], Columns]],
 ) -> tuple[Track, ...]:
     """Return one track per (column, definition); the newest period's come first, in its order."""
-    newest: dict[tuple[str, str], PlannedStatistic] = {}
-    for statistics, _ in reversed(found):
+    newest: dict[tuple[str, str], tuple[PlannedStatistic, PublicWords]] = {}
+    for words, statistics, _ in reversed(found):
         for column, statistic in statistics.items():
-            newest.setdefault((column, f"{statistic.text}\n{statistic.measure}"), statistic)
+            newest.setdefault(
+                (column, f"{statistic.text}\n{statistic.measure}"), (statistic, words)
+            )
     return tuple(
         Track(
             name[0],
             statistic,
-            Lines([c.get(name[0]) if _asks(s, name) else None for s, c in found]),
+            Lines([c.get(name[0]) if _asks(s, name) else None for _, s, c in found]),
+            *words.titled(statistic),
         )
-        for name, statistic in newest.items()
+        for name, (statistic, words) in newest.items()
     )
 
 

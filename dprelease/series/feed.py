@@ -12,7 +12,10 @@ from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
 from dprelease.formats.html import FILE as REPORT
-from dprelease.formats.words import name_words, period_words, short
+from dprelease.formats.over_time import loss_words
+from dprelease.formats.public_words import PublicWords
+from dprelease.formats.words import period_words
+from dprelease.planning.weak import weak_promise
 from dprelease.series.collect import Period, Series
 
 __all__ = ["FILE", "write"]
@@ -30,10 +33,16 @@ def write(series: Series) -> bytes:
     newest = list(reversed(series.periods))[:LIMIT]
     origin = series.periods[0] if series.periods else None
     _put(feed, "id", f"urn:sha256:{origin.release}:feed" if origin else "urn:dprelease:empty")
-    _put(feed, "title", name_words(series.pipeline))
-    _put(feed, "subtitle", "Differentially private statistics, one release per period")
+    words = newest[0].words if newest else PublicWords(series.pipeline)
+    _put(feed, "title", words.title)
+    subtitle = "Differentially private statistics, one release per period"
+    _put(feed, "subtitle", words.about.description or subtitle)
     _put(feed, "updated", max(map(_updated, newest), default=_NEVER))
-    _put(_put(feed, "author"), "name", series.pipeline)
+    _author(feed, words)
+    for word in words.about.keywords:
+        _put(feed, "category", term=word)
+    if words.about.licence is not None:
+        _put(feed, "rights", words.about.licence)
     _put(feed, "link", rel="self", type="application/atom+xml", href=FILE)
     _put(feed, "link", rel="alternate", type="text/html", href="index.html")
     _put(feed, "generator", "dprelease")
@@ -44,11 +53,27 @@ def write(series: Series) -> bytes:
     return ('<?xml version="1.0" encoding="utf-8"?>\n' + text + "\n").encode("utf-8")
 
 
+def _author(feed: ET.Element, words: PublicWords) -> None:
+    publisher, contact = words.about.publisher, words.about.contact
+    author = _put(feed, "author")
+    _put(author, "name", words.name if publisher is None else publisher.name)
+    if publisher is not None and publisher.url is not None:
+        _put(author, "uri", publisher.url)
+    if contact is not None and not contact.startswith("http"):
+        _put(author, "email", contact)
+
+
 def _entry(feed: ET.Element, series: Series, period: Period) -> None:
     entry = _put(feed, "entry")
     when = period_words(period.name) or period.name
-    title = f"{name_words(series.pipeline)}, {when}"
-    summary = f"Privacy loss ε = {short(period.epsilon)}; protected: {period.protects}."
+    title = f"{period.words.title}, {when}"
+    groups = max((len(track.lines) for track in series.tracks), default=1)
+    protected = period.words.protected(series.by, groups)
+    summary = f"Privacy loss {loss_words(period.epsilon, period.delta)}; protected: {protected}."
+    if period.over_time:
+        summary += f" Over time: {period.over_time}."
+    if weak := weak_promise(period.epsilon):
+        summary += f" {weak[:1].upper()}{weak[1:]}."
     if period.correction is not None:
         said = period.correction.says()
         title = f"{period.correction.word.capitalize()}: {title}"

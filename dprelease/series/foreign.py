@@ -6,12 +6,17 @@ the series and named. So no folder can make a page that is built of many fail, o
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dprelease.budget.person import window_of_texts
+from dprelease.budget.timeline import Reach, Timeline, timeline
+from dprelease.formats.over_time import release_over_time
+from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.planning.model import PlannedStatistic
 
@@ -20,14 +25,23 @@ __all__ = ["Stated", "stated"]
 _HASH = re.compile(r"[0-9a-f]{64}")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?[+-]\d\d:\d\d", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
 _LONGEST = 5000
+_MOST_FILES = 1000
 _DIGITS = 100
 _MOST_COLUMNS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """The checked fields of one manifest."""
+    """The checked fields of one manifest.
+
+    Attributes:
+        line: how its losses lie in time, None where they all add up; reach: the units that it can have
+            read, in instants; stored: its window.
+        over_time: what one unit and a whole person have lost as of its ledger entry, in words.
+        files: name to bytes and SHA-256 of the folder's other files.
+    """
 
     dataset: str | None
     window: tuple[str, str] | None
@@ -45,6 +59,11 @@ class Stated:
     by: tuple[str, ...]
     statistics: Mapping[str, PlannedStatistic]
     groups: int
+    words: PublicWords
+    line: Timeline | None
+    stored: Reach
+    over_time: str
+    files: Mapping[str, tuple[int, str]]
 
 
 def stated(manifest: Mapping[str, Any]) -> Stated:
@@ -59,7 +78,11 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
         raise ValueError("no release costs that")
     if guarantee["adjacency"] not in ("add_remove", "substitution"):
         raise ValueError("adjacency")
-    budget = manifest["budget"]
+    budget, words = manifest["budget"], public_words(manifest)
+    line = _line(guarantee)
+    stored = _stored(guarantee)
+    if line is not None:
+        line.reach(stored)  # its zone is known, its window on the calendar
     return Stated(
         dataset=_maybe(manifest["dataset"], _text),
         window=_maybe(plan["window"], _window),
@@ -77,6 +100,11 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
         by=tuple(map(_text, _list(plan["by"]))),
         statistics=_statistics(plan["statistics"]),
         groups=len(_list(plan["keys"])),
+        words=words,
+        line=line,
+        stored=stored,
+        over_time=_text(release_over_time(manifest, words), least=0),
+        files={_like(_NAME, name): _file(said) for name, said in _few(manifest["files"]).items()},
     )
 
 
@@ -128,6 +156,35 @@ def _unit(value: Any) -> Any:
     if value == "row" or (isinstance(value, dict) and len(repr(value)) <= 1_000_000):
         return value
     raise ValueError("not a unit")
+
+
+def _line(guarantee: Mapping[str, Any]) -> Timeline | None:
+    time = guarantee.get("time")
+    if time is None:
+        return None
+    if set(time) != {"column", "timezone", "dates", "immutable"}:
+        raise ValueError("not a time")
+    _text(time["column"])
+    _text(time["timezone"])
+    return timeline(guarantee["adjacency"], json.dumps(guarantee["unit"]), json.dumps(time))
+
+
+def _stored(guarantee: Mapping[str, Any]) -> Reach:
+    ends = guarantee.get("window", [None, None])
+    start, end = (_maybe(end, lambda t: _like(_INSTANT, t)) for end in ends)
+    return window_of_texts((start, end))
+
+
+def _few(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) or len(value) > _MOST_FILES:
+        raise ValueError("not the files of one release")
+    return value
+
+
+def _file(value: Any) -> tuple[int, str]:
+    if type(value["bytes"]) is not int or not 0 <= value["bytes"] < 10**15:
+        raise ValueError("not a size")
+    return value["bytes"], _like(_HASH, value["sha256"])
 
 
 def _window(value: Any) -> tuple[str, str]:

@@ -2,7 +2,9 @@
 
     periods   name, window, scheduled instant, the instant it closes if it was released early, loss,
               ledger entry, standing, where its folder is
-    budget    the pipeline's own losses added up; the dataset's, as of the newest ledger entry
+    budget    what the pipeline's own periods cost one unit together; the dataset's, as of the newest
+              ledger entry; `person`: what they cost a whole person, where the unit is one of their
+              intervals (null: no bound)
     tracks    per published column: definition, and per group one [value, lower, upper, status]
               (or null) for each period, in the order of `periods`; lower and upper are null for
               a choice by rank
@@ -15,17 +17,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dprelease.budget.person import person_to_json
 from dprelease.formats.text_columns import joined, lines, one_array, shortest
 from dprelease.series.collect import Period, Series, Track
 from dprelease.series.lines import NUMBERS, Key
+from dprelease.series.over_time import series_loss
 
-__all__ = ["FILE", "VERSION", "spent_on", "summary", "write"]
+__all__ = ["FILE", "VERSION", "newest_entry", "summary", "write"]
 
 FILE = "index.json"
 VERSION = "index/1"
@@ -53,30 +56,29 @@ def write(series: Series) -> bytes:
 
 def summary(series: Series) -> dict[str, Any]:
     """Return the file's content without its periods and tracks."""
-    newest = max(series.periods, key=_sequence, default=None)
-    total = spent_on(series.periods)
+    newest, total = newest_entry(series), series_loss(series.periods)
+    line = newest.line if newest else None
     return {
         "dprelease": VERSION,
         "pipeline": series.pipeline,
+        "title": newest.words.title if newest else None,
         "dataset": newest.dataset if newest else None,
         "by": list(series.by),
         "budget": {
-            "pipeline_epsilon": str(total[0]),
-            "pipeline_delta": str(total[1]),
+            "pipeline_epsilon": str(total.epsilon),
+            "pipeline_delta": str(total.delta),
             "dataset_spent": str(newest.budget[0]) if newest and newest.budget else None,
             "dataset_total": str(newest.budget[1]) if newest and newest.budget else None,
+            **({"person": person_to_json(total.person)} if line and line.per else {}),
         },
         "corrections_head": series.corrections[-1].hash if series.corrections else None,
         "unreadable": list(series.unreadable),
     }
 
 
-def spent_on(periods: Sequence[Period]) -> tuple[Fraction, Fraction]:
-    """Return the epsilon and delta of all periods together, withdrawn ones too: spent is spent."""
-    return (
-        sum((p.epsilon for p in periods), Fraction(0)),
-        sum((p.delta for p in periods), Fraction(0)),
-    )
+def newest_entry(series: Series) -> Period | None:
+    """Return the period with the newest ledger entry."""
+    return max(series.periods, key=_sequence, default=None)
 
 
 def _period(period: Period) -> dict[str, Any]:
@@ -117,6 +119,7 @@ def _track(track: Track, keys: pa.Array) -> bytes:
         {
             "column": track.column,
             "statistic": statistic.text,
+            "title": track.title,
             "measure": statistic.measure,
             "step": str(statistic.step),
             "domain": statistic.domain.to_json(),

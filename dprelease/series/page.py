@@ -28,11 +28,14 @@ from markupsafe import Markup
 from dprelease.formats.html import FILE as REPORT
 from dprelease.formats.html import WEAK
 from dprelease.formats.numbers import reading_decimals, reading_text
-from dprelease.formats.words import heading, name_words, period_words, short
+from dprelease.formats.words import inside, name_words, period_words, short
 from dprelease.numeric import fraction_from_json
+from dprelease.planning.weak import weak_promise
+from dprelease.schema.about import About
 from dprelease.series.collect import Period, Series, Track
-from dprelease.series.index_json import spent_on, summary
+from dprelease.series.index_json import newest_entry, summary
 from dprelease.series.lines import Key, Value
+from dprelease.series.over_time import series_loss
 from dprelease.series.plots import HEIGHT, WIDTH, Picture, picture
 
 __all__ = ["FILE", "write"]
@@ -93,7 +96,8 @@ def _template() -> Template:
 def _page(series: Series) -> dict[str, Any]:
     periods = series.periods
     said = summary(series)
-    epsilon, delta = spent_on(periods)
+    loss, newest = series_loss(periods), newest_entry(series)
+    epsilon, delta = loss.epsilon, loss.delta
     tracks = [t for t in series.tracks if t.lines]
     groups = max((len(t.lines) for t in tracks), default=0)
     listed = min(groups, max(1, PICTURES // max(1, len(tracks))))
@@ -101,10 +105,11 @@ def _page(series: Series) -> dict[str, Any]:
     kept = max(4, ROWS // max(1, drawn))
     stands = [p for p in periods if p.stands]
     return {
-        "title": name_words(series.pipeline),
+        "title": newest.words.title if newest else name_words(series.pipeline),
+        "about": newest.words.about if newest else About(),
         "name": series.pipeline,
         "dataset": said["dataset"],
-        "by": series.by,
+        "by": [inside(newest.words.column(n)) for n in series.by] if newest else [],
         "count": len(periods),
         "corrected": sum(p.correction is not None for p in periods),
         "first": _when(periods[0].name) if periods else "",
@@ -114,7 +119,10 @@ def _page(series: Series) -> dict[str, Any]:
         "epsilon": short(epsilon),
         "delta": f"{float(delta):.3g}" if delta else "",
         "each": _each(p.epsilon for p in periods),
-        "protects": list(dict.fromkeys(p.protects for p in reversed(periods))),
+        "protects": list(dict.fromkeys(_protected(p, series) for p in reversed(periods))),
+        "over_time": newest.over_time if newest else "",
+        "apart": loss.apart,
+        "weak_promise": weak_promise(epsilon),
         "budget": _budget(said["budget"], epsilon),
         "sections": _sections(tracks, periods, listed, kept),
         "groups": groups,
@@ -138,14 +146,13 @@ def _sections(
     made: dict[tuple[str, str], dict[str, Any]] = {}
     for track in tracks:
         s = track.statistic
-        title = heading(s.text, s.function)
         section = made.setdefault(
             (s.name, s.text),
             {
                 "id": f"s{len(made) + 1}",
-                "title": title,
+                "title": track.title,
                 "text": s.text,
-                "measure": "" if title.startswith("Number of") else s.measure,
+                "measure": track.measure,
                 "parts": [],
             },
         )
@@ -238,6 +245,12 @@ def _row(period: Period) -> dict[str, Any]:
         "says": "" if standing is None else standing.says(),
         "by": None if standing is None else standing.by,
     }
+
+
+def _protected(period: Period, series: Series) -> str:
+    """Return the protected unit in plain words, with the groups that the newest period has."""
+    groups = max((len(track.lines) for track in series.tracks), default=1)
+    return period.words.protected(series.by, groups)
 
 
 def _when(name: str) -> str:

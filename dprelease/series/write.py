@@ -1,4 +1,4 @@
-"""Write what is said of all periods: `index.html`, `index.json`, `feed.xml`.
+"""Write what is said of all periods: `index.html`, `index.json`, `feed.xml`, `catalog.jsonld`.
 
 They are functions of the published folders, made again after every publication and correction,
 under the lock of the pipeline's folder, so a slower publisher cannot put an older page back.
@@ -11,15 +11,16 @@ from pathlib import Path
 
 from dprelease.errors import DpreleaseError, InternalError
 from dprelease.publish import update_beside
-from dprelease.series import feed, index_json, page
+from dprelease.series import catalog, feed, index_json, page
 from dprelease.series.collect import Series, collect
 
 __all__ = ["files_of", "refresh", "refresh_after_publication"]
 
 
 def files_of(series: Series) -> dict[str, bytes]:
-    """Return the three files of a series, by name."""
+    """Return the files of a series, by name."""
     return {
+        catalog.FILE: catalog.write(series),
         feed.FILE: feed.write(series),
         index_json.FILE: index_json.write(series),
         page.FILE: page.write(series),

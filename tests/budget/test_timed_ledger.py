@@ -11,11 +11,13 @@ import pytest
 from dprelease.budget import chain
 from dprelease.budget.accountant import Cost
 from dprelease.budget.citation import Citation
+from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.budget.ledger import Ledger
-from dprelease.budget.person import person_epsilon
+from dprelease.budget.person import PersonLoss, group_rule, person_loss
 from dprelease.budget.record import protected_unit
 from dprelease.cli.ledger_time import over_time, over_time_json
 from dprelease.errors import ArgumentError, BudgetError, LedgerError
+from dprelease.numeric import exp_upper
 from tests.budget.samples import in_processes, manifest, tamper
 from tests.budget.timed import ROW, WEEKLY, entry, time, timed_ledger, weeks
 
@@ -259,10 +261,10 @@ def test_a_whole_person_loses_the_sum_over_the_intervals_met(tmp_path):
         ledger.charge(entry(name, unit=WEEKLY, epsilon=Fraction(1, 2)))
     line = ledger.timeline("visits")
     entries = [row.entry for row in ledger.entries()]
-    assert person_epsilon(entries, line) == 26
+    assert person_loss(entries, line) == PersonLoss(Fraction(26))
     ledger.charge(entry("2013-02", pipeline="monthly", unit=WEEKLY, epsilon=Fraction(1, 2)))
     said = over_time_json(ledger, "visits")
-    assert said["whole_person"] == "57/2"  # five weeks more
+    assert said["whole_person"] == {"epsilon": "57/2", "delta": "0"}  # five weeks more
     assert max(Fraction(part["epsilon"]) for part in said["over_time"]) == 1
     lines = list(over_time(ledger, "visits"))
     assert lines[0].startswith("one person's rows of one week: epsilon 1;")
@@ -277,6 +279,51 @@ def test_a_whole_person_loses_the_sum_over_the_intervals_met(tmp_path):
         "  2013-03-04T00:00:00Z to 2013-03-11T00:00:00Z: epsilon 1 in 1 debits",
     ]
     assert over_time_json(timed_ledger(tmp_path / "s.db", time=None), "visits") == {}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 10**45), Fraction(1, 2), Fraction(3)])
+def test_the_group_rule_is_the_sum_over_a_chain_of_neighbours(count, epsilon):
+    """From unit to unit delta grows by e^epsilon and once more: P_k <= e^(k epsilon) P_0 + delta_k."""
+    delta = Fraction(1, 10**9)
+    chain = Fraction(0)
+    for _ in range(count):  # exact but for e^epsilon, of which 50 digits are known
+        chain = chain * exp_upper(epsilon, 200) + delta
+    loss, found = group_rule(epsilon, delta, count)
+    assert loss == count * epsilon
+    assert chain * (1 - Fraction(1, 10**30)) <= found <= chain * (1 + Fraction(1, 10**9))
+
+
+def test_a_delta_of_many_intervals_ends_at_one():
+    assert group_rule(Fraction(3), Fraction(1, 10**6), 52) == (156, 1)
+    assert group_rule(Fraction(9), Fraction(1, 10**18), 52) == (468, 1)
+
+
+def test_a_whole_person_s_delta_and_rho(tmp_path):
+    ledger = timed_ledger(tmp_path / "l.db", unit=WEEKLY, delta=Fraction(1, 10**6))
+    for name in weeks(3):
+        ledger.charge(entry(name, unit=WEEKLY, epsilon=Fraction(1, 4), delta=Fraction(1, 10**9)))
+    ledger.charge(
+        entry(
+            "2013-02", pipeline="m", unit=WEEKLY, epsilon=Fraction(1, 4), delta=Fraction(1, 10**9)
+        )
+    )
+    said = over_time_json(ledger, "visits")["whole_person"]
+    assert said["epsilon"] == "2"  # three weeks, and a month of five
+    more = group_rule(Fraction(1, 4), Fraction(1, 10**9), 5)[1]
+    stated = Fraction(said["delta"])
+    assert 0 <= stated - (3 * Fraction(1, 10**9) + more) < Fraction(1, 10**18)
+    assert "apart from delta 1.18e-08" in next(over_time(ledger, "visits"))
+    zcdp = timed_ledger(
+        tmp_path / "z.db", unit=WEEKLY, epsilon=2, delta=Fraction(1, 10**6), composition="zcdp"
+    )
+    for name in weeks(3):
+        zcdp.charge(entry(name, unit=WEEKLY, epsilon=Fraction(1, 4)))
+    zcdp.charge(entry("2013-02", pipeline="m", unit=WEEKLY, epsilon=Fraction(1, 4)))
+    said = over_time_json(zcdp, "visits")["whole_person"]
+    assert Fraction(said["rho"]) == Fraction(28, 32)  # 3 of 1/32, and 25 times as much of the month
+    assert said["delta"] == "1/1000000"
+    assert Fraction(said["epsilon"]) == zcdp_epsilon(Fraction(28, 32), Fraction(1, 10**6))
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])

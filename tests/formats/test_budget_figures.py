@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.formats.budget_figures import HEIGHT, budget_figure, price_list
+from dprelease.formats.public_words import PublicWords
 from dprelease.planning.model import Option
 from dprelease.schema.domain import Domain
 from tests.formats import releases
@@ -75,7 +76,11 @@ def manifest(*what_if, loss="absolute"):
 
 
 def test_a_curve_holds_the_plan_s_own_figure_and_the_manifest_s():
-    found = price_list(manifest(("1/2", {"count": 4.0}), ("2", {"count": 1.0})), statistics())
+    found = price_list(
+        manifest(("1/2", {"count": 4.0}), ("2", {"count": 1.0})),
+        statistics(),
+        PublicWords("clinic").titled,
+    )
     (curve,) = found["curves"]  # a median has no expected error
     assert [(s.epsilon, s.error, s.now) for s in curve.steps] == [
         ("0.5", "±4", False), ("1", "±2", True), ("2", "±1", False),
@@ -86,14 +91,20 @@ def test_a_curve_holds_the_plan_s_own_figure_and_the_manifest_s():
 
 
 def test_squared_loss_is_shown_as_its_root():
-    found = price_list(manifest(("2", {"count": 1.0}), loss="squared"), statistics())
+    found = price_list(
+        manifest(("2", {"count": 1.0}), loss="squared"), statistics(), PublicWords("clinic").titled
+    )
     assert found["curves"][0].steps[0].error == "±1.41"
 
 
 def test_nothing_to_compare_is_no_picture():
-    assert price_list(manifest(), statistics()) is None
-    assert price_list(manifest(("2", {})), statistics()) is None
+    assert price_list(manifest(), statistics(), PublicWords("clinic").titled) is None
+    assert price_list(manifest(("2", {})), statistics(), PublicWords("clinic").titled) is None
     assert (
-        price_list({"guarantee": {"epsilon": "1"}, "plan": {"loss": "absolute"}}, statistics())
+        price_list(
+            {"guarantee": {"epsilon": "1"}, "plan": {"loss": "absolute"}},
+            statistics(),
+            PublicWords("clinic").titled,
+        )
         is None
     )

@@ -170,7 +170,10 @@ def test_a_loaded_configuration_runs_too_and_leaves_nothing_beside_the_release(p
     init_ledger(config)
     result = dp.run(config, period=PERIOD)
     new = set(tree(pipeline.parents[1])) - before
-    beside = {f"public/clinic_weekly/{n}" for n in ("index.html", "index.json", "feed.xml")}
+    beside = {
+        f"public/clinic_weekly/{n}"
+        for n in ("index.html", "index.json", "feed.xml", "catalog.jsonld")
+    }
     assert beside <= new
     own = ("public/clinic_weekly/2026-W46/", ".dprelease/")
     assert all(n.startswith(own) for n in new - beside)

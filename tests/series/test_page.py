@@ -74,7 +74,7 @@ def test_the_page_is_well_formed_and_every_name_leads_somewhere(folder):
     assert set(outline.described) <= set(outline.ids)
     assert {link[1:] for link in outline.links if link.startswith("#")} <= set(outline.ids)
     local = {link for link in outline.links if not link.startswith("#")}
-    beside = {"index.json", "feed.xml"}  # written with the page
+    beside = {"index.json", "feed.xml", "catalog.jsonld"}  # written with the page
     assert all((folder / link).exists() for link in local - beside)
     assert {f"2026-W0{i}/report.html" for i in range(1, 7)} <= local
 

@@ -16,7 +16,7 @@ from dprelease.series.write import refresh, refresh_after_publication
 from tests.end_to_end.projects import tree
 from tests.series.made import publish, year
 
-FILES = ("feed.xml", "index.html", "index.json")
+FILES = ("catalog.jsonld", "feed.xml", "index.html", "index.json")
 
 
 def test_the_same_folders_give_the_same_bytes_wherever_they_are(tmp_path):

@@ -1,0 +1,106 @@
+"""What a publisher says about a table or a publication in words: title, licence, contact, unit.
+
+Words only. They are part of neither the ledger's unit nor the plan's hash, so they may be corrected at
+any time; what is published already keeps its own. They are written by whoever publishes, never made
+of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from dprelease.schema.about_model import AboutModel, SchemaAboutModel
+
+__all__ = ["ROWS", "About", "Publisher", "UnitName", "about_from_json", "about_of"]
+
+
+ROWS = "rows"
+"""What rows are called where nobody says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """Who publishes; url: an address on the web."""
+
+    name: str
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitName:
+    """What the protected unit is called: one of them, many of them, and their rows."""
+
+    one: str
+    many: str
+    rows: str = ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """See the module; None and () where nothing is said.
+
+    Attributes:
+        licence: an SPDX identifier, an address, or the licence's name.
+        contact: a mail address or an address on the web.
+    """
+
+    title: str | None = None
+    description: str | None = None
+    licence: str | None = None
+    publisher: Publisher | None = None
+    contact: str | None = None
+    keywords: tuple[str, ...] = ()
+    unit_name: UnitName | None = None
+
+    def over(self, other: About) -> About:
+        """Return what is said here, and what `other` says where nothing is said here."""
+        mine = {f.name: v for f in fields(self) if (v := getattr(self, f.name))}
+        return replace(other, **mine)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a schema says it; keys without a word are left out."""
+        said: dict[str, Any] = {
+            name: value
+            for name in ("title", "description", "licence", "contact")
+            if (value := getattr(self, name)) is not None
+        }
+        if self.publisher is not None:
+            url = {} if self.publisher.url is None else {"url": self.publisher.url}
+            said["publisher"] = {"name": self.publisher.name, **url}
+        if self.keywords:
+            said["keywords"] = list(self.keywords)
+        if self.unit_name is not None:
+            unit = self.unit_name
+            rows = {} if unit.rows == ROWS else {"rows": unit.rows}
+            said["unit_name"] = {"one": unit.one, "many": unit.many, **rows}
+        return said
+
+
+def about_of(model: AboutModel) -> About:
+    """Return what a checked declaration says."""
+    publisher = model.publisher
+    unit = model.unit_name if isinstance(model, SchemaAboutModel) else None
+    return About(
+        title=model.title,
+        description=model.description,
+        licence=model.licence,
+        publisher=None if publisher is None else Publisher(publisher.name, publisher.url),
+        contact=model.contact,
+        keywords=tuple(model.keywords),
+        unit_name=None
+        if unit is None
+        else UnitName(unit.one, unit.many, *([unit.rows] if unit.rows else [])),
+    )
+
+
+def about_from_json(schema: Mapping[str, Any]) -> About:
+    """Return the words of a schema's JSON, of which nothing else is read.
+
+    Raises:
+        ValueError: they have another shape than a schema's words.
+    """
+    known = SchemaAboutModel.model_fields
+    words = {key: schema[key] for key in known if schema.get(key) is not None}
+    return about_of(SchemaAboutModel.model_validate(words))

@@ -1,0 +1,90 @@
+"""The shape of a publication's words in schema/1 and pipeline/1 files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from dprelease.schema.model_values import Strict, Text, fault, list_or_none, one_line
+
+__all__ = ["AboutModel", "Description", "SchemaAboutModel", "Title"]
+
+_MAIL = re.compile(r"[^@\s<>\"]+@[^@\s<>\"]+\.[^@\s<>\"]+")
+_WEB = re.compile(r"https?://[^\s<>\"]+")
+
+
+def _words(most: int) -> Callable[[object], str]:
+    """Return a reader of one paragraph: folded lines are joined."""
+
+    def read(value: object) -> str:
+        text = one_line(value)
+        if not 1 <= len(text) <= most:
+            raise fault(
+                "DPR112", f"a text of 1 to {most:,} characters is needed here", "shorten it"
+            )
+        return text
+
+    return read
+
+
+def _web(value: object) -> str:
+    text = one_line(value)
+    if not _WEB.fullmatch(text) or len(text) > 500:
+        raise fault("DPR112", "an address on the web is needed here", 'e.g. "https://example.org"')
+    return text
+
+
+def _contact(value: object) -> str:
+    text = one_line(value)
+    if not (_MAIL.fullmatch(text) or _WEB.fullmatch(text)) or len(text) > 500:
+        fix = "e.g. statistics@example.org or https://example.org/contact"
+        raise fault("DPR112", "a mail address or an address on the web is needed here", fix)
+    return text
+
+
+_JSON = WithJsonSchema({"type": "string"})
+Title = Annotated[str, BeforeValidator(_words(200)), _JSON]
+Description = Annotated[str, BeforeValidator(_words(4000)), _JSON]
+Web = Annotated[str, BeforeValidator(_web), WithJsonSchema({"type": "string", "format": "uri"})]
+Contact = Annotated[str, BeforeValidator(_contact), _JSON]
+
+
+class PublisherModel(Strict):
+    """Who publishes."""
+
+    name: Title = Field(description="The publisher's name.")
+    url: Web | None = Field(None, description="The publisher's address on the web.")
+
+
+class UnitNameModel(Strict):
+    """What the protected unit is called on public pages."""
+
+    one: Title = Field(description="One of them: patient.")
+    many: Title = Field(description="Many of them: patients.")
+    rows: Text | None = Field(None, description="What their rows are: visits. By default rows.")
+
+
+class AboutModel(Strict):
+    """Words about a publication: shown and published, and part of nothing that is priced."""
+
+    title: Title | None = Field(None, description="A heading for public pages.")
+    description: Description | None = Field(None, description="A paragraph for readers.")
+    licence: Title | None = Field(
+        None, description="An SPDX identifier, CC-BY-4.0, or an address, or a name."
+    )
+    publisher: PublisherModel | None = Field(None, description="Who publishes.")
+    contact: Contact | None = Field(None, description="Mail address or web page for questions.")
+    keywords: Annotated[list[Title], BeforeValidator(list_or_none)] = Field(
+        [], description="Words to be found by."
+    )
+
+
+class SchemaAboutModel(AboutModel):
+    """The same of a table, and what its unit is called."""
+
+    unit_name: UnitNameModel | None = Field(
+        None, description="The protected unit in words, for public pages only."
+    )
