@@ -181,7 +181,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table) -> dict[str, Any]:
         "protected": words.protected(tuple(plan["by"]), len(keys)),
         "over_time": release_over_time(manifest, words),
         "weak_promise": weak_promise(epsilon),
-        "promise": promise(manifest["guarantee"]["unit"], manifest["guarantee"]["adjacency"]),
+        "promise": promise(words, manifest["guarantee"]["adjacency"]),
         "epsilon": short(epsilon),
         "delta": f"{float(delta):.3g}" if delta else "",
         "factor": factor,

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dprelease.formats.public_words import PublicWords
+from dprelease.schema.unit import EdgeUnit, RowUnit, UserUnit
 
 __all__ = ["promise"]
 
 
-def promise(unit: object, adjacency: str) -> dict[str, str]:
+def promise(words: PublicWords, adjacency: str) -> dict[str, str]:
     """Return who is protected and which two worlds are compared, for the first paragraph."""
-    who, what = "any one participant", "their data"
-    if unit == "row":
-        who, what = "any one row", "that row"
-    elif isinstance(unit, Mapping) and "edge" in unit:
-        k = unit["edge"]["k"]
-        who = "any one connection" if k == 1 else f"any {k} connections"
-        what = "that connection" if k == 1 else "those connections"
-    other = "as without it" if not what.startswith("those") else "as without them"
+    unit, named = words.unit, words.about.unit_name is not None
+    many = isinstance(unit, EdgeUnit) and unit.k > 1
+    who, what = f"any {words.one}", "those" if many else "that"
+    if isinstance(unit, UserUnit) and unit.per is None and not named:
+        who, what = "any one participant", "their data"
+    elif isinstance(unit, UserUnit):
+        what = f"those {words.rows}"
+    elif isinstance(unit, RowUnit):
+        what += f" {words.about.unit_name.one if words.about.unit_name else 'row'}"
+    else:
+        what += " connections" if many else " connection"
+    plural = what.startswith("those")
+    other = "as without them" if plural else "as without it"
     if adjacency == "substitution":
-        other = (
-            "as with anything else in its place"
-            if not what.startswith("those")
-            else "as with others instead"
-        )
+        other = "as with others instead" if plural else "as with anything else in its place"
     return {"who": who, "what": what, "other": other}

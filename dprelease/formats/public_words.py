@@ -52,6 +52,11 @@ class PublicWords:
         """Who is behind all of a person's units: one aircraft."""
         return whole_unit(self.unit, self.about.unit_name)
 
+    @property
+    def rows(self) -> str:
+        """What a person's rows are called."""
+        return ROWS if self.about.unit_name is None else self.about.unit_name.rows
+
     def protected(self, by: tuple[str, ...], groups: int) -> str:
         """Return the unit and how much of it counts, in brackets."""
         kept = kept_words(self.unit, [inside(self.column(name)) for name in by], groups)

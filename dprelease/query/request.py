@@ -24,6 +24,7 @@ from dprelease.query.merge import merge_release
 from dprelease.query.read_view import parse_view
 from dprelease.query.spec import Query, resolve
 from dprelease.query.view import View
+from dprelease.schema.about import About
 from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.written import domain_to_json, schema_to_json
@@ -50,8 +51,17 @@ def request_to_json(query: Query) -> dict[str, Any]:
 
 
 def request_for_all_periods(query: Query) -> dict[str, Any]:
-    """Return the request without what one period adds to it: what is approved is the same for all of them."""
+    """Return the request without what one period adds to it: what is approved is the same for all of them.
+
+    A publisher's words are left out too: a corrected title asks for no new approval.
+    """
     found = request_to_json(query)
+    said = schema_to_json(replace(query.schema, about=About()))
+    words = ("title", "description")
+    said["columns"] = {n: _without(c, *words) for n, c in said["columns"].items()}
+    found["schema"] = said
+    release = found["release"]
+    release["statistics"] = [_without(s, "title") for s in release["statistics"]]
     if found["period"] is not None:
         one = ("name", "zone_tables")
         found["period"] = {k: part for k, part in found["period"].items() if k not in one}
@@ -92,6 +102,10 @@ def _release(spec: ReleaseSpec) -> dict[str, Any]:
         "statistics": [_statistic(s) for s in spec.statistics],
         "allow": list(spec.allow),
     }
+
+
+def _without(said: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: part for name, part in said.items() if name not in names}
 
 
 def _statistic(spec: StatisticSpec) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any
 from dprelease.formats.licences import licence_url
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import period_words
+from dprelease.schema.about import About
 from dprelease.series.collect import Period, Series
 from dprelease.series.page import FILE as PAGE
 
@@ -41,6 +42,7 @@ _MEDIA = {
     "json": "application/json",
     "yaml": "application/yaml",
 }
+_BY = {key: {"@id": "#publisher"} for key in ("dct:publisher", "schema:publisher")}
 
 
 def write(series: Series) -> bytes:
@@ -63,7 +65,15 @@ def write(series: Series) -> bytes:
     if listed:
         node["schema:hasPart"] = [{"@id": part["@id"]} for part in listed]
         node["@included"] = listed
-    return (json.dumps(node, ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode("utf-8")
+    # a line per key, and one per period
+    lines = [f"{_text(key)}:{_text(value)}" for key, value in node.items() if key != "@included"]
+    if listed:
+        lines.append('"@included":[\n' + ",\n".join(map(_text, listed)) + "\n]")
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8")
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _period(period: Period) -> dict[str, Any]:
@@ -78,12 +88,13 @@ def _period(period: Period) -> dict[str, Any]:
     node: dict[str, Any] = {
         "@id": f"{period.name}/",
         "@type": ["dcat:Dataset", "schema:Dataset"],
-        **_described(words, f"{words.title}, {when}"),
+        **_titled(f"{words.title}, {when}", note),
+        **_licensed(words.about),
+        **({} if words.about.publisher is None else _BY),
         "dct:identifier": period.release,
         "schema:identifier": period.release,
         "dcat:inSeries": {"@id": "./"},
         "schema:isPartOf": {"@id": "./"},
-        "dct:provenance": note,
         "schema:creativeWorkStatus": "Published" if period.stands else period.word.capitalize(),
     }
     if period.scheduled is not None:
@@ -135,27 +146,19 @@ def _described(words: PublicWords, title: str) -> dict[str, Any]:
     """Return title, description, licence, publisher, contact and keywords in both vocabularies."""
     about = words.about
     text = about.description or "Differentially private statistics: every number carries noise."
-    node: dict[str, Any] = {
-        "dct:title": title,
-        "schema:name": title,
-        "dct:description": text,
-        "schema:description": text,
-    }
-    if about.licence is not None:
-        url = licence_url(about.licence)
-        said: Mapping[str, str] | str = about.licence if url is None else {"@id": url}
-        node |= {"dct:license": said, "schema:license": said}
+    node: dict[str, Any] = {**_titled(title, text), **_licensed(about)}
     if about.publisher is not None:
         page = (
             {} if about.publisher.url is None else {"foaf:homepage": {"@id": about.publisher.url}}
         )
         node["dct:publisher"] = {
+            "@id": "#publisher",
             "@type": ["foaf:Agent", "schema:Organization"],
             "foaf:name": about.publisher.name,
             "schema:name": about.publisher.name,
             **page,
         }
-        node["schema:publisher"] = node["dct:publisher"]
+        node["schema:publisher"] = _BY["schema:publisher"]
     if about.contact is not None:
         web = about.contact.startswith("http")
         key = "vcard:hasURL" if web else "vcard:hasEmail"
@@ -164,3 +167,20 @@ def _described(words: PublicWords, title: str) -> dict[str, Any]:
     if about.keywords:
         node |= {"dcat:keyword": list(about.keywords), "schema:keywords": list(about.keywords)}
     return node
+
+
+def _titled(title: str, text: str) -> dict[str, Any]:
+    return {
+        "dct:title": title,
+        "schema:name": title,
+        "dct:description": text,
+        "schema:description": text,
+    }
+
+
+def _licensed(about: About) -> dict[str, Any]:
+    if about.licence is None:
+        return {}
+    url = licence_url(about.licence)
+    said: Mapping[str, str] | str = about.licence if url is None else {"@id": url}
+    return {"dct:license": said, "schema:license": said}

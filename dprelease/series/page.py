@@ -122,6 +122,9 @@ def _page(series: Series) -> dict[str, Any]:
         "protects": list(dict.fromkeys(_protected(p, series) for p in reversed(periods))),
         "over_time": newest.over_time if newest else "",
         "apart": loss.apart,
+        "whom": f"any {newest.words.one}"
+        if newest and newest.words.about.unit_name
+        else "any one protected unit",
         "weak_promise": weak_promise(epsilon),
         "budget": _budget(said["budget"], epsilon),
         "sections": _sections(tracks, periods, listed, kept),

@@ -19,7 +19,13 @@ from dprelease.cli import app
 from dprelease.errors import BudgetError, InternalError, LedgerError, WithheldError
 from dprelease.pipeline.starter import create_starter
 from dprelease.published_folder import read_folder
-from tests.budget import samples, test_approval, test_ledger, test_period_cap
+from tests.budget import (
+    samples,
+    test_approval,
+    test_ledger,
+    test_period_cap,
+    test_timed_ledger,
+)
 from tests.budget.samples import (
     UNIT,
     die,
@@ -29,6 +35,7 @@ from tests.budget.samples import (
     killed_in_fork,
     release,
 )
+from tests.budget.timed import ROW, WEEKLY, timed_ledger
 from tests.end_to_end.projects import tree
 from tests.engines.postgres_server import binaries, server
 
@@ -122,6 +129,39 @@ def test_the_protocol_is_the_same(test, place, tmp_path, monkeypatch):
     if "ledger" in wanted:
         given["ledger"] = made(place)
     test(**{name: given[name] for name in wanted})
+
+
+TIMED = [
+    *((test_timed_ledger.test_a_year_of_weeks_costs_one_week_or_a_pair, given) for given in
+      ({"unit": ROW, "adjacency": "add_remove", "budget": 1},
+       {"unit": WEEKLY, "adjacency": "substitution", "budget": 1},
+       {"unit": ROW, "adjacency": "substitution", "budget": 2})),
+    (test_timed_ledger.test_months_beside_weeks_cost_their_own_epsilon_more, {}),
+    (test_timed_ledger.test_labels_without_a_window_are_not_parallel, {}),
+    (test_timed_ledger.test_without_the_declaration_the_sum_is_charged, {"unit": WEEKLY}),
+    (test_timed_ledger.test_delta_is_added_up_by_interval_too, {}),
+    (test_timed_ledger.test_rho_is_added_up_by_interval, {}),
+    (test_timed_ledger.test_paying_again_counts_in_the_same_window, {}),
+    (test_timed_ledger.test_a_restored_ledger_debits_the_windows_that_manifests_cite, {}),
+    (test_timed_ledger.test_a_whole_person_loses_the_sum_over_the_intervals_met, {}),
+    (test_timed_ledger.test_processes_that_race_over_overlapping_windows_never_overspend,
+     {"adjacency": "add_remove"}),
+    (test_timed_ledger.test_processes_that_race_over_overlapping_windows_never_overspend,
+     {"adjacency": "substitution"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("test", "given"), TIMED, ids=lambda part: getattr(part, "__name__", ""))
+def test_losses_over_time_are_the_same(test, given, place, dsn, tmp_path, monkeypatch):
+    """Windows, pairs and intervals in the server's own transactions."""
+
+    def on_server(_place, **more):
+        with psycopg.connect(dsn, autocommit=True) as db:
+            db.execute("DROP SCHEMA IF EXISTS dprelease_ledger CASCADE")
+        return timed_ledger(place, **more)
+
+    monkeypatch.setattr(test_timed_ledger, "timed_ledger", on_server)
+    test(tmp_path, **given)
 
 
 def test_zcdp_budgets_too(place):

@@ -17,6 +17,7 @@ from dprelease.pipeline import stages
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, run
+from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.series.correct import withdraw
 from dprelease.validate.rules import check
 from dprelease.verification import verify
@@ -175,6 +176,14 @@ def test_pages_say_the_publishers_words_and_no_jargon(series):
     assert "Visits, month by month" in read(series, "monthly", "index.html")
 
 
+def test_the_first_paragraph_promises_the_unit_and_not_the_whole_person(series):
+    """January meets five weeks: e^0.5 holds for the visits of one of them only."""
+    said = text_of(read(series, "monthly", "2026-01", "report.html"))
+    assert "reveal about any one patient's visits of one week: nothing" in said
+    assert "times as likely with those visits as without them" in said
+    assert "participant" not in said
+
+
 def test_files_say_them_too(series):
     package = json.loads(read(series, "weekly", "2026-W01", "datapackage.json"))
     assert package["title"] == "Visits to clinics · 2026-W01"
@@ -202,7 +211,7 @@ def test_the_catalogue_lists_every_period_and_file(series):
     entry = json.loads(read(series, "weekly", "catalog.jsonld"))
     assert entry["@type"] == ["dcat:DatasetSeries", "schema:Dataset"]
     assert entry["dct:license"] == {"@id": "https://creativecommons.org/licenses/by/4.0/"}
-    assert entry["schema:publisher"]["schema:name"] == "Example Health Authority"
+    assert entry["dct:publisher"]["schema:name"] == "Example Health Authority"
     assert entry["dcat:contactPoint"]["vcard:hasEmail"] == {"@id": "mailto:statistics@example.org"}
     assert entry["schema:variableMeasured"] == ["Number of visits", "Mean of age"]
     parts = {part["@id"]: part for part in entry["@included"]}
@@ -231,7 +240,10 @@ def test_words_are_part_of_neither_the_plan_s_hash_nor_the_unit(series):
     )
     try:
         other = load_pipeline(series / "pipelines" / "weekly.yaml")
-        assert plan_pipeline(other, "2026-W04").hash == before.hash
+        after = plan_pipeline(other, "2026-W04")
+        assert after.hash == before.hash
+        assert request_for_all_periods(after.asked) == request_for_all_periods(before.asked)
+        assert request_to_json(after.asked) != request_to_json(before.asked)
         assert run(other, period="2026-W01", now=NOW).receipt.fresh is False
         assert "patient" in read(series, "weekly", "2026-W01", "report.html")  # it keeps its own
     finally:
@@ -245,6 +257,6 @@ def test_what_is_withdrawn_still_counts_and_the_catalogue_says_so(series):
     entry = json.loads(read(series, "weekly", "catalog.jsonld"))
     part = next(p for p in entry["@included"] if p["@id"] == "2026-W02/")
     assert part["schema:creativeWorkStatus"] == "Withdrawn"
-    assert "does not stand" in part["dct:provenance"]
+    assert "does not stand" in part["dct:description"]
     book = Ledger.open(series / ".dprelease" / "ledger.db")
     assert book.budget("visits").spent == Fraction(1)

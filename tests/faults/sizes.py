@@ -6,12 +6,14 @@ import os
 import tempfile
 from pathlib import Path
 
-from tests.sizes import sized
+from tests.sizes import sized, whole
 
 RACERS = sized(50, 200)
 SAME_KEY = 50
 RUN_CUTS = sized(8, 200)  # whole runs that are killed or interrupted at random
 KILL_ROUNDS = sized(100, 1000)
+WINDOW_KILLS = whole(24, 300)  # rounds on a ledger with windows, per adjacency
+WINDOW_RACERS = whole(16, 100)
 POWER_STATES = sized(150, 1_000_000)  # at night all prefixes, `POWER_VARIANTS` ways each
 POWER_VARIANTS = sized(4, 8)
 RUN_STATES = sized(40, 1_000_000)  # cuts of a whole run; those that leave the same bytes run once
