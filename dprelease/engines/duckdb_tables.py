@@ -68,6 +68,8 @@ class Tables:
                 return self._open_csv(source, columns, rows=rows, name=name)
             case "parquet":
                 return self._open_parquet(source, columns, rows=rows, name=name)
+            case "objects":
+                return self._open_objects(source, columns, rows=rows, name=name)
             case "duckdb_table":
                 return self._open_table(source, name)
             case "postgres":
@@ -189,6 +191,20 @@ class Tables:
             self._run(f"DROP VIEW {name}")
             self.connection.register(name, other)
         return Opened({**there, **other.stored}, opened.repeated)
+
+    def _open_objects(
+        self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str
+    ) -> Opened:
+        from dprelease.engines.object_rows import ObjectRows, described
+
+        objects: Any = source.payload
+        found = described(source, columns)
+        wanted = tuple(dict.fromkeys(c.name for c in columns if c.name in found.stored))
+        read = ObjectRows(objects, wanted, hive=partitioned(objects))
+        if rows:
+            self.connection.register(name, read)
+        others = {n: ("", physical) for n, physical in found.stored.items()}
+        return Opened({**others, **read.stored}, found.repeated)
 
     def _open_table(self, source: Source, name: str) -> Opened:
         payload: Any = source.payload

@@ -46,7 +46,7 @@ __all__ = [
 
 _IN_PLACE = ("parquet", "duckdb_table")
 """Sources whose rows DuckDB reads itself; but for Parquet, opened once and without a list of columns."""
-_TWICE = (*_IN_PLACE, "arrow", "csv")
+_TWICE = (*_IN_PLACE, "arrow", "csv", "objects")
 """Sources that one statement may read twice."""
 _TEXTS = (Kind.category, Kind.identifier, Kind.node)
 
@@ -74,13 +74,17 @@ def open_rows(
 
 def _open_one(tables: Tables, source: Source, query: BoundedQuery, *, rows: bool) -> Opened:
     columns = used_columns(query)
-    if source.kind == "parquet" and rows:
+    if source.kind in ("parquet", "objects") and rows:
         fewer = kept_files(tables.connection, source, query)
         if fewer is not source:  # unless what they store depends on the files left out
             whole, part = (tables.open(s, columns, rows=False).stored for s in (source, fewer))
             source = (
                 fewer if all(part.get(c.name) == whole.get(c.name) for c in columns) else source
             )
+    if source.kind == "objects" and rows:
+        from dprelease.engines.object_rows import with_groups_of_period
+
+        source = with_groups_of_period(tables.connection, source, query)
     return tables.open(source, columns, rows=rows)
 
 
@@ -222,7 +226,7 @@ def _open_wide(
             payload: Any = source.payload
             raw = Source("arrow", payload.slice(0, 0), source.name)
         every = _every(raw)
-        if raw.kind == "parquet":
+        if raw.kind in ("parquet", "objects"):
             found = tables.open(raw, (), rows=False, name=f"raw_table_{i}").stored
             every = tuple(Column(name, Kind.number) for name in found)
         opened = tables.open(raw, every, rows=True, name=f"raw_table_{i}")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from dprelease.query.bounded import BoundedQuery, GroupKeys
 from dprelease.query.expression import Expression
 from dprelease.query.nodes import Node, Type
 
-__all__ = ["kept_files"]
+__all__ = ["kept_files", "of_columns"]
 
 _TABLE = "hive_partitions"
 
@@ -34,12 +33,12 @@ def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
 
     Args:
         connection: of DuckDB, set up as for the rows.
-        source: of Parquet files.
+        source: of Parquet files or objects.
         query: as for the rows; without a view.
     """
-    paths: tuple[Path, ...] = source.payload  # type: ignore[assignment]
+    paths: Any = source.payload
     asked = (
-        _of_folders(query, frozenset(key for key, _ in partition(paths[0])))
+        of_columns(query, frozenset(key for key, _ in partition(paths[0])))
         if partitioned(paths)
         else None
     )
@@ -64,7 +63,7 @@ def kept_files(connection: Any, source: Source, query: BoundedQuery) -> Source:
     return Source(source.kind, tuple(paths[i] for i in found) or paths[:1], source.name)
 
 
-def _of_folders(query: BoundedQuery, keys: frozenset[str]) -> BoundedQuery | None:
+def of_columns(query: BoundedQuery, keys: frozenset[str]) -> BoundedQuery | None:
     """Return the period and the parts of the filter that read `keys` alone; None where nothing does."""
     window = query.window if query.window is not None and query.window.column in keys else None
     parts = (

@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -32,11 +31,11 @@ from dprelease.engines.source import partition
 from dprelease.errors import SourceError
 from dprelease.schema.column import Column, Kind
 
-__all__ = ["ParquetRows", "Stored", "check_alike", "stored_columns"]
+__all__ = ["BATCH", "ParquetRows", "Stored", "check_alike", "plain_column", "stored_columns"]
 
 _TEXTS = (Kind.category, Kind.identifier, Kind.node)
 _NULL = '"NULL"'
-_BATCH = 16_384
+BATCH = 16_384
 
 
 class Stored(NamedTuple):
@@ -47,16 +46,20 @@ class Stored(NamedTuple):
         exact: whether that holds every value.
         cut: whether it holds them to the microsecond only.
         stops: whether one value, of the column or nested in it, can stop DuckDB's scan.
+        alike: its family, where DuckDB does not read the file.
     """
 
     type: str
     exact: bool = True
     cut: bool = False
     stops: bool = False
+    alike: str | None = None
 
     @property
     def family(self) -> str:
         """What columns of several files must share to be read as one."""
+        if self.alike is not None:
+            return self.alike
         physical = of_duckdb(self.type)
         alike = physical in (Physical.whole, Physical.float) and self.exact
         return str(physical) if alike else self.type
@@ -136,7 +139,7 @@ class ParquetRows:
         hive: whether folders are columns too (`source.partition`).
     """
 
-    paths: tuple[Path, ...]
+    paths: tuple[Any, ...]
     columns: tuple[str, ...]
     hive: bool
 
@@ -145,10 +148,10 @@ class ParquetRows:
         """The plain types; one column of nothing where rows are only counted."""
         found: dict[str, pa.DataType] = {}
         for path in self.paths:
-            own = pq.read_schema(path)
+            own = self._schema_of(path)
             for name, count in Counter(own.names).items():
                 if name in self.columns and count == 1:
-                    kind = _plain(pa.array([], own.field(name).type)).type
+                    kind = plain_column(pa.array([], own.field(name).type)).type
                     before = found.get(name, pa.null())
                     found[name] = (
                         _wider(before, kind)
@@ -177,24 +180,42 @@ class ParquetRows:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in file order."""
         for path in self.paths:
-            fixed = dict(partition(path)) if self.hive else {}
-            with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-                own = set(file.schema_arrow.names)
-                read = [name for name in self.columns if name in own and name not in fixed]
-                for batch in file.iter_batches(_BATCH, columns=read):
-                    arrays = []
-                    for name, field in zip(self.columns, self.schema, strict=False):
-                        if name in fixed:
-                            arrays.append(pa.array([fixed[name]] * batch.num_rows, field.type))
-                        elif name in own:
-                            arrays.append(_as(_plain(batch.column(name)), field.type))
-                        else:
-                            arrays.append(pa.nulls(batch.num_rows, field.type))
-                    empty = [pa.nulls(batch.num_rows, pa.bool_())]
-                    yield pa.RecordBatch.from_arrays(arrays or empty, schema=self.schema)
+            read = self.read_of(path)
+            for batch in self._batches_of(path, read):
+                yield self.plain_batch(path, batch, read)
+
+    def read_of(self, path: Any) -> list[str]:
+        """Return the wanted columns that one file stores, once each."""
+        fixed = dict(partition(path)) if self.hive else {}
+        own = Counter(self._schema_of(path).names)
+        return [name for name in self.columns if own[name] == 1 and name not in fixed]
+
+    def plain_batch(self, path: Any, batch: pa.RecordBatch, read: list[str]) -> pa.RecordBatch:
+        """Return rows of one file in the plain types; `read` as `read_of`."""
+        fixed = dict(partition(path)) if self.hive else {}
+        arrays = []
+        for name, field in zip(self.columns, self.schema, strict=False):
+            if name in fixed:
+                arrays.append(pa.array([fixed[name]] * batch.num_rows, field.type))
+            elif name in read:
+                arrays.append(_as(plain_column(batch.column(name)), field.type))
+            else:
+                arrays.append(pa.nulls(batch.num_rows, field.type))
+        empty = [pa.nulls(batch.num_rows, pa.bool_())]
+        return pa.RecordBatch.from_arrays(arrays or empty, schema=self.schema)
+
+    def _schema_of(self, path: Any) -> pa.Schema:
+        """Return the types that `_batches_of` gives: times of 96 bits in microseconds."""
+        with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+            return file.schema_arrow
+
+    def _batches_of(self, path: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one file as they are stored."""
+        with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+            yield from file.iter_batches(BATCH, columns=columns)
 
 
-def _plain(array: Any) -> Any:
+def plain_column(array: Any) -> Any:
     """Return a plain array; a duration is the whole number that the file stores."""
     return plain_array(array.cast(pa.int64()) if pa.types.is_duration(array.type) else array)
 

@@ -131,7 +131,7 @@ def _read_table(source: Source) -> Source:
 
     payload: Any = source.payload
     match source.kind:
-        case "parquet":
+        case "parquet" | "objects":
             tables = [_read_parquet(path, hive=partitioned(payload)) for path in payload]
             table = pa.concat_tables(tables, promote_options="permissive")
         case "duckdb_relation":
@@ -151,11 +151,11 @@ def _read_table(source: Source) -> Source:
     return Source("arrow", table, source.name)
 
 
-def _read_parquet(path: Path, *, hive: bool) -> Any:
+def _read_parquet(path: Any, *, hive: bool) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.ParquetFile(path).read()
+    table = (pq.ParquetFile(path) if isinstance(path, Path) else _downloaded(path)).read()
     for name, value in partition(path) if hive else ():
         cells = pa.array([value] * table.num_rows, pa.string())
         place = table.schema.get_field_index(name)
@@ -163,6 +163,15 @@ def _read_parquet(path: Path, *, hive: bool) -> Any:
             table.append_column(name, cells) if place < 0 else table.set_column(place, name, cells)
         )
     return table
+
+
+def _downloaded(stored: Any) -> Any:
+    """Return a stored object as a Parquet file: all its bytes, of whose footer nothing was kept."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with stored.store.open_input_stream(stored.key) as stream:
+        return pq.ParquetFile(pa.BufferReader(stream.read()))
 
 
 def _read_csv(paths: object) -> tuple[list[str], Iterator[list[str | None]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -37,6 +37,7 @@ _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 Make = Literal[
     "parquet",
     "csv",
+    "objects",
     "arrow",
     "pandas",
     "polars",
@@ -75,7 +76,8 @@ class Source:
 
     Attributes:
         kind: the make of the table.
-        payload: files: a sorted tuple of `Path`; `duckdb_table`: `(database, table)`; `postgres`:
+        payload: files: a sorted tuple of `Path`; `objects`: one of `object_store.StoredObject`;
+            `duckdb_table`: `(database, table)`; `postgres`:
             `(reveal, table)`, where `reveal()` gives the connection string; `spark_table`: a name
             of Spark's catalogue; `tables`: name ->
             `Source`, for a view; else the in-memory object itself. Never shown.
@@ -85,6 +87,13 @@ class Source:
     kind: Make
     payload: object = field(repr=False)
     name: str
+
+
+class Filed(Protocol):
+    """A file or an object: folders and a name."""
+
+    @property
+    def parts(self) -> tuple[str, ...]: ...
 
 
 class ArrowStream(Protocol):
@@ -131,15 +140,20 @@ def as_source(data: TableLike) -> Source:
     """Return the source that `data` is.
 
     `data` is a pandas or polars frame, a pyarrow table or record batch, a DuckDB relation, a Spark
-    DataFrame, a path (or glob) of Parquet or CSV files, or already a `Source`.
+    DataFrame, a path (or glob) of Parquet or CSV files, an address of Parquet objects
+    (`object_store`), or already a `Source`.
 
     Raises:
-        SourceError: none of these (DPR500), or no such file (DPR501).
+        SourceError: none of these (DPR500), no such file (DPR501), or as `object_source`.
     """
     if isinstance(data, Source):
         return data
     if isinstance(data, (str, os.PathLike)):
         text = os.fspath(data)
+        if isinstance(text, str) and "://" in text:
+            from dprelease.engines.object_store import object_source
+
+            return object_source(text)
         kind = next((k for s, k in _SUFFIXES.items() if str(text).lower().endswith(s)), None)
         if kind is None or not isinstance(text, str):
             raise SourceError(
@@ -239,13 +253,13 @@ def tables_source(tables: Mapping[str, Source]) -> Source:
     return Source("tables", dict(tables), ", ".join(tables))
 
 
-def partitioned(paths: tuple[Path, ...]) -> bool:
+def partitioned(paths: Sequence[Filed]) -> bool:
     """Return whether the files lie in Hive partitions, all by the same keys."""
     keys = [tuple(key for key, _ in partition(path)) for path in paths]
     return bool(keys) and bool(keys[0]) and all(k == keys[0] for k in keys)
 
 
-def partition(path: Path) -> tuple[tuple[str, str | None], ...]:
+def partition(path: Filed) -> tuple[tuple[str, str | None], ...]:
     """Return the `key=value` folders above a file, outermost first; Hive's null is None.
 
     Raises:

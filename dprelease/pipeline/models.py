@@ -54,7 +54,10 @@ class SparkModel(Strict):
 class TableModel(Strict):
     """Where one table's rows are: exactly one kind."""
 
-    parquet: Text | None = Field(None, description="Path or pattern of Parquet files.")
+    parquet: Text | None = Field(
+        None,
+        description="Path or pattern of Parquet files, or an address of objects (s3://, gs://, az://).",
+    )
     csv: Text | None = Field(None, description="Path or pattern of CSV files with a header.")
     arrow: Text | None = Field(None, description="Path of an Arrow IPC file.")
     duckdb: DuckDBModel | None = Field(None, description="A table of a DuckDB file.")

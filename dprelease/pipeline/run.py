@@ -19,6 +19,7 @@ from dprelease.budget import refusals
 from dprelease.budget.citation import read_citations
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.engine import Metered
+from dprelease.engines.object_store import object_source
 from dprelease.engines.scan import Meter
 from dprelease.engines.source import (
     Source,
@@ -292,11 +293,14 @@ def open_source(source: SourceConfig) -> Source:
     """Return the engine's source for a pipeline's `source` block.
 
     Raises:
-        SourceError: it does not exist (DPR501), or this installation cannot read it (DPR507).
+        SourceError: it does not exist (DPR501), this installation cannot read it (DPR507), or as
+            `object_source`.
     """
     if source.kind in ("parquet", "csv"):
         assert source.path is not None
         return file_source(source.kind, source.path, root=source.root)  # type: ignore[arg-type]
+    if source.kind == "objects":
+        return object_source(str(source.path))
     if source.kind == "arrow":
         return as_source(_arrow(str(source.path)))
     if source.kind == "view":

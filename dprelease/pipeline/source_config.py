@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dprelease.engines.object_store import is_address, parsed
+from dprelease.errors import SourceError
 from dprelease.pipeline.models import SOURCES, SourceModel, TableModel
 from dprelease.pipeline.secret_reference import SecretReference, secret_at
 from dprelease.query.read_view import parse_view
@@ -28,8 +30,9 @@ class SourceConfig:
     """Where the rows are.
 
     Attributes:
-        kind: parquet, csv, arrow, duckdb, postgres or spark.
-        path: absolute path or pattern (parquet, csv, arrow), or the DuckDB file.
+        kind: parquet, objects, csv, arrow, duckdb, postgres or spark.
+        path: absolute path or pattern (parquet, csv, arrow), the address of objects (objects), or
+            the DuckDB file.
         table: table name (duckdb, postgres, spark).
         dsn: reference to the connection string (postgres).
         view: what `tables` are read through (kind view): a name of the view -> its source.
@@ -56,6 +59,7 @@ def read_source(
 
     Raises:
         ConfigError: not exactly one kind, or one that does not fit (DPR140); as `parse_view`.
+        SourceError: a faulty address of objects (DPR525).
     """
     if model.view is not None:
         return _view(file, model, model.view, engine, allow)
@@ -148,5 +152,28 @@ def _table(file: DeclarationFile, model: TableModel, engine: str, *place: str) -
     if model.spark is not None:
         return SourceConfig(kind, table=model.spark.table)
     text: str = getattr(model, kind)
+    if is_address(text):
+        return _objects(file, text, kind, engine, *place)
     path = confined_glob(text, **inside)  # type: ignore[arg-type]
     return SourceConfig(kind, path=path, root=file.root)
+
+
+def _objects(file: DeclarationFile, text: str, kind: str, engine: str, *place: str) -> SourceConfig:
+    """Return a source of objects in a cloud's store; asks the store nothing."""
+    if kind != "parquet" or engine == "spark":
+        file.fail(
+            "objects in a store are read as Parquet, by DuckDB",
+            *place,
+            kind,
+            fix="`engine: duckdb` with `parquet: s3://…`; Spark reads a store through its own catalogue: "
+            "`source: {spark: {table: …}}`",
+            code="DPR140",
+        )
+    try:
+        parsed(text)
+    except SourceError as faulty:
+        told = (faulty.what, faulty.why, faulty.fix)
+    else:
+        return SourceConfig("objects", path=text)
+    what, why, fix = told
+    raise SourceError(what, where=file.marks.at(*place, kind), why=why, fix=fix, code="DPR525")

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.fs
 import pytest
 
 from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.object_store import object_source
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.engines.source import as_source
+from dprelease.engines.source import Source, as_source
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
@@ -22,6 +24,7 @@ from dprelease.testing.engines import (
     COLUMNS,
     MAKES,
     SALT,
+    Rows,
     answer,
     make,
     query_of,
@@ -31,14 +34,22 @@ from dprelease.testing.engines import (
 from tests.sizes import whole
 
 
-@pytest.mark.parametrize("kind", MAKES)
+def _made(kind: str, rows: Rows, folder: Path) -> Source:
+    if kind != "objects":
+        return make(kind, rows, folder)
+    make("parquet", rows, folder)
+    store = pyarrow.fs.SubTreeFileSystem(str(folder.parent), pyarrow.fs.LocalFileSystem())
+    return object_source(f"s3://{folder.name}/*.parquet", store=store)
+
+
+@pytest.mark.parametrize("kind", [*MAKES, "objects"])
 def test_the_engines_agree_on_generated_tables(kind: str, tmp_path: Path) -> None:
     nonzero = 0
     tables = whole(12, 32)
     for seed in range(tables):
         rng = random.Random(f"{kind} {seed}")
         rows = rows_of(rng, rng.choice([0, 1, 2, 12, 40]))
-        source, query = make(kind, rows, tmp_path), query_of(rng)
+        source, query = _made(kind, rows, tmp_path), query_of(rng)
         DuckDBEngine().preflight(source, query)
         ReferenceEngine().preflight(source, query)
         found = answer(DuckDBEngine(threads=1), source, query)

@@ -20,11 +20,13 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
 from dprelease.engines import row_sql, typed_sql
 from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.object_store import object_source
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, duckdb_table
 from dprelease.engines.typed_sql import try_cast
@@ -188,6 +190,8 @@ def sources(column: Stored, folder: Path) -> Iterator[Source]:
             path = folder / f"{compression}.parquet"
             pq.write_table(table, path, version="2.6", use_dictionary=compression)
             yield as_source(path)
+        store = pyarrow.fs.SubTreeFileSystem(str(folder.parent), pyarrow.fs.LocalFileSystem())
+        yield object_source(f"s3://{folder.name}/True.parquet", store=store)
     # what a relation cannot give is its own: here, one over Arrow that DuckDB itself does not read
     if column.name not in ("text that is no text", "decimal(76, 3)") and not column.name.startswith(
         _UNREAD

@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -33,6 +34,7 @@ from typer.testing import CliRunner
 from dprelease import execute, facade
 from dprelease.aggregates.ranks import Stretches, stretches
 from dprelease.cli import app
+from dprelease.engines.object_store import object_source
 from dprelease.engines.physical import fits, of_arrow, of_duckdb
 from dprelease.engines.source import duckdb_table
 from dprelease.errors import DpreleaseError
@@ -215,6 +217,13 @@ def _parquet(case: Case, hostile: int, folder: Path) -> object:
     return str(path)
 
 
+def _object_store(case: Case, hostile: int, folder: Path) -> object:
+    (folder / "clinic").mkdir(exist_ok=True)
+    pq.write_table(case.table(hostile), folder / "clinic" / "t.parquet", row_group_size=5)
+    store = pyarrow.fs.SubTreeFileSystem(str(folder), pyarrow.fs.LocalFileSystem())
+    return object_source("s3://clinic/*.parquet", store=store)
+
+
 def _csv(case: Case, hostile: int, folder: Path) -> object:
     path = folder / "t.csv"
     path.write_bytes(csv_bytes(case, hostile))
@@ -256,6 +265,7 @@ ARROW_DOORS: dict[str, Door] = {
     "polars, lazy": lambda case, hostile, _: pl.from_arrow(case.table(hostile)).lazy(),  # type: ignore[union-attr]
     "relation over Arrow": lambda case, hostile, _: duckdb.from_arrow(case.table(hostile)),
     "parquet": _parquet,
+    "object store": _object_store,
     "csv": _csv,
 }
 SQL_DOORS: dict[str, Door] = {
