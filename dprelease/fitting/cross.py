@@ -70,12 +70,12 @@ class CrossEstimator:
         }
         self.known = [*self.public, *(t for t in structure.tables if t.name in self.noises)]
 
-    def _merged(self, level: _Levels) -> int:
+    def merged(self, level: _Levels) -> int:
         """Return how many finest cells of the even cross a cell at `level` holds."""
         return math.prod(a.even[-1] // a.even[k] for a, k in zip(self.axes, level, strict=True))
 
     def _precision(self, table: Table) -> Fraction:
-        return self._merged(table.level) / self.noises[table.name].variance()
+        return self.merged(table.level) / self.noises[table.name].variance()
 
     def _weight(self, table: Table, space: _Levels) -> Fraction:
         """Return the weight of a table in one residual space; 0 if it does not hold it."""
@@ -115,7 +115,7 @@ class CrossEstimator:
             found: dict[_Levels, Fraction] = {}
             for r, weight in of.items():
                 common = tuple(map(min, r, table.level))
-                share = Fraction(self._merged(table.level), self._merged(common))
+                share = Fraction(self.merged(table.level), self.merged(common))
                 found[common] = found.get(common, Fraction(0)) + weight * share
             out[known] = {r: weight for r, weight in found.items() if weight}
         return out

@@ -127,7 +127,8 @@ class TreeEstimator:
     # Down: places.
 
     @cached_property
-    def _places(self) -> tuple[list[list[_Place]], list[IntArray]]:
+    def places(self) -> tuple[list[list[_Place]], list[IntArray]]:
+        """Places per level, and the place of every cell."""
         first = [
             _Place(-1, k, Fraction(1), kind.variance, 0.0) for k, kind in enumerate(self.kinds[0])
         ]
@@ -167,16 +168,16 @@ class TreeEstimator:
         return [one.name for one in self.tables].index(table)
 
     def classes(self, table: str) -> IntArray:
-        return self._places[1][self._level(table)]
+        return self.places[1][self._level(table)]
 
     def variance(self, table: str) -> npt.NDArray[np.float64]:
         level = self._level(table)
-        made, place = self._places
+        made, place = self.places
         return np.array([one.variance for one in made[level]])[place[level]]
 
     def terms(self, table: str, cell: int) -> tuple[Term, ...]:
         level = self._level(table)
-        made, place = self._places
+        made, place = self.places
         at = int(place[level][cell])
         one = made[level][at]
         found = Counter(self._around(level, at))
@@ -207,7 +208,7 @@ class TreeEstimator:
         found: Counter[tuple[int, Fraction]] = Counter()
         if level == 0:
             return found
-        made, _ = self._places
+        made, _ = self.places
         one = made[level][place]
         above = made[level - 1][one.parent]
         up = self.kinds[level - 1][above.kind]
