@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dprelease.cli.terminal import AsJson, console, print_json
+
+if TYPE_CHECKING:
+    from dprelease.pipeline.config import PipelineConfig
+    from dprelease.pipeline.flow import Progress
 
 
 def run(
@@ -20,6 +24,16 @@ def run(
         bool,
         typer.Option("--early", help="Release a period that is not over; it says so for good."),
     ] = False,
+    rehearse: Annotated[
+        bool,
+        typer.Option(
+            "--rehearse", help="On made-up rows: opens neither source nor ledger, spends nothing."
+        ),
+    ] = False,
+    to: Annotated[
+        Path | None,
+        typer.Option(help="With --rehearse: where, outside `publish.to`.", show_default=False),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the receipt and the folder only.")
     ] = False,
@@ -31,6 +45,8 @@ def run(
     counted, is refused: it is released once, and what comes later would be missing.
 
     Example: dprelease run pipelines/flights_weekly.yaml --period 2013-W05
+
+    Example: dprelease run pipelines/flights_weekly.yaml --period 2013-W05 --rehearse --to rehearsal
 
     Exit status: 0 done; 1 refused, nothing spent; 2 usage or a faulty file; 3 spent, withheld;
     130 Ctrl-C: run again, it finishes at no further cost.
@@ -56,6 +72,9 @@ def run(
         rest = "" if left is None else f", about {left:,.0f} s left"
         out.print(Text(f"scan      {share:.0%}{rest}          "), end="\r", soft_wrap=True)
 
+    if rehearse or to is not None:
+        _rehearse(config, to if rehearse else None, period, tell, as_json=as_json)
+        return
     watched = meter if out.is_terminal and not quiet else None
     result = run_pipeline(config, period=period, early=early, progress=tell, meter=watched)
     if as_json:
@@ -69,3 +88,20 @@ def run(
             Text.assemble(("open      ", "bold"), str(result.folder / "report.html")),
             soft_wrap=True,
         )
+
+
+def _rehearse(
+    config: PipelineConfig, to: Path | None, period: str | None, tell: Progress, *, as_json: bool
+) -> None:
+    from dprelease.errors import ArgumentError
+    from dprelease.pipeline.rehearsal import MARK, rehearse
+
+    if to is None:
+        raise ArgumentError(
+            "`--rehearse` and `--to DIR` belong together",
+            fix="a rehearsal says where, and a run publishes where its pipeline says",
+            code="DPR659",
+        )
+    made = rehearse(config, to, period=period, progress=tell)
+    if as_json:
+        print_json({"rehearsal": MARK, "folder": str(made.folder), "files": dict(made.files)})

@@ -16,7 +16,10 @@ from dprelease.errors import VerificationError
 from dprelease.formats.json_ import FILE, VERSION
 from dprelease.strict_json import read_json
 
-__all__ = ["REVOKED", "read_manifest"]
+__all__ = ["REHEARSAL", "REVOKED", "read_manifest"]
+
+REHEARSAL = "rehearsal/1"
+"""The format of what `run --rehearse` writes: made-up rows, no release."""
 
 REVOKED: Mapping[str, str] = {
     "release/1": "its rules believed what a manifest says of its own bounds and certificates, so a"
@@ -33,7 +36,7 @@ def read_manifest(data: bytes | None, folder: Path, *, revoked: bool = False) ->
 
     Raises:
         VerificationError: there is none, or it is not one of ours (DPR801), of a format that this
-            version does not verify (DPR802), or of one that is revoked (DPR803).
+            version does not verify (DPR802), of one that is revoked (DPR803), or it is a rehearsal (DPR808).
     """
     why = f"a publication folder holds a manifest of version {VERSION}"
     version: object = None
@@ -58,6 +61,14 @@ def read_manifest(data: bytes | None, folder: Path, *, revoked: bool = False) ->
 
 def _another(version: str, folder: Path) -> VerificationError:
     """Return the refusal of another format: what to do depends on whether it is older or newer."""
+    if version == REHEARSAL:
+        return VerificationError(
+            "rehearsal: no release",
+            where=str(folder),
+            why="`run --rehearse` wrote it: its rows are made up, and no number in it is about anybody",
+            fix="name the folder of a release; rehearsals are for trying a pipeline out",
+            code="DPR808",
+        )
     if version in REVOKED:
         return VerificationError(
             f"the format {version} is revoked",

@@ -53,7 +53,7 @@ from dprelease.publish import folder_for
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
 
-__all__ = ["RunResult", "init_ledger", "open_source", "plan_pipeline", "run"]
+__all__ = ["RunResult", "init_ledger", "open_source", "period_name", "plan_pipeline", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def run(
     """
     config = pipeline if isinstance(pipeline, PipelineConfig) else load_pipeline(pipeline)
     tell = progress or quiet
-    name = _period_name(config, period)
+    name = period_name(config, period)
     folder_for(config.publish.to, config.name, name)
     must_be_held(config, name)
     closes = closes_at(config, name)
@@ -166,7 +166,12 @@ def _request(config: PipelineConfig, name: str, now: datetime | None) -> Request
     return asked if now is None else replace(asked, clock=lambda: now)
 
 
-def _period_name(config: PipelineConfig, period: str | None) -> str:
+def period_name(config: PipelineConfig, period: str | None) -> str:
+    """Return the name of the period that is run.
+
+    Raises:
+        ConfigError: the pipeline has periods and none is named (DPR144).
+    """
     if config.period is not None and period is None:
         raise ConfigError(
             f"which {config.period.every}?",
