@@ -162,3 +162,28 @@ class Accessor:
         from dprelease.facade import draft_schema
 
         return draft_schema(self._frame, name=name)
+
+    def inspect(self, schema: SchemaLike, *, during: str | None = None) -> None:
+        """PRIVATE, for curators: show how the raw rows fit the schema (null, clamped, unknown keys).
+
+        The numbers are exact and have no privacy guarantee. They are printed in a terminal or a
+        notebook only, and returned to nobody; no release reads them.
+
+        Args:
+            schema: a `dp.Schema`, a path to its file, or a mapping of the same shape, with a release.
+            during: look at the rows of one period of the schema's `time` alone.
+
+        Raises:
+            ArgumentError: nobody watches: standard output is a file or a pipe (DPR616).
+            DpreleaseError: as `plan`, or the frame does not fit the schema (DPR50x).
+        """
+        from dprelease.inspecting import must_be_watched, show
+
+        must_be_watched("`df.dp.inspect(schema)`")
+        from rich.console import Console
+
+        from dprelease.engines.source import as_source
+        from dprelease.facade import plan
+
+        chosen = plan(schema, during=during)
+        show(chosen, as_source(self._frame), Console())

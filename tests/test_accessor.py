@@ -43,6 +43,8 @@ def test_a_plan_prints_as_a_table_and_as_html():
         assert part in str(plan)
         assert part in plan._repr_html_()
     assert "no row was read" in str(plan)
+    assert len(repr(plan)) < 160
+    assert repr(plan).startswith("<ReleasePlan ")
 
 
 @pytest.mark.parametrize("name", ["plan", "release"])

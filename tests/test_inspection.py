@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import pandas as pd
 import pytest
@@ -183,9 +184,9 @@ def test_at_a_terminal_every_screen_is_marked_and_nothing_is_written(pipeline, m
         def isatty(self):
             return True
 
-    real = command.sys.stdout
+    real = sys.stdout
     monkeypatch.setenv("COLUMNS", "140")
-    monkeypatch.setattr(command.sys, "stdout", Terminal())
+    monkeypatch.setattr(sys, "stdout", Terminal())
     before = sorted(p for p in pipeline.parents[1].rglob("*"))
     command.inspect(pipeline, period="2026-W46")
     said = capsys.readouterr().out

@@ -13,27 +13,31 @@ if TYPE_CHECKING:
     from dprelease.pipeline.config import PipelineConfig
     from dprelease.pipeline.flow import Progress
 
+Early = Annotated[
+    bool, typer.Option("--early", help="Release a period that is not over; it says so for good.")
+]
+Rehearse = Annotated[
+    bool,
+    typer.Option(
+        "--rehearse", help="On made-up rows: opens neither source nor ledger, spends nothing."
+    ),
+]
+RehearsedTo = Annotated[
+    Path | None,
+    typer.Option(help="With --rehearse: where, outside `publish.to`.", show_default=False),
+]
+Period = Annotated[
+    str | None,
+    typer.Option(help="Which period, e.g. 2013-W05; the name of the run where there is none."),
+]
+
 
 def run(
     pipeline: Annotated[Path, typer.Argument(help="A pipeline file.", show_default=False)],
-    period: Annotated[
-        str | None,
-        typer.Option(help="Which period, e.g. 2013-W05; the name of the run where there is none."),
-    ] = None,
-    early: Annotated[
-        bool,
-        typer.Option("--early", help="Release a period that is not over; it says so for good."),
-    ] = False,
-    rehearse: Annotated[
-        bool,
-        typer.Option(
-            "--rehearse", help="On made-up rows: opens neither source nor ledger, spends nothing."
-        ),
-    ] = False,
-    to: Annotated[
-        Path | None,
-        typer.Option(help="With --rehearse: where, outside `publish.to`.", show_default=False),
-    ] = None,
+    period: Period = None,
+    early: Early = False,
+    rehearse: Rehearse = False,
+    to: RehearsedTo = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the receipt and the folder only.")
     ] = False,

@@ -370,6 +370,12 @@ class ReleasePlan:
     def block(self, name: str) -> PlannedBlock:
         return next(b for b in self.blocks if b.name == name)
 
+    def __repr__(self) -> str:
+        groups = f"{len(self.keys):,} groups by {', '.join(self.by)}" if self.by else "one group"
+        count = len(self.statistics)
+        said = f"{count} statistic{'s' if count > 1 else ''} in {groups}, epsilon {plain(self.epsilon)}"
+        return f"<ReleasePlan {self.schema}: {said}; print() shows it>"
+
     def __str__(self) -> str:
         from dprelease.planning.explain import text  # explain renders this class
 
