@@ -23,6 +23,7 @@ from dprelease.schema.json_schema import json_schema
 
 sys.path.insert(0, str(Path(__file__).parent))  # a hook is loaded from its file, without a package
 import error_codes
+import statistics_page
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -190,6 +191,7 @@ def _doc(thing: object) -> str:
 
 PAGES = {
     "kinds": kinds,
+    "statistics": statistics_page.page,
     "schema": lambda: fields("schema"),
     "pipeline": lambda: fields("pipeline"),
     "cli": command_line,

@@ -277,9 +277,16 @@ _STATISTIC_JSON: dict[str, Any] = {
                     **NUMBER_JSON,
                     "description": "Public guess of a correlation, for pricing only.",
                 },
-                "spikes": {"enum": ["allow", "forbid"]},
+                "spikes": {
+                    "enum": ["allow", "forbid"],
+                    "description": "Whether values may heap at the ends of the domain.",
+                },
                 "mechanism": {"type": "string", "description": "Pins a mechanism family."},
-                "max_rows_per_group": {"type": "integer", "minimum": 1},
+                "max_rows_per_group": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "Rows of one unit in one group that this statistic keeps, at most the unit's.",
+                },
                 "note": {"type": "string", "description": "A public sentence for the report."},
                 "title": {"type": "string", "description": "Its heading on public pages."},
             },

@@ -121,3 +121,18 @@ def test_every_command_kind_and_key_is_in_the_reference(generate):
             for key in part.get("properties", {}):
                 [row] = [r for r in page.splitlines() if r.startswith(f"| `{key}` |")][:1]
                 assert not row.endswith("|  |"), f"{kind}: `{key}` has no meaning"
+
+
+def test_every_option_of_a_statistic_is_what_the_planner_takes(generate):
+    """The whole page is made by the build; two statistics are enough to see that nothing is invented."""
+    from dprelease.query.statistic_options import OPTIONS
+
+    page = generate.statistics_page
+    assert set(page._SAMPLES) | {"statistic", "mechanism"} == set(OPTIONS)
+    assert all(page._meaning(name) and page._value(name) for name in page._options())
+    assert page.compared("median") == ("exponential",)
+    assert "max_error" not in page.taken("median")  # its error is in ranks
+    assert "expected" in page.taken("correlation")
+    assert "expected" not in page.taken("median")  # control
+    for function in syntaxes():
+        assert page._example(function)
