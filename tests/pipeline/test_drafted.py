@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import duckdb
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 import dprelease as dp
 from dprelease.cli import app
+from tests.engines.postgres_server import binaries, server
 
 SECRET = "Zwetschgenknoedel"
 FRAME = pd.DataFrame(
@@ -145,3 +147,35 @@ def test_a_frame_answers_a_select():
     with pytest.warns(dp.UnledgeredWarning):
         held = FRAME.dp.sql("SELECT COUNT(*) AS n FROM df WHERE age >= 40", schema)
     assert "n" in held.to_pandas()
+
+
+@pytest.mark.skipif(
+    binaries() is None,
+    reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
+)
+def test_a_table_of_a_real_postgres_server_is_drafted_without_a_look_at_its_rows(
+    tmp_path, monkeypatch
+):
+    """The same columns as from every other door."""
+    psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
+    monkeypatch.chdir(tmp_path)
+    with server() as dsn:
+        with psycopg.connect(dsn, autocommit=True) as db:
+            db.execute(
+                "CREATE TABLE visits (patient_id bigint, district text, age integer, bmi float8,"
+                " smokes boolean, seen timestamptz)"
+            )
+            db.execute("INSERT INTO visits VALUES (1, %s, 31, 22.125, true, now())", (SECRET,))
+        monkeypatch.setenv("CLINIC", dsn)
+        result = CliRunner().invoke(app, ["schema", "draft", "${env:CLINIC}:public.visits"])
+    assert result.exit_code == 0, result.output
+    assert SECRET not in result.output
+    assert dsn not in result.output
+    lines = [
+        line for line in result.output.splitlines() if re.search(r"^ +(# ANSWER )?\w+: +\{", line)
+    ]
+    here = dp.draft_schema(FRAME, name="visits").splitlines()
+    assert lines
+    assert set(lines) <= set(here)
+    for name in FRAME.columns:
+        assert any(name in line for line in lines), name
