@@ -117,14 +117,17 @@ def test_the_index_holds_the_year(year):
     place = year[0] / "public" / "flights_year"
     index = json.loads((place / "index.json").read_text())
     assert [p["period"] for p in index["periods"]] == WEEKS
-    assert index["budget"]["pipeline_epsilon"] == "26"
+    assert index["budget"]["pipeline_epsilon"] == "1/2"  # of one aircraft's week
+    assert index["budget"]["person"] == {"epsilon": "26", "delta": "0"}
     for track in index["tracks"]:
         for group in track["groups"]:
             assert len(group["values"]) == 52
             assert None not in group["values"]
     page = (place / "index.html").read_text()
     assert "52 periods: week 1 of 2013 to week 52 of 2013" in page
-    assert "0.5 of 0.5 spent, 0 left" in page
+    assert "of 0.5, at most 0.5 is spent for any one of them" in page
+    said = "one aircraft&#39;s flights of one week: ε = 0.5; one aircraft over everything"
+    assert f"{said} released so far: at most 26" in page
     assert (place / "latest").resolve().name == "2013-W52"
 
 
