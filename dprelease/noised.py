@@ -114,7 +114,8 @@ class Receipt:
 
     `ledger` is None for an unledgered release; then nothing records the spending. `early` is the
     instant at which the period closes, for a release that was paid for before that. `approval` is the
-    ledger's event that approved it, where it needed one.
+    ledger's event that approved it, where it needed one. `over_time` says in words what one unit and a
+    whole person have lost by all releases so far, where losses lie in time.
     """
 
     epsilon: str
@@ -132,6 +133,7 @@ class Receipt:
     fresh: bool = True
     early: str | None = None
     approval: int | None = None
+    over_time: str = ""
 
     def __str__(self) -> str:
         if self.ledger is None:
@@ -141,6 +143,7 @@ class Receipt:
             f"{cost} · {self.spent} of {self.budget} spent on {self.dataset} "
             f"({self.protects}) · ledger entry {self.seq}"
             + ("" if self.approval is None else f", approved by event {self.approval}")
+            + (f" · {self.over_time}" if self.over_time else "")
         )
 
 

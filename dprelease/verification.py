@@ -48,7 +48,7 @@ from dprelease.derivation import Derivation, missing_packages
 from dprelease.errors import DpreleaseError, VerificationError, printable, shortened
 from dprelease.formats.json_ import FILE, VERSION
 from dprelease.formats.manifest_file import read_manifest
-from dprelease.formats.over_time import over_time_words
+from dprelease.formats.over_time import ledger_over_time
 from dprelease.formats.public_words import public_words
 from dprelease.patience import within
 from dprelease.planning.model import plan_hash
@@ -355,7 +355,7 @@ def _ledger(path: Path, found: Listing, made: Derivation, place: Place | str) ->
     report = book.verify()
     if not report.ok:
         return False, "; ".join(report.problems[:3])
-    said = _over_time(book, key, manifest)
+    said = ledger_over_time(book, key.dataset, public_words(manifest))
     return (
         True,
         f"entry {anchor.seq} debits this plan; {report.entries} debits, chain intact; {said}",
@@ -383,11 +383,3 @@ def _person_stated(
         return True
     found = person_at(book, key.dataset, anchor.seq, delta)
     return bool(stated["person"] == person_to_json(found))
-
-
-def _over_time(book: Ledger, key: Key, manifest: Mapping[str, Any]) -> str:
-    """Return what one unit and one person have lost by now, in words."""
-    now, line = book.budget(key.dataset), book.timeline(key.dataset)
-    whole = person_at(book, key.dataset)
-    spent = (now.spent, now.spent_delta)
-    return over_time_words(public_words(manifest), spent, whole, apart=line.apart)

@@ -43,11 +43,13 @@ def over_time(book: Ledger, dataset: str) -> Iterator[str]:
     from fractions import Fraction
 
     from dprelease.numeric import plain
+    from dprelease.planning.weak import weak_promise
 
-    said = over_time_json(book, dataset)
+    said, budget = over_time_json(book, dataset), book.budget(dataset)
+    if weak := weak_promise(budget.spent):
+        yield weak
     if not said:
         return
-    budget = book.budget(dataset)
     spent = str(plain(budget.spent))
     if budget.spent_delta:
         spent += f", delta {float(budget.spent_delta):.3g}"

@@ -9,17 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dprelease.budget.person import PersonLoss, person_from_json
+from dprelease.budget.person import PersonLoss, person_at, person_from_json
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import short
 from dprelease.numeric import fraction_from_json
+from dprelease.planning.weak import WEAK_ABOVE
 from dprelease.schema.unit import UserUnit
 
-__all__ = ["SO_FAR", "delta_text", "loss_words", "over_time_words", "release_over_time"]
+if TYPE_CHECKING:
+    from dprelease.budget.ledger import Ledger
+
+__all__ = [
+    "SO_FAR",
+    "delta_text",
+    "ledger_over_time",
+    "loss_words",
+    "over_time_words",
+    "release_over_time",
+]
 
 SO_FAR = "over everything released so far"
+WEAK = " (weak: above 10 a promise says next to nothing)"
 
 
 def over_time_words(
@@ -40,6 +52,14 @@ def over_time_words(
     if not (isinstance(unit, UserUnit) and unit.per is not None):
         return f"{one}, over all releases that can have read it" if apart else f"{one}, {scope}"
     return f"{one}; {words.whole} {scope}: {_most(person)}"
+
+
+def ledger_over_time(book: Ledger, dataset: str, words: PublicWords, seq: int | None = None) -> str:
+    """Return it of a dataset's debits up to entry `seq`, or of all."""
+    line, now = book.timeline(dataset), book.budget(dataset)
+    spent = now.spent if seq is None else book.spent_at(dataset, seq)
+    whole = person_at(book, dataset, seq)
+    return over_time_words(words, (spent, now.spent_delta), whole, apart=line.apart)
 
 
 def release_over_time(manifest: Mapping[str, Any], words: PublicWords) -> str:
@@ -65,10 +85,11 @@ def _most(person: PersonLoss | None) -> str:
         return "no bound, as a release without a period reads all of time"
     if person.delta >= 1:
         return "no useful bound, as the group rule's δ reaches 1"
+    weak = WEAK if person.epsilon > WEAK_ABOVE else ""
     if not person.delta:
-        return f"at most {short(person.epsilon)}"
+        return f"at most {short(person.epsilon)}{weak}"
     rho = "" if person.rho is None else f" (ρ = {short(person.rho)})"
-    return f"at most {short(person.epsilon)}{rho}, apart from δ = {delta_text(person.delta)}"
+    return f"at most {short(person.epsilon)}{rho}, apart from δ = {delta_text(person.delta)}{weak}"
 
 
 def loss_words(epsilon: Fraction, delta: Fraction = Fraction(0)) -> str:

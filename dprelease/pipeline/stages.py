@@ -26,11 +26,14 @@ from dprelease.budget.person import person_at, person_to_json
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.errors import LedgerError, WithheldError
+from dprelease.formats.over_time import ledger_over_time
+from dprelease.formats.public_words import PublicWords
 from dprelease.noised import Noised, Receipt, assemble, decode, width
 from dprelease.numeric import plain
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.promise import ledger_window
 from dprelease.query.request import request_for_all_periods
+from dprelease.schema.about import About
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import describe, unit_to_json
 from dprelease.validate.rules import check
@@ -99,7 +102,17 @@ def charge(
         fresh=got.fresh,
         early=got.early,
         approval=got.approval,
+        over_time=_over_time(plan, request, got.anchor.seq),
     )
+
+
+def _over_time(plan: ReleasePlan, request: Request, seq: int) -> str:
+    """Return what one unit and a whole person have lost by now, in words; "" where no time is declared."""
+    if declared_time(plan.unit, plan.time) is None:
+        return ""
+    about = About() if plan.asked is None else plan.asked.schema.about
+    words = PublicWords(plan.schema, plan.unit, about)
+    return ledger_over_time(request.ledger, request.key.dataset, words, seq)
 
 
 def must_be_approved(plan: ReleasePlan, request: Request) -> None:

@@ -18,7 +18,7 @@ from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, run
 from dprelease.query.request import request_for_all_periods, request_to_json
-from dprelease.series.correct import withdraw
+from dprelease.series.correct import supersede, withdraw
 from dprelease.validate.rules import check
 from dprelease.verification import verify
 from tests.pipeline.tiny import SCHEMA, pipeline, project
@@ -70,7 +70,8 @@ def series(tmp_path_factory):
     init_ledger(weekly)
     run(load_pipeline(folder / "pipelines" / "monthly.yaml"), period="2026-01", now=NOW)
     for week in WEEKS:
-        run(weekly, period=week, now=NOW)
+        paid = run(weekly, period=week, now=NOW).receipt
+    assert "patient over everything released so far: at most 4" in str(paid)
     yield folder
     patch.undo()
 
@@ -250,6 +251,28 @@ def test_words_are_part_of_neither_the_plan_s_hash_nor_the_unit(series):
         path.write_text(kept)
 
 
+def test_a_later_run_over_the_same_weeks_supersedes_and_is_charged_too(series):
+    """Late rows: a second pipeline over the same windows, as the page on who is protected says."""
+    final = pipeline(series, budget=2, name="final")
+    text = final.read_text().replace("[parquet, csv]", "[parquet, csv, html]")
+    final.write_text(text.replace("schedule:", "release: {epsilon: 0.5}\nschedule:"))
+    made = run(load_pipeline(final), period="2026-W03", now=NOW)
+    old = series / "public" / "weekly" / "2026-W03"
+    supersede(old, by=made.folder, reason="late rows")
+    assert "one patient's visits of one week: ε = 1.5;" in str(made.receipt)  # January, W03 twice
+    assert str(made.receipt).endswith("at most 4.5")
+    book = Ledger.open(series / ".dprelease" / "ledger.db")
+    week = (datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 12, tzinfo=UTC))
+    assert book.budget("visits", week).spent == 1  # another week is as before
+    index = json.loads(read(series, "weekly", "index.json"))
+    assert [p["status"] for p in index["periods"]] == ["published", "published", "superseded"]
+    assert index["budget"]["person"] == {
+        "epsilon": "3/2",
+        "delta": "0",
+    }  # of this pipeline, as before
+    assert verify(made.folder, ledger=book.path).ok
+
+
 def test_what_is_withdrawn_still_counts_and_the_catalogue_says_so(series):
     withdraw(series / "public" / "weekly" / "2026-W02", reason="wrong rows")
     index = json.loads(read(series, "weekly", "index.json"))
@@ -259,4 +282,4 @@ def test_what_is_withdrawn_still_counts_and_the_catalogue_says_so(series):
     assert part["schema:creativeWorkStatus"] == "Withdrawn"
     assert "does not stand" in part["dct:description"]
     book = Ledger.open(series / ".dprelease" / "ledger.db")
-    assert book.budget("visits").spent == Fraction(1)
+    assert book.budget("visits").spent == Fraction(3, 2)  # nothing is given back
