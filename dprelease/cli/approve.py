@@ -64,6 +64,7 @@ def approve(
 
     from dprelease.pipeline import approving
     from dprelease.pipeline.config import load_pipeline
+    from dprelease.planning.weak import weak_promise
 
     config = load_pipeline(pipeline)
     event, made = approving.approve(
@@ -80,6 +81,8 @@ def approve(
         return
     out = console()
     out.print(Text(f"approved as event {event} of the ledger: {made}"), soft_wrap=True)
+    if weak := weak_promise(made.per_period):
+        out.print(Text(weak, style="yellow"), soft_wrap=True)
     if signing_key is None:
         out.print(
             Text("not signed: anybody who can write the ledger can approve", style="dim"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from dprelease.planning.model import Option, PlannedStatistic, ReleasePlan
+from dprelease.planning.split_words import why_this_split
 from dprelease.planning.weak import weak_promise
 
 __all__ = ["HEADERS", "INTERVALS", "html", "renderable", "rows", "text"]
@@ -86,6 +87,9 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     for statistic in plan.statistics:
         if statistic.uninformative:
             yield f"{statistic.name} is {statistic.uninformative}"
+    split = why_this_split(plan)
+    if split:
+        yield split
     yield INTERVALS
     yield from plan.notes
     yield from _also_priced(plan)

@@ -1,0 +1,30 @@
+"""Why a plan's epsilon is split as it is, in one line; nothing where there is nothing to split.
+
+Source: `docs/theory/composition.md#allocation`.
+"""
+
+from __future__ import annotations
+
+from dprelease.numeric import shown
+from dprelease.planning.model import ReleasePlan
+
+__all__ = ["why_this_split"]
+
+
+def why_this_split(plan: ReleasePlan) -> str | None:
+    """Return which statistics were given a part, and by which rule the rest was split; None for one block."""
+    if plan.asked is None or len(plan.blocks) < 2:
+        return None
+    specs = [s.spec for s in plan.asked.statistics]
+    fixed = [f"{s.name} has its share of {shown(s.share)}" for s in specs if s.share is not None]
+    goals = [f"{s.name} what its max_error needs" for s in specs if s.max_error is not None]
+    free = [s for s in specs if s.share is None and s.max_error is None]
+    weights = [f"{s.name} counts {shown(s.weight)} times" for s in free if s.weight != 1]
+    rest = []
+    if free:
+        what = "squared errors" if plan.loss == "squared" else "errors"
+        rule = (
+            f"where it lowers the sum of expected {what} most, each a share of its domain's width"
+        )
+        rest = [f"{'the rest goes' if fixed or goals else 'it goes'} {rule}", *weights]
+    return f"why this split: {'; '.join([*fixed, *goals, *rest])}"

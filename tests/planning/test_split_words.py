@@ -1,0 +1,35 @@
+"""Why a plan's epsilon is split as it is: what was declared, and the rule for the rest."""
+
+from __future__ import annotations
+
+import dprelease as dp
+from dprelease.planning.split_words import why_this_split
+
+SCHEMA = {
+    "dprelease": "schema/1", "name": "t", "unit": "row", "adjacency": "add_remove",
+    "rows": {"max": 50, "expected": 20},
+    "columns": {"age": {"kind": "integer", "range": [0, 20]}, "x": {"kind": "integer", "range": [0, 9]}},
+}  # fmt: skip
+
+
+def said(*statistics, **release):
+    return why_this_split(dp.plan(SCHEMA, epsilon=1, statistics=list(statistics), **release))
+
+
+def test_each_declared_part_and_the_rule_for_the_rest():
+    assert said("count") is None  # nothing is split
+    rule = "where it lowers the sum of expected errors most, each a share of its domain's width"
+    assert said("count", "sum(age)") == f"why this split: it goes {rule}"
+    assert said(
+        {"statistic": "count", "share": 0.25}, "sum(age)", {"statistic": "sum(x)", "weight": 2}
+    ) == (
+        f"why this split: count has its share of 0.25; the rest goes {rule}; sum_x counts 2 times"
+    )
+    goal = said({"statistic": "count", "max_error": 8}, "sum(age)")
+    assert goal == f"why this split: count what its max_error needs; the rest goes {rule}"
+
+
+def test_the_plan_says_it():
+    plan = dp.plan(SCHEMA, epsilon=1, statistics=["count", "sum(age)"])
+    assert "why this split: it goes where it lowers" in " ".join(str(plan).split())
+    assert "why this split" in plan._repr_html_()
