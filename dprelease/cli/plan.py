@@ -64,7 +64,9 @@ def plan(
         )
 
     def once() -> PipelineConfig:
-        return load_and_show(pipeline, period, page, out, against, max_error or [], as_json=as_json)
+        return load_and_show(
+            pipeline, period, page, against, max_error or [], as_json=as_json, file=out
+        )
 
     if watch:
         watched(pipeline, once)
@@ -76,11 +78,11 @@ def load_and_show(
     pipeline: Path,
     period: str | None,
     page: Path | None,
-    file: Path | None,
     against: Path | None,
     wishes: list[str],
     *,
     as_json: bool,
+    file: Path | None = None,
 ) -> PipelineConfig:
     """Plan once and print it, with what else was asked for; `page` and `file` are written."""
     from rich.text import Text
