@@ -123,6 +123,15 @@ class BudgetModel(Open):
     )
 
 
+class ApprovalModel(Open):
+    """Who let this be released: an event of the ledger, and what it approved."""
+
+    event: int = Field(ge=1, description="The ledger's event that records the approval.")
+    request: Sha256 = Field(
+        description="Of the request without its period's name, zone tables and words."
+    )
+
+
 class ReceiptModel(Open):
     """What was paid, under which key, and where that is written down. Given, not derived."""
 
@@ -137,6 +146,7 @@ class ReceiptModel(Open):
     early: str | None = Field(None, pattern=INSTANT)
     ledger: AnchorModel | None
     budget: BudgetModel | None
+    approval: ApprovalModel | None = Field(None, description="Where the pipeline needed one.")
 
 
 class RequestModel(Open):

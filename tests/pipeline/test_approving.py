@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 import dprelease as dp
@@ -16,6 +17,7 @@ from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
 from dprelease.pipeline.run import init_ledger, run
 from dprelease.query.request import request_for_all_periods
+from dprelease.schema.json_schema import json_schema
 from dprelease.verification import verify
 from tests.folders import write
 from tests.pipeline.tiny import project
@@ -79,8 +81,9 @@ def test_approved_once_it_runs_for_every_period_and_says_who(file, tmp_path):
     assert {e["approval"] for e in listed["entries"]} == {approval["event"]}
     invoke("ledger", "verify", file)
     folder = tmp_path / "public" / "weekly" / "2025-W50"
-    receipt = json.loads((folder / "release.json").read_text())["receipt"]
-    assert receipt["approval"] == {
+    manifest = json.loads((folder / "release.json").read_text())
+    Draft202012Validator(json_schema("manifest")).validate(manifest)
+    assert manifest["receipt"]["approval"] == {
         "event": approval["event"], "request": approval["request_hash"],
     }  # fmt: skip
     assert verify(folder, ledger=tmp_path / ".dprelease" / "ledger.db").ok
