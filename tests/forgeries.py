@@ -20,8 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dprelease.derivation import Derivation
 from dprelease.formats.json_ import FILE, manifest_bytes
 from dprelease.measurements.draw import draw_from_json
+from dprelease.planning.again import plan_again
 from tests.folders import Files, manifest_of, remade, sealed
 
 __all__ = ["FORGERIES", "ONLY_THE_LEDGER", "Forgery"]
@@ -132,6 +134,14 @@ def noisier(m: Manifest) -> None:
                 "epsilon_upper": str(proved.epsilon_upper),
             }
             break
+
+
+@forged("a law with a trifle less noise", "it loses what its block claims", again=True)
+def trifle(m: Manifest) -> None:
+    """The planner calls its errors equal to the best: only the recomputed loss is above the claim."""
+    laws = (b["law"].get("law", {}) for b in m["plan"]["blocks"])
+    next(law["noise"] for law in laws if "p" in law.get("noise", {}))["p"] -= 10**12
+    m["plan"] = json.loads(json.dumps(plan_again(Derivation(m).query, m["plan"]).to_json()))
 
 
 @forged("half the epsilon", "the release costs half of what its laws cost", again=True)

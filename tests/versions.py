@@ -35,7 +35,7 @@ def check(folder: Path) -> int:
     verified = same = count = 0
     for place in sorted((folder / "folders").iterdir()):
         manifest = read_json((place / FILE).read_bytes())
-        result = verify(place, patience=60)
+        result = verify(place, patience=600)
         count += 1
         verified += result.ok
         same += make_plan(Derivation(manifest).query).hash == manifest["plan_hash"]
