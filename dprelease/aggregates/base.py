@@ -171,6 +171,11 @@ class Aggregate(ABC):
             return ()
         return (f"rows are clamped to {column.domain or '[0, 1]'} before use",)
 
+    def stated_for(self, asked: Asked) -> str:
+        """Return which rows the stated error is for, beyond their spread: words beside the figure."""
+        del asked
+        return ""
+
     def plan_note(self, statistic: Statistic) -> str | None:
         """Return what the whole plan must say because this statistic is asked for."""
         del statistic

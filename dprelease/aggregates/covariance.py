@@ -123,6 +123,12 @@ class Correlation(Aggregate):
         )
         return (stated, *column_notes(asked.statistic), "0 where a released variance is 0")
 
+    def stated_for(self, asked: Asked) -> str:
+        guess = asked.statistic.spec.expected
+        return f"for a correlation of {plain(guess or Fraction(0))}" + (
+            " as guessed" if guess else ""
+        )
+
     def without_spikes(self) -> str:
         return "allow spikes"
 

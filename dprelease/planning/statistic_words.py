@@ -54,7 +54,10 @@ def error_text(errors: Sequence[float], member: Member, size: int | None, *, pub
         if known and member.aggregate.by_spread:
             guess = shown(known[0].expected_sd or Fraction(0))
             placed += " if the sds are as guessed" if several else f" if sd is {guess}"
-    return f"{placed},{at}" if at and " if " in placed else f"{placed}{at}"
+    known_for = member.aggregate.stated_for(member)
+    if known_for:
+        placed += f", {known_for}" if " if " in placed else f" {known_for}"
+    return f"{placed},{at}" if at and (known_for or " if " in placed) else f"{placed}{at}"
 
 
 def sensitivity_text(priced: Priced, member: Member) -> str:

@@ -425,6 +425,27 @@ def test_no_object_in_a_pandas_column_changes_how_a_release_ends(
     RAN["pandas, any objects"] = [len(OBJECTS), 0]
 
 
+@pytest.mark.parametrize("world", WORLDS)
+def test_no_object_in_a_polars_column_changes_how_a_release_ends(
+    world: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Polars would hand an object's place in memory over, as eight bytes."""
+    usual: list[Any] = ["a", 1, 2.5, True, "2020-01-01", None] * 2
+    names = list(KINDS) if world != "unused" else ["x", "y"]
+
+    def frame(cells: list[Any]) -> pl.DataFrame:
+        return pl.DataFrame({name: pl.Series(cells, dtype=pl.Object) for name in names})
+
+    base = outcome(frame(usual), world, capfd, monkeypatch)
+    assert isinstance(base[0], dict)
+    for i in range(0, len(OBJECTS), 10):
+        odd = list(OBJECTS[i : i + 10])
+        cells = [*usual[: ROWS - len(odd)], *odd]
+        assert outcome(frame(cells), world, capfd, monkeypatch) == base, i
+        assert outcome(frame(cells).lazy(), world, capfd, monkeypatch) == base, i
+    RAN["polars, any objects"] = [len(OBJECTS), 0]
+
+
 def test_every_door_holds_nearly_every_type_and_its_hostile_cells(tmp_path: Path) -> None:
     """Not vacuous: a library that cannot make a table is passed over in silence above."""
     for stored, doors in ((ARROW, ARROW_DOORS), (SQL, SQL_DOORS)):

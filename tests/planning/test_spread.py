@@ -211,5 +211,9 @@ def test_a_guess_is_read_as_exact_number_and_said_in_the_schema_s_table() -> Non
         if "public guess" in n
     )
     assert "0.7" in note
+    for known, words in ((True, "as guessed, for a correlation of 0.7 as guessed, at n="),
+                         (False, "of its range, for a correlation of 0, at n=")):  # fmt: skip
+        plan = dp.plan(schema(known, False, "correlation(age, income)"))
+        assert words in plan.statistics[0].error_text
     assert merge_release(declared)
     assert resolve(declared, merge_release(declared))
