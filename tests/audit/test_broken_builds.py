@@ -8,7 +8,7 @@ Plans are made with the fault in place and never pass the wall, which would refu
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
 import numpy as np
@@ -26,8 +26,9 @@ from dprelease.engines import reference
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
-from dprelease.planning import choose, make, mean_draw
+from dprelease.planning import choose, make
 from dprelease.planning.make import make_plan
 from tests.planning.requests import USER, asked
 
@@ -105,17 +106,17 @@ def truncation_without_a_new_scale(patch):
 
 def exact_size(patch):
     """A mean divides by its exact number of rows, and publishes it."""
-    honest = mean_draw.MeanDraw.draw
+    honest = MeanDraw.draw
 
     class Size(ScalarDraw):
         def draw(self, exact, bits):
             return exact[:, :1]
 
     def draw(self, exact, bits):
-        size = Size(*(getattr(self.size, n) for n in self.size.__dataclass_fields__))
+        size = Size(*(getattr(self.size, f.name) for f in fields(self.size)))
         return honest(replace(self, size=size), exact, bits)
 
-    patch.setattr(mean_draw.MeanDraw, "draw", draw)
+    patch.setattr(MeanDraw, "draw", draw)
     spec = {"statistic": "mean(x)", "mechanism": "bounded_laplace", "domain": {"step": 0.5}}
     return asked([spec], rows={"max": 40})
 
