@@ -24,7 +24,6 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from dprelease.mechanisms.forms.vector import GaussianCells
 
@@ -171,6 +170,8 @@ def _survival(noise: Noise) -> tuple[Survival, float]:
         return lambda x: np.asarray(tails(np.minimum(np.floor(x), 2.0**60))[0]), 0.0
     assert isinstance(noise, GaussianCells)
     if noise.square > _EXACT_GAUSSIAN:
+        from scipy.special import ndtr  # half a second, where it is needed
+
         scale = noise.scale
         return lambda x: np.asarray(ndtr(-x / scale)), 2.0
     beyond = _gaussian_survival(noise)
