@@ -6,7 +6,7 @@ Three tasks: a count and a sum by region of the row unit; the same of a user uni
 Baselines in the same run, in turns with the engine's:
 
     plain    what one would write by hand: the same sums with clamped values, for user units the same
-             bounding by two windows ordered by md5
+             bounding by two windows ordered by md5 under a salt of the same length
     pulled   `engine: duckdb` on the same table: every row of the columns passes the connection
 
 The server runs in a folder of its own with its own defaults, on two processors here.
@@ -44,12 +44,14 @@ CREATE TABLE visits AS SELECT
 FROM generate_series(1::bigint, %(rows)s) AS s(i)
 """
 CLAMPED = "floor(least(greatest(pay, 0), 60) + 0.5)::bigint"
+SALT = "5a" * 32
+"""As long as the library's own: a shorter one is hashed in half the time, and hides less."""
 PLAIN = {
     "row unit": f"SELECT region, count(*), sum({CLAMPED}) FROM visits GROUP BY region",
     "user unit": f"""
         SELECT region, count(*), sum(v) FROM (
-          SELECT *, dense_rank() OVER (PARTITION BY who ORDER BY md5('salt' || who || region), region) AS g FROM (
-            SELECT who, region, v, row_number() OVER (PARTITION BY who, region ORDER BY md5('salt' || who || region || v)) AS n
+          SELECT *, dense_rank() OVER (PARTITION BY who ORDER BY md5('{SALT}|' || who || '|' || region), region) AS g FROM (
+            SELECT who, region, v, row_number() OVER (PARTITION BY who, region ORDER BY md5('{SALT}|' || who || '|' || region || '|' || v)) AS n
             FROM (SELECT who, region, {CLAMPED} AS v FROM visits) a) b WHERE n <= 2) c
         WHERE g <= 2 GROUP BY region""",
     "texts": f"SELECT region, count(*), sum({CLAMPED.replace('pay', 'written::float8')}) FROM visits GROUP BY region",
@@ -96,9 +98,15 @@ def main(rows: int) -> None:
             for _ in range(3):
                 plain.append(seconds(lambda sql=sql: connection.execute(sql).fetchall()))
                 ours.append(
-                    seconds(lambda asked=asked: PostgresEngine().compute(source, asked, b"salt"))
+                    seconds(
+                        lambda asked=asked: PostgresEngine().compute(
+                            source, asked, bytes.fromhex(SALT)
+                        )
+                    )
                 )
-            pulled = seconds(lambda asked=asked: DuckDBEngine().compute(source, asked, b"salt"))
+            pulled = seconds(
+                lambda asked=asked: DuckDBEngine().compute(source, asked, bytes.fromhex(SALT))
+            )
             one, other = statistics.median(ours), statistics.median(plain)
             print(
                 f"| {task} | {one:.2f} | {other:.2f} | {one / other:.2f} | {pulled:.2f} |",

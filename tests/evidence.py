@@ -34,6 +34,7 @@ HARNESSES = (
     "tests/end_to_end/test_totality.py",
     "tests/end_to_end/test_karate.py",
     "tests/contracts",
+    "tests/engines/test_postgres_engine.py",
     "tests/meta/test_distribution.py",
 )
 _PASSED, _FAILED = 0, 1  # what pytest says
@@ -60,7 +61,7 @@ def table(rows: dict[str, tuple[str, str, str]]) -> str:
             "crashes and races on the ledger (`tests/faults/`), malformed input (`tests/security/`),",
             "audits of the noise (`tests/audit/`, `tests/end_to_end/test_black_box*.py`), the leak",
             "test (`tests/end_to_end/test_non_interference*.py`), right answers beside plain pandas",
-            "(`tests/reference/test_plain_answers.py`), natural schemas (`tests/planning/test_natural.py`) and",
+            "(`tests/reference/test_plain_answers.py`), PostgreSQL (`tests/engines/test_postgres_engine.py`), natural schemas (`tests/planning/test_natural.py`) and",
             "every epsilon (`tests/end_to_end/test_any_epsilon.py`). Seconds are wall time:",
             f"{os.cpu_count()} cores, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}.",
             "A row stands only if its harness passed.",
