@@ -158,6 +158,24 @@ def test_a_footer_claims_nothing_more_of_a_column(claim):
     assert not comparison._like(footer(**{claim: "p17, 72, HIV"}), footer())
 
 
+def test_a_column_s_statistics_are_those_of_its_values_or_left_out():
+    """Writers of other versions leave them out; other ones would be a second statement about the values."""
+    names = (
+        "has_min_max",
+        "min",
+        "max",
+        "null_count",
+        "distinct_count",
+        "num_values",
+        "physical_type",
+    )
+    ours = SimpleNamespace(**dict.fromkeys((*names, "has_null_count", "has_distinct_count"), 1))
+    theirs = SimpleNamespace(**{**vars(ours), "min": 0, "max": 72})
+    assert comparison._like(footer(statistics=ours), footer(statistics=ours))
+    assert comparison._like(footer(), footer(statistics=ours))
+    assert not comparison._like(footer(statistics=theirs), footer(statistics=ours))
+
+
 def test_a_file_that_claims_to_be_sorted_is_not_the_release_s(tmp_path):
     data = written(sorting_columns=[pq.SortingColumn(1)])
     path = tmp_path / "data.parquet"
