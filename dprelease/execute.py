@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import CHOICES, Encoding
 from dprelease.aggregates.exact import exact_cells
 from dprelease.budget.composition import Proof, total_rho
 from dprelease.engines.engine import Engine
@@ -75,7 +75,9 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
     encoding = Encoding.from_json(dict(stored))
     # A mean law bounds a size and a sum by itself; every other law, an L1 move of its cells.
     mean = encoding.family == "truncated_mean"
-    if isinstance(law, ChoiceDraw) != (encoding.form == "ranks") or not _fits(plan, block, law):
+    if law.chooses != (encoding.form if encoding.form in CHOICES else "") or not _fits(
+        plan, block, law
+    ):
         raise InternalError(
             f"block {block.name} chooses among other values than its query counts",
             why="scores by rank belong to a choice among exactly the codes of one column, all within its reach",

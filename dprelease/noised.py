@@ -43,6 +43,7 @@ import pyarrow as pa
 
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
 from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.ranks import target
 from dprelease.consistency import consistent, to_domain
 from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, draw_from_json
 from dprelease.measurements.ranks import ChoiceDraw
@@ -206,7 +207,7 @@ def assemble(
     for statistic in statistics:
         block = drawn[statistic.block]
         values, lower, upper, status = block.values(statistic)
-        if block.block.family == "ranks":
+        if not block.block.has_interval:
             status = block.by_rank(statistic, status, rows)
         width = len(statistic.columns)
         parts["value"].append(values)
@@ -329,7 +330,8 @@ class _Drawn:
         mute = np.full(len(status), planned is not None and planned.groups == planned.of)
         if rows is not None:
             known = {
-                n: any_rank(draw, self._encoding, int(min(n, _EXACT))) for n in set(rows.tolist())
+                n: any_rank(draw, target(self._encoding, statistic.view), int(min(n, _EXACT)))
+                for n in set(rows.tolist())
             }
             mute = np.array([known[n] for n in rows.tolist()], dtype=bool)
         status = np.where(status == "ok", "no_interval", status)

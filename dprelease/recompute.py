@@ -14,10 +14,10 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import CHOICES, Encoding
 from dprelease.aggregates.graph_moves import GRAPH_FORMS, graph_moves
 from dprelease.aggregates.pair_moves import coefficients, pair_moves
-from dprelease.aggregates.ranks import spreads
+from dprelease.aggregates.rank_moves import rank_moves
 from dprelease.aggregates.spectrum import (
     factors,
     matrix_move,
@@ -61,8 +61,11 @@ def row_moves(
         return (_cross(query, used) * max(0, (encoding.public_rows or 0) - 1),) * 2
     if encoding.form in ("spectrum", "matrix", "pairs"):
         return _spectral(query, encoding, used)
-    if encoding.form == "ranks":
-        return _rank_spreads(query, encoding, used)
+    if encoding.form in CHOICES:
+        try:
+            return rank_moves(query, encoding, used)
+        except ValueError as problem:
+            raise _unproved(str(problem)) from None
     if encoding.form != "linear":
         raise _unproved(f"its cells are `{encoding.form}`, which has no proved bound")
     apart: dict[tuple[str, int | None, int | None], list[int]] = {}
@@ -92,22 +95,6 @@ def row_moves(
             move, swap = _cell_move(cells, reach, absent=encoding.public_rows is None)
         per_row, per_swap = per_row + move, per_swap + swap
     return per_row, per_swap
-
-
-def _rank_spreads(
-    query: BoundedQuery, encoding: Encoding, used: list[Primitive]
-) -> tuple[int, int]:
-    """Return the spreads of scores by rank (`aggregates.ranks`), made from one column's tally."""
-    shape = [p.kind for p in used]
-    codes = [query.codes[p.code] for p in used if p.code is not None]
-    fits = shape == ["tally"] and len(codes) == 1 and isinstance(codes[0], Fixed)
-    target = encoding.weights[0] if len(encoding.weights) == 1 else ()
-    if not fits or len(target) != 3 or not 0 <= target[0] <= target[1] or target[1] < 1:
-        raise _unproved("its scores are not the ranks of one column's values around one target")
-    near = used[0].near  # codes left out are those of another rank, unless it is the same
-    if near is not None and (near.a, near.b, near.shift) != target:
-        raise _unproved("its scores are not the ranks of one column's values around one target")
-    return spreads(target[0], target[1], target[2])
 
 
 def _spectral(query: BoundedQuery, encoding: Encoding, used: list[Primitive]) -> tuple[int, int]:

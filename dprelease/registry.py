@@ -74,6 +74,7 @@ _OWN: dict[str, dict[str, str]] = {
         "choice": "dprelease.measurements.ranks:ChoiceDraw",
         "constant": "dprelease.measurements.constant:ConstantDraw",
         "gaussian": "dprelease.measurements.gaussian:GaussianDraw",
+        "joint_choice": "dprelease.measurements.joint_ranks:JointChoiceDraw",
         "mean": "dprelease.measurements.truncated_mean:MeanDraw",
         "scalar": "dprelease.measurements.scalar:ScalarDraw",
     },

@@ -15,6 +15,7 @@ Families
     matrix          the covariance matrix's upper triangle in such steps, public n.
     truncated_mean  S(1), S(code): first the count is released, then a truncated mean.
     ranks           a score per candidate value: how far its rank is from the one asked for.
+    joint_ranks     the rows of one column value by value, for several ranks chosen together.
     laplacian       eigenvalues of a graph's Laplacian in steps of a public grid.
     graph_box       lambda_2 of a graph and degrees of nodes, each bounded by itself.
     constant        a public number: nothing is drawn, nothing is charged.
@@ -41,7 +42,7 @@ from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
 
-__all__ = ["Axis", "Context", "Encoding", "Family", "Form", "Measure"]
+__all__ = ["CHOICES", "Axis", "Context", "Encoding", "Family", "Form", "Measure"]
 
 Family = Literal[
     "scalar",
@@ -50,6 +51,7 @@ Family = Literal[
     "bins",
     "truncated_mean",
     "ranks",
+    "joint_ranks",
     "constant",
     "soft_table",
     "tensor",
@@ -64,6 +66,7 @@ Form = Literal[
     "linear",
     "scatter",
     "ranks",
+    "joint_ranks",
     "cross",
     "pairs",
     "spectrum",
@@ -75,6 +78,10 @@ Form = Literal[
     "graph_box",
 ]
 """How exact cells are made of primitives (`aggregates.exact`)."""
+
+
+CHOICES: tuple[Form, ...] = ("ranks", "joint_ranks")
+"""Forms of which a candidate is chosen by rank."""
 
 
 @dataclass(frozen=True, slots=True)

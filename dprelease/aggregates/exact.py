@@ -8,6 +8,7 @@ of the encodings (`aggregates.scalar` and the aggregates themselves) are those o
     scatter   cell = n S(k^2) - S(k)^2, public n
     cross     cell = n S(ab) - S(a) S(b), public n
     spectrum, matrix, pairs    see `aggregates.spectrum_cells`
+    joint_ranks    rows per value themselves, see `aggregates.joint_ranks`
     ranks     scores of stretches of candidate values from rows per value, see `aggregates.ranks`
     degree, connectivity, laplacian, ...    of a graph, see `aggregates.graph_cells`
 
@@ -23,6 +24,7 @@ import numpy as np
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.graph_cells import graph_cells
 from dprelease.aggregates.graph_moves import GRAPH_FORMS
+from dprelease.aggregates.joint_ranks import positions
 from dprelease.aggregates.ranks import stretches
 from dprelease.aggregates.spectrum_cells import matrix_cells, pair_cells, spectrum_cells
 from dprelease.errors import WithheldError
@@ -48,6 +50,8 @@ def exact_cells(
         case "ranks":
             ((a, b, shift),) = encoding.weights
             return stretches(answer.tallies[primitives[0]], groups, a, b, shift)
+        case "joint_ranks":
+            return positions(answer.tallies[primitives[0]], groups, encoding.weights)
         case "scatter":
             return _scatter(encoding, chosen)
         case "cross":

@@ -11,6 +11,9 @@ every allowed value between them.
 k = 1, the least or greatest value itself), or one-sidedly at the end and everything beyond; the planner
 prices both, and every k, by public numbers (`planning.choice_price`).
 
+Several quantiles of one column are chosen together, in order, where that is better and not too much work
+(`aggregates.joint_ranks`, `planning.joint_quantiles`).
+
 There is no interval in the column's unit: how far a rank error of some rows reaches depends on how
 dense the rows lie there, which nobody may know from one choice. The plan states the rank error,
 which holds for all data. Two more choices around the first would make an interval, at half of its

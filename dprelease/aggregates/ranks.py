@@ -59,7 +59,16 @@ from dprelease.query.answer import Objects
 from dprelease.query.bounded import Fixed, Near
 from dprelease.schema.domain import Domain, GridSet
 
-__all__ = ["Stretches", "aimed", "allowed_values", "near", "ranks", "spreads", "stretches"]
+__all__ = [
+    "Stretches",
+    "aimed",
+    "allowed_values",
+    "near",
+    "ranks",
+    "spreads",
+    "stretches",
+    "target",
+]
 
 _LARGEST_DENOMINATOR = 1000
 _MOST_CANDIDATES = 2**60
@@ -116,6 +125,11 @@ def stretches(tally: Ints, groups: int, a: int, b: int, shift: int) -> Objects:
         between = np.abs(b * np.concatenate([first, upto]) - target)
         out[group, 0] = Stretches(part[:, 1], at, between)
     return out
+
+
+def target(encoding: Encoding, view: int | None) -> Encoding:
+    """Return `encoding` with the target of one value alone, where several are chosen together."""
+    return encoding if view is None else replace(encoding, weights=(encoding.weights[view],))
 
 
 def near(encoding: Encoding, reach: int) -> Encoding:

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.ranks import Stretches
+from dprelease.audit.joint import joint_worst
 from dprelease.audit.laws import Worst, law_rows, log_of, staircase_worst, worst_between
 from dprelease.audit.powers import exp_below
 from dprelease.measurements.cells import CellDraw
@@ -38,6 +39,7 @@ from dprelease.measurements.constant import ConstantDraw
 from dprelease.measurements.draw import Objects, draw_from_json
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.measurements.graph_box import BoxDraw
+from dprelease.measurements.joint_ranks import JointChoiceDraw
 from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
@@ -142,6 +144,9 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
             return [
                 (None, _gaussian(square, b - a)) for a, b in zip(here, there, strict=True) if a != b
             ]
+        case JointChoiceDraw():
+            worst = Worst(joint_worst(draw, here[0], there[0]), None, 1)
+            return [(worst, _response(worst.nats) if curves else None)]
         case ChoiceDraw():
             counts, p, r = _choices(draw, here[0], there[0])
             ratio = max(max(a / b, b / a) for a, b in zip(p, r, strict=True))

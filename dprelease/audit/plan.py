@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.black_box import ALPHA, strongest_event
+from dprelease.audit.joint import joint_fit
 from dprelease.audit.laws import worst_ratio
 from dprelease.audit.neighbours import Pair, neighbouring_tables
 from dprelease.audit.pairs import PairLoss, pair_loss
@@ -38,6 +39,7 @@ from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.measurements.graph_box import BoxDraw
+from dprelease.measurements.joint_ranks import JointChoiceDraw
 from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
@@ -187,6 +189,8 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
         draw = draw_from_json(block.law)
         if isinstance(draw, CellDraw | GaussianDraw):
             tests.append((block.name, draw.mechanism, [noise_fit(draw.noise, count)]))
+        elif isinstance(draw, JointChoiceDraw):
+            tests.append((block.name, draw.mechanism, [joint_fit(draw, min(count, 2**13))]))
         elif isinstance(draw, ChoiceDraw):
             runs = min(draw.law.candidates, _RUNS)
             counts = np.full(runs, draw.law.candidates // runs, dtype=np.int64)

@@ -74,11 +74,13 @@ class Draw(ABC):
     Attributes:
         tag: names the class in a plan's JSON and in `dprelease.registry`.
         gaussian: its noise is normal, which has no pure loss but a rho.
+        chooses: the form of the encodings among whose codes it chooses; none for other laws.
     """
 
     __slots__ = ()
     tag: ClassVar[str]
     gaussian: ClassVar[bool] = False
+    chooses: ClassVar[str] = ""
 
     @property
     @abstractmethod

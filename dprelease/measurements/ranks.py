@@ -43,10 +43,13 @@ class ChoiceDraw(Draw):
     """One of the points of `allowed` (in steps) per group, by a law over their scores."""
 
     tag: ClassVar[str] = "choice"
+    chooses: ClassVar[str] = "ranks"
 
     law: ScoreLaw
     allowed: GridSet
     step: Fraction
+
+    many: int = 1
 
     @property
     def mechanism(self) -> str:

@@ -18,6 +18,8 @@ _LEVEL = 0.95
 def aim(encoding: Encoding) -> str:
     """Return which rank is aimed at: "the value with 19 rows above it"."""
     a, b, shift = encoding.weights[0]
+    if len(encoding.weights) > 1:
+        return f"{len(encoding.weights)} values chosen together, in order"
     if a not in (0, b):
         return f"the value at {float(Fraction(a, b)):.6g} of the rows"
     end, beyond = ("first", "below") if a == 0 else ("last", "above")
@@ -46,14 +48,20 @@ def choice_notes(draw: ChoiceDraw, encoding: Encoding) -> tuple[str, ...]:
     a, b, shift = encoding.weights[0]
     reach = draw.rank_error(b, _LEVEL)
     data = f"any data of at least {_rows(_beyond(shift) + 1)}" if shift else "any data"
+    many = f", together with {draw.many - 1} others" if draw.many > 1 else ""
     notes = [
-        f"chosen by rank among {draw.law.candidates:,} allowed values; it aims at {aim(encoding)}",
+        f"chosen by rank among {len(draw.allowed):,} allowed values{many}; it aims at {aim(encoding)}",
         "nothing is known of its rank at this epsilon"
         if reach is None
         else f"with 95 % probability its rank is at most {_rows(reach)} from that aim, for {data}",
         "no interval: how far some rows are in values depends on how dense the data are",
         "a group without rows gives any allowed value, and that cannot be seen from the value",
     ]
+    if draw.many > 1:
+        notes.append(
+            "one choice for all of them: their values never fall, and the bound holds for all at once; "
+            "some rows more where many share one value"
+        )
     if a in (0, b) and abs(shift) > 1:
         notes.append(
             "aiming at the very end would land anywhere beyond the data; "

@@ -19,13 +19,15 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from dprelease import registry
-from dprelease.aggregates.encoding import Encoding
-from dprelease.aggregates.ranks import aimed, near
+from dprelease.aggregates.encoding import CHOICES, Encoding
+from dprelease.aggregates.joint_ranks import LEVELS
+from dprelease.aggregates.ranks import aimed, near, target
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.constant import ConstantDraw
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.graph_box import BoxDraw, box_errors
+from dprelease.measurements.joint_ranks import JointChoiceDraw
 from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.measurements.scalar import ScalarDraw, steps_moved
 from dprelease.measurements.truncated_mean import MeanDraw, mean_reach
@@ -197,7 +199,9 @@ def _priced(
             return _scalars(block, encoding, epsilon, loss, s, judge, like)
         case "truncated_mean":
             return _means(block, encoding, epsilon, loss, size, s)
-        case "ranks":
+        case _ if encoding.form in CHOICES and len(encoding.weights) > 1:
+            return [_joint_choice(block, encoding, epsilon, loss, size, s)]
+        case _ if encoding.form in CHOICES:
             return [_choice(encoding, epsilon, loss, size, s, block.members[0].context.groups)]
         case "graph_box":
             return [_box(block, encoding, epsilon, loss, s)]
@@ -390,6 +394,24 @@ def _choice(
     width = float(code.grid.hull_steps * code.step)
     error *= width if loss == "absolute" else width * width
     return Candidate(encoding, ChoiceDraw(law, code.grid, code.step), (error,), (None,))
+
+
+def _joint_choice(
+    block: BlockLayout, encoding: Encoding, epsilon: Fraction, loss: Loss, size: int, s: Sensitivity
+) -> Candidate:
+    """Return the choice of all values together; a miss of one rank costs two gaps."""
+    code = encoding.measures[0].code
+    assert isinstance(code, Fixed)
+    many = len(encoding.weights)
+    draw = JointChoiceDraw.calibrate(code.grid, code.step, many, spread=s.total, epsilon=epsilon)
+    rate = 2 * draw.law.rate * (LEVELS - 1)
+    width = float(code.grid.hull_steps * code.step)
+    unit = width if loss == "absolute" else width * width
+    errors = tuple(
+        unit * choice_error(rate, len(code.grid), size, target(encoding, m.view).weights[0], loss)
+        for m in block.members
+    )
+    return Candidate(encoding, draw, errors, (None,) * len(errors))
 
 
 def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:

@@ -20,6 +20,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.ranks import target
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.errors import DpreleaseError, VerificationError
 from dprelease.measurements.constant import ConstantDraw
@@ -54,7 +55,7 @@ def says_nothing(candidate: Candidate, member: Member, size: int, *, narrow: boo
     if isinstance(draw, ConstantDraw) or low_end >= high_end:
         return False
     if isinstance(draw, ChoiceDraw):
-        return any_rank(draw, encoding, size)
+        return any_rank(draw, target(encoding, member.view), size)
     raw = np.array(
         [[math.floor(c + 0.5) for c in _typical(candidate, member, size, narrow=narrow)]],
         dtype=object,

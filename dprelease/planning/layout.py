@@ -14,10 +14,11 @@ from fractions import Fraction
 
 from dprelease import registry
 from dprelease.aggregates.base import Aggregate, aggregate_named
-from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.aggregates.encoding import CHOICES, Context, Encoding
 from dprelease.aggregates.graph import graph_box
 from dprelease.errors import PlanError
 from dprelease.patience import tick
+from dprelease.planning.joint_quantiles import together
 from dprelease.query.bounded import Fixed
 from dprelease.query.spec import Query, Statistic
 from dprelease.schema.domain import Domain
@@ -89,6 +90,7 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
             (DPR210, DPR211).
     """
     members = _with_tensors(_with_box([_member(query, s) for s in query.statistics]))
+    members = together(members, query.schema.adjacency)
     joint = {_subject(m) for m in members if any(o.family in _JOINT for o in m.options[:1])}
     groups: dict[tuple[object, ...], list[Member]] = {}
     chosen: dict[tuple[object, ...], tuple[Encoding, ...]] = {}
@@ -173,7 +175,7 @@ def _shares(member: Member) -> bool:
 def _alone(member: Member) -> str | None:
     """A spike-free law must respect the declared domain itself, which it does for one statistic."""
     spec = member.statistic.spec
-    if member.options[0].family == "graph_box":  # one law, every member's domain is a side of it
+    if member.view is not None:  # one law, every member's domain is a side of it
         return None
     return None if spec.spikes or member.domain == member.induced else spec.name
 
@@ -281,7 +283,7 @@ def _families(encoding: Encoding) -> tuple[str, ...]:
             return registry.names("mechanisms") + registry.third_party_names("mechanisms")
         case "truncated_mean":
             return WITHOUT_ATOMS
-        case "ranks":
+        case _ if encoding.form in CHOICES:
             return ("exponential",)
         case "graph_box":
             return ("bounded_gaussian",)

@@ -18,9 +18,11 @@ from typing import Any
 
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.ranks import target
 from dprelease.errors import PlanError
 from dprelease.measurements.constant import ConstantDraw
 from dprelease.measurements.graph_box import BoxDraw
+from dprelease.measurements.joint_ranks import JointChoiceDraw
 from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.numeric import plain
 from dprelease.patience import tick
@@ -28,6 +30,7 @@ from dprelease.planning.choice_words import choice_notes, rank_error_text
 from dprelease.planning.choose import Candidate
 from dprelease.planning.graph_apart import apart
 from dprelease.planning.informative import least_factor, least_size, says_nothing, two_digits
+from dprelease.planning.joint_quantiles import by_itself
 from dprelease.planning.layout import BlockLayout, Member, layout
 from dprelease.planning.model import (
     TIDY_NAMES,
@@ -297,8 +300,9 @@ class Maker:
         text = error_text(roots, member, self.size if depends else None, public=public)
         notes = statistic_notes(self.query, member, best.encoding)
         if isinstance(best.draw, ChoiceDraw):  # its price ranks the ways to draw it, no more
-            text, depends, known = rank_error_text(best.draw, best.encoding), False, None
-            notes = (*notes, *choice_notes(best.draw, best.encoding))
+            aimed = target(best.encoding, member.view)
+            text, depends, known = rank_error_text(best.draw, aimed), False, None
+            notes = (*notes, *choice_notes(best.draw, aimed))
         return PlannedStatistic(
             name=spec.name,
             text=spec.text,
@@ -329,6 +333,8 @@ class Maker:
 
     def _options(self, priced: Priced, index: int) -> list[Option]:
         options = [c.option(index) for c in priced.ranked]
+        if isinstance(priced.best.draw, JointChoiceDraw):
+            options.append(by_itself(priced, index, self.sensitivity))
         if isinstance(priced.best.draw, BoxDraw):
             options += apart(priced.block.members[index], priced, self.query.loss)
         return options

@@ -18,6 +18,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal
 
+from dprelease.aggregates.encoding import CHOICES
 from dprelease.codec import decode, encode
 from dprelease.numeric import fraction_from_json, plain
 from dprelease.query.bounded import BoundedQuery
@@ -307,7 +308,7 @@ class PlannedBlock:
     @property
     def has_interval(self) -> bool:
         """Whether its values have an interval; a choice by rank has an error in rows only."""
-        return self.family != "ranks"
+        return self.family not in CHOICES
 
     def to_json(self) -> dict[str, Any]:
         return {

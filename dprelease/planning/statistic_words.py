@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.joint_ranks import LEVELS
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.measurements.ranks import ChoiceDraw
@@ -76,7 +77,8 @@ def sensitivity_text(priced: Priced, member: Member) -> str:
         reach = math.sqrt(best.draw.noise.l2_square) * float(best.draw.pitch)
         return f"{reach:.6g}{unit} in L2" + (" over all groups" if s.touched > 1 else "")
     if isinstance(best.draw, ChoiceDraw):
-        moved = Fraction(s.total, best.encoding.weights[0][1])
+        levels = LEVELS - 1 if best.draw.many > 1 else 1
+        moved = Fraction(s.total, best.encoding.weights[0][1] * levels)
         return f"{shown(moved)} row{'s' if moved > 1 else ''} in rank"
     if member.statistic.graph is not None:
         return graph_text(s, best.encoding, member)

@@ -65,6 +65,7 @@ _JOINT: tuple[Sequence[object], ...] = (
     ["min(x)", "max(x)", "quantile(y, 0.25)"],
     ["histogram(x, [0, 5, 10])", "count", "count_distinct(g)"],
     ["sum(x)", "sum(y)", {"statistic": "count", "max_error": 4}],
+    ["quantile(x, 0.75)", "median(x)", "quantile(x, 0.1)"],
 )
 
 

@@ -57,9 +57,11 @@ from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.law import IntArray
 from dprelease.numeric import fraction_from_json, fraction_to_json, positive
 
-__all__ = ["CANDIDATE_LIMIT", "ScoreLaw"]
+__all__ = ["CANDIDATE_LIMIT", "OUTCOME_LIMIT", "ScoreLaw"]
 
 CANDIDATE_LIMIT = 2**60 + 1
+OUTCOME_LIMIT = 2**512
+"""Most sequences of candidates that a joint choice (`forms.joint_scores`) tells apart."""
 _BITS = 120
 _HEAD = 64
 _MOST_INNER = 2**16
@@ -83,7 +85,13 @@ class ScoreLaw:
 
     @classmethod
     def calibrate(
-        cls, candidates: int, *, spread: int, epsilon: object, most: int | None = None
+        cls,
+        candidates: int,
+        *,
+        spread: int,
+        epsilon: object,
+        most: int | None = None,
+        joint: bool = False,
     ) -> ScoreLaw:
         """Return the law of largest rate whose loss is at most `epsilon`.
 
@@ -92,6 +100,7 @@ class ScoreLaw:
             spread: most that one unit changes the difference of two candidates' scores.
             epsilon: nats.
             most: no more than so many scores above the best one are told apart.
+            joint: they are the sequences of a joint choice.
 
         Raises:
             ArgumentError: counts below 1, too many candidates, or epsilon (per unit of spread)
@@ -99,7 +108,8 @@ class ScoreLaw:
         """
         budget = positive(epsilon, "epsilon")
         low, high = _EPSILON_RANGE
-        if not (1 <= candidates <= CANDIDATE_LIMIT and spread >= 1):
+        limit = OUTCOME_LIMIT if joint else CANDIDATE_LIMIT
+        if not (1 <= candidates <= limit and spread >= 1):
             raise ArgumentError(
                 "this is no finite choice",
                 why="it takes 1 to 2**60 candidates and a spread of at least 1",
@@ -247,7 +257,7 @@ class ScoreLaw:
             fraction_from_json(value["epsilon"]), int(value["p"]), int(value["last"]),
         )  # fmt: skip
         if not (
-            1 <= law.candidates <= CANDIDATE_LIMIT
+            1 <= law.candidates <= OUTCOME_LIMIT
             and law.spread >= 1
             and 0 < law.p <= 2**_BITS
             and 0 <= law.last < 2**48

@@ -21,6 +21,62 @@ _known = partial(Guard, file="query/never_null.py", tests=("tests/query/test_nev
 
 GUARDS = (
     Guard(
+        "targets of a joint choice in any order",
+        file="aggregates/joint_ranks.py",
+        old="any(later < sooner for sooner, later in pairwise(ends))",
+        new="False",
+        tests=("tests/contracts/test_joint_rank_sensitivities.py",),
+    ),
+    Guard(
+        "one row raises the errors of gaps, and never lowers them",
+        file="aggregates/joint_ranks.py",
+        old="return 4 * (LEVELS - 1) * (b - least), 4 * (LEVELS - 1) * b",
+        new="return 2 * (LEVELS - 1) * (b - least), 2 * (LEVELS - 1) * b",
+        tests=("tests/contracts/test_joint_rank_sensitivities.py",),
+    ),
+    Guard(
+        "the widest gap decides how far a row moves the errors",
+        file="aggregates/joint_ranks.py",
+        old="    least = min(later - sooner",
+        new="    least = max(later - sooner",
+        tests=("tests/contracts/test_joint_rank_sensitivities.py",),
+    ),
+    Guard(
+        "a joint choice for a smaller spread than its query has",
+        file="measurements/joint_ranks.py",
+        old="self.step <= 0 or self.law.spread < sensitivity.total",
+        new="self.step <= 0",
+        tests=("tests/planning/test_joint_quantiles.py",),
+    ),
+    Guard(
+        "a joint choice among other sequences",
+        file="measurements/joint_ranks.py",
+        old="self.many < 1 or self.law.candidates != outcomes(len(self.allowed), self.many)",
+        new="self.many < 1",
+        tests=("tests/planning/test_joint_quantiles.py",),
+    ),
+    Guard(
+        "a joint choice sees codes near one rank only",
+        file="aggregates/rank_moves.py",
+        old="    if used[0].near is not None:",
+        new="    if used[0].near is True:",
+        tests=("tests/planning/test_joint_quantiles.py",),
+    ),
+    Guard(
+        "a sequence of candidates may step back",
+        file="mechanisms/forms/joint_scores.py",
+        old="            out[b] = int(before[:b] @ self._reaches(b, step))",
+        new="            out[b] = int(before[: b - 1] @ self._reaches(b, step)[: b - 1])",
+        tests=("tests/mechanisms/forms/test_joint_scores.py",),
+    ),
+    Guard(
+        "several targets of one block without the weights of their gaps",
+        file="mechanisms/forms/joint_scores.py",
+        old="            inside *= self._alone[j - s]",
+        new="            inside *= 1",
+        tests=("tests/mechanisms/forms/test_joint_scores.py",),
+    ),
+    Guard(
         "the wall takes any condition for one that is never null",
         file="recompute.py",
         old="        return never_null(code.expression, query.columns)\n",
@@ -170,10 +226,11 @@ GUARDS = (
             "tests/contracts/test_graph_sensitivities.py",
         ),
     ),
-    _here(
+    Guard(
         "any tally is the one a choice by rank needs",
-        old="if not fits or len(target) != 3",
-        new="if len(target) != 3",
+        file="aggregates/rank_moves.py",
+        old='if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):',
+        new="if False:",
         tests=(
             "tests/test_recompute.py",
             "tests/test_execute.py",

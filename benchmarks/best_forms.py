@@ -1,0 +1,284 @@
+"""Is every statistic measured in its best form? Each beside the optimum over *all* private mechanisms.
+
+A column x with the values 0, 1, 2 and at most N rows makes a table of three counts, so all tables can be
+listed, and the best mechanism for a statistic is a linear programme: chances p(o | table) of outputs on a
+grid, of neighbouring tables within a factor e^epsilon, least expected |error|. A histogram is a vector of
+two or three cells there, its outputs all vectors that its tables have, its error the sum over cells. The
+programme knows more than a planner may: that there are at most N rows, as few as these.
+
+The planner's draw is made on every table by the system's generator. Neighbours: one row, or a person with
+at most two rows, added or removed, or replaced.
+
+    average   mean over answers of the expected |error| (tables of one answer share its weight), over the
+              least such mean
+    worst     its largest over tables, over the least such largest
+    loss      absolute
+
+    python benchmarks/best_forms.py          # writes results/best_forms.md
+    python benchmarks/best_forms.py --quick  # two statistics
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, vstack
+
+from dprelease.aggregates.base import aggregate_named
+from dprelease.aggregates.encoding import Encoding
+from dprelease.audit.answers import answer_of, cells_of
+from dprelease.consistency import to_domain
+from dprelease.engines.reference import ReferenceEngine
+from dprelease.entropy import SystemBits
+from dprelease.planning.draws import draw_from_json
+from dprelease.planning.make import make_plan
+from dprelease.planning.model import ReleasePlan
+from dprelease.query.load import Schema
+from dprelease.query.merge import merge_release
+from dprelease.query.spec import resolve
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+State = tuple[int, int, int]
+
+WORLDS: dict[str, dict[str, Any]] = {
+    "row, add or remove": {"unit": "row", "adjacency": "add_remove", "public": False, "m": 1},
+    "row, replace, private size": {
+        "unit": "row", "adjacency": "substitution", "public": False, "m": 1,
+    },
+    "row, replace, public size": {
+        "unit": "row", "adjacency": "substitution", "public": True, "m": 1,
+    },
+    "person of 2 rows, add or remove": {
+        "unit": {"user": "who", "max_groups": 1, "max_rows_per_group": 2},
+        "adjacency": "add_remove", "public": False, "m": 2,
+    },
+    "person of 2 rows, replace": {
+        "unit": {"user": "who", "max_groups": 1, "max_rows_per_group": 2},
+        "adjacency": "substitution", "public": False, "m": 2,
+    },
+}  # fmt: skip
+STATISTICS = (
+    "count",
+    "sum(x)",
+    "proportion(x > 0)",
+    "mean(x)",
+    "variance(x)",
+    "median(x)",
+    "histogram(x, [0, 1, 2])",
+    "histogram(x, [0, 1, 2, 3])",
+)
+LEAST = 1
+EPSILON = 1.0
+DRAWS = 4000
+
+
+@dataclass(frozen=True)
+class World:
+    name: str
+    unit: Any
+    adjacency: str
+    public: bool
+    m: int
+    rows: int
+
+    @property
+    def states(self) -> list[State]:
+        every = itertools.product(range(self.rows + 1), repeat=3)
+        return [
+            s
+            for s in every
+            if (sum(s) == self.rows if self.public else LEAST <= sum(s) <= self.rows)
+        ]
+
+    def near(self, a: State, b: State) -> bool:
+        """Return whether one unit makes the difference."""
+        more = sum(max(y - x, 0) for x, y in zip(a, b, strict=True))
+        less = sum(max(x - y, 0) for x, y in zip(a, b, strict=True))
+        if self.adjacency == "add_remove":
+            return min(more, less) == 0 and max(more, less) <= self.m
+        return max(more, less) <= self.m
+
+
+def planned(world: World, text: str) -> ReleasePlan:
+    declared = {
+        "dprelease": "schema/1",
+        "name": "small",
+        "unit": world.unit,
+        "adjacency": world.adjacency,
+        "rows": {"exact": world.rows} if world.public else {"max": world.rows, "expected": 3},
+        "columns": {
+            "who": {"kind": "identifier"},
+            # three is no value: it closes the last bin
+            "x": {"kind": "integer", "range": [0, 3 if "3]" in text else 2],
+                  **({"nulls": {"default": 0}} if world.public else {})},
+        },
+        "release": {"epsilon": EPSILON, "statistics": [text]},
+    }  # fmt: skip
+    schema = Schema.from_dict(declared)
+    return make_plan(resolve(schema, merge_release(schema)))
+
+
+def truth(text: str, state: State) -> Floats:
+    """Return the exact statistic, by a road of its own."""
+    x = np.repeat([0, 1, 2], state)
+    match text.partition("(")[0]:
+        case "count":
+            return np.array([float(x.size)])
+        case "sum":
+            return np.array([float(x.sum())])
+        case "proportion":
+            return np.array([float((x > 0).mean())])
+        case "mean":
+            return np.array([float(x.mean())])
+        case "variance":
+            return np.array([float(x.var())])
+        case "median":
+            return np.array([float(np.sort(x)[(x.size - 1) // 2])])
+        case _:
+            cells = state if "3]" in text else (state[0], state[1] + state[2])
+            return np.array(cells, dtype=np.float64)
+
+
+def outputs(text: str, truths: Floats) -> Floats:
+    """Return what may be published, `(outputs, cells)`."""
+    if truths.shape[1] > 1:
+        return np.unique(truths, axis=0)
+    if text.startswith(("count", "sum", "median")):
+        return np.arange(truths.min(), truths.max() + 1)[:, None]
+    return np.linspace(truths.min(), truths.max(), 25)[:, None]
+
+
+def weights_of(truths: Floats) -> Floats:
+    """Return the weight of each table, `(tables,)`: every answer counts alike, all together 1."""
+    _, place, many = np.unique(truths, axis=0, return_inverse=True, return_counts=True)
+    out: Floats = 1 / many[place.ravel()] / many.size
+    return out
+
+
+def best(world: World, cost: Floats, weights: Floats, *, worst: bool) -> float:
+    """Return the least mean, or largest, expected cost over tables; `cost` is `(tables, outputs)`."""
+    states = world.states
+    tables, width = cost.shape
+    near = [
+        (i, j)
+        for i, j in itertools.permutations(range(tables), 2)
+        if world.near(states[i], states[j])
+    ]
+    size = tables * width + worst
+    pair = np.array(near)
+    high = (pair[:, :1] * width + np.arange(width)).ravel()
+    low = (pair[:, 1:] * width + np.arange(width)).ravel()
+    row = np.arange(high.size)
+    values = np.concatenate([np.ones(high.size), np.full(high.size, -math.exp(EPSILON))])
+    bounds: Any = coo_array(
+        (values, (np.concatenate([row, row]), np.concatenate([high, low]))), shape=(high.size, size)
+    )
+    sums = coo_array(
+        (np.ones(tables * width), (np.repeat(np.arange(tables), width), np.arange(tables * width))),
+        shape=(tables, size),
+    )
+    objective = np.zeros(size)
+    if worst:
+        objective[-1] = 1.0
+        each = np.arange(tables)
+        place = (
+            np.concatenate([np.repeat(each, width), each]),
+            np.concatenate([np.arange(tables * width), np.full(tables, size - 1)]),
+        )
+        errors = coo_array(
+            (np.concatenate([cost.ravel(), -np.ones(tables)]), place), shape=(tables, size)
+        )
+        bounds = vstack([bounds, errors])
+    else:
+        objective[: tables * width] = (cost * weights[:, None]).ravel()
+    found = linprog(
+        objective, A_ub=bounds.tocsr(), b_ub=np.zeros(bounds.shape[0]), A_eq=sums.tocsr(),
+        b_eq=np.ones(tables), method="highs-ipm",
+    )  # fmt: skip
+    if found.status != 0:
+        raise RuntimeError(found.message)
+    return float(found.fun)
+
+
+def drawn(world: World, text: str, plan: ReleasePlan) -> Floats:
+    """Return the planner's mean |error| on every table, summed over cells."""
+    (block,) = plan.blocks
+    (statistic,) = {s.text: s for s in plan.statistics}.values()
+    draw, encoding = draw_from_json(block.law), Encoding.from_json(dict(block.encoding))
+    aggregate = aggregate_named(statistic.function)
+    bits, out = SystemBits(), []
+    for state in world.states:
+        x = np.repeat([0, 1, 2], state)
+        who = [f"p{i // world.m}" for i in range(x.size)]
+        table = pa.table({"who": who, "x": x.astype(np.float64)})
+        (exact,) = cells_of(plan, answer_of(plan, table, ReferenceEngine()))
+        raw = draw.draw(np.repeat(exact, DRAWS, axis=0), bits)
+        values = aggregate.finish(encoding, draw.cells(raw))
+        values = to_domain(values, statistic.domain, statistic.step)
+        out.append(float(np.abs(values - truth(text, state)).sum(axis=1).mean()))
+    return np.array(out)
+
+
+def compared(world: World, text: str) -> str:
+    """Return one row of the table."""
+    plan = planned(world, text)
+    truths = np.stack([truth(text, s) for s in world.states])
+    if plan.epsilon == 0 or not plan.blocks[0].epsilon:
+        return ""
+    cost = np.abs(truths[:, None, :] - outputs(text, truths)[None, :, :]).sum(axis=2)
+    mine = drawn(world, text, plan)
+    weights = weights_of(truths)
+    mean, most = (best(world, cost, weights, worst=worst) for worst in (False, True))
+    block = plan.blocks[0]
+    own = float(mine @ weights)
+    return (
+        f"| {text} | {world.name} | {world.rows} | {len(world.states)} | {cost.shape[1]} "
+        f"| {block.family}, {block.mechanism} | {own:.3f} | {mean:.3f} | {own / mean:.2f} "
+        f"| {mine.max():.3f} | {most:.3f} | {mine.max() / most:.2f} |"
+    )
+
+
+def main() -> None:
+    """Print the table and write it down."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--to", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--quick", action="store_true", help="two statistics of a public size")
+    chosen = parser.parse_args()
+    lines = [
+        (
+            "| statistic | neighbours | rows | tables | outputs | measured as | error, average | optimum "
+            "| ratio | error, worst | optimum | ratio |"
+        ),
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, declared in WORLDS.items():
+        if chosen.quick and not declared["public"]:
+            continue
+        world = World(name, **declared, rows=8 if declared["public"] else 5)
+        for text in STATISTICS[1:3] if chosen.quick else STATISTICS:
+            row = compared(world, text)
+            if row:
+                lines.append(row)
+                print(row, flush=True)
+    text = "\n".join(
+        [
+            f"Epsilon {EPSILON:g}, absolute error, {DRAWS:,} draws per table; a column of three values.",
+            "",
+            *lines,
+            "",
+        ]
+    )
+    if not chosen.quick:
+        (chosen.to / "best_forms.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""The wall's own spreads of scores by rank: made from what the engine tallies, nothing else.
+
+Units: scores in rows times the targets' denominator; of values chosen together, that times LEVELS - 1.
+Sources: `docs/theory/quantiles.md#spread-of-the-scores`, `#several-quantiles-together`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.joint_ranks import joint_spreads
+from dprelease.aggregates.ranks import spreads
+from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
+
+__all__ = ["rank_moves"]
+
+
+def rank_moves(
+    query: BoundedQuery, encoding: Encoding, used: Sequence[Primitive]
+) -> tuple[int, int]:
+    """Return the spreads of an added and of a replaced row.
+
+    Raises:
+        ValueError: the scores are not the ranks of one column's values, in words.
+    """
+    codes = [query.codes[p.code] for p in used if p.code is not None]
+    if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):
+        raise ValueError("its scores are not the ranks of one column's values")
+    if encoding.form == "ranks":
+        return _alone(encoding, used[0])
+    if used[0].near is not None:  # every gap of rows counts, wherever it lies
+        raise ValueError("its values are chosen together, and codes far from one rank are left out")
+    return joint_spreads(encoding.weights)
+
+
+def _alone(encoding: Encoding, tally: Primitive) -> tuple[int, int]:
+    target = encoding.weights[0] if len(encoding.weights) == 1 else ()
+    around = "its scores are not the ranks of one column's values around one target"
+    if len(target) != 3 or not 0 <= target[0] <= target[1] or target[1] < 1:
+        raise ValueError(around)
+    near = tally.near  # codes left out are those of another rank, unless it is the same
+    if near is not None and (near.a, near.b, near.shift) != target:
+        raise ValueError(around)
+    return spreads(target[0], target[1], target[2])

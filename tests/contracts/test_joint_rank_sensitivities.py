@@ -1,0 +1,127 @@
+"""Several quantiles chosen together: what one row can do to the errors of gaps, and to the whole law."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from dprelease.aggregates.joint_ranks import LEVELS, joint_spreads
+from dprelease.audit.joint import joint_worst
+from dprelease.numeric import exp_lower
+from tests.contracts.joint_rank_worlds import (
+    TARGETS,
+    Rows,
+    Targets,
+    added,
+    drawer,
+    errors,
+    largest_ratio,
+    masses,
+    positions,
+    replaced,
+    sequences,
+    tables,
+)
+
+MOST = 3
+EPSILON = Fraction(2)
+
+
+def spread_of(rows: Rows, others: list[Rows], targets: Targets) -> Fraction:
+    """Return P + Q: the most that errors rise together, and the most that they fall together."""
+    worst = Fraction(0)
+    before = {y: errors(rows, y, targets) for y in sequences(len(targets))}
+    for other in others:
+        rise = fall = Fraction(0)
+        for y, old in before.items():
+            change = [b - a for a, b in zip(old, errors(other, y, targets), strict=True)]
+            rise = max(rise, sum((c for c in change if c > 0), Fraction(0)))
+            fall = max(fall, sum((-c for c in change if c < 0), Fraction(0)))
+        worst = max(worst, rise + fall)
+    return worst
+
+
+@pytest.mark.parametrize("targets", TARGETS)
+def test_no_row_moves_the_errors_further_than_stated(targets: Targets) -> None:
+    unit = targets[0][1] * (LEVELS - 1)
+    per_row, per_swap = (Fraction(s, unit) for s in joint_spreads(targets))
+    found_row = max(spread_of(rows, list(added(rows)), targets) for rows in tables(MOST))
+    found_swap = max(
+        (spread_of(rows, list(replaced(rows)), targets) for rows in tables(MOST) if rows),
+        default=Fraction(0),
+    )
+    assert found_row <= per_row
+    assert found_swap <= per_swap
+
+
+def test_the_spread_of_quartiles_is_three_rows_added_and_four_replaced() -> None:
+    quartiles = ((1, 4, 0), (2, 4, 0), (3, 4, 0))
+    assert joint_spreads(quartiles) == (3 * 4 * (LEVELS - 1), 4 * 4 * (LEVELS - 1))
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [((2, 4, 0), (1, 4, 0)), ((5, 4, 0),), ((-1, 4, 0),), ((1, 4, 1),), ((1, 4, 0), (2, 5, 0))],
+)
+def test_targets_that_do_not_rise_have_no_spread(targets: Targets) -> None:
+    with pytest.raises(ValueError, match="rise"):
+        joint_spreads(targets)
+
+
+@pytest.mark.parametrize("neighbours", ["added", "replaced"])
+@pytest.mark.parametrize("targets", TARGETS)
+def test_the_whole_law_keeps_its_epsilon(targets: Targets, neighbours: str) -> None:
+    spread = joint_spreads(targets)[neighbours == "replaced"]
+    draw = drawer(targets, EPSILON, spread)
+    assert draw.law.certify().epsilon_upper <= EPSILON
+    limit, largest = exp_lower(EPSILON), Fraction(0)
+    for rows in tables(MOST):
+        here = masses(draw, rows, targets)
+        for other in (added if neighbours == "added" else replaced)(rows):
+            largest = max(largest, largest_ratio(here, masses(draw, other, targets)))
+    assert largest <= limit
+    assert math.log(largest) > 0.4 * EPSILON  # control: the bound is not idle
+
+
+def test_twin_a_third_of_the_spread_is_caught() -> None:
+    targets = TARGETS[1]
+    draw = drawer(targets, EPSILON, joint_spreads(targets)[0] // 3)
+    largest = max(
+        largest_ratio(masses(draw, rows, targets), masses(draw, other, targets))
+        for rows in tables(MOST)
+        for other in added(rows)
+    )
+    assert largest > exp_lower(EPSILON)
+
+
+def test_twin_the_addition_of_one_row_does_not_cover_a_replacement() -> None:
+    targets = ((1, 2, 0),)
+    assert joint_spreads(targets)[0] < joint_spreads(targets)[1]
+    unit = 2 * (LEVELS - 1)
+    found = max(spread_of(rows, list(replaced(rows)), targets) for rows in tables(MOST) if rows)
+    assert found > Fraction(joint_spreads(targets)[0], unit)
+
+
+@pytest.mark.parametrize("targets", TARGETS)
+def test_the_audit_finds_the_largest_ratio_of_all_outcomes(targets: Targets) -> None:
+    draw = drawer(targets, EPSILON)
+    for rows in [(), (0,), (0, 2), (1, 1, 2)]:
+        for other in [*added(rows), *replaced(rows)]:
+            found = joint_worst(draw, positions(rows, targets), positions(other, targets))
+            slow = largest_ratio(masses(draw, rows, targets), masses(draw, other, targets))
+            assert found == slow
+
+
+def test_heaps_hold_several_quantiles() -> None:
+    """With 8 of 10 rows at one point, that point three times is the likeliest answer to the quartiles."""
+    targets = ((1, 4, 0), (2, 4, 0), (3, 4, 0))
+    draw = drawer(targets, Fraction(8), joint_spreads(targets)[0])
+    rows = (0, *(1,) * 8, 2)
+    chances: dict[tuple[int, ...], int] = {}
+    for outcome, mass in masses(draw, rows, targets).items():
+        key = tuple(point for point, _ in outcome)
+        chances[key] = chances.get(key, 0) + mass
+    assert max(chances, key=lambda key: chances[key]) == (1, 1, 1)
+    assert chances[1, 1, 1] > 5 * chances[0, 0, 1]  # whose gaps would hold 0, 0, 8 of the rows at 1

@@ -1,0 +1,204 @@
+"""Which quantiles are chosen together, what the plan says, and what the wall refuses."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dprelease as dp
+from dprelease import execute
+from dprelease.errors import ConfigError, InternalError
+from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.joint_ranks import JointChoiceDraw
+from dprelease.planning.make import make_plan
+from dprelease.planning.model import PlannedBlock, ReleasePlan
+from dprelease.query.bounded import Near
+from dprelease.query.load import Schema
+from dprelease.query.merge import merge_release
+from dprelease.query.spec import resolve
+
+QUARTILES = ["quantile(x, 0.5)", "quantile(x, 0.25)", "quantile(x, 0.75)"]
+
+
+def declared(statistics: list[Any], most: int = 120, **more: Any) -> dict[str, Any]:
+    return {
+        "dprelease": "schema/1",
+        "name": "joint",
+        "unit": "row",
+        "adjacency": "add_remove",
+        "rows": {"expected": 300, "max": 1000},
+        "columns": {
+            "who": {"kind": "identifier"},
+            "x": {"kind": "integer", "range": [0, most]},
+            "g": {"kind": "category", "values": ["a", "b"]},
+        },
+        "release": {"epsilon": 1, "statistics": statistics, **more.pop("release", {})},
+        **more,
+    }
+
+
+def planned(statistics: list[Any], most: int = 120, **more: Any) -> ReleasePlan:
+    schema = Schema.from_dict(declared(statistics, most, **more))
+    return make_plan(resolve(schema, merge_release(schema)))
+
+
+def families(plan: ReleasePlan) -> list[str]:
+    return [b.family for b in plan.blocks]
+
+
+def test_quantiles_of_one_column_are_one_choice_of_the_whole_epsilon() -> None:
+    plan = planned([*QUARTILES, "count"])
+    (block,) = (b for b in plan.blocks if b.family == "joint_ranks")
+    assert [s.view for s in plan.statistics] == [1, 0, 2, None]
+    assert block.cells == tuple(f"candidate chosen for {QUARTILES[i]}" for i in (1, 0, 2))
+    assert block.mechanism == "exponential"
+    assert not block.has_interval
+    execute.check(plan)
+    execute.check(ReleasePlan.from_json(plan.to_json()))
+
+
+def test_the_plan_says_what_each_would_cost_by_itself() -> None:
+    plan = planned(QUARTILES)
+    told = plan.statistics[0]
+    assert told.error_text == "±30 rows in rank (95 %)"
+    assert told.sensitivity == "3 rows in rank"
+    assert [o.note for o in told.chosen] == [
+        "3 values chosen together, in order",
+        "by itself at epsilon/3: ±23 rows in rank (95 %)",
+    ]
+    assert any("one choice for all of them" in note for note in told.notes)
+
+
+@pytest.mark.parametrize(
+    ("statistics", "most", "more"),
+    [
+        (["median(x)", "min(x)"], 120, {}),
+        (["median(x)", "quantile(x, 0.5)"], 120, {}),
+        (QUARTILES, 10**6, {}),
+        ([{"statistic": "median(x)", "share": 0.5}, "quantile(x, 0.9)"], 120, {}),
+        ([{"statistic": "median(x)", "mechanism": "exponential"}, "quantile(x, 0.9)"], 120, {}),
+        ([{"statistic": "median(x)", "domain": {"range": [0, 60]}}, "quantile(x, 0.9)"], 120, {}),
+    ],
+)
+def test_these_are_chosen_one_by_one(
+    statistics: list[Any], most: int, more: dict[str, Any]
+) -> None:
+    assert "joint_ranks" not in families(planned(statistics, most, **more))
+
+
+UNITS: list[dict[str, Any]] = [
+    {},
+    {"adjacency": "substitution"},
+    {"unit": {"user": "who", "max_groups": 2, "max_rows_per_group": 3}},
+    {
+        "unit": {"user": "who", "max_groups": 2, "max_rows_per_group": 3},
+        "adjacency": "substitution",
+    },
+]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("by", [[], ["g"]])
+def test_every_unit_and_adjacency_keeps_its_epsilon(unit: dict[str, Any], by: list[str]) -> None:
+    plan = planned(["quantile(x, 0.1)", "quantile(x, 0.8)", "quantile(x, 0.9)"], 20,
+                   release={"by": by}, **unit)  # fmt: skip
+    assert families(plan) == ["joint_ranks"]
+    execute.check(plan)
+    draw = draw_from_json(plan.blocks[0].law)
+    assert isinstance(draw, JointChoiceDraw)
+    assert draw.law.certify().epsilon_upper <= plan.epsilon
+
+
+def test_released_values_are_in_order_and_have_no_interval() -> None:
+    rows = pd.DataFrame({"who": "p", "x": np.repeat(np.arange(100), 3), "g": ["a", "b", "a"] * 100})
+    schema = declared(QUARTILES, release={"by": ["g"]})
+    with pytest.warns(dp.UnledgeredWarning):
+        table = dp.release(rows, schema).table.to_pandas()
+    for _, group in table.groupby("g"):
+        values = dict(zip(group["statistic"], group["value"], strict=True))
+        rising = [values[n] for n in sorted(values)]
+        assert rising == sorted(rising)
+        assert set(group["status"]) <= {"no_interval", "at_bound", "uninformative"}
+        assert group["lower"].isna().all()
+
+
+def test_the_noisy_integers_that_a_law_can_draw() -> None:
+    draw = draw_from_json(planned(QUARTILES, 20).blocks[0].law)
+    raw = np.array([[0, 0, 20], [3, 2, 5], [0, 5, 21], [-1, 0, 0]], dtype=object)
+    assert draw.drawable(raw).tolist() == [True, False, False, False]
+
+
+def broken(plan: ReleasePlan, **changed: Any) -> ReleasePlan:
+    (block,) = plan.blocks
+    return replace(plan, blocks=(replace(block, **changed),))
+
+
+def changed_law(block: PlannedBlock, **law: Any) -> dict[str, Any]:
+    return {**block.law, "law": {**block.law["law"], **law}}
+
+
+def test_the_wall_refuses_what_claims_less() -> None:
+    plan = planned(QUARTILES, 20)
+    (block,) = plan.blocks
+    targets = [["1", "4", "0"], ["2", "4", "0"], ["3", "4", "0"]]
+    assert block.encoding["weights"] == targets
+    for weights in (
+        [["2", "4", "0"], ["1", "4", "0"], ["3", "4", "0"]],
+        [["1", "4", "0"], ["2", "5", "0"], ["3", "4", "0"]],
+        [["1", "4", "0"], ["2", "4", "1"], ["3", "4", "0"]],
+        [["1", "4", "0"], ["2", "4", "0"], ["5", "4", "0"]],
+        [["1", "8", "0"], ["2", "8", "0"], ["3", "8", "0"]],
+        [],
+    ):
+        with pytest.raises(InternalError):
+            execute.check(broken(plan, encoding={**block.encoding, "weights": weights}))
+    for law in (
+        changed_law(block, spread=block.law["law"]["spread"] - 1),
+        changed_law(block, p=str(int(block.law["law"]["p"]) // 2)),
+        changed_law(block, candidates="21"),
+        {**block.law, "many": 2},
+        {k: v for k, v in block.law.items() if k not in ("many", "levels")} | {"draw": "choice"},
+    ):
+        with pytest.raises(InternalError):
+            execute.check(broken(plan, law=law))
+
+
+def test_the_wall_refuses_codes_of_one_rank_only() -> None:
+    plan = planned(QUARTILES, 20)
+    (tally,) = plan.query.primitives
+    cut = replace(plan.query, primitives=(replace(tally, near=Near(1, 2, 0, 2**62)),))
+    with pytest.raises(InternalError):
+        execute.check(replace(plan, query=cut))
+
+
+def test_a_law_of_other_levels_is_not_read() -> None:
+    (block,) = planned(QUARTILES, 20).blocks
+    with pytest.raises(ConfigError, match="splits equal rows in another way"):
+        draw_from_json({**block.law, "levels": 5})
+
+
+def test_rank_errors_are_kept_on_rows_of_their_own() -> None:
+    """All three ranks at once, 30 times: the bound is wide, a twentieth of it is not kept."""
+    plan = planned(QUARTILES)
+    draw = draw_from_json(plan.blocks[0].law)
+    assert isinstance(draw, JointChoiceDraw)
+    rows = np.arange(121)
+    schema = declared(QUARTILES)
+    frame = pd.DataFrame({"who": "p", "x": rows, "g": "a"})
+    reach = draw.rank_error(4, 0.95)
+    assert reach is not None
+    kept = near = 0
+    for _ in range(30):
+        with pytest.warns(dp.UnledgeredWarning):
+            values = sorted(dp.release(frame, schema).table.to_pandas()["value"])
+        off = max(abs(v - q * 121) for v, q in zip(values, (0.25, 0.5, 0.75), strict=True))
+        kept += off <= reach + 1
+        near += off <= reach / 20
+    assert kept == 30
+    assert near < 30
+    assert all(a <= b for a, b in itertools.pairwise(values))
