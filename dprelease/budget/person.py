@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dprelease.budget import rho_filter
 from dprelease.budget.accountant import ATTO
 from dprelease.budget.record import Entry
 from dprelease.budget.timeline import Reach, Timeline, instant
@@ -98,6 +97,8 @@ def person_loss(
     if delta is None:
         parts = ((w, e.epsilon, e.delta) for w, e in zip(windows, entries, strict=True))
         return person_of(parts, line)
+    from dprelease.budget import rho_filter  # a plan has no ledger, and need not load one
+
     nano = 0
     for window, entry in zip(windows, entries, strict=True):
         count = line.met(window)

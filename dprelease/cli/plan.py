@@ -87,7 +87,6 @@ def load_and_show(
     """Plan once and print it, with what else was asked for; `page` and `file` are written."""
     from rich.text import Text
 
-    from dprelease.pipeline.approving import plan_file
     from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.explore import needed, plan_of, wish
     from dprelease.pipeline.planned import plan_pipeline
@@ -102,6 +101,8 @@ def load_and_show(
     if page is not None:
         page.write_bytes(_page(config, made))
     if file is not None:
+        from dprelease.pipeline.approving import plan_file  # it reads ledgers: a plan does not
+
         file.write_bytes(plan_file(config, made, period))
     if as_json:
         found: dict[str, Any] = {**made.to_json(), "hash": made.hash}
