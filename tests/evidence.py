@@ -33,6 +33,7 @@ HARNESSES = (
     "tests/end_to_end/test_any_epsilon.py",
     "tests/end_to_end/test_totality.py",
     "tests/end_to_end/test_karate.py",
+    "tests/fitting",
     "tests/contracts",
     "tests/engines/test_postgres_engine.py",
     "tests/meta/test_distribution.py",

@@ -37,8 +37,10 @@ from dprelease.fitting.estimate import (
     Objects,
     Term,
     check_measured,
+    law_of,
     whole_numbers,
 )
+from dprelease.fitting.law import Law
 from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import Axis, IntArray, Structure, Table, factor
 
@@ -210,6 +212,9 @@ class CrossEstimator:
             Term(self.noises[name], count, weight)
             for (name, weight), count in sorted(found.items())
         )
+
+    def law(self, table: str, cell: int) -> Law:
+        return law_of(self.terms(table, cell))
 
 
 class _Even:

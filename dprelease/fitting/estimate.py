@@ -20,10 +20,20 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.errors import PlanError
+from dprelease.fitting.law import Law
 from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import IntArray, Structure
 
-__all__ = ["ONE", "Estimates", "Estimator", "Objects", "Term", "check_measured", "whole_numbers"]
+__all__ = [
+    "ONE",
+    "Estimates",
+    "Estimator",
+    "Objects",
+    "Term",
+    "check_measured",
+    "law_of",
+    "whole_numbers",
+]
 
 BITS = 32
 ONE = 1 << BITS
@@ -67,7 +77,15 @@ class Estimator(Protocol):
         """Return the variance of every cell's estimate, in steps squared."""
 
     def terms(self, table: str, cell: int) -> tuple[Term, ...]:
-        """Return the error of a cell: a sum over independent draws."""
+        """Return the error of a cell, exact: a sum over independent draws."""
+
+    def law(self, table: str, cell: int) -> Law:
+        """Return the same for computing quantiles: many small terms in one bulk."""
+
+
+def law_of(terms: Sequence[Term]) -> Law:
+    """Return the law of a sum of terms."""
+    return Law.of((Law({(t.noise, 1.0): t.draws}), float(t.weight), 1) for t in terms)
 
 
 def check_measured(

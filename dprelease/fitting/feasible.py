@@ -219,6 +219,6 @@ def _beside(side: Table, what: str) -> PlanError:
     return PlanError(
         f"the table `{side.name}` crosses the others and has {what}",
         why="margins that cross each other need not have a common table then",
-        fix="leave it out, or make the tables refine each other",
+        fix="add the table of all rows, whose domain caps every margin, or leave this one out",
         code="DPR283",
     )

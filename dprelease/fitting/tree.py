@@ -31,6 +31,7 @@ from dprelease.fitting.estimate import (
     check_measured,
     whole_numbers,
 )
+from dprelease.fitting.law import Law
 from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import IntArray, Structure
 
@@ -86,6 +87,8 @@ class TreeEstimator:
             self._classify(level)
         self._expanded = lru_cache(maxsize=None)(self._expand)
         self._around = lru_cache(maxsize=None)(self._outside)
+        self._law = lru_cache(maxsize=None)(self._own_law)
+        self._beside = lru_cache(maxsize=None)(self._outer_law)
 
     # Up: classes and their weights.
 
@@ -222,6 +225,43 @@ class TreeEstimator:
             _add(found, self._expanded(level, child), h * (above.own * g - 1), others)
         _add(found, self._around(level - 1, one.parent), h)
         return found
+
+    def law(self, table: str, cell: int) -> Law:
+        level = self._level(table)
+        places, at = self.places
+        one = places[level][int(at[level][cell])]
+        own = self._law(level, one.kind)
+        return Law.of(
+            [(own, float(one.own), 1), (self._beside(level, int(at[level][cell])), 1.0, 1)]
+        )
+
+    def _own_law(self, level: int, kind: int) -> Law:
+        """Return the law of z of a class."""
+        one = self.kinds[level][kind]
+        if one.variance == 0:
+            return Law({})
+        g = one.gain / 2.0**_WEIGHT
+        parts = [(self._law(level + 1, k), g, n) for k, n in one.children]
+        noise = self.noises[level]
+        if noise is not None:
+            parts.append((Law({(noise, 1.0): 1}), 1 - g, 1))
+        return Law.of(parts)
+
+    def _outer_law(self, level: int, place: int) -> Law:
+        """Return the law of what comes from outside a place's subtree."""
+        if level == 0:
+            return Law({})
+        one = self.places[0][level][place]
+        above = self.places[0][level - 1][one.parent]
+        up = self.kinds[level - 1][above.kind]
+        h, g = float(self._share(level, one.kind, above.kind)), up.gain / 2.0**_WEIGHT
+        weight = h * (float(above.own) * g - 1)
+        parts = [(self._beside(level - 1, one.parent), h, 1)]
+        noise = self.noises[level - 1]
+        if noise is not None and not self.public[level - 1]:
+            parts.append((Law({(noise, 1.0): 1}), h * float(above.own) * (1 - g), 1))
+        parts += [(self._law(level, k), weight, n - (k == one.kind)) for k, n in up.children]
+        return Law.of(parts)
 
     def estimates(
         self, noisy: Mapping[str, Sequence[int]], totals: Mapping[str, Sequence[int]]

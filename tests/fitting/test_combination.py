@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 
 from dprelease.fitting.combination import half_width, half_widths
-from dprelease.fitting.estimate import Term
+from dprelease.fitting.estimate import Term, law_of
+from dprelease.fitting.law import KEPT
+from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.noise import Gaussian, Laplace
-from tests.fitting.test_noise import law
+from tests.fitting.small import NOISES, cube, tree
+from tests.fitting.test_noise import law as plain_law
 
 
 def exact_law(terms):
     """The law of a combination as {value: probability}, draws beyond 1e-12 left out."""
     out = {Fraction(0): 1.0}
     for term in terms:
-        d, p = law(term.noise)
+        d, p = plain_law(term.noise)
         keep = p > 1e-9
         for _ in range(term.draws):
             new = {}
@@ -58,8 +61,6 @@ def test_off_a_lattice_it_covers_and_is_tight(terms):
     sd = float(sum(t.noise.variance() * t.draws * t.weight**2 for t in terms)) ** 0.5
     assert inside(terms, q) >= 0.95
     assert inside(terms, q - Fraction(0.03 * sd)) < 0.95
-    coarse = half_width(terms, fine=False)
-    assert q <= coarse <= q + Fraction(0.15 * sd)
 
 
 def many_terms(count):
@@ -67,7 +68,26 @@ def many_terms(count):
     return [own, *(Term(Laplace(Fraction(1, 20)), 2, Fraction(1, 20 + k)) for k in range(count))]
 
 
-def test_merging_weights_never_shortens_much_nor_undercovers():
+def test_a_bulk_of_small_terms_is_bracketed():
+    terms = many_terms(200)
+    law = law_of(terms)
+    kept = set(law.draws)
+    small = [t for t in terms if (t.noise, abs(float(t.weight))) not in kept]
+    assert len(law.draws) == KEPT
+    assert len(small) == 201 - KEPT
+    t = np.linspace(0, law.bulk.widest**-0.5, 50)
+    exact = np.zeros(t.size)
+    for term in small:
+        exact += term.draws * np.log(term.noise.wave(float(term.weight) * t))
+    off = np.abs(exact + law.bulk.variance * t**2 / 2)
+    assert (off <= law.bulk.quartic * t**4 + 1e-12).all()
+    assert (off >= 0.2 * law.bulk.quartic * t**4 - 1e-12)[:10].all()  # and not by far too much
+    for s in np.linspace(0.01, (0.5 / law.bulk.widest) ** 0.5, 9):
+        grown = sum(x.draws * x.noise.log_moment(s * float(x.weight)) for x in small)
+        assert grown <= law.bulk.variance * s * s
+
+
+def test_a_bulk_covers_and_is_tight():
     terms = many_terms(200)
     q = half_width(terms)
     rng = np.random.default_rng(4)
@@ -78,11 +98,38 @@ def test_merging_weights_never_shortens_much_nor_undercovers():
         for t in terms
     )
     simulated = np.quantile(np.abs(draws), [0.945, 0.955])
-    assert simulated[0] < q < simulated[1] * 1.05
+    assert simulated[0] < q < simulated[1] * 1.01
 
 
-def test_equal_terms_share_one_computation_and_no_terms_are_no_width():
-    assert half_widths([LATTICE[0], [], LATTICE[0]]) == [6, 0, 6]
+def test_tables_of_many_classes_take_the_shorter_series():
+    structure = tree()
+    made = estimator(structure, NOISES)
+    exact = half_widths(made, "leaf")
+    short = half_widths(made, "leaf", many=1)
+    assert len(exact) == 3
+    for cell, (a, b) in enumerate(zip(exact, short, strict=True)):
+        sd = made.variance("leaf")[made.classes("leaf").tolist().index(cell)] ** 0.5
+        assert a <= b <= a + Fraction(0.03 * sd)
+    assert half_widths(estimator(tree(np.arange(12) < 5), NOISES), "leaf")[-1] == 0
+
+
+def test_the_law_of_a_cell_is_that_of_its_terms():
+    for structure, noises in (
+        (tree(), NOISES),
+        (cube(), {"a": NOISES["leaf"], "all": NOISES["region"]}),
+    ):
+        made = estimator(structure, noises)
+        for table in structure.tables:
+            for cell in (0, table.cells - 1):
+                law = made.law(table.name, cell)
+                variance = law.bulk.variance + sum(
+                    n * float(noise.variance()) * w * w for (noise, w), n in law.draws.items()
+                )
+                assert variance == pytest.approx(made.variance(table.name)[cell])
+
+
+def test_no_terms_are_no_width():
+    assert half_width([]) == 0
     assert half_width([Term(Laplace(Fraction(1)), 1, Fraction(0))]) == 0
 
 
