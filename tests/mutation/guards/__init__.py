@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutation.guard import Guard
 from tests.mutation.guards import (
     engines,
+    fitting,
     laws,
     ledger,
     publication,
@@ -29,4 +30,5 @@ AREAS: dict[str, tuple[Guard, ...]] = {
     "publication": publication.GUARDS,
     "verification": verification.GUARDS,
     "validation": validation.GUARDS,
+    "fitting": fitting.GUARDS,
 }

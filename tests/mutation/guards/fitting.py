@@ -1,0 +1,80 @@
+"""Guards of `dprelease/fitting`: what is published adds up, is reachable, and is covered."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutation.guard import Guard
+
+_feasible = partial(Guard, file="fitting/feasible.py", tests=("tests/fitting/test_feasible.py",))
+_nearest = partial(
+    Guard,
+    file="fitting/shares.py",
+    tests=("tests/fitting/test_shares.py", "tests/fitting/test_nearest.py"),
+)
+_certificate = partial(
+    Guard, file="fitting/certificate.py", tests=("tests/fitting/test_certificate.py",)
+)
+_quantile = partial(
+    Guard,
+    file="fitting/combination.py",
+    tests=("tests/fitting/test_combination.py", "tests/fitting/test_interval.py"),
+)
+
+GUARDS = (
+    _feasible(
+        "what parts add up to does not matter",
+        old="        sets = [met(a, b) for a, b in zip(given, sums, strict=True)]",
+        new="        sets = list(given)",
+    ),
+    _feasible(
+        "a public total need not be reachable",
+        old="            met(runs, ((int(total), int(total)),))",
+        new="            ((int(total), int(total)),)",
+    ),
+    _feasible(
+        "a margin may have gaps",
+        old="        if met(hull, domain) != hull:",
+        new="        if not met(hull, domain):",
+    ),
+    _feasible(
+        "a sum may be cut below what its count allows",
+        old="                and holds(allowed, max(ends))\n",
+        new="",
+    ),
+    _nearest(
+        "a value in a gap stays there",
+        old="            out[some] = np.where(value > left, near, out[some])\n",
+        new="",
+    ),
+    _nearest(
+        "ties are settled downwards",
+        old="    multipliers = np.where(missing > 0, below + 1, below)",
+        new="    multipliers = below - 1",
+    ),
+    _certificate(
+        "sums of parts are not looked at",
+        old="            if sums[cell] != value:",
+        new="            if sums[cell] > value + 10**9:",
+    ),
+    _certificate(
+        "the least is not looked for across gaps",
+        old="        for v in (centre, centre + 1):\n            point = min(max(v, low), high)",
+        new="        for v in (centre, centre + 1):\n            point = low",
+    ),
+    _certificate(
+        "what margins say of their sums is left out",
+        old="            spent, bound = spent + some, bound + least",
+        new="            spent = spent + some",
+    ),
+    _quantile(
+        "the smoothing is free",
+        old="    return high + delta\n",
+        new="    return high - delta\n",
+    ),
+    _quantile(
+        "one tail is looked at",
+        old="    inside = 2 * inside - mass[0]  # P(|X| <= k)",
+        new="    inside = inside + 0.5 - mass[0] / 2",
+    ),
+)
