@@ -10,7 +10,7 @@ import pandas as pd
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dprelease.facade import Statistics
+    from dprelease.facade import Statistics, Tables
     from dprelease.numeric import Number
     from dprelease.planning.model import ReleasePlan
     from dprelease.query.load import SchemaLike
@@ -44,6 +44,7 @@ class Accessor:
         statistics: Statistics | None = None,
         by: Sequence[str] | None = None,
         where: str | None = None,
+        tables: Tables | None = None,
         during: str | None = None,
     ) -> ReleasePlan:
         """Return what a release would draw and cost; reads no row and spends nothing.
@@ -52,7 +53,7 @@ class Accessor:
 
         Args:
             schema: a `dp.Schema`, a path to its file, or a mapping of the same shape.
-            epsilon, delta, statistics, by, where: override the schema's `release` block.
+            epsilon, delta, statistics, by, where, tables: override the schema's `release` block.
             during: release the rows of one period of the schema's `time` alone, e.g. 2026-W46.
 
         Raises:
@@ -67,6 +68,7 @@ class Accessor:
             statistics=statistics,
             by=by,
             where=where,
+            tables=tables,
             during=during,
         )
 
@@ -79,6 +81,7 @@ class Accessor:
         statistics: Statistics | None = None,
         by: Sequence[str] | None = None,
         where: str | None = None,
+        tables: Tables | None = None,
         during: str | None = None,
         ledger: str | Path | None = None,
         dataset: str | None = None,
@@ -88,7 +91,7 @@ class Accessor:
 
         Args:
             schema: a `dp.Schema`, a path to its file, or a mapping of the same shape.
-            epsilon, delta, statistics, by, where: override the schema's `release` block.
+            epsilon, delta, statistics, by, where, tables: override the schema's `release` block.
             during: release the rows of one period of the schema's `time` alone, e.g. 2026-W46.
             ledger, dataset, period: charge durably under the key (dataset, schema name, period);
                 the same key again returns the same values and costs nothing. Without them the
@@ -111,6 +114,7 @@ class Accessor:
             statistics=statistics,
             by=by,
             where=where,
+            tables=tables,
             during=during,
             ledger=ledger,
             dataset=dataset,

@@ -47,7 +47,7 @@ from dprelease.planning.model import PlannedBlock, PlannedStatistic
 from dprelease.query.statistic import parse_statistic
 from dprelease.schema.domain import Domain
 
-__all__ = ["Released", "consistent", "rules_of", "to_domain"]
+__all__ = ["Released", "consistent", "outward", "rules_of", "to_domain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +135,23 @@ def rules_of(statistics: Sequence[PlannedStatistic]) -> tuple[Rule, ...]:
     """Return the rules of the statistics, each once, in the order in which they run."""
     found = (rule for s in statistics for rule in aggregate_named(s.function).rules)
     return tuple(dict.fromkeys(found))
+
+
+def outward(ends: Floats, step: Fraction, rounded: np.ufunc) -> Floats:
+    """Return multiples of `step`, each the double nearest to it: `ends` moved by `rounded`.
+
+    Args:
+        rounded: `np.floor` for lower ends, `np.ceil` for upper ones; an end that is the double
+            nearest to a multiple stays there, and NaN stays NaN.
+    """
+    p, q = step.numerator, step.denominator
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.rint(ends * (q / p))
+        k = np.where(near * p / q == ends, near, rounded(ends * (q / p)))
+        out: Floats = np.asarray(k * p / q) + 0.0  # no -0.0
+    # One correctly rounded division while k * p and q are below 2**53; the others one by one.
+    for at in zip(
+        *np.nonzero((np.abs(k) * p >= 2**53) | (np.isfinite(ends) & (q >= 2**53))), strict=True
+    ):
+        out[at] = float(int(k[at]) * step)
+    return out

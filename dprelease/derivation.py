@@ -27,9 +27,10 @@ from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.budget.person import person_from_json, person_to_json
 from dprelease.budget.record import check_identifier
 from dprelease.errors import VerificationError
+from dprelease.fitted import Fits, faults, noised_of
 from dprelease.formats.json_ import SOFTWARE
 from dprelease.measurements.draw import draw_from_json
-from dprelease.noised import Noised, Receipt, as_raw, assemble, cells_from_json
+from dprelease.noised import Cells, Noised, Receipt, as_raw, cells_from_json
 from dprelease.numeric import NANO, fraction_from_json, nano_up, plain, whole_from_json
 from dprelease.periods import parse_period
 from dprelease.pipeline.closing import instant_from_text, instant_text
@@ -139,8 +140,20 @@ class Derivation:
             raw = as_raw(cells[block.name])
             if not draw_from_json(block.law).drawable(raw).all():
                 raise _refused(f"{block.name} holds an integer that its law cannot draw")
-        table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
-        return Noised(plan, table, cells, self.receipt)
+        return noised_of(plan, cells, self.receipt, self._fits(cells))
+
+    def _fits(self, cells: Cells) -> Fits | None:
+        """Return the stated values of several tables, once every constraint and every proof holds."""
+        stated = self.manifest["draw"].get("fits")
+        if self.plan.tables is None:
+            if stated is not None:
+                raise _refused("the draw holds fitted values, and the release is of one table")
+            return None
+        problems = faults(self.plan, cells, stated)
+        if problems:
+            raise _refused("the fitted values do not follow from the draw", problems[0][:200])
+        fits: Fits = stated
+        return fits
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -303,7 +316,8 @@ def missing_packages(manifest: Mapping[str, Any]) -> list[str]:
     asked: dict[str, set[str]] = {"mechanisms": set(), "aggregates": set(), "formats": set()}
     request = manifest["request"]
     asked["formats"] |= set(request["formats"])
-    for statistic in request["release"]["statistics"]:
+    release = request["release"]
+    for statistic in [s for part in release.get("tables", [release]) for s in part["statistics"]]:
         asked["aggregates"].add(re.split(r"\W", statistic["statistic"].strip(), maxsplit=1)[0])
         asked["mechanisms"] |= {statistic["mechanism"]} if "mechanism" in statistic else set()
     for block in manifest["plan"]["blocks"]:

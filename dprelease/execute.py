@@ -15,12 +15,11 @@ Attack model: the observer sees released integers, names, plan and ledger; not m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 from dprelease.aggregates.encoding import CHOICES, Encoding
-from dprelease.aggregates.exact import exact_cells
+from dprelease.aggregates.exact import exact_cells, summed
 from dprelease.budget.composition import Proof, total_rho
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
@@ -110,6 +109,7 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
         groups=len(plan.keys),
         whole=plan.where is None and plan.window is None,
         per=intervals_of(plan.unit, plan.time),
+        merge=None if plan.tables is None else plan.tables.sums(block.table),
     )
 
 
@@ -183,7 +183,7 @@ def draw(
 
     # All that could go wrong happens before the transaction: inside it there is only drawing.
     laws = [draw_from_json(b.law) for b in plan.blocks]
-    answers = [_cells(b.encoding, answer, len(plan.keys)) for b in plan.blocks]
+    answers = [_cells(plan, b, answer) for b in plan.blocks]
 
     def payload() -> bytes:
         drawn = (law.draw(cells, source) for law, cells in zip(laws, answers, strict=True))
@@ -192,5 +192,9 @@ def draw(
     return decode(plan, payload() if once is None else once(payload))
 
 
-def _cells(stored: Mapping[str, Any], answer: Answer, groups: int) -> Objects:
-    return exact_cells(Encoding.from_json(dict(stored)), stored["primitives"], answer, groups)
+def _cells(plan: ReleasePlan, block: PlannedBlock, answer: Answer) -> Objects:
+    stored = block.encoding
+    encoding = Encoding.from_json(dict(stored))
+    cells = exact_cells(encoding, stored["primitives"], answer, len(plan.keys))
+    merge = None if plan.tables is None else plan.tables.sums(block.table)
+    return cells if merge is None else summed(cells, *merge)

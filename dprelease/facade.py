@@ -25,14 +25,21 @@ from dprelease.schema.table import TableSchema
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
 
-__all__ = ["Statistics", "create_ledger", "draft_schema", "plan", "release", "run", "sql"]
+__all__ = ["Statistics", "Tables", "create_ledger", "draft_schema", "plan", "release", "run", "sql"]
 
 Statistics = Sequence[str | Mapping[str, Any]]
 """Statistics as in a schema's `release` block: `"mean(age)"`, or a mapping with options."""
 
 
+Tables = Sequence[Mapping[str, Any]]
+"""Tables as in a schema's `release` block: `{"name": "regions", "by": ["region"], "statistics": ["count"]}`."""
+
+
 def _overrides(given: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in given.items() if value is not None}
+    listed = {name: value for name, value in given.items() if value is not None}
+    if isinstance(listed.get("tables"), tuple):
+        listed["tables"] = list(listed["tables"])  # type: ignore[call-overload]
+    return listed
 
 
 def plan(
@@ -43,20 +50,29 @@ def plan(
     statistics: Statistics | None = None,
     by: Sequence[str] | None = None,
     where: str | None = None,
+    tables: Tables | None = None,
     during: str | None = None,
 ) -> ReleasePlan:
     """Return what a release would draw and cost. Reads no row and spends nothing.
 
     Args:
         schema: a schema, a path to its file, or a mapping of the same shape.
-        epsilon, delta, statistics, by, where: override the schema's `release` block.
+        epsilon, delta, statistics, by, where, tables: override the schema's `release` block; `tables` stand
+            instead of `by` and `statistics`.
         during: as in `release`.
 
     Raises:
         ConfigError, PlanError: the request is faulty, or no proved, useful plan exists.
         ArgumentError: `during` names no period, or the schema declares no `time` (DPR639, DPR640).
     """
-    given = {"epsilon": epsilon, "delta": delta, "statistics": statistics, "by": by, "where": where}
+    given = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "statistics": statistics,
+        "by": by,
+        "where": where,
+        "tables": tables,
+    }
     return plan_release(as_schema(schema), _overrides(given), during=during)
 
 
@@ -69,6 +85,7 @@ def release(
     statistics: Statistics | None = None,
     by: Sequence[str] | None = None,
     where: str | None = None,
+    tables: Tables | None = None,
     during: str | None = None,
     ledger: str | Path | None = None,
     dataset: str | None = None,
@@ -80,7 +97,8 @@ def release(
         data: pandas or polars frame, pyarrow table, DuckDB relation, Spark DataFrame, or a path to
             Parquet or CSV.
         schema: a schema, a path to its file, or a mapping of the same shape.
-        epsilon, delta, statistics, by, where: override the schema's `release` block.
+        epsilon, delta, statistics, by, where, tables: override the schema's `release` block; `tables` stand
+            instead of `by` and `statistics`.
         during: release the rows of one period of the schema's `time` alone: 2026-W46, 2026-11, 2026-Q4. It
             is the window that the loss counts in, and names the ledger's entry unless `period` does.
         ledger: its file, or a PostgreSQL server by reference: "${env:NAME}".
@@ -94,7 +112,14 @@ def release(
         WithheldError, InternalError: the budget may have been charged.
     """
     table = as_schema(schema)
-    given = {"epsilon": epsilon, "delta": delta, "statistics": statistics, "by": by, "where": where}
+    given = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "statistics": statistics,
+        "by": by,
+        "where": where,
+        "tables": tables,
+    }
     chosen = plan_release(table, _overrides(given), during=during)
     return _drawn(data, chosen, _request(table, ledger, dataset, period, during))
 

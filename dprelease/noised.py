@@ -34,7 +34,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ import pyarrow as pa
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.ranks import target
-from dprelease.consistency import consistent, to_domain
+from dprelease.consistency import consistent, outward, to_domain
 from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, draw_from_json
 from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.measurements.reading import reading_of, seen_by
@@ -64,7 +63,7 @@ __all__ = [
     "cells_from_json",
     "decode",
     "encode",
-    "outward",
+    "tidy",
     "width",
 ]
 
@@ -153,8 +152,10 @@ class Noised:
     """A drawn release.
 
     Attributes:
-        table: the tidy table, `(groups x columns, keys + TIDY)`.
+        table: the tidy table, `(groups x columns, keys + TIDY)`; without a column where there are several.
         cells: per block, the noisy integers as drawn, `(groups, cells)`.
+        parts: of several tables, each by its name as a release of its own; empty for one table.
+        fits: of several tables, the values that add up, with their proofs (`fitted`).
     """
 
     plan: ReleasePlan
@@ -162,6 +163,13 @@ class Noised:
     cells: Mapping[str, tuple[tuple[int, ...], ...]] = field(repr=False)
     receipt: Receipt = field(default_factory=lambda: Receipt("0", "0", ""))
     extra: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, Noised] = field(default_factory=dict)
+    fits: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def shown(self) -> pa.Table | dict[str, pa.Table]:
+        """The tidy table, or of several all of them by name."""
+        return {name: part.table for name, part in self.parts.items()} or self.table
 
 
 def cells_from_json(value: Mapping[str, Any], plan: ReleasePlan) -> Cells:
@@ -175,7 +183,7 @@ def cells_from_json(value: Mapping[str, Any], plan: ReleasePlan) -> Cells:
     cells: Cells = {}
     for block in plan.blocks:
         rows = value[block.name]
-        if len(rows) != len(plan.keys) or any(len(row) != len(block.cells) for row in rows):
+        if len(rows) != plan.groups(block) or any(len(row) != len(block.cells) for row in rows):
             raise ValueError("the noisy integers are of another shape")
         cells[block.name] = tuple(tuple(map(_noisy, row)) for row in rows)
     return cells
@@ -201,7 +209,6 @@ def assemble(
     Rows are ordered by group, then statistic, then bin. Works from a manifest alone (`verify`).
     """
     drawn = {b.name: _Drawn(b, cells[b.name]) for b in blocks}
-    count = len(keys)
     rows = _most_rows(statistics, drawn)
     parts: dict[str, list[Any]] = {name: [] for name in TIDY.names}
     for statistic in statistics:
@@ -209,7 +216,6 @@ def assemble(
         values, lower, upper, status = block.values(statistic)
         if not block.block.has_interval:
             status = block.by_rank(statistic, status, rows)
-        width = len(statistic.columns)
         parts["value"].append(values)
         parts["lower"].append(lower)
         parts["upper"].append(upper)
@@ -217,8 +223,22 @@ def assemble(
         parts["estimate"].append(estimate)
         parts["unbiased"].append(unbiased)
         parts["status"].append(status)
-        parts["epsilon"].append(np.full((count, width), float(block.block.epsilon)))
     parts["consistent"] = list(consistent(statistics, blocks, parts["value"]))
+    return tidy(by, keys, statistics, blocks, parts)
+
+
+def tidy(
+    by: Sequence[str],
+    keys: Sequence[Sequence[str]],
+    statistics: Sequence[PlannedStatistic],
+    blocks: Sequence[PlannedBlock],
+    parts: Mapping[str, list[Any]],
+) -> pa.Table:
+    """Return the tidy table of `parts`: per column of numbers, one array per statistic, `(groups, columns)`."""
+    count = len(keys)
+    paid = {b.name: float(b.epsilon) for b in blocks}
+    parts = dict(parts)
+    parts["epsilon"] = [np.full((count, len(s.columns)), paid[s.block]) for s in statistics]
     made = [(c, s) for s in statistics for c in s.columns]
     names = {
         "statistic": [c for c, _ in made],
@@ -338,29 +358,9 @@ class _Drawn:
         return np.where(mute[:, None], "uninformative", status)
 
 
-def outward(ends: Floats, step: Fraction, rounded: np.ufunc) -> Floats:
-    """Return multiples of `step`, each the double nearest to it: `ends` moved by `rounded`.
-
-    Args:
-        rounded: `np.floor` for lower ends, `np.ceil` for upper ones; an end that is the double
-            nearest to a multiple stays there, and NaN stays NaN.
-    """
-    p, q = step.numerator, step.denominator
-    with np.errstate(invalid="ignore", over="ignore"):
-        near = np.rint(ends * (q / p))
-        k = np.where(near * p / q == ends, near, rounded(ends * (q / p)))
-        out: Floats = np.asarray(k * p / q) + 0.0  # no -0.0
-    # One correctly rounded division while k * p and q are below 2**53; the others one by one.
-    for at in zip(
-        *np.nonzero((np.abs(k) * p >= _EXACT) | (np.isfinite(ends) & (q >= _EXACT))), strict=True
-    ):
-        out[at] = float(int(k[at]) * step)
-    return out
-
-
 def width(plan: ReleasePlan) -> int:
     """Return the number of bytes of the plan's payload: a public constant."""
-    return CELL_BYTES * len(plan.keys) * sum(len(b.cells) for b in plan.blocks)
+    return CELL_BYTES * sum(plan.groups(b) * len(b.cells) for b in plan.blocks)
 
 
 def encode(raw: Objects) -> bytes:
@@ -385,9 +385,9 @@ def decode(plan: ReleasePlan, payload: bytes) -> Cells:
     out: Cells = {}
     at = 0
     for block in plan.blocks:
-        n = len(block.cells)
-        end = at + n * len(plan.keys)
+        n, groups = len(block.cells), plan.groups(block)
+        end = at + n * groups
         columns = [values[at + i : end : n] for i in range(n)]
-        out[block.name] = tuple(zip(*columns, strict=True)) if n else ((),) * len(plan.keys)
+        out[block.name] = tuple(zip(*columns, strict=True)) if n else ((),) * groups
         at = end
     return out

@@ -32,8 +32,10 @@ from dprelease.query.intervals import Intervals
 from dprelease.query.never_null import never_null
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
 from dprelease.sensitivity import Bounds, Sensitivity, sensitivity, unit_bounds
+from dprelease.sums_of_groups import Merge, bounds_of_sums
 
 __all__ = ["recompute", "row_moves"]
+
 
 _ADDITIVE = ("rows", "persons", "power", "between", "distinct", "product")
 
@@ -209,12 +211,14 @@ def recompute(
     groups: int,
     whole: bool,
     per: Intervals | None,
+    merge: Merge | None = None,
 ) -> Sensitivity:
     """Return what one unit can move, from what the engine sums and the declared unit alone.
 
     Args:
         max_rows: the block's override of m; groups: K; whole: no filter or period takes rows away;
         per: the declared intervals of a unit that is a person in one of them.
+        merge: the sums of groups that are drawn, where it is not the groups themselves.
 
     Raises:
         InternalError: the query does not bound contributions as declared, or the encoding's
@@ -225,6 +229,12 @@ def recompute(
     _check_bounds(query, used, bounds, unit, groups)
     if query.per != per:
         raise _unproved("it bounds contributions in other intervals than the unit has")
+    if merge is not None:
+        sums = encoding.form == "linear" and encoding.family == "bins"
+        found = bounds_of_sums(used, bounds, groups, merge)
+        if found is None or not sums or encoding.public_rows is not None:
+            raise _unproved("its table is not made of sums of its groups")
+        bounds, groups = found
     if encoding.public_rows is not None and primitives:
         _check_public(query, used, unit, adjacency, groups, whole=whole)
     if encoding.family == "truncated_mean":  # a size and a sum for `MeanDraw`, not an L1 vector

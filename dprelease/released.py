@@ -62,9 +62,13 @@ class Release(DrawnTables):
 
     def __repr__(self) -> str:
         groups = f"{len(self.plan.keys):,} groups" if self.plan.by else "one group"
+        if self.plan.tables is not None:
+            groups = f"{len(self.tables)} tables that add up"
         return f"<Release of {len(self.plan.statistics)} statistics over {groups}; {self.receipt}>"
 
     def _repr_html_(self) -> str:
+        if self._noised.parts:
+            return self._several_html()
         frame: Any = self.to_pandas(intervals=False, status=False)
         names = ", ".join(s.name for s in self.plan.statistics)
         lines = [
@@ -78,3 +82,17 @@ class Release(DrawnTables):
         note = "<br>".join(escaping.escape(line) for line in lines)
         shown = frame.to_html(index=False, max_rows=40, escape=True, border=0)
         return f"{shown}<p>{note}</p>"
+
+    def _several_html(self) -> str:
+        frames: dict[str, Any] = {
+            name: self.to_pandas(name, intervals=False, status=False) for name in self.tables
+        }
+        shown = "".join(
+            f"<p>{escaping.escape(name)}</p>"
+            f"{frame.to_html(index=False, max_rows=20, escape=True, border=0)}"
+            for name, frame in frames.items()
+        )
+        said = (
+            f"{self.plan.guarantee}. {self.receipt}. Noise is in every number; the tables add up."
+        )
+        return f"{shown}<p>{escaping.escape(said)}</p>"

@@ -63,6 +63,7 @@ __all__ = [
     "Sensitivity",
     "bound",
     "cell_rows",
+    "merged",
     "sensitivity",
     "unit_bounds",
 ]
@@ -103,6 +104,20 @@ def unit_bounds(unit: Unit, max_rows: int | None, groups: int) -> Bounds:
             max_rows or unit.max_rows_per_group, min(unit.max_groups, groups), unit.max_rows
         )
     return Bounds(1, 1)
+
+
+def merged(bounds: Bounds, cells: int) -> Bounds:
+    """Return the bounds of a table of `cells` whose every cell is the sum of some groups.
+
+    All rows that a unit keeps, min(G m, T), may lie in one cell
+    (`docs/theory/sensitivities-and-contribution-bounding.md#sums-of-groups`).
+
+    >>> merged(Bounds(rows=2, groups=3, total=5), 50)
+    Bounds(rows=5, groups=3, total=5)
+    """
+    most = bounds.groups * bounds.rows
+    most = most if bounds.total is None else min(most, bounds.total)
+    return Bounds(most, min(bounds.groups, cells), most)
 
 
 _NOWHERE_NEGATIVE = ("two_sums", "bernstein2", "bins", "soft_table", "tensor")

@@ -186,7 +186,7 @@ def examined(
     return Verification(str(path), _within(checks)), made
 
 
-def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table, str]:
+def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table | dict[str, pa.Table], str]:
     """Return the manifest and the tidy table of a folder, made again, and the SHA-256 of the former.
 
     The other files are not looked at: a page can be made again where they are gone.
@@ -200,7 +200,7 @@ def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table, str]:
     release = hashlib.sha256(data or b"").hexdigest()
     with within(PATIENCE):
         try:
-            return read_json(made.files[FILE]), made.noised.table, release
+            return read_json(made.files[FILE]), made.noised.shown, release
         except _FAULTS:
             raise VerificationError(
                 "the release does not follow from its request",
@@ -287,10 +287,11 @@ def _certificates(made: Derivation) -> tuple[bool, str]:
 
 
 def _values(made: Derivation) -> tuple[bool, str]:
-    verdict = made.verdict
+    verdict, noised = made.verdict, made.noised
+    rows = sum(part.table.num_rows for part in noised.parts.values()) or noised.table.num_rows
     return (
         verdict.ok,
-        f"{made.noised.table.num_rows:,} made again from the noisy integers, {verdict}",
+        f"{rows:,} made again from the noisy integers, {verdict}",
     )
 
 

@@ -87,6 +87,8 @@ class Aggregate(ABC):
         heading: its title in a report, `{}` for what it is of.
         measure: the unit of its values, where that is not the column's.
         whole: its values are whole numbers; additive: a sum over rows, as exact as the law's grid.
+        adds_up: its values of disjoint groups of rows add up to that of all of them.
+        within: the statistic that counts its rows: it lies between its ends times that.
         root: it is the square root of what is drawn.
         parts: its columns are parts of one whole, shown together.
         constant: it may be asked of a column that can hold one value only.
@@ -100,6 +102,8 @@ class Aggregate(ABC):
     measure: str | None = None
     whole: bool = False
     additive: bool = False
+    adds_up: bool = False
+    within: str | None = None
     root: bool = False
     parts: bool = False
     constant: bool = False

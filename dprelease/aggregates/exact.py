@@ -30,7 +30,7 @@ from dprelease.aggregates.spectrum_cells import matrix_cells, pair_cells, spectr
 from dprelease.errors import WithheldError
 from dprelease.query.answer import Answer, Objects
 
-__all__ = ["exact_cells"]
+__all__ = ["exact_cells", "summed"]
 
 
 def exact_cells(
@@ -97,3 +97,10 @@ def check_rows(encoding: Encoding, counted: Objects) -> None:
             fix="correct `rows: {exact: ...}` in the schema",
             code="DPR702",
         )
+
+
+def summed(cells: Objects, of: Sequence[int], count: int) -> Objects:
+    """Return the cells of sums of groups: group i belongs to sum `of[i]`, `(count, cells)`."""
+    out = np.zeros((count, cells.shape[1]), dtype=object)
+    np.add.at(out, list(of), cells)
+    return out

@@ -144,7 +144,7 @@ class Histogram(Aggregate):
     syntax = Syntax(2, 2, "histogram(hour, [0, 6, 12, 18, 24])", ColumnAndEdges(), ("HISTOGRAM",))
     heading = "Distribution of {}"
     measure = "rows"
-    whole = parts = True
+    whole = parts = adds_up = True
     rules = (adding_up,)
 
     def title(self, arguments: tuple[str, ...]) -> str:

@@ -25,7 +25,8 @@ class Sum(Aggregate):
     name = "sum"
     syntax = Syntax(1, 1, "sum(age)", sql=("SUM",))
     heading = "Sum of {}"
-    additive = constant = True
+    additive = adds_up = constant = True
+    within = "count"
 
     def cap(self, low: Fraction, high: Fraction, column: Column | None) -> int | None:
         """Return the rows with which the sum reaches every declared value that it can have."""

@@ -125,6 +125,10 @@ def audit_plan(
     start = time.perf_counter()
     tell = progress or (lambda _: None)
     findings: list[Finding] = []
+    if plan.tables is not None:
+        said = "several tables that are fitted to each other are not audited yet"
+        findings.append(Finding("A exact laws", "tables", None, plan.guarantee, said, "none", ""))
+        return Evidence(plan.hash, plan.guarantee, engine_name, tuple(findings), 0.0)
     for part in (
         _laws(plan),
         _draws(plan, draws),

@@ -11,7 +11,7 @@ this file is hashed too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +22,7 @@ from dprelease.formats.csv_ import guarded
 from dprelease.formats.json_ import manifest_bytes
 from dprelease.formats.licences import licence_entry
 from dprelease.formats.public_words import PublicWords, public_words
+from dprelease.formats.table_files import table_file
 from dprelease.formats.wide import is_whole
 from dprelease.noised import TIDY, Noised
 from dprelease.numeric import Exact, plain
@@ -58,6 +59,12 @@ DESCRIPTIONS = {
     "not known",
 }
 STATUSES = ["ok", "at_bound", "uninformative", "empty_signal", "no_interval"]
+FITTED = ["adjusted", "gap"]
+"""Statuses of tables that are fitted to each other, beside the others."""
+FITTED_WORDS = (
+    "; adjusted: to fit the other tables the value was moved by more than five standard errors of its own "
+    "measurement; gap: the value lies outside its interval, as a forbidden gap is near"
+)
 
 Field = dict[str, Any]
 
@@ -70,34 +77,20 @@ def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
 def descriptor(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the descriptor as JSON data.
 
-    It lists those data files that the manifest's `files` name, or all three when it names none.
+    It lists those data files that the manifest's `files` name, or all three when it names none. Of
+    several tables, keys of a coarser one that a finer one has too are its foreign keys.
     """
-    present = set(manifest.get("files") or (csv_.TIDY_FILE, csv_.WIDE_FILE, parquet.FILE))
     words = public_words(manifest)
     about, named = words.about, manifest.get("pipeline")
     title = " · ".join(t for t in (about.title or named, manifest.get("period")) if t)
-    tidy = {
-        "fields": _tidy_fields(plan, words, guard=True),
-        "primaryKey": [*map(guarded, plan.by), "statistic"],
-    }
-    wide: dict[str, Any] = {"fields": _wide_fields(plan, words)}
-    if plan.by:
-        wide["primaryKey"] = [guarded(name) for name in plan.by]
-    text = {"format": "csv", "mediatype": "text/csv", "encoding": "utf-8"}
-    resources: list[dict[str, Any]] = [
-        {"name": "data-csv", "path": csv_.TIDY_FILE, **text, "schema": tidy},
-        {"name": "wide-csv", "path": csv_.WIDE_FILE, **text, "schema": wide},
-        {
-            "name": "data-parquet",
-            "path": parquet.FILE,
-            "format": "parquet",
-            "mediatype": "application/vnd.apache.parquet",
-            "schema": {
-                "fields": _tidy_fields(plan, words, guard=False),
-                "primaryKey": [*plan.by, "statistic"],
-            },
-        },
-    ]
+    if plan.tables is None:
+        resources = _resources(plan, words, None)
+    else:
+        names = [table.name for table in plan.tables.tables]
+        resources = [r for name in names for r in _resources(plan.of_table(name), words, name)]
+        _relate(plan, resources)
+    files = [r["path"] for r in resources]
+    present = set(manifest.get("files") or files)
     return {
         "$schema": SCHEMA,
         "name": _slug(
@@ -113,6 +106,57 @@ def descriptor(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]
         "dprelease:plan_hash": manifest["plan_hash"],
         "resources": [r for r in resources if r["path"] in present],
     }
+
+
+def _resources(plan: ReleasePlan, words: PublicWords, table: str | None) -> list[dict[str, Any]]:
+    """Return the three files of one table."""
+    tidy = {
+        "fields": _tidy_fields(plan, words, guard=True),
+        "primaryKey": [*map(guarded, plan.by), "statistic"],
+    }
+    wide: dict[str, Any] = {"fields": _wide_fields(plan, words)}
+    if plan.by:
+        wide["primaryKey"] = [guarded(name) for name in plan.by]
+    text = {"format": "csv", "mediatype": "text/csv", "encoding": "utf-8"}
+    tidy_name, wide_name, parquet_name = (
+        ("data-csv", "wide-csv", "data-parquet")
+        if table is None
+        else (f"{_slug(table)}-csv", f"{_slug(table)}-wide-csv", f"{_slug(table)}-parquet")
+    )
+    return [
+        {"name": tidy_name, "path": table_file(csv_.TIDY_FILE, table), **text, "schema": tidy},
+        {"name": wide_name, "path": table_file(csv_.WIDE_FILE, table), **text, "schema": wide},
+        {
+            "name": parquet_name,
+            "path": table_file(parquet.FILE, table),
+            "format": "parquet",
+            "mediatype": "application/vnd.apache.parquet",
+            "schema": {
+                "fields": _tidy_fields(plan, words, guard=False),
+                "primaryKey": [*plan.by, "statistic"],
+            },
+        },
+    ]
+
+
+def _relate(plan: ReleasePlan, resources: list[dict[str, Any]]) -> None:
+    """Give each wide table a foreign key to every table whose key columns are some of its own."""
+    assert plan.tables is not None
+    by = {f"{_slug(t.name)}-wide-csv": t.by for t in plan.tables.tables}
+    for resource in resources:
+        mine = by.get(resource["name"])
+        if mine is None:
+            continue
+        found = [
+            {
+                "fields": [guarded(name) for name in theirs],
+                "reference": {"resource": other, "fields": [guarded(name) for name in theirs]},
+            }
+            for other, theirs in by.items()
+            if theirs and other != resource["name"] and set(theirs) < set(mine)
+        ]
+        if found:
+            resource["schema"]["foreignKeys"] = found
 
 
 def _metadata(about: About, name: str) -> dict[str, Any]:
@@ -173,7 +217,9 @@ def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[
                 "enum": [guarded(t) for t in published] if guard else published,
             }
         elif name == "status":
-            field["constraints"] = {"required": True, "enum": STATUSES}
+            field["constraints"] = {"required": True, "enum": _statuses(plan)}
+            if _fitted(plan):
+                field["description"] += FITTED_WORDS
         elif name in ("value", "consistent"):
             hulls = [s.domain for s in plan.statistics]
             field["constraints"] = {
@@ -185,6 +231,14 @@ def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[
     return fields
 
 
+def _fitted(plan: ReleasePlan) -> bool:
+    return any(s.table is not None for s in plan.statistics)
+
+
+def _statuses(plan: ReleasePlan) -> list[str]:
+    return [*STATUSES, *FITTED] if _fitted(plan) else list(STATUSES)
+
+
 def _wide_fields(plan: ReleasePlan, words: PublicWords) -> list[Field]:
     return [
         *_key_fields(plan, words, guard=True),
@@ -192,12 +246,14 @@ def _wide_fields(plan: ReleasePlan, words: PublicWords) -> list[Field]:
             field
             for s in plan.statistics
             for name in s.columns
-            for field in _value_fields(s, name, words)
+            for field in _value_fields(s, name, words, _statuses(plan))
         ),
     ]
 
 
-def _value_fields(statistic: PlannedStatistic, name: str, words: PublicWords) -> list[Field]:
+def _value_fields(
+    statistic: PlannedStatistic, name: str, words: PublicWords, statuses: Sequence[str]
+) -> list[Field]:
     """Return the fields of a published column: the value, its interval, its status."""
     kind = "integer" if is_whole(statistic) else "number"
     ends: list[Field] = [
@@ -208,7 +264,7 @@ def _value_fields(statistic: PlannedStatistic, name: str, words: PublicWords) ->
         "name": guarded(f"{name}_status"),
         "type": "string",
         "description": f"of {name}: {DESCRIPTIONS['status']}",
-        "constraints": {"required": True, "enum": STATUSES},
+        "constraints": {"required": True, "enum": list(statuses)},
     }
     return [_value_field(statistic, name, words), *ends, status]
 

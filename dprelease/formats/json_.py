@@ -3,7 +3,7 @@
 Four parts are given, and all others, and every other file, follow from them (`verification`):
 
     request    the schema and the release, as the readers of declaration files read them
-    draw       the noisy integers; the laws they were drawn from are chosen in the plan, `plan.blocks`
+    draw       the noisy integers, of several tables also the values fitted to them; the laws they were drawn from are chosen in the plan, `plan.blocks`
     receipt    who paid what: key, ledger entry, the budget as of it, the scheduled instant
     software   what made it; stated, and used for nothing
 
@@ -104,6 +104,7 @@ def build_manifest(
             "cells": {
                 block: [list(map(str, row)) for row in rows] for block, rows in noised.cells.items()
             },
+            **({"fits": dict(noised.fits)} if noised.fits else {}),
         },
         "receipt": {
             "epsilon": receipt.epsilon,

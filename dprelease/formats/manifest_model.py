@@ -167,6 +167,10 @@ class DrawModel(Open):
     """What was drawn, from the laws in `plan.blocks`. Given, not derived."""
 
     cells: dict[str, list[list[Whole]]] = Field(description="Noisy integers: block, group, cell.")
+    fits: dict[str, Any] | None = Field(
+        None,
+        description="Of several tables: values in steps by statistic and table, and proofs of them.",
+    )
 
 
 class OtherBudgetModel(Open):

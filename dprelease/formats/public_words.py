@@ -100,7 +100,8 @@ def public_words(manifest: Mapping[str, Any]) -> PublicWords:
     if asked is None:
         return PublicWords(name, unit)
     columns = asked["schema"]["columns"]
-    listed = asked["release"]["statistics"]
+    release = asked["release"]
+    listed = [s for part in release.get("tables", [release]) for s in part["statistics"]]
     return PublicWords(
         name,
         unit,

@@ -25,6 +25,7 @@ from dprelease.pipeline.timing_config import (
 from dprelease.query.load import load_schema
 from dprelease.query.merge import merge_release
 from dprelease.schema.about import about_of
+from dprelease.schema.block_paths import with_paths
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.faults import checked
 from dprelease.schema.naming import nearest
@@ -111,9 +112,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
         else EngineModel.model_validate({"kind": model.engine})
     )
     raw = document.data.get("release")
-    block: dict[str, object] = dict(raw) if isinstance(raw, Mapping) else {}
-    if isinstance(block.get("keys_from"), str):
-        block["keys_from"] = file.path(str(block["keys_from"]), "release", "keys_from")
+    block = with_paths(file, raw) if isinstance(raw, Mapping) else {}
     lines = document.marks.below("release") if raw is not None else {}
     release = merge_release(schema, block, document.marks.at("release"), lines)
     period, schedule = model.period, model.schedule

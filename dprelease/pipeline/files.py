@@ -14,6 +14,7 @@ from typing import Any
 
 from dprelease import registry
 from dprelease.errors import ConfigError, WithheldError
+from dprelease.formats.table_files import table_file
 from dprelease.noised import Noised
 from dprelease.planning.what_if import what_if
 from dprelease.validate.rules import check
@@ -124,6 +125,8 @@ def _written(
     """
     write: Any = registry.load("formats", name)
     if name in registry.names("formats"):
+        if noised.parts and name in _PER_TABLE:
+            return _per_table(write, noised, manifest)
         return dict(write(noised, manifest))
     problem = "it failed"
     try:
@@ -139,6 +142,23 @@ def _written(
         fix="mend it or take it out of `publish.formats`, then run again: the draw is kept",
         code="DPR715",
     )
+
+
+_PER_TABLE = ("parquet", "csv")
+"""Formats that hold one table each."""
+
+
+def _per_table(
+    write: Callable[[Noised, Mapping[str, Any]], Mapping[str, bytes]],
+    noised: Noised,
+    manifest: Mapping[str, Any],
+) -> dict[str, bytes]:
+    """Return the files of every table, under its name: `NAME.parquet`, `NAME.csv`, `NAME_wide.csv`."""
+    return {
+        table_file(file, name): data
+        for name, part in noised.parts.items()
+        for file, data in write(part, manifest).items()
+    }
 
 
 def _plain_files(made: Mapping[str, object], files: Mapping[str, bytes]) -> bool:

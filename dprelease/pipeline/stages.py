@@ -26,9 +26,10 @@ from dprelease.budget.person import person_at, person_to_json
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.errors import LedgerError, WithheldError
+from dprelease.fitted import noised_of
 from dprelease.formats.over_time import ledger_over_time
 from dprelease.formats.public_words import PublicWords
-from dprelease.noised import Noised, Receipt, assemble, decode, width
+from dprelease.noised import Noised, Receipt, decode, width
 from dprelease.numeric import plain
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.promise import ledger_window
@@ -195,8 +196,7 @@ def draw(
             cells = decode(plan, payload)
         assert receipt is not None
         paid = receipt
-    table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
-    return Noised(plan=plan, table=table, cells=cells, receipt=paid)
+    return noised_of(plan, cells, paid)
 
 
 def validated(noised: Noised, *, great_expectations: bool) -> Verdict:

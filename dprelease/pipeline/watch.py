@@ -15,7 +15,7 @@ __all__ = ["changes", "files_of", "stamp"]
 
 Stamp = tuple[int, int] | None
 
-_NAMES = ("values_from", "keys_from")
+_NAMES = ("values_from", "keys_from", "zeros_from")
 
 
 def stamp(path: Path) -> Stamp:

@@ -56,6 +56,8 @@ def plan_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
         DpreleaseError: the request has no plan; LookupError, TypeError, ValueError: `stated` is
             not of a plan's shape.
     """
+    if query.tables is not None:
+        return _tables_again(query, stated)
     blocks = laid_out(query)
     if [b["name"] for b in stated["blocks"]] != [b.name for b in blocks]:
         _other("blocks", f"the request makes the blocks {', '.join(b.name for b in blocks)[:200]}")
@@ -77,6 +79,29 @@ def plan_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
     return write_plan(query, spending, Maker(query, figures))
 
 
+def _tables_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
+    """Return the plan of several tables with the recorded choice of what is measured."""
+    from dprelease.planning.make_tables import frame_of, table_blocks, write_tables  # uses `near`
+
+    frame = frame_of(query)
+    names = [b["name"] for b in stated["blocks"]]
+    blocks = table_blocks(frame, names)
+    if [b.name for b in blocks] != names:
+        _other("blocks", "they are not blocks of the request's tables, in their order")
+    for family in frame.families:
+        if not any(b.name == family.layout(family.finest, None).name for b in blocks):
+            _other(family.name, f"its finest table {family.finest} is not measured")
+    priced = [
+        _priced(frame.maker, block, part, None)
+        for block, part in zip(blocks, stated["blocks"], strict=True)
+    ]
+    composition = stated.get("composition")
+    method = "basic/1" if composition is None else composition["method"]
+    spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta)
+    _check_shares(query, priced, method)
+    return write_tables(frame, spending)
+
+
 def near(one: object, other: object) -> bool:
     """Return whether two figures, or two None, say the same."""
     if one is None or other is None:
@@ -88,9 +113,16 @@ def near(one: object, other: object) -> bool:
 
 
 def _priced(
-    pricer: Maker, block: BlockLayout, part: Mapping[str, Any], figures: Mapping[str, Figures]
+    pricer: Maker,
+    block: BlockLayout,
+    part: Mapping[str, Any],
+    figures: Mapping[str, Figures] | None,
 ) -> Priced:
-    """Return the block as recorded, held against its prices at the recorded share."""
+    """Return the block as recorded, held against its prices at the recorded share.
+
+    Args:
+        figures: recorded figures of its statistics; None where they are compared elsewhere.
+    """
     share = Share.from_json(part["share"])
     fresh = pricer.priced(block, share)
     at = next((i for i, c in enumerate(fresh.ranked) if _drawn_as(c, part)), None)
@@ -103,9 +135,9 @@ def _priced(
         _other(block.name, f"{best.draw.mechanism} is not the best of its laws")
     if best.draw.to_json() != part["law"]:
         best = _with_law(block, best, part["law"], pricer.query.loss)
-    chosen = Priced(
-        block, share, (best, *ranked[1:]), pricer.sensitivity(best.encoding, block.max_rows)
-    )
+    chosen = Priced(block, share, (best, *ranked[1:]), pricer.sensitivity(best.encoding, block))
+    if figures is None:
+        return chosen
     for i, member in enumerate(block.members):
         name = member.statistic.spec.name
         if not _same_figures(figures[name], pricer.figures(chosen, i)):

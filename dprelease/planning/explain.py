@@ -37,9 +37,12 @@ def rows(plan: ReleasePlan) -> list[tuple[str, ...]]:
 
 def _row(plan: ReleasePlan, statistic: PlannedStatistic) -> tuple[str, ...]:
     block = plan.block(statistic.block)
-    shared = [s.name for s in plan.statistics if s.block == block.name]
+    shared = [s.name for s in plan.statistics if s.block == block.name and s.table == block.table]
     epsilon = f"{float(block.epsilon):.4g}" + (" shared" if len(shared) > 1 else "")
     label = statistic.text if statistic.name in statistic.text else statistic.name
+    measured = statistic.table == block.table
+    if statistic.table is not None:
+        label = f"{statistic.table}: {label}"
     step = f" step {plain(statistic.step)}" if statistic.step != 1 else ""
     return (
         label,
@@ -47,7 +50,7 @@ def _row(plan: ReleasePlan, statistic: PlannedStatistic) -> tuple[str, ...]:
         statistic.sensitivity,
         statistic.mechanism,
         "; ".join(_option(o) for o in _runners_up(statistic)) or "–",
-        epsilon,
+        epsilon if measured else "–",
         statistic.error_text + _warning(statistic),
     )
 
@@ -82,6 +85,9 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
     if weak:
         yield weak
     groups = f"{len(plan.keys):,} public groups by {', '.join(plan.by)}" if plan.by else "one group"
+    if plan.tables is not None:
+        each = ", ".join(f"{t.name} {len(t.keys):,}" for t in plan.tables.tables)
+        groups = f"{len(plan.tables.tables)} tables that add up, of so many groups: {each}"
     where = f", where {plan.where} (makes the number of rows private)" if plan.where else ""
     yield f"{groups}{where}; no row was read; plan {plan.hash[:12]}"
     for statistic in plan.statistics:

@@ -30,7 +30,7 @@ from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
-    from dprelease.planning.layout import Member
+    from dprelease.planning.layout import BlockLayout, Member
     from dprelease.planning.share import Priced
 
 __all__ = ["by_itself", "together"]
@@ -66,7 +66,7 @@ def together(members: list[Member], adjacency: Adjacency) -> list[Member]:
 
 
 def by_itself(
-    priced: Priced, index: int, moved: Callable[[Encoding, int | None], Sensitivity]
+    priced: Priced, index: int, moved: Callable[[Encoding, BlockLayout], Sensitivity]
 ) -> Option:
     """Return what one of several values would cost by a choice of its own at an equal share.
 
@@ -81,7 +81,7 @@ def by_itself(
     one = replace(joint, form="ranks", weights=(aimed,), per_row=per_row, per_swap=per_swap)
     code, many = joint.measures[0].code, len(joint.weights)
     assert isinstance(code, Fixed)
-    spread = moved(one, block.max_rows).total
+    spread = moved(one, block).total
     law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=priced.share.epsilon / many)
     said = rank_error_text(ChoiceDraw(law, code.grid, code.step), one)
     return Option(law.family, None, None, f"by itself at epsilon/{many}: {said}")

@@ -23,7 +23,7 @@ from dprelease.query.bounded import Fixed
 from dprelease.query.spec import Query, Statistic
 from dprelease.schema.domain import Domain
 
-__all__ = ["WITHOUT_ATOMS", "BlockLayout", "Member", "layout"]
+__all__ = ["WITHOUT_ATOMS", "BlockLayout", "Member", "layout", "member_of"]
 
 _CELLS = (
     "two_sums",
@@ -72,10 +72,13 @@ class BlockLayout:
 
     members: tuple[Member, ...]
     options: tuple[Encoding, ...]
+    table: str | None = None
+    """The table whose cells are drawn, of a release of several."""
 
     @property
     def name(self) -> str:
-        return "+".join(m.statistic.spec.name for m in self.members)
+        names = "+".join(m.statistic.spec.name for m in self.members)
+        return names if self.table is None else f"{self.table}.{names}"
 
     @property
     def max_rows(self) -> int | None:
@@ -89,7 +92,7 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
         PlanError: an empty domain (DPR206), a constant (DPR208), no encoding under the pins
             (DPR210, DPR211).
     """
-    members = _with_tensors(_with_box([_member(query, s) for s in query.statistics]))
+    members = _with_tensors(_with_box([member_of(query, s) for s in query.statistics]))
     members = together(members, query.schema.adjacency)
     joint = {_subject(m) for m in members if any(o.family in _JOINT for o in m.options[:1])}
     groups: dict[tuple[object, ...], list[Member]] = {}
@@ -184,7 +187,8 @@ def _subject(member: Member) -> tuple[object, ...]:
     return member.context.subject, member.max_rows, member.statistic.spec.mechanism
 
 
-def _member(query: Query, statistic: Statistic) -> Member:
+def member_of(query: Query, statistic: Statistic) -> Member:
+    """Return one statistic with its domain and encodings; PlanError as `layout`."""
     tick()
     spec = statistic.spec
     aggregate = aggregate_named(statistic.function)

@@ -50,9 +50,25 @@ from dprelease.planning.steps import check_step, publish_step
 from dprelease.query.shortcuts import shortcut_notes
 from dprelease.query.spec import Query
 from dprelease.query.view import view_notes
-from dprelease.sensitivity import Places, Sensitivity, bound, sensitivity, unit_bounds
+from dprelease.sensitivity import (
+    Bounds,
+    Places,
+    Sensitivity,
+    bound,
+    merged,
+    sensitivity,
+    unit_bounds,
+)
 
-__all__ = ["Figures", "Maker", "laid_out", "make_plan", "write_plan"]
+__all__ = [
+    "Figures",
+    "Maker",
+    "check_names",
+    "laid_out",
+    "make_plan",
+    "plan_notes",
+    "write_plan",
+]
 
 _RATIOS = ("two_sums", "bernstein2", "truncated_mean", "soft_table", "tensor", "pairs")
 """Families whose error depends on a size nobody may know."""
@@ -64,6 +80,10 @@ def make_plan(query: Query) -> ReleasePlan:
     Raises:
         PlanError: no proved, useful plan exists (DPR2xx).
     """
+    if query.tables is not None:
+        from dprelease.planning.make_tables import plan_tables  # made of what is here
+
+        return plan_tables(query)
     blocks = laid_out(query)
     pricer = Maker(query)
     return write_plan(
@@ -84,9 +104,11 @@ def laid_out(query: Query) -> tuple[BlockLayout, ...]:
             fix="list at least one, e.g. `statistics: [count]`",
             code="DPR201",
         )
-    _check_names(query)
+    by, origin = query.spec.by, query.spec.origin
+    check_names(by, [s.spec.name for s in query.statistics], (), origin)
     blocks = layout(query)
-    _check_wide(query, blocks)
+    columns = [c for b in blocks for m in b.members for c in m.aggregate.columns(m.context)]
+    check_names(by, (), columns, origin)
     return blocks
 
 
@@ -117,7 +139,7 @@ def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
         window=None if window is None else (window.start, window.end),
         allow=query.spec.allow,
         time=query.schema.time,
-        notes=_notes(query, spending),
+        notes=plan_notes(query, spending),
         composition=spending.composition,
         asked=query,
     )
@@ -142,29 +164,33 @@ def _data(member: Member) -> dict[str, Any]:
     return out
 
 
-def _check_names(query: Query) -> None:
-    """A grouping column may not be called like a column of the published tables."""
-    taken = {*TIDY_NAMES, *(s.spec.name for s in query.statistics)}
-    for name in query.spec.by:
+def check_names(
+    by: Sequence[str], names: Sequence[str], columns: Sequence[str], origin: str
+) -> None:
+    """Refuse columns of one published table that would share a name.
+
+    Args:
+        names: of the statistics; columns: that they publish.
+
+    Raises:
+        PlanError: they meet (DPR207).
+    """
+    taken = {*TIDY_NAMES, *names}
+    for name in by:
         if name in taken:
             raise PlanError(
                 f"the grouping column `{name}` has the name of a published column",
-                where=query.spec.origin,
+                where=origin,
                 why="two columns of one table cannot share a name",
                 fix="rename the statistic with `as`, or the column in the schema and a view",
                 code="DPR207",
             )
-
-
-def _check_wide(query: Query, blocks: Sequence[BlockLayout]) -> None:
-    """No two columns of the wide table, intervals and statuses included, have one name."""
-    published = [c for b in blocks for m in b.members for c in m.aggregate.columns(m.context)]
-    beside = {f"{c}_{part}": c for c in published for part in WIDE_PARTS}
-    for name in (*query.spec.by, *published):
+    beside = {f"{c}_{part}": c for c in columns for part in WIDE_PARTS}
+    for name in (*by, *columns):
         if name in beside:
             raise PlanError(
                 f"`{name}` is also what the table of all groups calls a column of `{beside[name]}`",
-                where=query.spec.origin,
+                where=origin,
                 why=f"beside every published column stand {', '.join(f'<name>_{p}' for p in WIDE_PARTS)}",
                 fix="rename one of the two with `as`",
                 code="DPR207",
@@ -199,11 +225,20 @@ class Maker:
         self.guess = rows.expected or typical or (rows.exact if whole else None)
         self.size = self.guess or rows.exact or REFERENCE_SIZE
 
-    def sensitivity(self, encoding: Encoding, max_rows: int | None) -> Sensitivity:
-        schema, groups = self.query.schema, len(self.query.groups.keys)
-        return sensitivity(
-            encoding, unit_bounds(schema.unit, max_rows, groups), schema.adjacency, groups
-        )
+    def sensitivity(self, encoding: Encoding, block: BlockLayout) -> Sensitivity:
+        bounds, groups = self._bounds(block)
+        return sensitivity(encoding, bounds, self.query.schema.adjacency, groups)
+
+    def _bounds(self, block: BlockLayout) -> tuple[Bounds, int]:
+        """Return the contribution bounds and the number of what is drawn: groups, or sums of groups."""
+        groups = len(self.query.groups.keys)
+        bounds = unit_bounds(self.query.schema.unit, block.max_rows, groups)
+        if self.query.tables is None or block.table is None:
+            return bounds, groups
+        table = self.query.tables.named(block.table)
+        if table.apart:
+            return bounds, groups
+        return merged(bounds, len(table.keys)), len(table.keys)
 
     def _rows(self, block: BlockLayout) -> int:
         groups = len(self.query.groups.keys)
@@ -212,7 +247,7 @@ class Maker:
     def _candidates(
         self, block: BlockLayout, share: Share, size: int, like: Candidate | None = None
     ) -> list[Candidate]:
-        known = {o: self.sensitivity(o, block.max_rows) for o in block.options}
+        known = {o: self.sensitivity(o, block) for o in block.options}
         return ways(block, share, self.query.loss, size, known, self.query.judge, like)
 
     def relative(self, priced: Priced) -> float:
@@ -246,9 +281,7 @@ class Maker:
     def priced(self, block: BlockLayout, share: Share, like: Candidate | None = None) -> Priced:
         tick()
         ranked = self._candidates(block, share, self.size, like)
-        return Priced(
-            block, share, tuple(ranked), self.sensitivity(ranked[0].encoding, block.max_rows)
-        )
+        return Priced(block, share, tuple(ranked), self.sensitivity(ranked[0].encoding, block))
 
     def block(self, priced: Priced, places: Places) -> PlannedBlock:
         best = priced.best
@@ -260,6 +293,7 @@ class Maker:
             cells=best.encoding.cells,
             epsilon=spent.epsilon,
             rho=spent.rho,
+            table=priced.block.table,
             share=priced.share.to_json(),
             mechanism=best.draw.mechanism,
             encoding={
@@ -400,7 +434,8 @@ def _distinct(options: Any) -> list[Option]:
     return out
 
 
-def _notes(query: Query, spending: Spending) -> tuple[str, ...]:
+def plan_notes(query: Query, spending: Spending) -> tuple[str, ...]:
+    """Return the plan's sentences on what is spent, and on what is promised."""
     notes = []
     if not query.epsilon:
         notes.append(

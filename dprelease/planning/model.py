@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from typing import Any, Literal
 from dprelease.aggregates.encoding import CHOICES
 from dprelease.codec import decode, encode
 from dprelease.numeric import fraction_from_json, plain
+from dprelease.planning.tables_model import PlannedTables
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query
 from dprelease.query.task import task_from_json, task_to_json
@@ -183,6 +184,7 @@ class PlannedStatistic:
     remark: str | None = None
     view: int | None = None
     uninformative: Uninformative | None = None
+    table: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -212,6 +214,7 @@ class PlannedStatistic:
             "notes": list(self.notes),
             "remark": self.remark,
             **({} if self.view is None else {"view": self.view}),
+            **({} if self.table is None else {"table": self.table}),
             "uninformative": None if self.uninformative is None else self.uninformative.to_json(),
         }
 
@@ -235,6 +238,7 @@ class PlannedStatistic:
             notes=tuple(value["notes"]),
             remark=value["remark"],
             view=value.get("view"),
+            table=value.get("table"),
             uninformative=None
             if value["uninformative"] is None
             else Uninformative.from_json(value["uninformative"]),
@@ -290,6 +294,7 @@ class PlannedBlock:
         rho: its zCDP cost, where it has no pure loss.
         share: what it was given to spend (`planning.share.Share.to_json`): chosen, and recorded.
         encoding: the family's exact parameters (`Encoding.to_json`).
+        table: whose groups it measures, of a release of several.
         law: the law's exact JSON (weights or their recurrence), enough to recompute `certificate`.
         certificate: exact numbers; `epsilon_upper` is the proved loss, a "p/q" string.
     """
@@ -304,6 +309,7 @@ class PlannedBlock:
     certificate: Mapping[str, Any]
     rho: Fraction | None = None
     share: Mapping[str, Any] = field(default_factory=dict)
+    table: str | None = None
 
     @property
     def has_interval(self) -> bool:
@@ -322,6 +328,7 @@ class PlannedBlock:
             "law": dict(self.law),
             "certificate": dict(self.certificate),
             **({} if self.rho is None else {"rho": str(self.rho)}),
+            **({} if self.table is None else {"table": self.table}),
         }
 
     @classmethod
@@ -337,6 +344,7 @@ class PlannedBlock:
             certificate=value["certificate"],
             rho=fraction_from_json(value["rho"]) if "rho" in value else None,
             share=value["share"],
+            table=value.get("table"),
         )
 
 
@@ -344,7 +352,8 @@ class PlannedBlock:
 class ReleasePlan:
     """What will be released. `query` is what the engine will be asked; all else is public text.
 
-    `allow` names what is observed and not proved, and was allowed by name.
+    `allow` names what is observed and not proved, and was allowed by name. Of several `tables`, `by` and
+    `keys` are the engine's groups, of which every table's are sums, and `statistics` those of all.
 
     `asked` is the request it was made of, for planning it at other budgets (`planning.what_if`).
     """
@@ -366,6 +375,7 @@ class ReleasePlan:
     notes: tuple[str, ...] = ()
     composition: Composition | None = None
     time: Time | None = None
+    tables: PlannedTables | None = None
     asked: Query | None = field(default=None, compare=False, repr=False)
 
     def block(self, name: str) -> PlannedBlock:
@@ -373,9 +383,22 @@ class ReleasePlan:
 
     def __repr__(self) -> str:
         groups = f"{len(self.keys):,} groups by {', '.join(self.by)}" if self.by else "one group"
+        groups = groups if self.tables is None else f"{len(self.tables.tables)} tables"
         count = len(self.statistics)
         said = f"{count} statistic{'s' if count > 1 else ''} in {groups}, epsilon {plain(self.epsilon)}"
         return f"<ReleasePlan {self.schema}: {said}; print() shows it>"
+
+    def groups(self, block: PlannedBlock) -> int:
+        """Return how many groups a block is drawn for: the engine's, or its table's."""
+        named = None if block.table is None or self.tables is None else block.table
+        return len(self.keys if named is None else self.tables.named(named).keys)  # type: ignore[union-attr]
+
+    def of_table(self, name: str) -> ReleasePlan:
+        """Return what readers of one table of several see: its keys and statistics as a plan's own."""
+        assert self.tables is not None
+        table = self.tables.named(name)
+        mine = tuple(s for s in self.statistics if s.table == name)
+        return replace(self, by=table.by, keys=table.keys, statistics=mine, tables=None)
 
     def __str__(self) -> str:
         from dprelease.planning.explain import text  # explain renders this class
@@ -417,6 +440,7 @@ class ReleasePlan:
             "notes": list(self.notes),
             **({} if self.composition is None else {"composition": self.composition.to_json()}),
             **({} if self.time is None else {"time": encode(self.time)}),
+            **({} if self.tables is None else {"tables": self.tables.to_json()}),
         }
 
     @classmethod
@@ -447,6 +471,7 @@ class ReleasePlan:
             if "composition" in value
             else None,
             time=decode(Time, value["time"]) if "time" in value else None,
+            tables=PlannedTables.from_json(value["tables"]) if "tables" in value else None,
         )
 
     @property

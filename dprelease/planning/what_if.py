@@ -54,7 +54,9 @@ def what_if(plan: ReleasePlan) -> list[dict[str, Any]]:
 
 
 def _errors(statistics: tuple[PlannedStatistic, ...], loss: str) -> dict[str, float]:
-    errors = {s.name: expected(s, loss) for s in statistics}
+    errors = {
+        s.name if s.table is None else f"{s.table}.{s.name}": expected(s, loss) for s in statistics
+    }
     return {name: error for name, error in errors.items() if error is not None}
 
 

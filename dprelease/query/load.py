@@ -15,11 +15,13 @@ from dprelease.errors import ArgumentError, ConfigError
 from dprelease.query.derived import check_derived
 from dprelease.query.merge import merge_release
 from dprelease.schema.about import about_of
+from dprelease.schema.block_paths import with_paths
 from dprelease.schema.declaration_file import DeclarationFile
 from dprelease.schema.faults import checked
 from dprelease.schema.models import SchemaModel
 from dprelease.schema.paths import project_root
 from dprelease.schema.read_column import read_column
+from dprelease.schema.read_hierarchies import read_hierarchies
 from dprelease.schema.read_time import read_time
 from dprelease.schema.read_unit import read_rows, read_unit
 from dprelease.schema.show import html
@@ -114,9 +116,7 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
     check_derived(columns)
     adjacency = Adjacency(model.adjacency)
     raw = document.data.get("release")
-    block: dict[str, object] = dict(raw) if isinstance(raw, Mapping) else {}
-    if isinstance(block.get("keys_from"), str):
-        block["keys_from"] = file.path(str(block["keys_from"]), "release", "keys_from")
+    block = with_paths(file, raw) if isinstance(raw, Mapping) else {}
     unit = read_unit(file, model.unit, columns)
     schema = Schema(
         name=model.name,
@@ -126,6 +126,7 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
         rows=read_rows(file, model.rows, adjacency),
         time=read_time(file, model.time, unit, columns),
         about=about_of(model),
+        hierarchies=read_hierarchies(file, model.hierarchies, columns),
         release_raw=block,
         release_lines=marks.below("release"),
         origin=marks.at(),
@@ -138,7 +139,8 @@ def _build(document: Document, folder: Path, root: Path) -> Schema:
     missing = {
         key: value
         for key, value in (("epsilon", 1), ("statistics", ["count"]))
-        if block.get(key) is None and not (key == "statistics" and block.get("sql") is not None)
+        if block.get(key) is None
+        and not (key == "statistics" and (block.get("sql") or block.get("tables")) is not None)
     }
     release = merge_release(schema, missing or None, origin=where)
     if missing:

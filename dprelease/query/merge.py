@@ -10,17 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from dprelease.errors import ConfigError, PlanError
 from dprelease.numeric import exact, plain
 from dprelease.query.arguments import find_column, syntax_of, syntaxes
 from dprelease.query.expression import parse_condition
+from dprelease.query.read_tables import TableReader
 from dprelease.query.statistic import parse_statistics
 from dprelease.schema.column import Kind
 from dprelease.schema.paths import confined, read_keys
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import EdgeUnit
+
+if TYPE_CHECKING:
+    from dprelease.query.expression import Expression
+    from dprelease.schema.models import ReleaseModel
 
 __all__ = ["merge_release"]
 
@@ -73,14 +78,33 @@ class _Merge:
         if asked and "keys_from" not in override and override.get("by") != below.get("by"):
             override = {**override, "keys_from": None}  # it lists keys of other columns
         self.own = frozenset(override)
-        kept = {k: v for k, v in below.items() if k not in override}
+        gone = self._replaced(override, lines)
+        kept = {k: v for k, v in below.items() if k not in override and k not in gone}
         given = {k: [v] if k in _LISTS and isinstance(v, str) else v for k, v in override.items()}
         merged = {**kept, **given}
         self.raw = {k: v for k, v in merged.items() if v is not None}
         self.lines = {
-            **{k: v for k, v in below_lines.items() if k and k[0] not in override},
+            **{k: v for k, v in below_lines.items() if k and k[0] in kept},
             **lines,
         }
+
+    def _replaced(self, override: Mapping[str, object], lines: Lines) -> tuple[str, ...]:
+        """Return the inherited keys that `override` replaces together: one table, or several."""
+        for block, at in ((self.schema.release_raw, {}), (override, lines)):
+            both = [k for k in _ONE_TABLE if block.get(k) is not None]
+            if block.get("tables") is not None and both:
+                where = at.get((both[0],)) or self.schema.release_lines.get((both[0],), self.origin)
+                raise ConfigError(
+                    f"`tables` and `{both[0]}` both say what is released",
+                    where=where,
+                    fix=f"keep one: each table has its own `by` and statistics, without `{both[0]}`"
+                    if both[0] != "keys_from"
+                    else "leave `keys_from` out: tables add up over all declared groups",
+                    code="DPR112",
+                )
+        if override.get("tables") is not None:
+            return _ONE_TABLE
+        return _SEVERAL if any(override.get(k) is not None for k in _ONE_TABLE) else ()
 
     def at(self, *place: str | int) -> str:
         """Return `file:line` of the deepest known part of `place`."""
@@ -99,6 +123,15 @@ class _Merge:
         from dprelease.schema.models import ReleaseModel
 
         model = checked(ReleaseModel, self.raw, self)
+        if model.tables is not None:
+            return self._several(model)
+        if model.totals is not None:
+            self._fail(
+                "`totals` need `tables`",
+                "totals",
+                fix="list the tables they stand in",
+                code="DPR154",
+            )
         if not model.statistics:
             self._epsilon(())
             self._fail(
@@ -115,21 +148,46 @@ class _Merge:
         for statistic in statistics:
             self._statistic(statistic)
         self._shares(statistics)
-        where = (
-            None
-            if model.where is None
-            else parse_condition(model.where, self.schema.columns, origin=self.at("where"))
-        )
         return ReleaseSpec(
             statistics=statistics,
             epsilon=epsilon,
             delta=self._delta(),
             by=tuple(model.by),
             keys_from=self._key_file(tuple(model.by)),
-            where=where,
+            where=self._where(model),
             loss=model.loss or "absolute",
             judge=model.judge or "average",
             allow=tuple(model.allow),
+            origin=self.at(),
+        )
+
+    def _where(self, model: ReleaseModel) -> Expression | None:
+        if model.where is None:
+            return None
+        return parse_condition(model.where, self.schema.columns, origin=self.at("where"))
+
+    def _several(self, model: ReleaseModel) -> ReleaseSpec:
+        """Return the release of several tables."""
+        reader = TableReader(self.schema, self.at, self.lines, self._statistic)
+        tables = reader.tables(model.tables or [])
+        shares = sum((t.share for t in tables if t.share is not None), Fraction(0))
+        if shares > 1:
+            self._fail(
+                f"the shares add up to {plain(shares)}",
+                "tables",
+                fix="lower a share: together they are parts of one epsilon",
+                code="DPR119",
+            )
+        return ReleaseSpec(
+            statistics=tuple(s for table in tables for s in table.statistics),
+            epsilon=self._epsilon(()),
+            delta=self._delta(),
+            where=self._where(model),
+            loss=model.loss or "absolute",
+            judge=model.judge or "average",
+            allow=tuple(model.allow),
+            tables=tables,
+            totals=reader.totals(model.totals or [], tables),
             origin=self.at(),
         )
 
@@ -261,6 +319,8 @@ MAX_EPSILON = 1000
 """Beyond it a law has no noise, and numbers leave what doubles can hold."""
 
 _LISTS = ("by", "statistics", "allow")
+_ONE_TABLE = ("by", "statistics", "keys_from", "sql")
+_SEVERAL = ("tables", "totals")
 
 
 def _with_sql(

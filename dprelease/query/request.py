@@ -26,14 +26,14 @@ from dprelease.query.spec import Query, resolve
 from dprelease.query.view import View
 from dprelease.schema.about import About
 from dprelease.schema.column import Kind
-from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
+from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema, TableSpec
 from dprelease.schema.written import domain_to_json, schema_to_json
 
 __all__ = ["request_for_all_periods", "request_from_json", "request_to_json"]
 
 MOST_STATISTICS = 2000
 _KEYS = frozenset({"schema", "release", "period", "view"})
-_FILES = frozenset({"values_from", "keys_from", "sql"})
+_FILES = frozenset({"values_from", "keys_from", "zeros_from", "sql"})
 """Keys of declaration files that a request never holds: what they name stands in it."""
 
 
@@ -61,7 +61,8 @@ def request_for_all_periods(query: Query) -> dict[str, Any]:
     said["columns"] = {n: _without(c, *words) for n, c in said["columns"].items()}
     found["schema"] = said
     release = found["release"]
-    release["statistics"] = [_without(s, "title") for s in release["statistics"]]
+    for part in release.get("tables", [release]):
+        part["statistics"] = [_without(s, "title") for s in part["statistics"]]
     if found["period"] is not None:
         one = ("name", "zone_tables")
         found["period"] = {k: part for k, part in found["period"].items() if k not in one}
@@ -94,18 +95,44 @@ def _release(spec: ReleaseSpec) -> dict[str, Any]:
     return {
         **({"epsilon": plain(spec.epsilon)} if spec.epsilon else {}),
         "delta": plain(spec.delta),
-        "by": list(spec.by),
         **({} if keys is None else {"keys": [list(key) for key in keys]}),
         **({} if spec.where is None else {"where": spec.where.source}),
         "loss": spec.loss,
         "judge": spec.judge,
-        "statistics": [_statistic(s) for s in spec.statistics],
+        **_asked(spec),
         "allow": list(spec.allow),
     }
 
 
 def _without(said: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: part for name, part in said.items() if name not in names}
+
+
+def _asked(spec: ReleaseSpec) -> dict[str, Any]:
+    if not spec.tables:
+        return {"by": list(spec.by), "statistics": [_statistic(s) for s in spec.statistics]}
+    totals = [
+        {
+            "table": total.table,
+            "statistic": total.statistic,
+            "values": [[*key, str(plain(value))] for key, value in total.values],
+        }
+        for total in spec.totals
+    ]
+    return {
+        "tables": [_table(table) for table in spec.tables],
+        **({"totals": totals} if totals else {}),
+    }
+
+
+def _table(table: TableSpec) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "by": list(table.by),
+        "statistics": [_statistic(s) for s in table.statistics],
+        **({} if table.share is None else {"share": plain(table.share)}),
+        **({"zeros": [list(key) for key in table.zeros]} if table.zeros else {}),
+    }
 
 
 def _statistic(spec: StatisticSpec) -> dict[str, Any]:
@@ -133,16 +160,25 @@ def _spec(schema: TableSchema, value: object) -> ReleaseSpec:
     block = dict(_mapping(value, None, "request.release"))
     keys = block.pop("keys", None)
     _no_files(block)
-    asked = block.get("statistics")
-    if isinstance(asked, list) and len(asked) > MOST_STATISTICS:
+    asked = _count(block)
+    if asked > MOST_STATISTICS:
         raise ConfigError(
-            f"a request of {len(asked):,} statistics is too large to be read back",
+            f"a request of {asked:,} statistics is too large to be read back",
             where="request.release.statistics",
             why=f"its plan is made again; at most {MOST_STATISTICS:,} are read",
             code="DPR112",
         )
     spec = merge_release(schema, block, "request.release")
     return spec if keys is None else replace(spec, keys_from=_keys(schema, spec.by, keys))
+
+
+def _count(block: Mapping[str, Any]) -> int:
+    """Return how many statistics a block lists, in all its tables."""
+    listed = [block.get("statistics")]
+    tables = block.get("tables")
+    if isinstance(tables, list):
+        listed += [t.get("statistics") for t in tables if isinstance(t, Mapping)]
+    return sum(len(each) for each in listed if isinstance(each, list))
 
 
 def _keys(schema: TableSchema, by: tuple[str, ...], value: object) -> tuple[tuple[str, ...], ...]:

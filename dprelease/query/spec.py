@@ -19,6 +19,7 @@ from dprelease.query.bounded import GroupKeys, Window
 from dprelease.query.calendar import Calendar
 from dprelease.query.expression import Expression
 from dprelease.query.intervals import Intervals, intervals_of
+from dprelease.query.tables import Tables, table_groups
 from dprelease.query.view import View, check_unit
 from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 from dprelease.schema.unit import Adjacency, RowUnit
@@ -40,6 +41,7 @@ class Query:
     window: Window | None
     view: View | None = None
     calendar: Calendar | None = None
+    tables: Tables | None = None
 
     @property
     def intervals(self) -> Intervals | None:
@@ -87,7 +89,8 @@ def resolve(
             fix="leave the period's column out: the schema's `time` says it",
             code="DPR209",
         )
-    groups = _groups(schema, spec)
+    tables = table_groups(schema, spec, MAX_GROUPS) if spec.tables else None
+    groups = _groups(schema, spec) if tables is None else tables.groups
     fixed_size = (
         schema.adjacency is Adjacency.substitution
         and isinstance(schema.unit, RowUnit)
@@ -96,13 +99,14 @@ def resolve(
         and period is None
         and (view is None or view.keeps_rows)
         and not spec.by
+        and tables is None
     )
     size = schema.rows.exact if fixed_size else None
     given = Given(schema, spec, size)
     statistics = tuple(_statistic(s, given) for s in spec.statistics)
     if view is not None:
         check_unit(view, schema.unit, schema.time)
-    return Query(schema, spec, statistics, groups, spec.where, period, view, calendar)
+    return Query(schema, spec, statistics, groups, spec.where, period, view, calendar, tables)
 
 
 def _groups(schema: TableSchema, spec: ReleaseSpec) -> GroupKeys:

@@ -61,11 +61,19 @@ class Publication(DrawnTables):
 
     def __repr__(self) -> str:
         groups = f"{len(self.plan.keys):,} groups" if self.plan.by else "one group"
+        if self.plan.tables is not None:
+            groups = f"{len(self.tables)} tables that add up"
         return (
             f"<Publication {self._source()}: {len(self.plan.statistics)} statistics over {groups}>"
         )
 
     def _repr_html_(self) -> str:
+        if self._noised.parts:
+            frames = {name: self.to_pandas(name, status=False) for name in self.tables}
+            made = (
+                f.to_html(index=False, max_rows=20, escape=True, border=0) for f in frames.values()
+            )
+            return "".join(made)
         frame = self.to_pandas(status=False)
         return str(frame.to_html(index=False, max_rows=40, escape=True, border=0))
 

@@ -40,7 +40,7 @@ class Released(Protocol):
 
     @property
     def table(self) -> pa.Table:
-        """The tidy table."""
+        """The tidy table; ArgumentError where there are several (DPR669)."""
 
     @property
     def tables(self) -> Mapping[str, pa.Table]:
@@ -86,11 +86,12 @@ class DrawnTables:
 
     @property
     def table(self) -> pa.Table:
-        return self._noised.table
+        return self._of(None).table
 
     @property
     def tables(self) -> Mapping[str, pa.Table]:
-        return {ONE_TABLE: self._noised.table}
+        parts = self._noised.parts
+        return {n: p.table for n, p in parts.items()} or {ONE_TABLE: self._noised.table}
 
     @property
     def plan(self) -> ReleasePlan:
@@ -175,6 +176,14 @@ class DrawnTables:
             ConfigError: the expression does not parse (DPR120 to DPR126).
             ArgumentError: it cannot be computed (DPR660 to DPR669).
         """
+        if self._noised.parts:
+            raise ArgumentError(
+                "values of several tables cannot be computed with yet",
+                where="derive",
+                why="they are fitted to each other, so their errors are not those of one draw each",
+                fix="use `tables`: the values add up, and each has its interval",
+                code="DPR669",
+            )
         values = ReleasedValues(self._of(table))
         return derive(
             self._periods(values),
@@ -187,7 +196,18 @@ class DrawnTables:
         )
 
     def _of(self, table: str | None) -> Noised:
-        if table in (None, ONE_TABLE):
+        parts = self._noised.parts
+        if table is None and len(parts) > 1:
+            raise ArgumentError(
+                f"the release has {len(parts)} tables",
+                where="table",
+                why="no one of them is the release",
+                fix=f"name one of: {', '.join(parts)}; `tables` holds all",
+                code="DPR669",
+            )
+        if parts and (table is None or table in parts):
+            return parts[table or next(iter(parts))]
+        if not parts and table in (None, ONE_TABLE):
             return self._noised
         raise ArgumentError(
             f"the release has no table `{table}`",

@@ -29,6 +29,7 @@ from dprelease.schema.model_values import (
     list_or_none,
     listed,
 )
+from dprelease.schema.table_models import HierarchyModel, TableModel, TotalModel
 
 __all__ = [
     "As",
@@ -324,6 +325,12 @@ class ReleaseModel(Strict):
         None, description="Compare laws by their error averaged over answers, or at the worst one."
     )
     statistics: Statistics | None = Field(None, description="What to publish.")
+    tables: list[TableModel] | None = Field(
+        None, description="Several tables that add up, instead of by and statistics."
+    )
+    totals: list[TotalModel] | None = Field(
+        None, description="Public numbers of the tables, stated by the publisher."
+    )
     allow: Annotated[list[Shortcut], BeforeValidator(list_or_none)] = Field(
         [], description="Shortcuts without a proof that are accepted."
     )
@@ -341,6 +348,9 @@ class SchemaModel(SchemaAboutModel):
     time: TimeModel | None = Field(None, description="When a row happened.")
     rows: RowsModel | None = Field(None, description="Public sizes.")
     columns: dict[Text, ColumnModel] = Field(min_length=1, description="The declared columns.")
+    hierarchies: dict[Text, HierarchyModel] | None = Field(
+        None, description="Coarser levels of a column, which tables may group by."
+    )
     release: ReleaseModel | None = Field(None, description="The default release.")
 
     @model_validator(mode="after")

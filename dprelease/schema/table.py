@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Literal
 from dprelease.schema.about import About
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
+from dprelease.schema.hierarchy import Hierarchy
 from dprelease.schema.time import Time
 from dprelease.schema.unit import Adjacency, Unit
 
 if TYPE_CHECKING:
     from dprelease.query.expression import Expression
 
-__all__ = ["ReleaseSpec", "Rows", "StatisticSpec", "TableSchema"]
+__all__ = ["ReleaseSpec", "Rows", "StatisticSpec", "TableSchema", "TableSpec", "TotalSpec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +77,39 @@ class StatisticSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class TableSpec:
+    """One table of a release of several.
+
+    Attributes:
+        by: columns, or levels of a hierarchy; share: its part of epsilon, None: the planner's choice.
+        zeros: groups that can hold no row, by public knowledge.
+    """
+
+    name: str
+    by: tuple[str, ...]
+    statistics: tuple[StatisticSpec, ...]
+    share: Fraction | None = None
+    zeros: tuple[tuple[str, ...], ...] = ()
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TotalSpec:
+    """Public values of one statistic of one table: a number per key, `(key, value)`."""
+
+    table: str
+    statistic: str
+    values: tuple[tuple[tuple[str, ...], Fraction], ...]
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseSpec:
     """What to release and how much privacy to spend on it, names not yet resolved.
 
     `where` is the filter's tree: its text was read once.
     `epsilon` 0 stands for a release whose statistics all have a `max_error`: what those need.
+    `tables` replace `by` and `statistics`; `statistics` are then those of all tables, in order.
     """
 
     statistics: tuple[StatisticSpec, ...]
@@ -92,6 +121,8 @@ class ReleaseSpec:
     loss: Literal["absolute", "squared"] = "absolute"
     judge: Literal["average", "worst"] = "average"
     allow: tuple[str, ...] = ()
+    tables: tuple[TableSpec, ...] = ()
+    totals: tuple[TotalSpec, ...] = ()
     origin: str = ""
 
 
@@ -102,6 +133,7 @@ class TableSchema:
     Attributes:
         time: the column that says when a row happened, if one is declared.
         about: words for public pages, which decide nothing.
+        hierarchies: coarser levels of columns, by the hierarchy's name.
         release: the default release, if the schema's block is complete.
         release_raw: that block as written, for merging a pipeline's or a caller's over it;
             `release_lines` is the `file:line` of each place in it.
@@ -115,6 +147,7 @@ class TableSchema:
     rows: Rows = Rows()
     time: Time | None = None
     about: About = field(default=About(), compare=False)
+    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
     release: ReleaseSpec | None = None
     release_raw: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     release_lines: Mapping[tuple[str | int, ...], str] = field(

@@ -12,6 +12,7 @@ from typing import Any
 from dprelease.numeric import plain
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
+from dprelease.schema.hierarchy import hierarchy_to_json
 from dprelease.schema.table import Rows, TableSchema
 from dprelease.schema.time import time_to_json
 from dprelease.schema.unit import unit_to_json
@@ -30,7 +31,14 @@ def schema_to_json(schema: TableSchema) -> dict[str, Any]:
         **({} if schema.time is None else {"time": time_to_json(schema.time)}),
         "rows": _rows(schema.rows),
         "columns": {name: _column(column) for name, column in schema.columns.items()},
+        **_hierarchies(schema),
     }
+
+
+def _hierarchies(schema: TableSchema) -> dict[str, Any]:
+    if not schema.hierarchies:
+        return {}
+    return {"hierarchies": {name: hierarchy_to_json(h) for name, h in schema.hierarchies.items()}}
 
 
 def domain_to_json(domain: Domain) -> dict[str, Any]:

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dprelease import fitted
 from dprelease.budget.timeline import Reach, Timeline
 from dprelease.corrections import FILE as STATUS
 from dprelease.corrections import Correction, current, parse
@@ -35,12 +36,14 @@ from dprelease.errors import DpreleaseError, printable
 from dprelease.formats import csv_, json_, parquet
 from dprelease.formats.html import FILE as REPORT
 from dprelease.formats.public_words import PublicWords
-from dprelease.noised import Noised, assemble, cells_from_json
+from dprelease.formats.table_files import table_file
+from dprelease.noised import Noised, Receipt, cells_from_json
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.publish import period_order
 from dprelease.published_folder import MOST_BYTES, read_folder, record_at
 from dprelease.series.foreign import Stated, stated
 from dprelease.series.lines import COLUMNS, Key, Lines, Released, released
+from dprelease.series.several import BY, stacked
 from dprelease.strict_json import read_json
 
 __all__ = ["Period", "Series", "Track", "collect", "noised_of"]
@@ -171,15 +174,20 @@ def noised_of(manifest: Mapping[str, Any]) -> Noised:
     """Return the release made again from a manifest's plan and noisy integers."""
     plan = ReleasePlan.from_json(manifest["plan"])
     cells = cells_from_json(manifest["draw"]["cells"], plan)
-    table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
-    return Noised(plan, table, cells)
+    return fitted.noised_of(plan, cells, Receipt("0", "0", ""), manifest["draw"].get("fits"))
 
 
 def _read(
     path: Path, name: str, correction: Correction | None
 ) -> tuple[Period, Key, dict[str, PlannedStatistic], Columns]:
     # Tables can be large, and one is enough.
-    tables = (csv_.TIDY_FILE,) if (path / parquet.FILE).is_file() else ()
+    tables: tuple[str, ...] = (csv_.TIDY_FILE,) if (path / parquet.FILE).is_file() else ()
+    if (
+        not tables and not (path / csv_.TIDY_FILE).is_file()
+    ):  # of several tables, Parquet where there is
+        listed = [entry.name for entry in path.iterdir()]
+        some = any(name.endswith(".parquet") for name in listed)
+        tables = tuple(name for name in listed if name.endswith(".csv" if some else "_wide.csv"))
     files = read_folder(path, unread=(*tables, csv_.WIDE_FILE, REPORT))
     manifest = read_json(files[json_.FILE])
     if manifest["dprelease"] != json_.VERSION or manifest["period"] != name:
@@ -212,7 +220,7 @@ def _read(
     values = _values(files, manifest, said)
     if not set(values) <= set(said.statistics) or not all(map(_numbers, values.values())):
         raise ValueError("values that the plan does not have")
-    return period, said.by, dict(said.statistics), values
+    return period, BY if said.tables else said.by, dict(said.statistics), values
 
 
 def _numbers(column: Released) -> bool:
@@ -226,6 +234,17 @@ def _numbers(column: Released) -> bool:
 
 def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any], said: Stated) -> Columns:
     """Return the released values: from a data file, else from the noisy integers."""
+    if said.tables:
+        made = None if _has_all(files, said) else noised_of(manifest).parts
+        parts = [
+            (
+                name,
+                keys,
+                _table(files, manifest, name, keys, rows) if made is None else made[name].table,
+            )
+            for name, keys, rows in said.tables
+        ]
+        return released(stacked(parts), len(BY))
     keys, rows = len(said.by), said.groups * len(said.statistics)
     for name, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):
         if name in files:
@@ -233,6 +252,27 @@ def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any], said: State
                 raise ValueError("not the hashed table")
             return released(read(files[name], keys, rows), keys)
     return released(noised_of(manifest).table, keys)
+
+
+def _has_all(files: Mapping[str, bytes], said: Stated) -> bool:
+    """Return whether every table has a data file."""
+    return all(
+        any(table_file(file, name) in files for file in (parquet.FILE, csv_.TIDY_FILE))
+        for name, _, _ in said.tables
+    )
+
+
+def _table(
+    files: Mapping[str, bytes], manifest: Mapping[str, Any], table: str, keys: int, rows: int
+) -> pa.Table:
+    """Return one of several tables from its hashed data file."""
+    for file, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):
+        name = table_file(file, table)
+        if name in files:
+            if hashlib.sha256(files[name]).hexdigest() != manifest["files"][name]["sha256"]:
+                raise ValueError("not the hashed table")
+            return read(files[name], keys, rows)
+    raise ValueError("a table has no file")
 
 
 def _from_parquet(data: bytes, keys: int, rows: int) -> pa.Table:

@@ -64,6 +64,8 @@ class Stated:
     stored: Reach
     over_time: str
     files: Mapping[str, tuple[int, str]]
+    tables: tuple[tuple[str, int, int], ...] = ()
+    """Of several tables: name, key columns, rows of each."""
 
 
 def stated(manifest: Mapping[str, Any]) -> Stated:
@@ -105,6 +107,20 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
         stored=stored,
         over_time=_text(release_over_time(manifest, words), least=0),
         files={_like(_NAME, name): _file(said) for name, said in _few(manifest["files"]).items()},
+        tables=_tables(plan),
+    )
+
+
+def _tables(plan: Mapping[str, Any]) -> tuple[tuple[str, int, int], ...]:
+    if "tables" not in plan:
+        return ()
+    columns = {
+        name: sum(len(_list(s["columns"])) for s in plan["statistics"] if s["table"] == name)
+        for name in (_text(t["name"]) for t in _list(plan["tables"]["tables"]))
+    }
+    return tuple(
+        (t["name"], len(_list(t["by"])), columns[t["name"]] * len(_list(t["keys"])))
+        for t in plan["tables"]["tables"]
     )
 
 

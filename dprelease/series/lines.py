@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.formats.chart import Point
-from dprelease.formats.html import WEAK
+from dprelease.formats.report_sections import WEAK
 from dprelease.formats.text_columns import one_array
 
 __all__ = ["COLUMNS", "NUMBERS", "Key", "Lines", "Released", "Value", "released"]

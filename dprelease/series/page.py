@@ -26,8 +26,8 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from dprelease.formats.html import FILE as REPORT
-from dprelease.formats.html import WEAK
 from dprelease.formats.numbers import reading_decimals, reading_text
+from dprelease.formats.report_sections import WEAK
 from dprelease.formats.words import inside, name_words, period_words, short
 from dprelease.numeric import fraction_from_json
 from dprelease.planning.weak import weak_promise

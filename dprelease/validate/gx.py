@@ -21,6 +21,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import ConfigError
@@ -109,6 +110,14 @@ def expectation_suite(plan: ReleasePlan) -> ExpectationSuite:
 
 def gx_validate(noised: Noised) -> Verdict:
     """Return the verdict of Great Expectations on a drawn release; never raises on its values."""
+    if (
+        noised.plan.tables is not None
+    ):  # one suite per table: that they add up, the built-in rules say
+        found = [(name, gx_validate(part)) for name, part in noised.parts.items()]
+        rules = [
+            replace(r, statistic=f"{name}.{r.statistic}") for name, v in found for r in v.rules
+        ]
+        return Verdict.of(tuple(rules), ENGINE)
     if not has_tidy_columns(noised.table, noised.plan):
         rows = noised.table.num_rows
         return Verdict.of((RuleResult("shape", "*", rows, max(rows, 1)),), ENGINE)

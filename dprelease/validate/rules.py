@@ -7,7 +7,8 @@
     step       the value is the double nearest to a multiple of its statistic's step
     consistent the consistent value is in the domain and on the step, too
     interval   lower and upper are numbers and lower <= upper; both missing for a choice by rank
-    status     ok, at_bound, uninformative, empty_signal or no_interval
+    status     ok, at_bound, uninformative, empty_signal or no_interval; adjusted or gap
+    adds_up    several tables: every constraint between them holds
     joint_*    mean, variance and standard deviation of one block fit together (`validate.joint`)
 
 The check is total: a broken table yields a failing verdict, never an exception, because nothing
@@ -21,7 +22,7 @@ settle beyond doubt.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -29,6 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dprelease.fitted import broken
 from dprelease.formats.tidy_rows import group_places, places_of
 from dprelease.noised import TIDY, WEAK, Noised
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
@@ -39,7 +41,7 @@ from dprelease.validate.verdict import RuleResult, Verdict
 __all__ = ["ENGINE", "STATUSES", "check", "has_tidy_columns", "on_step"]
 
 ENGINE = "built-in"
-STATUSES = ("ok", "at_bound", *WEAK, "no_interval")
+STATUSES = ("ok", "at_bound", *WEAK, "no_interval", "adjusted", "gap")
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -59,6 +61,8 @@ class _Table:
 
 def check(noised: Noised) -> Verdict:
     """Return the verdict of the built-in rules on a drawn release. Never raises on its values."""
+    if noised.plan.tables is not None:
+        return _several(noised)
     plan = noised.plan
     rows = noised.table.num_rows
     if not has_tidy_columns(noised.table, plan):
@@ -71,6 +75,22 @@ def check(noised: Noised) -> Verdict:
         results += _statistic_rules(plan, statistic, start, table)
         start += len(statistic.columns)
     results += _joint_rules(plan, table)
+    return Verdict.of(tuple(results), ENGINE)
+
+
+def _several(noised: Noised) -> Verdict:
+    """Return the verdict on several tables: each by itself, and that they add up."""
+    assert noised.plan.tables is not None
+    results: list[RuleResult] = []
+    for table in noised.plan.tables.tables:
+        part = noised.parts.get(table.name)
+        if part is None:
+            results.append(RuleResult("shape", table.name, 1, 1))
+            continue
+        results += [replace(r, statistic=f"{table.name}.{r.statistic}") for r in check(part).rules]
+    looked = sum(part.table.num_rows for part in noised.parts.values())
+    for name, problems in broken(noised.plan, noised.fits).items():
+        results.append(RuleResult("adds_up", name, looked, len(problems)))
     return Verdict.of(tuple(results), ENGINE)
 
 

@@ -77,7 +77,7 @@ def test_gaps_are_told_because_constraints_cannot_hold_them(tmp_path):
 
 
 def test_the_statuses_are_those_that_validation_accepts():
-    assert tuple(data_package.STATUSES) == STATUSES
+    assert (*data_package.STATUSES, *data_package.FITTED) == STATUSES
 
 
 def test_only_files_of_the_folder_are_listed():

@@ -21,8 +21,7 @@ LONG_FILES = {
     "dprelease/planning/model.py",
 }
 LONG_FUNCTIONS = {
-    "dprelease/formats/html.py:_page",
-    "dprelease/formats/html.py:_section",
+    "dprelease/formats/report_sections.py:section",
     "dprelease/formats/json_.py:build_manifest",
     "dprelease/pipeline/run.py:run",
     "dprelease/planning/allocate.py:allocate",

@@ -15,8 +15,27 @@ _here = partial(
         "tests/contracts/test_sensitivities.py",
     ),
 )
+_sums = partial(Guard, tests=("tests/contracts/test_sums_of_groups.py",))
 
 GUARDS = (
+    _sums(
+        "a sum of groups has the rows of one of them",
+        file="sensitivity.py",
+        old="most = bounds.groups * bounds.rows\n",
+        new="most = bounds.rows\n",
+    ),
+    _sums(
+        "a sum of groups counts a unit of several once",
+        file="sums_of_groups.py",
+        old='if "persons" in kinds and bounds.groups > 1:',
+        new="if False:",
+    ),
+    _sums(
+        "a map that leaves groups out passes for one of them all",
+        file="sums_of_groups.py",
+        old="whole = len(of) == groups and",
+        new="whole =",
+    ),
     _here(
         "a unit has one row per group",
         old="m = 1 if encoding.per_unit else bounds.rows",

@@ -1,0 +1,327 @@
+"""Several tables made of noisy integers: estimates, values that add up, and their intervals.
+
+All of it is post-processing: a function of the plan and the noisy integers, the same everywhere.
+
+    estimates   weighted least squares over the tables that were measured: unbiased, rarely whole
+    values      the nearest numbers that are allowed, parents first (`fitting.nearest`)
+    intervals   of the estimates, half widths from the plan, kept to the hull of the domain
+
+The values, and the proof of how near they are, stand in a folder beside the noisy integers. Who checks
+it makes the estimates again, looks at every constraint, and follows the proof. Where the proof shows
+that nothing allowed is nearer, that is all; where it leaves room, the values are made again.
+
+Units: a fit's numbers are steps of its pitch; estimates are in `fitting.estimate.ONE`ths of a step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dprelease.aggregates.base import Floats
+from dprelease.fitting.certificate import gaps, violations
+from dprelease.fitting.estimate import ONE, Estimates, Estimator
+from dprelease.fitting.feasible import Reachable
+from dprelease.fitting.interval import ends
+from dprelease.fitting.least_squares import estimator
+from dprelease.fitting.nearest import Between, Fit, nearest
+from dprelease.fitting.noise import Noise
+from dprelease.fitting.structure import Structure
+from dprelease.measurements.draw import draw_from_json
+from dprelease.noised import Cells, Noised, Receipt, assemble, tidy
+from dprelease.planning.make_tables import noise_of
+from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.planning.table_valid import reachable
+from dprelease.planning.tables_model import PlannedFit
+
+__all__ = ["Column", "Fits", "broken", "columns_of", "faults", "fits_of", "noised_of"]
+
+Fits = Mapping[str, Mapping[str, Any]]
+"""Per fit `{"values": {table: integers}, "proof": …}`, as JSON holds it."""
+
+STANDARD_ERRORS = 5
+"""A value that fitting moved by more of them from its own measurement is `adjusted`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One published column of one table, every array `(cells,)`."""
+
+    value: Floats
+    lower: Floats
+    upper: Floats
+    estimate: Floats
+    unbiased: Floats
+    status: npt.NDArray[np.object_]
+
+
+def noised_of(
+    plan: ReleasePlan, cells: Cells, receipt: Receipt, fits: Fits | None = None
+) -> Noised:
+    """Return what a draw gives: the tidy table, or of a release of several tables all of them.
+
+    Args:
+        fits: values that were fitted before; made here without them.
+    """
+    if plan.tables is None:
+        table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
+        return Noised(plan=plan, table=table, cells=cells, receipt=receipt)
+    fits = fits_of(plan, cells) if fits is None else fits
+    columns = columns_of(plan, cells, fits)
+    parts = {}
+    for name in (t.name for t in plan.tables.tables):
+        own = plan.of_table(name)
+        table = _table(own, name, columns)
+        parts[name] = Noised(plan=own, table=table, cells={}, receipt=receipt)
+    return Noised(plan, pa.table({}), cells, receipt, parts=parts, fits=fits)
+
+
+def _table(plan: ReleasePlan, name: str, columns: Mapping[tuple[str, str], Column]) -> pa.Table:
+    """Return the tidy table of one table of several; the fitted value is the consistent one."""
+    parts: dict[str, list[Any]] = {}
+    for statistic in plan.statistics:
+        mine = [columns[name, column] for column in statistic.columns]
+        for part in ("value", "lower", "upper", "estimate", "unbiased", "status"):
+            made = np.stack([getattr(column, part) for column in mine], axis=1)
+            parts.setdefault(part, []).append(made)
+    parts["consistent"] = parts["value"]
+    return tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts)
+
+
+def fits_of(plan: ReleasePlan, cells: Cells) -> Fits:
+    """Return the values of every fit with their proofs. Never raises on a draw."""
+    assert plan.tables is not None
+    out: dict[str, dict[str, Any]] = {}
+    # counts first: a sum of the same rows keeps within what they allow
+    for fit in sorted(plan.tables.fits, key=lambda f: f.counts is not None):
+        each = _Fit(plan, fit, cells)
+        found = each.nearest(out)
+        out[fit.name] = {
+            "values": {name: list(map(int, values)) for name, values in found.values.items()},
+            "proof": found.proof,
+        }
+    return {fit.name: out[fit.name] for fit in plan.tables.fits}
+
+
+def faults(plan: ReleasePlan, cells: Cells, fits: Fits) -> list[str]:
+    """Return what is wrong with stated values: constraints that do not hold, proofs that do not reach."""
+    assert plan.tables is not None
+    if set(fits) != {fit.name for fit in plan.tables.fits}:
+        return ["the fitted values are of other statistics"]
+    found: list[str] = []
+    for fit in plan.tables.fits:
+        each = _Fit(plan, fit, cells)
+        stated = fits[fit.name]
+        values = stated["values"]
+        if set(stated) != {"values", "proof"} or not _shaped(each.structure, values):
+            return [f"{fit.name}: the fitted values are of another shape"]
+        wrong = each.broken(fits)
+        found += [f"{fit.name}: {problem}" for problem in wrong]
+        if wrong:
+            continue
+        off = gaps(
+            each.structure,
+            each.sets(fits),
+            each.estimates.values,
+            each.variances,
+            values,
+            stated["proof"],
+        )
+        # A proof that leaves room (gaps, margins) leaves it to nobody: the fit is made again.
+        if any(off.values()) and each.nearest(fits).values != _lists(values):
+            found.append(f"{fit.name}: its values are not the nearest allowed ones")
+    return found
+
+
+def _lists(values: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+    return {name: list(cells) for name, cells in values.items()}
+
+
+def broken(plan: ReleasePlan, fits: Fits) -> dict[str, list[str]]:
+    """Return, per fit, the constraints that its values do not meet. Never raises on its values."""
+    assert plan.tables is not None
+    out: dict[str, list[str]] = {}
+    for fit in plan.tables.fits:
+        each = _Fit(plan, fit, {})
+        values = fits.get(fit.name, {}).get("values", {})
+        if not _shaped(each.structure, values):
+            out[fit.name] = ["its values are of another shape"]
+            continue
+        out[fit.name] = each.broken(fits)
+    return out
+
+
+def _shaped(structure: Structure, values: Mapping[str, Any]) -> bool:
+    sizes = {table.name: table.cells for table in structure.tables}
+    return set(values) == set(sizes) and all(
+        len(values[name]) == size and all(type(v) is int for v in values[name])
+        for name, size in sizes.items()
+    )
+
+
+def columns_of(plan: ReleasePlan, cells: Cells, fits: Fits) -> dict[tuple[str, str], Column]:
+    """Return every fitted column, by table and published name."""
+    assert plan.tables is not None
+    out: dict[tuple[str, str], Column] = {}
+    for fit in plan.tables.fits:
+        each = _Fit(plan, fit, cells)
+        for part in fit.tables:
+            out[part.table, part.column] = each.column(part.table, fits[fit.name]["values"])
+    return out
+
+
+class _Fit:
+    """One fit with what its plan and its noisy integers make of it."""
+
+    def __init__(self, plan: ReleasePlan, fit: PlannedFit, cells: Cells) -> None:
+        assert plan.tables is not None
+        self.plan, self.fit = plan, fit
+        self.statistics = {(s.table or "", s.name): s for s in plan.statistics}
+        self.structure = plan.tables.structure([t.table for t in fit.tables])
+        blocks = {t.table: plan.block(t.block) for t in fit.tables if t.block is not None}
+        self.noises: dict[str, Noise | None] = dict.fromkeys(t.table for t in fit.tables)
+        self.noises |= {name: noise_of(draw_from_json(b.law)) for name, b in blocks.items()}
+        self._measured = {name: block.name for name, block in blocks.items()}
+        self._cells = cells
+
+    @cached_property
+    def noisy(self) -> dict[str, list[int]]:
+        return {
+            table: [row[self.fit.cell] for row in self._cells[block]]
+            for table, block in self._measured.items()
+        }
+
+    @cached_property
+    def _valid(self) -> tuple[dict[str, tuple[tuple[int, int], ...]], Reachable]:
+        return reachable(self.fit, self.statistics, self.structure)
+
+    @property
+    def domains(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        return self._valid[0]
+
+    @property
+    def reachable(self) -> Reachable:
+        return self._valid[1]
+
+    @cached_property
+    def estimator(self) -> Estimator:
+        return estimator(self.structure, self.noises, list(self.fit.totals))
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        return self.estimator.estimates(self.noisy, self.fit.totals)
+
+    @cached_property
+    def variances(self) -> dict[str, Floats]:
+        return {t.table: self.estimator.variance(t.table) for t in self.fit.tables}
+
+    def between(self, fits: Mapping[str, Any]) -> Between | None:
+        """Return the counts that a sum keeps within, and what a row adds at least and at most."""
+        if self.fit.counts is None:
+            return None
+        return Between(fits[self.fit.counts]["values"], self.fit.low, self.fit.high)
+
+    def nearest(self, fits: Mapping[str, Any]) -> Fit:
+        """Return the values, beside those of the counts that they keep within."""
+        return nearest(
+            self.structure,
+            self.reachable,
+            self.estimates,
+            self.variances,
+            between=self.between(fits),
+        )
+
+    def broken(self, fits: Mapping[str, Any]) -> list[str]:
+        """Return the constraints that the values of this fit do not meet."""
+        between = self.between(fits)
+        return violations(
+            self.structure,
+            self.domains,
+            self.fit.totals,
+            fits[self.fit.name]["values"],
+            counts=None if between is None else between.counts,
+            between=(0, 0) if between is None else (between.low, between.high),
+        )
+
+    def sets(self, fits: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what every cell can take: beside counts, what they leave of it."""
+        between = self.between(fits)
+        if between is None:
+            return self.reachable.sets
+        return {
+            table: [((between.low * c, between.high * c),) for c in counts]
+            for table, counts in between.counts.items()
+        }
+
+    def column(self, table: str, values: Mapping[str, Sequence[int]]) -> Column:
+        part = self.fit.at(table)
+        statistic = self.statistics[table, part.statistic]
+        runs = self.domains[table]
+        hull = runs[0][0], runs[-1][1]
+        exact = self.estimates.values[table]
+        classes = self.estimator.classes(table)
+        halves = [part.halves[c] for c in classes]
+        lows, highs = ends(exact, halves, hull, slack=self.estimates.slack)
+        value = np.array(values[table], dtype=object)
+        estimate = np.array([e / ONE for e in exact], dtype=float)
+        status = self._status(table, statistic, value, lows, highs, hull)
+        middle = np.clip(self._scaled(estimate), *statistic.domain.hull)
+        return Column(
+            self._scaled(value),
+            self._scaled(np.array(lows, dtype=object)),
+            self._scaled(np.array(highs, dtype=object)),
+            middle,
+            self._scaled(estimate),
+            status,
+        )
+
+    def _scaled(self, steps: npt.NDArray[Any]) -> Floats:
+        """Return steps in the statistic's unit, each the double nearest to its multiple."""
+        num, den = self.fit.pitch.as_integer_ratio()
+        if steps.dtype == object:
+            small = all(abs(int(k)) * num < 2**53 for k in steps) and den < 2**53
+            if not small:
+                return np.array([float(int(k) * self.fit.pitch) for k in steps]) + 0.0
+        return np.asarray(steps.astype(float) * num / den) + 0.0
+
+    def _status(
+        self,
+        table: str,
+        statistic: PlannedStatistic,
+        value: npt.NDArray[np.object_],
+        lows: Sequence[int],
+        highs: Sequence[int],
+        hull: tuple[int, int],
+    ) -> npt.NDArray[np.object_]:
+        low, high = np.array(lows, dtype=object), np.array(highs, dtype=object)
+        status = np.full(len(value), "ok", dtype=object)
+        status[(value <= hull[0]) | (value >= hull[1])] = "at_bound"
+        if statistic.domain.exact_gaps:
+            status[(value < low) | (value > high)] = "gap"
+        status[self._moved(table, value)] = "adjusted"
+        whole = (low <= hull[0]) & (high >= hull[1]) & (hull[0] < hull[1])
+        status[whole.astype(bool)] = "uninformative"
+        public = self.structure.empty(self.structure.table(table))
+        if self.fit.at(table).totals:
+            public = np.ones(len(value), dtype=bool)
+        status[public] = "ok"
+        return status
+
+    def _moved(self, table: str, value: npt.NDArray[np.object_]) -> npt.NDArray[np.bool_]:
+        """Return where a value lies more than five standard errors from what was measured of it."""
+        noise = self.noises[table]
+        if noise is not None:
+            spread = np.full(len(value), math.sqrt(float(noise.variance())))
+            centre = np.array(self.noisy[table], dtype=object).astype(float)
+        else:
+            spread = np.sqrt(np.maximum(self.variances[table], 0.0))
+            centre = np.array([e / ONE for e in self.estimates.values[table]], dtype=float)
+        off = np.abs(value.astype(float) - centre)
+        return np.asarray(off > STANDARD_ERRORS * spread)

@@ -1,0 +1,249 @@
+"""One statistic of one table as a section of the report: its picture, its numbers, how it was measured.
+
+Limits  Pictures show the first 60 groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dprelease import registry
+from dprelease.aggregates.base import aggregate_named
+from dprelease.formats.chart import Point
+from dprelease.formats.numbers import decimals_of, figure_text, reading_decimals, reading_text
+from dprelease.formats.plots import Bars, DotPlot, bars, dot_plot
+from dprelease.formats.public_words import PublicWords
+from dprelease.formats.words import mechanism_words, short
+from dprelease.noised import TIDY
+from dprelease.numeric import Exact, fraction_from_json
+from dprelease.planning.model import PlannedBlock, PlannedStatistic
+
+__all__ = ["WEAK", "Columns", "proved", "released_rows", "section"]
+
+PLOT_LIMIT = 60
+COMPANIONS = ("lower", "upper", "status", "estimate", "unbiased", "consistent")
+"""Columns of the tidy table that are read beside the value, in the order of `Released`."""
+SAID = {"at_bound": "at bound", "adjusted": "adjusted", "gap": "gap"}
+WEAK = {"uninformative": "uninformative", "empty_signal": "no signal"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One released value as text, with its companions; "–" where there is none."""
+
+    value: str
+    lower: str
+    upper: str
+    estimate: str
+    unbiased: str
+    consistent: str
+    status: str
+    weak: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """One row of the tidy table."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+    status: str
+    estimate: float | None
+    unbiased: float | None
+    consistent: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval, or the value alone where there is none."""
+        none = self.lower is None or self.upper is None
+        return (self.value, self.value) if none else (self.lower or 0.0, self.upper or 0.0)
+
+    @property
+    def weak(self) -> bool:
+        return self.status in WEAK
+
+    @property
+    def point(self) -> Point:
+        return Point(self.value, *self.ends, self.weak)
+
+
+Columns = Mapping[tuple[tuple[str, ...], str], Released]
+
+
+def released_rows(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns:
+    """Return the rows of the listed groups; a large table is thinned before it becomes Python."""
+    keys = len(listed[0])
+    for i in range(keys):
+        labels = pa.array(sorted({key[i] for key in listed}), pa.utf8())
+        table = table.filter(pc.is_in(table.column(i), value_set=labels))
+    at = {name: keys + TIDY.get_field_index(name) for name in TIDY.names}
+    columns = [table.column(i).to_pylist() for i in range(keys)]
+    groups = zip(*columns, strict=True) if keys else [()] * table.num_rows
+    parts = [table.column(at[name]).to_pylist() for name in ("statistic", "value", *COMPANIONS)]
+    return {
+        (tuple(group), name): Released(value, *others)
+        for group, name, value, *others in zip(groups, *parts, strict=True)
+    }
+
+
+def section(
+    number: int,
+    statistic: PlannedStatistic,
+    block: PlannedBlock,
+    statistics: Sequence[PlannedStatistic],
+    keys: Sequence[tuple[str, ...]],
+    released: Columns,
+    loss: str,
+    words: PublicWords,
+) -> dict[str, Any]:
+    grid = [[released[key, column] for column in statistic.columns] for key in keys]
+    flat = [r for row in grid for r in row]
+    spread = [(r.ends[1] - r.ends[0]) / 4 for r in flat if not r.weak and block.has_interval]
+    # The plan's error is at a public guess of the group size; small groups are often worse.
+    errors = [median(spread)] if spread else []
+    if statistic.planned_error is not None and loss == "absolute":
+        errors.append(statistic.planned_error)
+    error = max(errors, default=None)
+    decimals = reading_decimals(statistic.step, error)
+    domain = statistic.domain
+    ends = (_end(domain.lower, statistic.step), _end(domain.upper, statistic.step))
+    shared = [s.text for s in statistics if s.block == statistic.block and s != statistic]
+    rows = [
+        {"key": key, "cells": [_cell(r, decimals) for r in row]}
+        for key, row in zip(keys, grid, strict=True)
+    ]
+    many = len(statistic.columns) > 1
+    plot = None if many else _dots(grid, statistic, ends)
+    title, measure = words.titled(statistic)
+    return {
+        "id": f"s{number}",
+        "title": title,
+        "name": statistic.name,
+        "text": statistic.text,
+        "measure": measure,
+        "columns": statistic.columns,
+        "labels": [c.removeprefix(statistic.name) or c for c in statistic.columns],
+        "rows": rows,
+        "unbiased": any(r.unbiased is not None for r in flat),
+        "shown": min(len(keys), PLOT_LIMIT),
+        "plot": plot,
+        "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak),
+        "bars": _histograms(grid, rows) if many else (),
+        "error_text": statistic.error_text,
+        "error_words": "error, as root mean square,"
+        if loss == "squared" and block.has_interval
+        else "error",
+        "interval": block.has_interval,
+        "mute": "" if block.has_interval else str(statistic.uninformative or ""),
+        "mechanism": mechanism_words(statistic.mechanism),
+        "sensitivity": statistic.sensitivity,
+        "step": _end(statistic.step, statistic.step),
+        "low": ends[0],
+        "high": ends[1],
+        "gaps": [(_end(a, statistic.step), _end(b, statistic.step)) for a, b in domain.exact_gaps],
+        "epsilon": short(block.epsilon),
+        "shared": shared,
+        "proved": proved(block),
+        "options": [
+            {
+                "mechanism": mechanism_words(o.mechanism),
+                "expected": "" if o.expected_error is None else figure_text(o.expected_error),
+                "worst": "" if o.worst_error is None else figure_text(o.worst_error),
+                "note": o.note,
+            }
+            for o in statistic.chosen
+        ],
+        "spikes": statistic.spikes,
+        "notes": statistic.notes,
+        "remark": statistic.remark,
+        "weak": sum(r.weak for r in flat),
+        "at_bound": sum(r.status == "at_bound" for r in flat),
+        "adjusted": sum(r.status == "adjusted" for r in flat),
+        "gap": sum(r.status == "gap" for r in flat),
+        "moved": sum(r.consistent != r.value for r in flat),
+        "counts": _parts(statistic.function),
+        "why": _why(statistic),
+    }
+
+
+def _parts(function: str) -> bool:
+    """Return whether the columns of a statistic are parts of one whole."""
+    return function in registry.names("aggregates") and aggregate_named(function).parts
+
+
+def _dots(
+    grid: Sequence[Sequence[Released]], statistic: PlannedStatistic, ends: tuple[str, str]
+) -> DotPlot:
+    points = [row[0].point for row in grid[:PLOT_LIMIT]]
+    return dot_plot(points, statistic.domain.hull, statistic.domain.forbidden, ends)
+
+
+def _histograms(
+    grid: Sequence[Sequence[Released]], rows: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[tuple[str, ...], Bars, str], ...]:
+    """Return (key, picture, largest value) per group; each group has its own vertical scale."""
+    pictures = []
+    for row, texts in zip(grid[:PLOT_LIMIT], rows, strict=False):
+        top = max((max(r.value, r.ends[1]) for r in row if not r.weak), default=0.0)
+        largest = max(range(len(row)), key=lambda i: row[i].value)
+        points = [r.point for r in row]
+        pictures.append((texts["key"], bars(points, top), texts["cells"][largest].value))
+    return tuple(pictures)
+
+
+def _cell(row: Released, decimals: int) -> Cell:
+    status = WEAK.get(row.status, SAID.get(row.status, ""))
+    value = reading_text(row.value, decimals)
+
+    def text(x: float | None) -> str:
+        return "–" if x is None else reading_text(x, decimals)
+
+    return Cell(
+        value=value,
+        lower=text(row.lower),
+        upper=text(row.upper),
+        estimate=text(row.estimate),
+        unbiased=text(row.unbiased),
+        consistent=text(row.consistent),
+        status=status,
+        weak=row.weak,
+    )
+
+
+def _end(value: Exact, step: Fraction) -> str:
+    """Return a domain's end for readers: exact where it is a short decimal."""
+    if not isinstance(value, Fraction):
+        return "∞" if value > 0 else "\u2212∞"
+    decimals = decimals_of(value)
+    if decimals is None:
+        decimals = decimals_of(step)
+    return reading_text(float(value), 6 if decimals is None else decimals)
+
+
+def _why(statistic: PlannedStatistic) -> str:
+    """Return why the first priced mechanism was used, in one sentence; empty without a rival."""
+    if not statistic.chosen:
+        return ""
+    first = statistic.chosen[0]
+    rival = next((o for o in statistic.chosen if o.mechanism != first.mechanism), None)
+    if rival is None or not first.expected_error or not rival.expected_error:
+        return ""
+    name = mechanism_words(rival.mechanism)
+    more = 100 * (rival.expected_error / first.expected_error - 1)
+    if more < 0.05:
+        return f"{name} would have done as well here"
+    shown = f"{more:,.0f}" if more >= 10 else f"{more:.2g}"
+    return f"the runner-up, {name}, would have had {shown} % more expected error"
+
+
+def proved(block: PlannedBlock) -> str:
+    upper = block.certificate.get("epsilon_upper")
+    return "" if upper is None else short(fraction_from_json(str(upper)))

@@ -1,0 +1,329 @@
+"""Make the plan of several tables that add up: measure some of them, fit all. Reads no row.
+
+    families    statistics of all tables -> additive numbers, each with its finest table
+    shares      which tables are measured, with which part of the budget (`fitting.levels`)
+    spend       as for one table: laws at these shares, and how they compose
+    fits        per number: who measures it, how wide its intervals are; empty valid sets are refused
+
+All laws are of integer cells with noise that is added and never cut. Errors are expected absolute
+errors (root mean squares under squared loss), taken as those of normal noise of the same variance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dprelease.fitting.combination import half_widths
+from dprelease.fitting.estimate import Estimator
+from dprelease.fitting.least_squares import estimator
+from dprelease.fitting.noise import Gaussian, Laplace, Noise
+from dprelease.fitting.structure import Structure
+from dprelease.measurements.draw import Draw
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
+from dprelease.numeric import figure, shown
+from dprelease.planning.layout import BlockLayout
+from dprelease.planning.make import Maker, check_names, plan_notes
+from dprelease.planning.model import Option, PlannedStatistic, ReleasePlan
+from dprelease.planning.share import Priced
+from dprelease.planning.spend import Spending, spend
+from dprelease.planning.statistic_words import statistic_notes
+from dprelease.planning.table_families import Family, families, measured
+from dprelease.planning.table_shares import family_parts, shares_of
+from dprelease.planning.table_valid import check_valid, paired, public_totals
+from dprelease.planning.tables_model import FitTable, PlannedFit, PlannedTable, PlannedTables
+from dprelease.query.spec import Query
+from dprelease.sensitivity import Places, bound
+
+__all__ = ["Frame", "frame_of", "noise_of", "plan_tables", "table_blocks", "write_tables"]
+
+_NORMAL = math.sqrt(2 / math.pi)
+"""Expected absolute value of normal noise, per standard deviation."""
+
+WAYS = ("fitted to the other tables", "as measured", "every table measured alone")
+"""Notes of the three errors that a plan states of a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a request of several tables decides by itself."""
+
+    query: Query
+    maker: Maker
+    families: tuple[Family, ...]
+    tables: PlannedTables
+
+    def structure(self, family: Family) -> Structure:
+        return self.tables.structure(list(family.members))
+
+
+def plan_tables(query: Query) -> ReleasePlan:
+    """Return the plan of a release of several tables.
+
+    Raises:
+        PlanError: as `table_families.families` and `spend`; published names meet (DPR207), shares leave
+            nothing (DPR220), or no values can be valid (DPR281 to DPR284, DPR294).
+    """
+    frame = frame_of(query)
+    parts = family_parts(frame.families, query.loss)
+    assert query.tables is not None
+    counts = {t.name: len(t.spec.statistics) for t in query.tables.tables}
+    blocks: list[BlockLayout] = []
+    for family, part in zip(frame.families, parts, strict=True):
+        moved = {
+            name: frame.maker.sensitivity(member.options[0], family.layout(name, None))
+            for name, member in family.members.items()
+        }
+        shares = shares_of(query, family, part, frame.structure(family), moved, counts)
+        blocks += measured(family, shares)
+    spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, frame.maker)
+    return write_tables(frame, spending)
+
+
+def frame_of(query: Query) -> Frame:
+    """Return families and groups of a request whose published names can stand together."""
+    assert query.tables is not None
+    found = families(query)
+    for table in query.tables.tables:
+        members = [f.members[table.name] for f in found if table.name in f.members]
+        columns = [c for m in members for c in m.aggregate.columns(m.context)]
+        names = [m.statistic.spec.name for m in members]
+        check_names(table.spec.by, names, columns, table.spec.origin)
+    return Frame(query, Maker(query), found, _tables(query))
+
+
+def _tables(query: Query) -> PlannedTables:
+    assert query.tables is not None
+    return PlannedTables(
+        axes=tuple(
+            tuple(tuple(cells.tolist()) for cells in axis.cells) for axis in query.tables.axes
+        ),
+        tables=tuple(
+            PlannedTable(t.name, t.spec.by, t.keys, t.level, tuple(t.of.tolist()))
+            for t in query.tables.tables
+        ),
+    )
+
+
+def table_blocks(frame: Frame, names: Sequence[str]) -> tuple[BlockLayout, ...]:
+    """Return the blocks of these names, as `plan_tables` orders them, with their declared shares."""
+    out: list[BlockLayout] = []
+    for family in frame.families:
+        for table in family.members:
+            block = family.layout(table, None)
+            if block.name in names:
+                out.append(block)
+    return tuple(out)
+
+
+def noise_of(draw: Draw) -> Noise:
+    """Return the noise that a draw adds to every cell, as fitting knows it."""
+    added = draw.added
+    assert added is not None
+    noise = added.noise
+    return (
+        Laplace(noise.rate) if isinstance(noise, DiscreteLaplaceNoise) else Gaussian(noise.square)
+    )
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """One family with what measures it."""
+
+    family: Family
+    structure: Structure
+    estimator: Estimator
+    priced: Mapping[str, Priced]
+    halves: Mapping[str, tuple[Fraction, ...]]
+    totals: Mapping[str, tuple[int, ...]]
+
+    @property
+    def noises(self) -> dict[str, Noise]:
+        return {name: noise_of(p.best.draw) for name, p in self.priced.items()}
+
+
+def write_tables(frame: Frame, spending: Spending) -> ReleasePlan:
+    """Return the plan of what was chosen: the same for equal requests and equal choices."""
+    query, maker = frame.query, frame.maker
+    priced = spending.priced
+    task = bound(query, tuple((p.best.encoding, p.block.max_rows) for p in priced))
+    places = Places(task)
+    by_name = {p.block.name: p for p in priced}
+    found = [_fitting(frame, family, by_name) for family in frame.families]
+    fits = paired([fit for each in found for fit in _fits(each)], frame.families)
+    tables = PlannedTables(frame.tables.axes, frame.tables.tables, fits)
+    statistics = [s for table in frame.tables.tables for s in _statistics(frame, found, table.name)]
+    check_valid(tables, statistics, query.spec.origin)
+    schema, window = query.schema, query.window
+    return ReleasePlan(
+        schema=schema.name,
+        adjacency=schema.adjacency,
+        unit=schema.unit,
+        epsilon=spending.epsilon,
+        delta=query.spec.delta,
+        loss=query.loss,
+        by=tuple(column.name for column in query.groups.columns),
+        keys=query.groups.keys,
+        where=query.where.canonical if query.where else None,
+        statistics=tuple(statistics),
+        blocks=tuple(maker.block(p, places) for p in priced),
+        query=task,
+        window=None if window is None else (window.start, window.end),
+        allow=query.spec.allow,
+        time=schema.time,
+        notes=(*_notes(query, found), *plan_notes(query, spending)),
+        composition=spending.composition,
+        tables=tables,
+        asked=query,
+    )
+
+
+def _fitting(frame: Frame, family: Family, by_name: Mapping[str, Priced]) -> Fitting:
+    structure = frame.structure(family)
+    priced = {
+        table: by_name[name]
+        for table in family.members
+        if (name := family.layout(table, None).name) in by_name
+    }
+    noises: dict[str, Noise | None] = dict.fromkeys(family.members)
+    noises |= {table: noise_of(p.best.draw) for table, p in priced.items()}
+    totals = public_totals(frame.query, family, frame.tables)
+    made = estimator(structure, noises, list(totals))
+    halves = {table: _halves(made, table) for table in family.members}
+    return Fitting(family, structure, made, priced, halves, totals)
+
+
+def _halves(made: Estimator, table: str) -> tuple[Fraction, ...]:
+    """Return half the width of a cell's interval, per class of the table's cells, in steps."""
+    _, first = np.unique(made.classes(table), return_index=True)
+    return tuple(half_widths([made.terms(table, int(cell)) for cell in first]))
+
+
+def _fits(found: Fitting) -> list[PlannedFit]:
+    """Return the family's fits: one per cell of its blocks."""
+    family = found.family
+    cells = next(iter(family.members.values())).options[0].cells
+    columns = {t: m.aggregate.columns(m.context) for t, m in family.members.items()}
+    out = []
+    for cell, label in enumerate(cells):
+        tables = tuple(
+            FitTable(
+                table=table,
+                statistic=member.statistic.spec.name,
+                column=columns[table][cell],
+                block=found.priced[table].block.name if table in found.priced else None,
+                halves=found.halves[table],
+                totals=tuple(found.totals.get(table, ())),
+            )
+            for table, member in family.members.items()
+        )
+        name = family.name if len(cells) == 1 else f"{family.name} {label}"
+        out.append(PlannedFit(name, cell, family.pitch, tables))
+    return out
+
+
+def _statistics(frame: Frame, found: Sequence[Fitting], table: str) -> list[PlannedStatistic]:
+    """Return one table's statistics, in the order in which they were asked for."""
+    assert frame.query.tables is not None
+    mine = {
+        f.family.members[table].statistic.spec.name: f for f in found if table in f.family.members
+    }
+    spec = frame.query.tables.named(table).spec
+    return [_statistic(frame.query, mine[s.name], table) for s in spec.statistics]
+
+
+def _statistic(query: Query, found: Fitting, table: str) -> PlannedStatistic:
+    family = found.family
+    member = family.members[table]
+    spec = member.statistic.spec
+    priced = found.priced.get(table, found.priced[family.finest])
+    fitted, before, alone = _errors(query, found, table)
+    mechanism = priced.best.draw.mechanism
+    pitch = family.pitch
+    options = [Option(mechanism, fitted, None, WAYS[0])]
+    if before is not None:
+        options.append(Option(mechanism, before, None, WAYS[1]))
+    options.append(Option(mechanism, alone, None, WAYS[2]))
+    moved = priced.sensitivity.total * pitch
+    unit = f" {member.measure}" if member.measure else ""
+    return PlannedStatistic(
+        name=spec.name,
+        text=spec.text,
+        function=member.statistic.function,
+        block=priced.block.name,
+        columns=member.aggregate.columns(member.context),
+        domain=member.domain,
+        step=pitch,
+        measure=member.measure,
+        mechanism=mechanism,
+        chosen=tuple(options),
+        planned_error=fitted,
+        error_text=_error_text(fitted, before, alone, unit),
+        sensitivity=f"{shown(moved)}{unit} over all cells"
+        if table in found.priced
+        else f"not measured: added up from `{family.finest}`",
+        spikes=True,
+        notes=statistic_notes(query, member, member.options[0]),
+        remark=spec.note,
+        table=table,
+    )
+
+
+def _errors(query: Query, found: Fitting, table: str) -> tuple[float, float | None, float]:
+    """Return the errors after fitting, as measured, and of every table measured alone at equal parts."""
+
+    def error(variance: float) -> float:
+        """Six digits, so that all machines print one text."""
+        scale = 1.0 if query.loss == "squared" else _NORMAL
+        return float(f"{scale * math.sqrt(max(0.0, variance)) * float(found.family.pitch):.6g}")
+
+    noises = found.noises
+    fitted = float(found.estimator.variance(table).mean())
+    before = float(noises[table].variance()) if table in noises else None
+    return error(fitted), None if before is None else error(before), error(_alone(found, table))
+
+
+def _alone(found: Fitting, table: str) -> float:
+    """Return the variance of a table that gets an equal part of what the family spends."""
+    count = len(found.family.members)
+    finest = found.priced[found.family.finest]
+    mine = found.priced.get(table, finest)
+    if isinstance(noise_of(finest.best.draw), Gaussian):
+        rho = sum((p.share.rho or Fraction(0) for p in found.priced.values()), Fraction(0))
+        own = mine.share.rho or rho
+        return float(noise_of(mine.best.draw).variance() * own * count / rho)
+    total = sum((p.share.epsilon for p in found.priced.values()), Fraction(0))
+    ratio = float(mine.share.epsilon * count / total)
+    return float(noise_of(mine.best.draw).variance()) * ratio**2
+
+
+def _error_text(fitted: float, before: float | None, alone: float, unit: str) -> str:
+    own = "not measured" if before is None else f"±{figure(before)} as measured"
+    return f"±{figure(fitted)}{unit} fitted ({own}; ±{figure(alone)} if every table were measured alone)"
+
+
+def _notes(query: Query, found: Sequence[Fitting]) -> list[str]:
+    """Return what a plan says of its tables."""
+    assert query.tables is not None
+    names = ", ".join(t.name for t in query.tables.tables)
+    finest = ", ".join(c.name for c in query.groups.columns) or "no column"
+    notes = [
+        f"the tables {names} add up: their values are fitted to each other, from noisy numbers alone",
+        f"contributions are bounded once for all tables, by the finest groups ({finest}; {len(query.groups.keys):,})",
+    ]
+    for each in found:
+        notes += [
+            f"stated by the publisher, not protected: {each.family.name} of table {table}"
+            for table in each.totals
+        ]
+        left = [t for t in each.family.members if t not in each.priced]
+        if left:
+            notes.append(f"{each.family.name} of {', '.join(left)} is not measured: it is added up")
+    return notes

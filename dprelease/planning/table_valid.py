@@ -1,0 +1,151 @@
+"""Which values several tables can be published with: public, and decided before the charge.
+
+    domains   of every table, in steps
+    totals    public numbers of a table, where they may be stated at all
+    pairs     a sum beside the count of the same rows: l count <= sum <= u count
+
+Units: steps of the statistic.
+Sources: `docs/theory/publications-that-add-up.md#reachable-values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from dprelease.errors import PlanError
+from dprelease.fitting.feasible import Reachable, check_pair, feasible
+from dprelease.fitting.structure import Structure
+from dprelease.planning.layout import Member
+from dprelease.planning.model import PlannedStatistic
+from dprelease.planning.table_families import Family
+from dprelease.planning.tables_model import PlannedFit, PlannedTables
+from dprelease.query.spec import Query
+from dprelease.schema.table import TotalSpec
+from dprelease.schema.unit import Adjacency, RowUnit
+
+__all__ = ["check_valid", "paired", "public_totals", "reachable", "runs_of"]
+
+Runs = tuple[tuple[int, int], ...]
+
+
+def runs_of(statistic: PlannedStatistic) -> Runs:
+    """Return the allowed values of a statistic in its steps."""
+    return tuple(statistic.domain.on_grid(statistic.step).runs)
+
+
+def reachable(
+    fit: PlannedFit,
+    statistics: Mapping[tuple[str, str], PlannedStatistic],
+    structure: Structure,
+) -> tuple[dict[str, Runs], Reachable]:
+    """Return the domains of a fit's tables, and what each of their cells can take.
+
+    Raises:
+        PlanError: some cell can take nothing, or a margin's domain leaves out sums (DPR281 to DPR283).
+    """
+    domains = {t.table: runs_of(statistics[t.table, t.statistic]) for t in fit.tables}
+    return domains, feasible(structure, domains, fit.totals)
+
+
+def check_valid(tables: PlannedTables, statistics: Sequence[PlannedStatistic], origin: str) -> None:
+    """Refuse tables that no values can fill; PlanError as `reachable`, or of a pair (DPR284)."""
+    known = {(s.table or "", s.name): s for s in statistics}
+    found: dict[str, Reachable] = {}
+    try:
+        for fit in tables.fits:
+            structure = tables.structure([t.table for t in fit.tables])
+            _, found[fit.name] = reachable(fit, known, structure)
+        for fit in tables.fits:
+            if fit.counts is not None:
+                structure = tables.structure([t.table for t in fit.tables])
+                check_pair(structure, found[fit.counts], found[fit.name], fit.low, fit.high)
+    except PlanError as refused:
+        if refused.where is not None:
+            raise
+        raise PlanError(
+            refused.what, where=origin, why=refused.why, fix=refused.fix, code=refused.code
+        ) from None
+
+
+def paired(fits: Sequence[PlannedFit], families: Sequence[Family]) -> tuple[PlannedFit, ...]:
+    """Return the fits, sums tied to the count of the same rows in the same tables."""
+    out = []
+    for fit in fits:
+        family = next(
+            f for f in families if f.name == fit.name or fit.name.startswith(f"{f.name} ")
+        )
+        member = next(iter(family.members.values()))
+        counts = next((f for f in families if f.name == member.aggregate.within), None)
+        column = member.statistic.column
+        complete = column is not None and column.null_default is not None
+        same = counts is not None and set(counts.members) == set(family.members)
+        if counts is not None and complete and same and not fit.totals and _plain(family):
+            low = int(member.context.lowest / family.pitch)
+            fit = replace(fit, counts=counts.name, low=low, high=low + member.context.scale)  # noqa: PLW2901
+        out.append(fit)
+    return tuple(out)
+
+
+def _plain(family: Family) -> bool:
+    """Return whether no domain of its own was declared: then every count leaves a sum."""
+    return all(m.statistic.spec.domain is None for m in family.members.values())
+
+
+# --- public totals ----------------------------------------------------------------------------
+
+
+def public_totals(
+    query: Query, family: Family, tables: PlannedTables
+) -> dict[str, tuple[int, ...]]:
+    """Return the public totals of a family's tables, in steps.
+
+    Raises:
+        PlanError: they may not be stated here, are not one number per group, or are between two steps
+            (DPR294).
+    """
+    out: dict[str, tuple[int, ...]] = {}
+    for total in query.spec.totals:
+        member = family.members.get(total.table)
+        if member is None or member.statistic.spec.name != total.statistic:
+            continue
+        _legal(query, member, total)
+        keys = tables.named(total.table).keys
+        stated = dict(total.values)
+        if set(stated) != set(keys) or len(stated) != len(total.values):
+            _refuse(total, "the totals are not one number per group of the table", "list each once")
+        steps = [stated[key] / family.pitch for key in keys]
+        if any(step.denominator != 1 for step in steps):
+            _refuse(total, "a total lies between two steps of the statistic", "correct it")
+        out[total.table] = tuple(step.numerator for step in steps)
+    return out
+
+
+def _legal(query: Query, member: Member, total: TotalSpec) -> None:
+    schema = query.schema
+    column = member.statistic.column
+    problems = {
+        "the unit is not a row": not isinstance(schema.unit, RowUnit),
+        "the adjacency is not substitution": schema.adjacency is not Adjacency.substitution,
+        "nulls leave rows out": column is not None and column.null_default is None,
+        "a condition takes rows out": query.where is not None,
+        "a period takes rows out": query.window is not None,
+    }
+    found = next((words for words, true in problems.items() if true), None)
+    if found is not None:
+        _refuse(
+            total,
+            f"public totals of {member.statistic.spec.text} cannot be stated here: {found}",
+            "they need `unit: row`, `adjacency: substitution`, a default for nulls, no `where` and no period",
+        )
+
+
+def _refuse(total: TotalSpec, what: str, fix: str) -> NoReturn:
+    raise PlanError(
+        what,
+        where=total.origin,
+        why="a public total is a number of the bounded table as it is released",
+        fix=fix,
+        code="DPR294",
+    )

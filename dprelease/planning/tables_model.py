@@ -1,0 +1,234 @@
+"""Several tables in a plan: their groups, what is measured of them, and what is fitted to each other.
+
+    table   its keys, its statistics, and the public map from the engine's groups to its cells
+    fit     one additive number that stands in several tables: a count, a sum, one bin
+
+A fit's cells count steps of `pitch`. Everything is public, and enough to make the published values
+again from the noisy integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dprelease.fitting.structure import Axis, Structure, crossed, nested
+from dprelease.numeric import fraction_from_json, whole_from_json
+
+__all__ = ["FitTable", "PlannedFit", "PlannedTable", "PlannedTables"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTable:
+    """One published table.
+
+    Attributes:
+        by: its key columns; keys: the labels of its cells; level: per axis, -1 for none.
+        of: the cell of each of the engine's groups, `(groups,)`.
+    """
+
+    name: str
+    by: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...] = field(repr=False)
+    level: tuple[int, ...]
+    of: tuple[int, ...] = field(repr=False)
+
+    @property
+    def apart(self) -> bool:
+        """Whether no two of the engine's groups share a cell."""
+        return len(set(self.of)) == len(self.of)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "by": list(self.by),
+            "keys": [list(key) for key in self.keys],
+            "level": list(self.level),
+            "of": list(self.of),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PlannedTable:
+        return cls(
+            name=str(value["name"]),
+            by=tuple(value["by"]),
+            keys=tuple(tuple(key) for key in value["keys"]),
+            level=_integers(value["level"]),
+            of=_integers(value["of"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FitTable:
+    """One table's part of a fit.
+
+    Attributes:
+        column: the published column; block: what measures it, None where it is only added up.
+        halves: half the width of the interval per class of cells, in steps.
+        totals: public values, in steps.
+    """
+
+    table: str
+    statistic: str
+    column: str
+    block: str | None
+    halves: tuple[Fraction, ...] = field(default=(), repr=False)
+    totals: tuple[int, ...] = field(default=(), repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "statistic": self.statistic,
+            "column": self.column,
+            "block": self.block,
+            "halves": [str(half) for half in self.halves],
+            **({"totals": list(self.totals)} if self.totals else {}),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> FitTable:
+        return cls(
+            table=value["table"],
+            statistic=value["statistic"],
+            column=value["column"],
+            block=value["block"],
+            halves=tuple(fraction_from_json(half) for half in value["halves"]),
+            totals=_integers(value.get("totals", ())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFit:
+    """One number that adds up over tables.
+
+    Attributes:
+        name: of the fit; cell: which of its blocks' cells it is; pitch: the size of a step.
+        counts: the fit of the rows that it sums, where l count <= sum <= u count holds; low, high: l and u
+            in steps.
+    """
+
+    name: str
+    cell: int
+    pitch: Fraction
+    tables: tuple[FitTable, ...]
+    counts: str | None = None
+    low: int = 0
+    high: int = 0
+
+    def at(self, table: str) -> FitTable:
+        return next(t for t in self.tables if t.table == table)
+
+    @property
+    def totals(self) -> dict[str, tuple[int, ...]]:
+        """The public values, by table."""
+        return {t.table: t.totals for t in self.tables if t.totals}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "cell": self.cell,
+            "pitch": str(self.pitch),
+            "tables": [t.to_json() for t in self.tables],
+            **(
+                {}
+                if self.counts is None
+                else {"counts": self.counts, "low": str(self.low), "high": str(self.high)}
+            ),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PlannedFit:
+        counts = value.get("counts")
+        return cls(
+            name=str(value["name"]),
+            cell=whole_from_json(value["cell"], least=0),
+            pitch=fraction_from_json(value["pitch"]),
+            tables=tuple(FitTable.from_json(t) for t in value["tables"]),
+            counts=counts,
+            low=0 if counts is None else whole_from_json(value["low"]),
+            high=0 if counts is None else whole_from_json(value["high"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTables:
+    """All tables of a release, and what is fitted.
+
+    Attributes:
+        axes: per axis and level, coarse to fine, the cell of each of the axis's keys.
+    """
+
+    axes: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)
+    tables: tuple[PlannedTable, ...]
+    fits: tuple[PlannedFit, ...] = ()
+
+    def named(self, name: str) -> PlannedTable:
+        return next(t for t in self.tables if t.name == name)
+
+    def sums(self, table: str | None) -> tuple[tuple[int, ...], int] | None:
+        """Return the cell of each of the engine's groups, and how many cells; None without a table."""
+        return None if table is None else (self.named(table).of, len(self.named(table).keys))
+
+    def fit(self, name: str) -> PlannedFit:
+        return next(f for f in self.fits if f.name == name)
+
+    def finest(self, names: Sequence[str]) -> PlannedTable:
+        """Return the table among `names` of which all others are sums.
+
+        Raises:
+            LookupError: there is none.
+        """
+        chosen = [self.named(name) for name in names]
+        for table in chosen:
+            if all(a >= b for o in chosen for a, b in zip(table.level, o.level, strict=True)):
+                return table
+        raise LookupError("no table is the finest")
+
+    def structure(self, names: Sequence[str]) -> Structure:
+        """Return how the tables `names` add up; its finest cells are those of their finest table."""
+        finest = self.finest(names)
+        zeros = np.ones(len(finest.keys), dtype=bool)
+        zeros[list(finest.of)] = False
+        used = [i for i, at in enumerate(finest.level) if at >= 0]
+        if not used:
+            return nested({finest.name: np.zeros(1, dtype=np.int64)}, zeros)
+        axes = [_axis(self.axes[i], finest.level[i]) for i in used]
+        levels = {name: [self.named(name).level[i] + 1 for i in used] for name in names}
+        return crossed(axes, levels, zeros)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "axes": [[list(level) for level in axis] for axis in self.axes],
+            "tables": [t.to_json() for t in self.tables],
+            "fits": [f.to_json() for f in self.fits],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PlannedTables:
+        return cls(
+            axes=tuple(tuple(map(_integers, axis)) for axis in value["axes"]),
+            tables=tuple(PlannedTable.from_json(t) for t in value["tables"]),
+            fits=tuple(PlannedFit.from_json(f) for f in value["fits"]),
+        )
+
+
+def _integers(values: Sequence[object]) -> tuple[int, ...]:
+    """Return integers that a file holds as JSON integers; ValueError for anything else."""
+    if not all(type(value) is int for value in values):
+        raise ValueError("not a list of integers")
+    return tuple(values)  # type: ignore[arg-type]
+
+
+def _axis(levels: Sequence[Sequence[int]], finest: int) -> Axis:
+    """Return an axis whose finest cells are those of level `finest`."""
+    fine = np.array(levels[finest], dtype=np.int64)
+    maps = []
+    for level in levels[: finest + 1]:
+        out = np.zeros(int(fine.max()) + 1, dtype=np.int64)
+        out[fine] = np.array(level, dtype=np.int64)
+        maps.append(out)
+    return Axis(tuple(maps))

@@ -1,0 +1,248 @@
+"""The `tables` and `totals` of a release block, read: names, columns or levels, statistics, files.
+
+What holds for one table alone is checked here. Which tables can add up, and how, is `query.tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NoReturn
+
+from dprelease.errors import ArgumentError, ConfigError
+from dprelease.numeric import exact, plain
+from dprelease.query.statistic import parse_statistics
+from dprelease.schema.column import Kind
+from dprelease.schema.naming import nearest
+from dprelease.schema.paths import confined, read_keys
+from dprelease.schema.table import StatisticSpec, TableSchema, TableSpec, TotalSpec
+from dprelease.schema.table_models import TableModel, TotalModel
+
+__all__ = ["MOST_TABLES", "TableReader"]
+
+MOST_TABLES = 50
+_TAKEN = ("report", "release", "registry", "datapackage", "data", "wide")
+"""What the other files of a folder are called."""
+
+Place = Callable[..., str]
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """Reads the tables of one release block.
+
+    Attributes:
+        at: from a place in the block to `file:line`; check: refuses a statistic that does not fit.
+        lines: place in the block to `file:line`.
+    """
+
+    schema: TableSchema
+    at: Place
+    lines: Mapping[tuple[str | int, ...], str]
+    check: Callable[[StatisticSpec], None]
+
+    def tables(self, models: list[TableModel]) -> tuple[TableSpec, ...]:
+        """Return the tables.
+
+        Raises:
+            ConfigError: none or too many, names that meet (DPR154), an unknown column or level (DPR122),
+                one that is no key (DPR136), or a statistic's fault (DPR13x).
+        """
+        if not 1 <= len(models) <= MOST_TABLES:
+            self._fail("tables", f"a release has 1 to {MOST_TABLES} tables", "list at least one")
+        self._names([model.name for model in models])
+        return tuple(self._table(i, model) for i, model in enumerate(models))
+
+    def _fail(self, *place_what_fix: Any, code: str = "DPR154", why: str | None = None) -> NoReturn:
+        *place, what, fix = place_what_fix
+        raise ConfigError(what, where=self.at(*place), why=why, fix=fix, code=code)
+
+    def _names(self, names: list[str]) -> None:
+        seen: dict[str, str] = {}
+        for i, name in enumerate(names):
+            for file in (name.lower(), f"{name.lower()}_wide"):
+                if file in seen:
+                    self._fail(
+                        "tables",
+                        i,
+                        f"the tables `{seen[file]}` and `{name}` would share a file",
+                        "rename one; a table's files are NAME.csv, NAME_wide.csv and NAME.parquet",
+                    )
+            seen |= {name.lower(): name, f"{name.lower()}_wide": name}
+            if name.lower() in _TAKEN:
+                self._fail("tables", i, f"`{name}` is the name of another file", "rename the table")
+
+    def _table(self, i: int, model: TableModel) -> TableSpec:
+        by = tuple(model.by)
+        for j, name in enumerate(by):
+            self._key(i, j, name, by)
+        below = {k[3:]: v for k, v in self.lines.items() if k[:3] == ("tables", i, "statistics")}
+        origin = self.at("tables", i, "statistics")
+        if not model.statistics:
+            self._fail("tables", i, f"table `{model.name}` has no statistics", "e.g. [count]")
+        statistics = parse_statistics(model.statistics, origin=origin, lines=below)
+        for statistic in statistics:
+            self._statistic(model.name, statistic, by)
+        if model.detail is not None:
+            self._fail(
+                "tables",
+                i,
+                "detail",
+                "`detail` is not offered yet",
+                "publish every cell: leave it out",
+            )
+        return TableSpec(
+            name=model.name,
+            by=by,
+            statistics=statistics,
+            share=self._share(i, model.share),
+            zeros=self._zeros(i, model, by),
+            origin=self.at("tables", i),
+        )
+
+    def _key(self, i: int, j: int, name: str, by: tuple[str, ...]) -> None:
+        levels = [level for h in self.schema.hierarchies.values() for level in h.levels]
+        column = self.schema.columns.get(name)
+        if column is None and name not in levels:
+            near = nearest(name, (*self.schema.columns, *levels))
+            self._fail(
+                "tables",
+                i,
+                "by",
+                j,
+                f"unknown column or level `{name}`",
+                f"did you mean `{near}`?" if near else "declare it in `columns` or `hierarchies`",
+                code="DPR122",
+            )
+        if column is not None and column.kind not in (Kind.category, Kind.boolean):
+            self._fail(
+                "tables",
+                i,
+                "by",
+                j,
+                f"cannot group by `{name}`: it is of kind {column.kind}",
+                f"declare `{name}` as a category with its public `values`",
+                code="DPR136",
+            )
+        if name in by[:j]:
+            self._fail(
+                "tables", i, "by", j, f"`{name}` appears twice in `by`", "keep one", code="DPR136"
+            )
+
+    def _statistic(self, table: str, spec: StatisticSpec, by: tuple[str, ...]) -> None:
+        said = {
+            "share": spec.share is not None,
+            "max_error": spec.max_error is not None,
+            "max_rows_per_group": spec.max_rows is not None,
+            "mechanism": spec.mechanism is not None,
+            "spikes: forbid": not spec.spikes,
+        }
+        why = {
+            "share": "a table's `share` is for all its statistics",
+            "max_error": "goals of tables that are fitted to each other are not offered yet",
+            "max_rows_per_group": "one set of kept rows serves all tables, else they could not add up",
+            "mechanism": "tables that are fitted need noise that is added and never cut",
+            "spikes: forbid": "a fitted value is put into its domain, which makes spikes",
+        }
+        for option, given in said.items():
+            if given:
+                raise ConfigError(
+                    f"`{option}` of {spec.text} does not go with `tables`",
+                    where=spec.origin,
+                    why=why[option],
+                    fix="leave it out",
+                    code="DPR154",
+                )
+        if spec.name in by:
+            raise ConfigError(
+                f"`{spec.name}` is published beside a grouping column of that name",
+                where=spec.origin,
+                fix=f'{{statistic: "{spec.text}", as: OTHER_NAME}}',
+                code="DPR134",
+            )
+        del table
+        self.check(spec)
+
+    def _share(self, i: int, value: object) -> Fraction | None:
+        if value is None:
+            return None
+        share = exact(value)
+        if not isinstance(share, Fraction) or not 0 < share <= 1:
+            self._fail(
+                "tables", i, "share", f"the share is {plain(share)}", "a part of epsilon: 0 to 1",
+                code="DPR119",
+            )  # fmt: skip
+        return share
+
+    def _zeros(self, i: int, model: TableModel, by: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+        if model.zeros is not None and model.zeros_from is not None:
+            self._fail("tables", i, "both `zeros` and `zeros_from` are given", "keep one of them")
+        if model.zeros is not None:
+            return tuple(tuple(key) for key in model.zeros)
+        if model.zeros_from is None:
+            return ()
+        if not by:
+            self._fail("tables", i, "zeros_from", "`zeros_from` needs `by`", "add `by: […]`")
+        path = self._path(model.zeros_from, "tables", i, "zeros_from")
+        return read_keys(path, by, self.at("tables", i, "zeros_from"))
+
+    def _path(self, value: object, *place: str | int) -> Path:
+        if isinstance(value, Path):
+            return value
+        if not isinstance(value, str):
+            self._fail(*place, "a path is needed here", "e.g. keys.csv", code="DPR112")
+        folder = self.schema.root or Path.cwd()
+        return confined(value, base=folder, root=folder, origin=self.at(*place))
+
+    # --- totals
+
+    def totals(
+        self, models: list[TotalModel], tables: tuple[TableSpec, ...]
+    ) -> tuple[TotalSpec, ...]:
+        """Return the public totals; ConfigError for one of no table or statistic, or no number (DPR154)."""
+        out: list[TotalSpec] = []
+        for i, model in enumerate(models):
+            table = next((t for t in tables if t.name == model.table), None)
+            if table is None:
+                self._fail(
+                    "totals", i, f"there is no table `{model.table}`", "name one of the tables"
+                )
+            if model.statistic not in [s.name for s in table.statistics]:
+                self._fail(
+                    "totals",
+                    i,
+                    f"table `{table.name}` publishes no `{model.statistic}`",
+                    f"name one of: {', '.join(s.name for s in table.statistics)}",
+                )
+            if any((t.table, t.statistic) == (model.table, model.statistic) for t in out):
+                self._fail("totals", i, "these totals are stated twice", "keep one of them")
+            values = self._values(i, model, table)
+            out.append(TotalSpec(model.table, model.statistic, values, self.at("totals", i)))
+        return tuple(out)
+
+    def _values(
+        self, i: int, model: TotalModel, table: TableSpec
+    ) -> tuple[tuple[tuple[str, ...], Fraction], ...]:
+        if (model.values is None) == (model.values_from is None):
+            self._fail(
+                "totals", i, "totals need `values_from`, or their lines as `values`", "e.g. f.csv"
+            )
+        if model.values is not None:
+            lines = tuple(tuple(line) for line in model.values)
+        else:
+            path = self._path(model.values_from, "totals", i, "values_from")
+            lines = read_keys(path, (*table.by, "value"), self.at("totals", i, "values_from"))
+        out = []
+        for line in lines:
+            number: object = None
+            if len(line) == len(table.by) + 1:
+                try:
+                    number = exact(line[-1])
+                except ArgumentError:
+                    number = None
+            if not isinstance(number, Fraction):
+                self._fail("totals", i, "a line is not a group and a number", "e.g. north,1398")
+            out.append((line[:-1], number))
+        return tuple(out)

@@ -1,0 +1,148 @@
+"""Hierarchies of a schema's declaration: levels, and the file that holds every key's labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dprelease.schema.column import Column, Kind
+from dprelease.schema.declaration_file import DeclarationFile
+from dprelease.schema.hierarchy import Hierarchy
+from dprelease.schema.naming import nearest
+from dprelease.schema.paths import read_keys
+from dprelease.schema.table_models import HierarchyModel
+
+__all__ = ["read_hierarchies"]
+
+
+def read_hierarchies(
+    file: DeclarationFile,
+    models: Mapping[str, HierarchyModel] | None,
+    columns: Mapping[str, Column],
+) -> dict[str, Hierarchy]:
+    """Return the declared hierarchies by name.
+
+    Raises:
+        ConfigError: a level that is no column or is one twice (DPR153), a key file that cannot be read
+            or whose rows are not the column's keys, each with one parent (DPR117, DPR153).
+    """
+    out: dict[str, Hierarchy] = {}
+    levels: dict[str, str] = {}
+    for name, model in (models or {}).items():
+        found = _one(file, name, model, columns)
+        for level in found.levels:
+            if level in levels:
+                file.fail(
+                    f"the level `{level}` stands in two hierarchies, `{levels[level]}` and `{name}`",
+                    "hierarchies",
+                    name,
+                    "levels",
+                    why="a table that names it would not say which one it means",
+                    fix="give one of the two levels another name",
+                    code="DPR153",
+                )
+            levels[level] = name
+        out[name] = found
+    return out
+
+
+def _one(
+    file: DeclarationFile, name: str, model: HierarchyModel, columns: Mapping[str, Column]
+) -> Hierarchy:
+    place = ("hierarchies", name, "levels")
+    levels = tuple(model.levels)
+    if len(levels) < 2 or len(set(levels)) < len(levels):
+        file.fail(
+            f"the hierarchy `{name}` needs at least two levels, each once",
+            *place,
+            fix="e.g. `levels: [country, region, district]`, the last one a column",
+            code="DPR153",
+        )
+    column = columns.get(levels[-1])
+    if column is None or column.kind not in (Kind.category, Kind.boolean):
+        near = nearest(levels[-1], columns)
+        file.fail(
+            f"the last level `{levels[-1]}` of `{name}` is no category or boolean column",
+            *place,
+            why="rows are grouped by the last level; the others are functions of it",
+            fix=f"did you mean `{near}`?" if near else "put the column of the finest level last",
+            code="DPR153",
+        )
+    stored = next((level for level in levels[:-1] if level in columns), None)
+    if stored is not None:
+        file.fail(
+            f"the level `{stored}` of `{name}` is also a column",
+            *place,
+            why="a coarse label is made from the finest one, never read from a row",
+            fix="take the column out of the schema, or give the level another name",
+            code="DPR153",
+        )
+    keys = _keys(file, name, model, levels)
+    _check_keys(file, name, levels, keys, column)
+    return Hierarchy(name, levels, keys)
+
+
+def _keys(
+    file: DeclarationFile, name: str, model: HierarchyModel, levels: tuple[str, ...]
+) -> tuple[tuple[str, ...], ...]:
+    place = ("hierarchies", name)
+    if (model.keys is None) == (model.keys_from is None):
+        file.fail(
+            f"the hierarchy `{name}` needs `keys_from`, or its rows as `keys`",
+            *place,
+            fix="e.g. `keys_from: places.csv`, a file whose header is the levels",
+            code="DPR153",
+        )
+    if model.keys_from is not None:
+        path = file.path(model.keys_from, *place, "keys_from")
+        return read_keys(path, levels, file.marks.at(*place, "keys_from"))
+    return tuple(tuple(key) for key in model.keys or ())
+
+
+def _check_keys(
+    file: DeclarationFile,
+    name: str,
+    levels: tuple[str, ...],
+    keys: tuple[tuple[str, ...], ...],
+    column: Column,
+) -> None:
+    """Every key of the column has one row, and every label one parent."""
+    place = ("hierarchies", name, "keys_from")
+    short = next((key for key in keys if len(key) != len(levels)), None)
+    bottom = [key[-1] for key in keys if key]
+    twice = (
+        next((label for label in bottom if bottom.count(label) > 1), None)
+        if (len(set(bottom)) < len(bottom))
+        else None
+    )
+    strange = next((label for label in bottom if label not in set(column.keys)), None)
+    missing = next((label for label in column.keys if label not in set(bottom)), None)
+    problem = fix = None
+    if short is not None:
+        problem, fix = "a row has not one label per level", f"each row is {', '.join(levels)}"
+    elif twice is not None:
+        problem, fix = f"`{twice}` of `{levels[-1]}` has two rows", "keep one of them"
+    elif strange is not None:
+        problem = f"`{strange}` is not a declared value of `{levels[-1]}`"
+        fix = f"add it to the values of `{levels[-1]}`, or correct it"
+    elif missing is not None:
+        problem = f"`{missing}` of `{levels[-1]}` has no row"
+        fix = "list every declared value, `other` and the key of nulls too: tables could not add up"
+    else:
+        problem, fix = _parents(levels, keys)
+    if problem is not None:
+        file.fail(f"hierarchy `{name}`: {problem}", *place, fix=fix or "", code="DPR153")
+
+
+def _parents(
+    levels: tuple[str, ...], keys: tuple[tuple[str, ...], ...]
+) -> tuple[str | None, str | None]:
+    """Return what is wrong with a label that lies in two parents; (None, None) if there is none."""
+    for at in range(len(levels) - 2, 0, -1):
+        parent: dict[str, str] = {}
+        for key in keys:
+            if parent.setdefault(key[at], key[at - 1]) != key[at - 1]:
+                return (
+                    f"`{key[at]}` of `{levels[at]}` lies in two of `{levels[at - 1]}`",
+                    "give the two different labels",
+                )
+    return None, None

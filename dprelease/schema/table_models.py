@@ -1,0 +1,70 @@
+"""The shape of what publishes several tables at once: hierarchies, tables, public totals.
+
+Shape only, as in `models`; what relates tables to columns is checked in `query.tables`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from dprelease.schema.model_values import (
+    Identifier,
+    Label,
+    Number,
+    Strict,
+    Text,
+    Texts,
+    listed,
+)
+
+__all__ = ["DetailModel", "HierarchyModel", "TableModel", "TotalModel"]
+
+Keys = list[list[Label]]
+File = Annotated[Any, WithJsonSchema({"type": "string"})]
+"""A path: text in a file, absolute once the file was read."""
+
+
+class HierarchyModel(Strict):
+    """Coarser levels of one column."""
+
+    levels: Texts = Field(description="From coarse to fine; the last one is the column.")
+    keys_from: Text | None = Field(
+        None, description="CSV file with every key's labels; its header names the levels."
+    )
+    keys: Keys | None = Field(None, description="The rows of such a file.")
+
+
+class DetailModel(Strict):
+    """How fine the finest table is published."""
+
+    statistic: Text = Field(description="The statistic whose error decides.")
+    max_error: Number = Field(description="Expected error after fitting, in its unit.")
+
+
+class TableModel(Strict):
+    """One table of a release of several."""
+
+    name: Identifier = Field(description="Its name, and that of its files.")
+    by: Texts = Field(description="Grouping columns, or levels of a hierarchy; [] for one row.")
+    statistics: Annotated[list[Any], BeforeValidator(listed)] = Field(
+        description="What to publish, as in a release of one table."
+    )
+    share: Number | None = Field(None, description="Part of epsilon for its own measurement.")
+    zeros_from: File | None = Field(
+        None, description="CSV file of groups that can hold no row; its header is `by`."
+    )
+    zeros: Keys | None = Field(None, description="The rows of such a file.")
+    detail: DetailModel | None = Field(None, description="How fine this table is published.")
+
+
+class TotalModel(Strict):
+    """A public total: a number of the bounded table that the publisher knows from elsewhere."""
+
+    table: Identifier = Field(description="The table that it stands in.")
+    statistic: Text = Field(description="The statistic's published name.")
+    values_from: File | None = Field(
+        None, description="CSV file: the table's `by`, then `value`; one line per group."
+    )
+    values: Keys | None = Field(None, description="The rows of such a file.")

@@ -1,0 +1,205 @@
+"""Tables whose cells are sums of groups: what one unit can do to them, and that they add up.
+
+Everything one unit may hold is enumerated under its three caps; the move of every neighbour is held
+against the wall's own computation. The twin is the sensitivity of the groups themselves: it claims
+less than a unit moves a table in which all its groups share a cell.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import dprelease as dp
+from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.exact import exact_cells, summed
+from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.reference import ReferenceEngine
+from dprelease.engines.source import as_source
+from dprelease.errors import InternalError
+from dprelease.planning.make_tables import frame_of
+from dprelease.planning.model import PlannedBlock, ReleasePlan
+from dprelease.query.load import schema_from_dict
+from dprelease.query.spec import resolve
+from dprelease.recompute import recompute
+from dprelease.schema.unit import Adjacency, UserUnit
+from dprelease.sensitivity import Sensitivity, sensitivity, unit_bounds
+from tests.several_tables import BOTH, PLACES, REGION, TREE, people, schema
+
+Ints = npt.NDArray[np.int64]
+
+CAPS = {
+    "one group": {"max_groups": 1, "max_rows_per_group": 2},
+    "two groups": {"max_groups": 2, "max_rows_per_group": 2},
+    "a total cap": {"max_groups": 3, "max_rows_per_group": 2, "max_rows": 3},
+}
+SMALL = [{**t, "share": "1/3"} for t in TREE[:2]] + [
+    {"name": "districts", "by": ["district"], "statistics": BOTH, "share": "1/3"}
+]
+"""All measured: a share is given to each."""
+
+
+def measured(caps: dict[str, int] | None, adjacency: str) -> ReleasePlan:
+    places = PLACES[:3]
+    unit: Any = "row" if caps is None else {"user": "id", **caps}
+    made = schema(SMALL, unit=unit, adjacency=adjacency)
+    made["columns"]["district"] = {"kind": "category", "values": places}
+    made["columns"]["income"]["range"] = [-1, 2]
+    keys = [[REGION[p], p] for p in places]
+    made["hierarchies"] = {"place": {"levels": ["region", "district"], "keys": keys}}
+    for table in made["release"]["tables"]:
+        table["share"] = 0.33
+    return dp.plan(made)
+
+
+def held(plan: ReleasePlan) -> Ints:
+    """Return (rows, sum of incomes) per group of everything one unit may hold, `(n, groups, 2)`."""
+    unit = plan.unit
+    bounds = unit_bounds(unit, None, len(plan.keys))
+    groups, rows = bounds.groups, bounds.rows
+    total = bounds.total or groups * rows
+    here: dict[int, list[tuple[int, int]]] = {}
+    for count in range(rows + 1):
+        chosen = itertools.combinations_with_replacement((-1, 0, 2), count)
+        here[count] = sorted({(count, sum(values)) for values in chosen})
+    out = []
+    for counts in itertools.product(range(rows + 1), repeat=len(plan.keys)):
+        if sum(c > 0 for c in counts) <= groups and sum(counts) <= total:
+            out += list(itertools.product(*(here[c] for c in counts)))
+    return np.array(out, dtype=np.int64)
+
+
+def wall(plan: ReleasePlan, block: PlannedBlock, **changed: Any) -> Sensitivity:
+    """Return the wall's own sensitivity of a block."""
+    assert plan.tables is not None
+    table = plan.tables.named(block.table or "")
+    given: dict[str, Any] = {
+        "unit": plan.unit,
+        "adjacency": plan.adjacency,
+        "groups": len(plan.keys),
+        "whole": True,
+        "per": None,
+        "merge": (table.of, len(table.keys)),
+    }
+    encoding = Encoding.from_json(dict(block.encoding))
+    places = tuple(block.encoding["primitives"])
+    return recompute(plan.query, encoding, places, None, **(given | changed))
+
+
+def moves(plan: ReleasePlan, block: PlannedBlock) -> tuple[int, int]:
+    """Return the largest L1 move and the largest squared L2 move of one block, over all neighbours."""
+    assert plan.tables is not None
+    table = plan.tables.named(block.table or "")
+    cells = held(plan)[:, :, int("sum" in block.name)]
+    sums = np.zeros((len(cells), len(table.keys)), dtype=np.int64)
+    for group, cell in enumerate(table.of):
+        sums[:, cell] += cells[:, group]
+    sums = np.unique(sums, axis=0)
+    if plan.adjacency is Adjacency.add_remove:
+        apart = sums
+    else:
+        apart = (sums[:, None, :] - sums[None, :, :]).reshape(-1, sums.shape[1])
+    return int(np.abs(apart).sum(axis=1).max()), int((apart**2).sum(axis=1).max())
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
+@pytest.mark.parametrize("caps", [None, *CAPS], ids=str)
+def test_no_unit_moves_a_sum_of_groups_further(caps: str | None, adjacency: str) -> None:
+    plan = measured(None if caps is None else CAPS[caps], adjacency)
+    assert {b.table for b in plan.blocks} == {"nation", "regions", "districts"}
+    for block in plan.blocks:
+        found, square = moves(plan, block)
+        said = wall(plan, block)
+        assert found <= said.total, block.name
+        assert said.square is None or square <= said.square, block.name
+        if plan.adjacency is Adjacency.add_remove:  # and no less would do
+            assert (found, square) == (said.total, said.square), block.name
+
+
+def test_the_sensitivity_of_the_groups_themselves_would_be_too_small() -> None:
+    plan = measured(CAPS["two groups"], "add_remove")
+    block = plan.block("nation.count")
+    encoding = Encoding.from_json(dict(block.encoding))
+    bounds = unit_bounds(plan.unit, None, len(plan.keys))
+    twin = sensitivity(encoding, bounds, plan.adjacency, len(plan.keys))
+    square = moves(plan, block)[1]
+    assert twin.square is not None
+    assert square > twin.square
+    assert wall(plan, block).square == square
+
+
+def test_the_planner_prices_what_the_wall_recomputes() -> None:
+    for caps, adjacency in itertools.product(CAPS.values(), ("add_remove", "substitution")):
+        plan = measured(caps, adjacency)
+        assert plan.asked is not None
+        frame = frame_of(plan.asked)
+        for family, block in itertools.product(frame.families, plan.blocks):
+            layout = family.layout(block.table or "", None)
+            if layout.name == block.name:
+                priced = frame.maker.sensitivity(layout.options[0], layout)
+                assert priced == wall(plan, block)
+
+
+@pytest.mark.parametrize(
+    "merge",
+    [((0, 0), 1), ((0, 0, -1), 1), ((0, 0, 1), 1), ((0, 0, True), 2), ((0, 0, 0, 0), 1)],
+)
+def test_a_map_that_is_none_of_the_groups_is_refused(merge: Any) -> None:
+    plan = measured(CAPS["two groups"], "add_remove")
+    with pytest.raises(InternalError, match="does not measure"):
+        wall(plan, plan.block("nation.count"), merge=merge)
+
+
+def test_persons_of_several_groups_are_no_sum() -> None:
+    tables = [
+        {"name": "nation", "by": [], "statistics": ["count(persons)"], "share": 0.5},
+        {"name": "districts", "by": ["district"], "statistics": ["count(persons)"], "share": 0.5},
+    ]
+    one = {"user": "id", "max_groups": 1, "max_rows_per_group": 3}
+    plan = dp.plan(schema(tables, unit=one))
+    block = plan.block("nation.count_persons")
+    assert wall(plan, block).total == 1
+    both = UserUnit("id", max_groups=2, max_rows_per_group=3)
+    with pytest.raises(InternalError, match="not made of sums"):
+        wall(plan, block, unit=both)
+
+
+@pytest.mark.parametrize("engine", [DuckDBEngine(), ReferenceEngine()], ids=["duckdb", "reference"])
+@pytest.mark.parametrize("unit", ["row", "user"])
+def test_exact_bounded_tables_add_up_before_any_noise(engine: Any, unit: str) -> None:
+    """One set of kept rows serves all tables; tables bounded by their own groups would not add up."""
+    declared: Any = "row"
+    if unit == "user":
+        declared = {"user": "id", "max_groups": 2, "max_rows_per_group": 1, "max_rows": 2}
+    plan = dp.plan(schema([{**t, "share": 0.33} for t in TREE], unit=declared))
+    assert plan.tables is not None
+    source = as_source(people())
+    answer = engine.compute(source, plan.query, b"salt").reveal_to_mechanism()
+    cells = {}
+    for block in plan.blocks:
+        encoding = Encoding.from_json(dict(block.encoding))
+        finest = exact_cells(encoding, block.encoding["primitives"], answer, len(plan.keys))
+        table = plan.tables.named(block.table or "")
+        cells[block.name] = summed(finest, table.of, len(table.keys))[:, 0]
+    for name in ("count", "sum_income"):
+        nation, regions, districts = (
+            cells[f"{t}.{name}"] for t in ("nation", "regions", "districts")
+        )
+        assert nation[0] == sum(regions) == sum(districts) != 0
+        at = [REGION[key[0]] for key in plan.tables.named("districts").keys]
+        for region, value in zip(plan.tables.named("regions").keys, regions, strict=True):
+            mine = [v for r, v in zip(at, districts, strict=True) if r == region[0]]
+            assert value == sum(mine)
+    if unit == "user":  # bounded by its own groups the nation keeps other rows
+        alone = schema_from_dict(schema([TREE[0]], unit=declared))
+        assert alone.release is not None
+        query = resolve(alone, alone.release)
+        assert query.tables is not None
+        assert len(query.groups.keys) == 1
+        own = dp.plan(alone)
+        rows = engine.compute(source, own.query, b"salt").reveal_to_mechanism().sums[0, 0]
+        assert rows != cells["nation.count"][0]

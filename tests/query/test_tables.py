@@ -1,0 +1,197 @@
+"""Hierarchies, tables and totals: read from files and mappings, refused where they cannot add up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dprelease as dp
+from dprelease.errors import DpreleaseError
+from dprelease.query.load import load_schema, schema_from_dict
+from dprelease.query.request import request_from_json, request_to_json
+from dprelease.query.spec import resolve
+from tests.several_tables import BOTH, PLACES, REGION, TREE, USER, schema
+
+FINE = {"name": "districts", "by": ["district"], "statistics": ["count"]}
+NATION = {"name": "nation", "by": [], "statistics": ["count"]}
+
+
+def refused(made: dict[str, Any]) -> DpreleaseError:
+    with pytest.raises(DpreleaseError) as caught:
+        dp.plan(made)
+    assert caught.value.fix
+    return caught.value
+
+
+def test_a_file_names_its_lists_and_reads_them(tmp_path: Path) -> None:
+    (tmp_path / ".dprelease").mkdir()
+    rows = "".join(f"{REGION[p]},{p}\n" for p in PLACES)
+    (tmp_path / "places.csv").write_text(f"region,district\n{rows}")
+    (tmp_path / "zeros.csv").write_text("district,sex\nd0,m\n")
+    (tmp_path / "s.yaml").write_text(
+        f"""dprelease: schema/1
+name: people
+unit: row
+adjacency: add_remove
+rows: {{max: 5000}}
+columns:
+  district: {{kind: category, values: [{", ".join(PLACES)}]}}
+  sex: {{kind: category, values: [f, m]}}
+hierarchies:
+  place: {{levels: [region, district], keys_from: places.csv}}
+release:
+  epsilon: 1
+  tables:
+    - {{name: regions, by: [region], share: 0.4, statistics: [count]}}
+    - {{name: districts, by: [district, sex], statistics: [count], zeros_from: zeros.csv}}
+"""
+    )
+    found = load_schema(tmp_path / "s.yaml")
+    assert found.hierarchies["place"].labels("region") == tuple(REGION[p] for p in PLACES)
+    assert found.release is not None
+    regions, districts = found.release.tables
+    assert (regions.name, regions.by, float(regions.share or 0)) == ("regions", ("region",), 0.4)
+    assert districts.zeros == (("d0", "m"),)
+    query = resolve(found, found.release)
+    assert query.tables is not None
+    assert ("d0", "m") not in query.groups.keys
+    assert len(query.groups.keys) == 2 * len(PLACES) - 1
+    again = request_from_json(request_to_json(query), lambda *_: None)  # type: ignore[arg-type, return-value]
+    assert again.spec == query.spec or again.spec.tables[1].zeros == query.spec.tables[1].zeros
+    assert request_to_json(again) == request_to_json(query)
+
+
+def test_cells_are_crosses_of_levels() -> None:
+    made = schema_from_dict(schema())
+    assert made.release is not None
+    tables = resolve(made, made.release).tables
+    assert tables is not None
+    assert tables.named("nation").keys == ((),)
+    assert tables.named("regions").keys == (("r0",), ("r1",))
+    districts = tables.named("districts")
+    assert districts.keys[:3] == (("d0", "f"), ("d0", "m"), ("d1", "f"))
+    for key, cell in zip(tables.groups.keys, tables.named("regions").of, strict=True):
+        assert tables.named("regions").keys[cell] == (REGION[key[0]],)
+
+
+def test_a_table_may_show_a_level_beside_its_column() -> None:
+    both = {"name": "places", "by": ["region", "district"], "statistics": ["count"]}
+    plan = dp.plan(schema([NATION, both]))
+    assert plan.tables is not None
+    assert plan.tables.named("places").keys == tuple((REGION[p], p) for p in PLACES)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        ({"levels": ["region"], "keys": [["r"]]}, "DPR153", "two levels"),
+        ({"levels": ["region", "town"], "keys": []}, "DPR153", "last level"),
+        ({"levels": ["sex", "district"], "keys": []}, "DPR153", "also a column"),
+        ({"levels": ["region", "district"]}, "DPR153", "keys_from"),
+        ({"levels": ["region", "district"], "keys": [["r0", "d0"]]}, "DPR153", "has no row"),
+        (
+            {"levels": ["region", "district"], "keys": [["r", p] for p in [*PLACES, "d9"]]},
+            "DPR153",
+            "not a declared value",
+        ),
+        (
+            {"levels": ["region", "district"], "keys": [["r", p] for p in [*PLACES, "d0"]]},
+            "DPR153",
+            "two rows",
+        ),
+        (
+            {
+                "levels": ["land", "region", "district"],
+                "keys": [[f"l{i}", "r", p] for i, p in enumerate(PLACES)],
+            },
+            "DPR153",
+            "lies in two of",
+        ),
+    ],
+)
+def test_a_hierarchy_that_is_none_is_refused(change: dict[str, Any], code: str, said: str) -> None:
+    found = refused(schema(hierarchies={"place": change}))
+    assert (found.code, said in str(found)) == (code, True), str(found)
+
+
+@pytest.mark.parametrize(
+    ("tables", "release", "code"),
+    [
+        ([], {}, "DPR154"),
+        (TREE, {"by": ["sex"]}, "DPR112"),
+        (TREE, {"statistics": ["count"]}, "DPR112"),
+        (TREE, {"keys_from": "k.csv"}, "DPR112"),
+        ([NATION, {**FINE, "name": "Nation"}], {}, "DPR154"),
+        ([NATION, {**FINE, "name": "nation_wide"}], {}, "DPR154"),
+        ([NATION, {**FINE, "name": "report"}], {}, "DPR154"),
+        ([NATION, {**FINE, "by": ["distrct"]}], {}, "DPR122"),
+        ([NATION, {**FINE, "by": ["income"]}], {}, "DPR136"),
+        ([NATION, {**FINE, "by": ["district", "district"]}], {}, "DPR136"),
+        ([NATION, {**FINE, "share": 1.5}], {}, "DPR119"),
+        ([{**NATION, "share": 0.6}, {**FINE, "share": 0.6}], {}, "DPR119"),
+        ([NATION, {**FINE, "detail": {"statistic": "count", "max_error": 5}}], {}, "DPR154"),
+        ([NATION, {**FINE, "statistics": [{"statistic": "count", "max_error": 5}]}], {}, "DPR154"),
+        (
+            [NATION, {**FINE, "statistics": [{"statistic": "count", "max_rows_per_group": 1}]}],
+            {},
+            "DPR154",
+        ),
+        ([NATION, {**FINE, "statistics": [{"statistic": "count", "share": 0.5}]}], {}, "DPR154"),
+        ([NATION, {**FINE, "statistics": [{"statistic": "count", "spikes": "forbid"}]}], {}, "DPR154"),
+        ([NATION, {**FINE, "statistics": ["mean(income)"]}], {}, "DPR292"),
+        ([NATION, {**FINE, "statistics": ["count", {"statistic": "count", "as": "n"}]}], {}, "DPR290"),
+        ([NATION, {**NATION, "name": "land"}], {}, "DPR290"),
+        ([NATION, {**FINE, "zeros": [["d9"]]}], {}, "DPR291"),
+        ([NATION, {**FINE, "zeros": [[p] for p in PLACES]}], {}, "DPR291"),
+        ([{**FINE, "name": "a"}, {"name": "b", "by": ["sex"], "statistics": ["count"]}], {}, "DPR290"),
+        ([NATION, {**FINE, "by": ["district"], "statistics": [{"statistic": "count", "as": "status_"}, {"statistic": "sum(income)", "as": "status__lower"}]}], {}, "DPR207"),
+        (
+            [
+                {**NATION, "statistics": [{"statistic": "count", "domain": {"range": [100, 5000]}}]},
+                {**FINE, "statistics": [{"statistic": "count", "domain": {"range": [0, 10]}}]},
+            ],
+            {},
+            "DPR281",
+        ),
+        (TREE, {"totals": [{"table": "town", "statistic": "count", "values": [["1"]]}]}, "DPR154"),
+        (TREE, {"totals": [{"table": "nation", "statistic": "n", "values": [["1"]]}]}, "DPR154"),
+        (TREE, {"totals": [{"table": "nation", "statistic": "count", "values": [["x"]]}]}, "DPR154"),
+        (TREE, {"totals": [{"table": "nation", "statistic": "count", "values": [["600"]]}]}, "DPR294"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_add_up_is_refused_before_the_charge(
+    tables: list[dict[str, Any]], release: dict[str, Any], code: str
+) -> None:
+    found = refused(schema(tables, release=release))
+    assert found.code == code, str(found)
+
+
+def test_persons_add_up_only_where_a_unit_is_in_one_group() -> None:
+    tables = [{**t, "statistics": ["count(persons)"]} for t in TREE]
+    assert refused(schema(tables, unit=USER)).code == "DPR292"
+    assert dp.plan(schema(tables, unit={**USER, "max_groups": 1})).tables is not None
+
+
+def test_totals_are_stated_where_they_may_be() -> None:
+    totals = [{"table": "nation", "statistic": "count", "values": [["600"]]}]
+    given = {"adjacency": "substitution", "rows": {"exact": 600}, "release": {"totals": totals}}
+    plan = dp.plan(schema(**given))
+    assert any("stated by the publisher, not protected" in note for note in plan.notes)
+    assert refused(schema(**{**given, "unit": USER, "rows": {"max": 600}})).code == "DPR294"
+    filtered = {**given, "release": {"totals": totals, "where": "income > 0"}}
+    assert refused(schema(**filtered)).code == "DPR294"
+    half = [{"table": "regions", "statistic": "count", "values": [["r0", "300"]]}]
+    assert refused(schema(**{**given, "release": {"totals": half}})).code == "DPR294"
+
+
+def test_a_caller_replaces_tables_by_one_table_and_back() -> None:
+    one = dp.plan(schema(), by=["sex"], statistics=["count"])
+    assert one.tables is None
+    assert one.by == ("sex",)
+    back = dp.plan(schema(release={}), tables=[NATION, FINE])
+    assert back.tables is not None
+    assert [t.name for t in back.tables.tables] == ["nation", "districts"]
+    assert BOTH

@@ -1,0 +1,185 @@
+"""Several tables of one release: they add up, they verify, and forged ones do not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import dprelease as dp
+from dprelease.errors import ArgumentError
+from dprelease.fitted import broken, faults, fits_of
+from dprelease.formats.json_ import manifest_bytes
+from tests.several_tables import PLACES, REGION, TREE, USER, people, schema
+
+GAP = {"statistic": "count", "domain": {"range": [0, 5000], "forbidden": [[0, 10]]}}
+CASES = {
+    "tree": schema(),
+    "users": schema(unit=USER),
+    "gauss": schema(unit=USER, release={"delta": "0.000001"}),
+    "gap": schema([TREE[0], {**TREE[2], "statistics": [GAP]}]),
+    "cross": schema(
+        [
+            {**TREE[0], "share": 0.2},
+            {"name": "sexes", "by": ["region", "sex"], "statistics": ["count"], "share": 0.1},
+            {"name": "places", "by": ["district"], "statistics": ["count"], "share": 0.1},
+            {**TREE[2], "share": 0.4},
+        ]
+    ),
+    "bins": schema(
+        [{**t, "statistics": ["histogram(age, [0, 30, 60, 100])"]} for t in (TREE[0], TREE[2])]
+    ),
+    "zeros": schema([TREE[0], {**TREE[2], "zeros": [["d0", "f"]]}]),
+    "totals": schema(
+        adjacency="substitution",
+        rows={"exact": 600},
+        release={"totals": [{"table": "nation", "statistic": "count", "values": [["560"]]}]},
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::dprelease.errors.UnledgeredWarning")
+@pytest.mark.parametrize("name", CASES)
+def test_values_add_up_and_are_allowed_whatever_is_drawn(name: str) -> None:
+    made = CASES[name]
+    for seed in range(3):
+        release = dp.release(people(seed=seed), made)
+        plan, noised = release.plan, release.noised
+        assert release.manifest["validation"]["ok"]
+        assert broken(plan, noised.fits) == {fit: [] for fit in noised.fits}
+        assert fits_of(plan, noised.cells) == noised.fits  # a function of plan and draw
+        assert faults(plan, noised.cells, noised.fits) == []
+        for table in release.tables:
+            frame = release.to_pandas(table)
+            columns = [c for s in plan.of_table(table).statistics for c in s.columns]
+            for column in columns:
+                if any(column in release.to_pandas(other) for other in release.tables):
+                    total = {
+                        frame_of(release, t, column)[column].sum() for t in having(release, column)
+                    }
+                    assert len(total) == 1, (table, column)
+            assert len(frame) == len(plan.of_table(table).keys)
+    if name == "gap":
+        values = release.to_pandas("districts")["count"]
+        assert all(v == 0 or v >= 10 for v in values)
+    if name == "zeros":
+        frame = release.to_pandas("districts").set_index(["district", "sex"])
+        assert frame.loc[("d0", "f"), "count"] == 0
+        assert frame.loc[("d0", "f"), "count_status"] == "ok"
+    if name == "totals":
+        assert list(release.to_pandas("nation")["count"]) == [560]
+
+
+def having(release: Any, column: str) -> list[str]:
+    return [t for t in release.tables if column in release.to_pandas(t)]
+
+
+def frame_of(release: Any, table: str, column: str) -> pd.DataFrame:
+    return release.to_pandas(table)[[column]]
+
+
+@pytest.mark.filterwarnings("ignore::dprelease.errors.UnledgeredWarning")
+def test_each_region_is_the_sum_of_its_districts() -> None:
+    release = dp.release(people(), schema())
+    districts = release.to_pandas("districts")
+    regions = release.to_pandas("regions").set_index("region")
+    for column in ("count", "sum_income"):
+        sums = districts.groupby(districts["district"].map(REGION))[column].sum()
+        assert {r: regions.loc[r, column] for r in sums.index} == dict(sums)
+    counts = districts["count"]
+    assert (
+        (districts["sum_income"] >= -20 * counts) & (districts["sum_income"] <= 100 * counts)
+    ).all()
+
+
+@pytest.mark.filterwarnings("ignore::dprelease.errors.UnledgeredWarning")
+def test_a_table_is_named_where_there_are_several() -> None:
+    release = people().dp.release(schema())
+    assert list(release.tables) == ["nation", "regions", "districts"]
+    for call in (lambda: release.table, release.to_pandas, release.plot):
+        with pytest.raises(ArgumentError, match="3 tables") as caught:
+            call()
+        assert caught.value.code == "DPR669"
+    with pytest.raises(ArgumentError, match="no table `towns`"):
+        release.to_pandas("towns")
+    with pytest.raises(ArgumentError, match="cannot be computed with yet"):
+        release.derive("share(count)", table="regions")
+    assert "<svg" in release.plot("count", table="regions").svg
+    assert "3 tables that add up" in repr(release)
+    assert "regions" in release._repr_html_()
+    assert release.tables["regions"].num_rows == 4
+    alone = people().dp.release(schema(), tables=[TREE[0]])
+    assert alone.table.num_rows == 2
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("several")
+    made = schema([TREE[0], {**TREE[2], "by": ["district"]}])
+    ledger = dp.create_ledger(root / "ledger.db", made, epsilon=1)
+    return dp.release(people(), made, ledger=ledger).publish(root / "public")
+
+
+def test_the_folder_holds_every_table_and_verifies(published: Path) -> None:
+    names = {path.name for path in published.iterdir()}
+    for table in ("nation", "districts"):
+        assert {f"{table}.csv", f"{table}_wide.csv", f"{table}.parquet"} <= names
+    assert "data.csv" not in names
+    assert dp.verify(published).ok
+    read = dp.read(published)
+    assert list(read.tables) == ["nation", "districts"]
+    assert read.to_pandas("districts")["count"].sum() == read.to_pandas("nation")["count"][0]
+    package = json.loads((published / "datapackage.json").read_text())
+    assert {r["path"] for r in package["resources"]} == names - {
+        "release.json", "report.html", "datapackage.json", "registry.yaml"
+    }  # fmt: skip
+    page = (published / "report.html").read_text()
+    assert "How the tables add up" in page
+    index = json.loads((published.parent / "index.json").read_text())
+    assert index["by"] == ["table", "group"]
+    assert not index["unreadable"]
+
+
+def shifted(fits: dict[str, Any], by: int, *tables: str) -> None:
+    for table in tables:
+        fits["count"]["values"][table][0] += by
+
+
+FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "one cell": lambda fits: shifted(fits, 1, "districts"),
+    "one cell and its parent": lambda fits: shifted(fits, 1, "districts", "nation"),
+    "two cells of one parent": lambda fits: _swap(fits),
+    "no proof": lambda fits: fits["count"].update(proof={}),
+    "a fit of nothing": lambda fits: fits.pop("count"),
+    "a float": lambda fits: fits["count"]["values"]["nation"].__setitem__(0, 1.0),
+    "a key more": lambda fits: fits["count"].update(note="x"),
+}
+
+
+def _swap(fits: dict[str, Any]) -> None:
+    values = fits["count"]["values"]["districts"]
+    values[0], values[1] = values[0] + 1, values[1] - 1
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_fit_does_not_verify(name: str, published: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "people" / "once"
+    shutil.copytree(published, copy)
+    manifest = json.loads((copy / "release.json").read_text())
+    FORGERIES[name](manifest["draw"]["fits"])
+    (copy / "release.json").write_bytes(manifest_bytes(manifest))
+    found = {check.name: check.ok for check in dp.verify(copy).checks}
+    assert found["values"] is False, found
+
+
+def test_a_release_of_one_table_says_nothing_of_several() -> None:
+    plan = dp.plan(schema(), by=["district"], statistics=["count"])
+    said = plan.to_json()
+    assert "tables" not in said
+    assert all("table" not in part for part in (*said["blocks"], *said["statistics"]))
+    assert len(plan.keys) == len(PLACES)
