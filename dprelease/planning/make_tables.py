@@ -16,8 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from dprelease.fitting.combination import half_widths
 from dprelease.fitting.estimate import Estimator
 from dprelease.fitting.least_squares import estimator
@@ -202,8 +200,7 @@ def _fitting(frame: Frame, family: Family, by_name: Mapping[str, Priced]) -> Fit
 
 def _halves(made: Estimator, table: str) -> tuple[Fraction, ...]:
     """Return half the width of a cell's interval, per class of the table's cells, in steps."""
-    _, first = np.unique(made.classes(table), return_index=True)
-    return tuple(half_widths([made.terms(table, int(cell)) for cell in first]))
+    return tuple(half_widths(made, table))
 
 
 def _fits(found: Fitting) -> list[PlannedFit]:
