@@ -30,9 +30,11 @@ from dprelease.errors import VerificationError
 from dprelease.measurements.draw import Draw, draw_from_json
 from dprelease.measurements.graph_box import BoxDraw, box_errors
 from dprelease.measurements.scalar import ScalarDraw
+from dprelease.numeric import fraction_from_json
 from dprelease.planning.choose import Candidate, Loss
 from dprelease.planning.layout import BlockLayout
 from dprelease.planning.make import Figures, Maker, laid_out, write_plan
+from dprelease.planning.make_tables import Errors, frame_of, table_blocks, write_tables
 from dprelease.planning.model import Option, ReleasePlan
 from dprelease.planning.share import Priced, Share
 from dprelease.planning.spend import added_up
@@ -81,8 +83,6 @@ def plan_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
 
 def _tables_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
     """Return the plan of several tables with the recorded choice of what is measured."""
-    from dprelease.planning.make_tables import frame_of, table_blocks, write_tables  # uses `near`
-
     frame = frame_of(query)
     names = [b["name"] for b in stated["blocks"]]
     blocks = table_blocks(frame, names)
@@ -99,7 +99,40 @@ def _tables_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
     method = "basic/1" if composition is None else composition["method"]
     spending = added_up(method, tuple(priced), query.epsilon, query.spec.delta)
     _check_shares(query, priced, method)
-    return write_tables(frame, spending)
+    return write_tables(frame, spending, _AsRecorded(stated))
+
+
+class _AsRecorded:
+    """The figures that a plan of several tables records, where those found here say the same."""
+
+    def __init__(self, stated: Mapping[str, Any]) -> None:
+        self._halves = {
+            (part["table"], part["statistic"]): tuple(map(fraction_from_json, part["halves"]))
+            for fit in stated["tables"]["fits"]
+            for part in fit["tables"]
+        }
+        self._errors = {
+            (part["table"], part["name"]): tuple(o["expected_error"] for o in part["options"])
+            for part in stated["statistics"]
+        }
+
+    def halves(
+        self, table: str, statistic: str, found: tuple[Fraction, ...]
+    ) -> tuple[Fraction, ...]:
+        said = self._halves.get((table, statistic), ())
+        if len(said) != len(found) or not all(
+            near(float(a), float(b)) for a, b in zip(said, found, strict=True)
+        ):
+            _other(statistic, f"its intervals in table {table} are not those of its laws")
+        return said
+
+    def errors(self, table: str, statistic: str, found: Errors) -> Errors:
+        said = iter(self._errors.get((table, statistic), ()))
+        taken = [None if error is None else next(said, None) for error in found]
+        if next(said, None) is not None or not all(map(near, taken, found)):
+            _other(statistic, f"its stated errors in table {table} are not those of its laws")
+        fitted, before, alone = taken
+        return _number(fitted), None if before is None else _number(before), _number(alone)
 
 
 def near(one: object, other: object) -> bool:

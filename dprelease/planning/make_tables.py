@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 from dprelease.fitting.combination import half_widths
 from dprelease.fitting.estimate import Estimator
@@ -37,10 +38,22 @@ from dprelease.planning.tables_model import FitTable, PlannedFit, PlannedTable, 
 from dprelease.query.spec import Query
 from dprelease.sensitivity import Places, bound
 
-__all__ = ["Frame", "frame_of", "noise_of", "plan_tables", "table_blocks", "write_tables"]
+__all__ = [
+    "Errors",
+    "Frame",
+    "Recorded",
+    "frame_of",
+    "noise_of",
+    "plan_tables",
+    "table_blocks",
+    "write_tables",
+]
 
 _NORMAL = math.sqrt(2 / math.pi)
 """Expected absolute value of normal noise, per standard deviation."""
+
+Errors = tuple[float, float | None, float]
+"""Expected errors of a number: fitted, as measured (None: it is not), every table measured alone."""
 
 WAYS = ("fitted to the other tables", "as measured", "every table measured alone")
 """Notes of the three errors that a plan states of a number."""
@@ -133,7 +146,7 @@ def noise_of(draw: Draw) -> Noise:
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """One family with what measures it."""
+    """One family with what measures it; `halves`: half an interval's width, per class of cells, in steps."""
 
     family: Family
     structure: Structure
@@ -147,17 +160,32 @@ class Fitting:
         return {name: noise_of(p.best.draw) for name, p in self.priced.items()}
 
 
-def write_tables(frame: Frame, spending: Spending) -> ReleasePlan:
-    """Return the plan of what was chosen: the same for equal requests and equal choices."""
+class Recorded(Protocol):
+    """The floating point figures of a plan that is made again: last digits differ between machines.
+
+    Both return what is recorded, or raise VerificationError where it is not near what is found.
+    """
+
+    def halves(
+        self, table: str, statistic: str, found: tuple[Fraction, ...]
+    ) -> tuple[Fraction, ...]: ...
+
+    def errors(self, table: str, statistic: str, found: Errors) -> Errors: ...
+
+
+def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = None) -> ReleasePlan:
+    """Return the plan of what was chosen: the same for equal requests, choices and figures."""
     query, maker = frame.query, frame.maker
     priced = spending.priced
     task = bound(query, tuple((p.best.encoding, p.block.max_rows) for p in priced))
     places = Places(task)
     by_name = {p.block.name: p for p in priced}
-    found = [_fitting(frame, family, by_name) for family in frame.families]
+    found = [_fitting(frame, family, by_name, recorded) for family in frame.families]
     fits = paired([fit for each in found for fit in _fits(each)], frame.families)
     tables = PlannedTables(frame.tables.axes, frame.tables.tables, fits)
-    statistics = [s for table in frame.tables.tables for s in _statistics(frame, found, table.name)]
+    statistics = [
+        s for table in frame.tables.tables for s in _statistics(frame, found, table.name, recorded)
+    ]
     check_valid(tables, statistics, query.spec.origin)
     schema, window = query.schema, query.window
     return ReleasePlan(
@@ -183,7 +211,9 @@ def write_tables(frame: Frame, spending: Spending) -> ReleasePlan:
     )
 
 
-def _fitting(frame: Frame, family: Family, by_name: Mapping[str, Priced]) -> Fitting:
+def _fitting(
+    frame: Frame, family: Family, by_name: Mapping[str, Priced], recorded: Recorded | None
+) -> Fitting:
     structure = frame.structure(family)
     priced = {
         table: by_name[name]
@@ -194,13 +224,11 @@ def _fitting(frame: Frame, family: Family, by_name: Mapping[str, Priced]) -> Fit
     noises |= {table: noise_of(p.best.draw) for table, p in priced.items()}
     totals = public_totals(frame.query, family, frame.tables)
     made = estimator(structure, noises, list(totals))
-    halves = {table: _halves(made, table) for table in family.members}
+    halves = {table: tuple(half_widths(made, table)) for table in family.members}
+    if recorded is not None:
+        names = {table: m.statistic.spec.name for table, m in family.members.items()}
+        halves = {t: recorded.halves(t, names[t], found) for t, found in halves.items()}
     return Fitting(family, structure, made, priced, halves, totals)
-
-
-def _halves(made: Estimator, table: str) -> tuple[Fraction, ...]:
-    """Return half the width of a cell's interval, per class of the table's cells, in steps."""
-    return tuple(half_widths(made, table))
 
 
 def _fits(found: Fitting) -> list[PlannedFit]:
@@ -226,22 +254,29 @@ def _fits(found: Fitting) -> list[PlannedFit]:
     return out
 
 
-def _statistics(frame: Frame, found: Sequence[Fitting], table: str) -> list[PlannedStatistic]:
+def _statistics(
+    frame: Frame, found: Sequence[Fitting], table: str, recorded: Recorded | None
+) -> list[PlannedStatistic]:
     """Return one table's statistics, in the order in which they were asked for."""
     assert frame.query.tables is not None
     mine = {
         f.family.members[table].statistic.spec.name: f for f in found if table in f.family.members
     }
     spec = frame.query.tables.named(table).spec
-    return [_statistic(frame.query, mine[s.name], table) for s in spec.statistics]
+    return [_statistic(frame.query, mine[s.name], table, recorded) for s in spec.statistics]
 
 
-def _statistic(query: Query, found: Fitting, table: str) -> PlannedStatistic:
+def _statistic(
+    query: Query, found: Fitting, table: str, recorded: Recorded | None
+) -> PlannedStatistic:
     family = found.family
     member = family.members[table]
     spec = member.statistic.spec
     priced = found.priced.get(table, found.priced[family.finest])
-    fitted, before, alone = _errors(query, found, table)
+    errors = _errors(query, found, table)
+    if recorded is not None:
+        errors = recorded.errors(table, spec.name, errors)
+    fitted, before, alone = errors
     mechanism = priced.best.draw.mechanism
     pitch = family.pitch
     options = [Option(mechanism, fitted, None, WAYS[0])]
@@ -273,13 +308,12 @@ def _statistic(query: Query, found: Fitting, table: str) -> PlannedStatistic:
     )
 
 
-def _errors(query: Query, found: Fitting, table: str) -> tuple[float, float | None, float]:
+def _errors(query: Query, found: Fitting, table: str) -> Errors:
     """Return the errors after fitting, as measured, and of every table measured alone at equal parts."""
 
     def error(variance: float) -> float:
-        """Six digits, so that all machines print one text."""
         scale = 1.0 if query.loss == "squared" else _NORMAL
-        return float(f"{scale * math.sqrt(max(0.0, variance)) * float(found.family.pitch):.6g}")
+        return scale * math.sqrt(max(0.0, variance)) * float(found.family.pitch)
 
     noises = found.noises
     fitted = float(found.estimator.variance(table).mean())
