@@ -8,7 +8,6 @@ planning, estimates, published values, intervals and certificates are the librar
 from __future__ import annotations
 
 import platform
-import resource
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from peak import peak_bytes
 
 from dprelease.fitting.certificate import gaps, violations
 from dprelease.fitting.combination import half_widths
@@ -245,7 +245,7 @@ def main() -> None:
         for row in tried(world, kind, budget, ROUNDS, 100 + k)  # type: ignore[arg-type]
     ]
     speed = [large(domain, rng) for domain in (WIDE, GAP)]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_bytes() / 2**20
     root = faint(rng, 400)
     worst = min(float(row[8]) + float(row[12]) for row in rows)
     share = max(float(row[11]) for row in rows if row[11])

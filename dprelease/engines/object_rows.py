@@ -66,8 +66,8 @@ def described(source: Source, columns: tuple[Column, ...]) -> Described:
         SourceError: an object does not open (DPR502), or columns are stored differently or not
             exactly enough (DPR506, DPR504).
     """
-    opened_footers(source)
     objects: tuple[StoredObject, ...] = source.payload  # type: ignore[assignment]
+    opened_footers(objects, source.name)
     hive = _folders(objects)
     found: dict[str, list[Stored]] = {}
     repeated: set[str] = set()

@@ -27,10 +27,9 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from dprelease.engines.source import Source
 from dprelease.errors import SourceError
 
-__all__ = ["SCHEMES", "StoredObject", "is_address", "object_source", "opened_footers", "parsed"]
+__all__ = ["SCHEMES", "StoredObject", "is_address", "objects_at", "opened_footers", "parsed"]
 
 SCHEMES = {"s3": "S3FileSystem", "gs": "GcsFileSystem", "az": "AzureFileSystem"}
 """Scheme -> the class of `pyarrow.fs` that reads it."""
@@ -130,8 +129,8 @@ def parsed(text: str) -> tuple[str, str]:
     return scheme, f"{bucket}/{path.rstrip('/')}"
 
 
-def object_source(text: str, *, store: Any = None) -> Source:
-    """Return the source made of the objects that an address matches, in name order.
+def objects_at(text: str, *, store: Any = None) -> tuple[StoredObject, ...]:
+    """Return the objects that an address matches, in name order.
 
     Args:
         text: the address; public.
@@ -149,7 +148,7 @@ def object_source(text: str, *, store: Any = None) -> Source:
         refusal = _REFUSAL.search(str(error))
     else:
         if keys:
-            return Source("objects", tuple(StoredObject(reader, key) for key in keys), text)
+            return tuple(StoredObject(reader, key) for key in keys)
         raise SourceError(
             f"no object matches {text!r}",
             fix="check bucket and path; a folder is read with a wildcard, as in visits/*.parquet",
@@ -163,13 +162,12 @@ def object_source(text: str, *, store: Any = None) -> Source:
     )
 
 
-def opened_footers(source: Source) -> None:
-    """Read the footers of a source's objects, some at a time.
+def opened_footers(objects: Sequence[StoredObject], name: str) -> None:
+    """Read the footers of objects, some at a time; `name` is what the source is called.
 
     Raises:
         SourceError: one is not there, is no Parquet, or may not be read (DPR502).
     """
-    objects: Any = source.payload
     failed: str | None = None
     with ThreadPoolExecutor(min(_AT_ONCE, len(objects))) as readers:
         for one, sound in zip(objects, readers.map(_has_footer, objects), strict=True):
@@ -177,7 +175,7 @@ def opened_footers(source: Source) -> None:
     if failed is not None:
         raise SourceError(
             f"the object {failed!r} does not open as Parquet",
-            where=source.name,
+            where=name,
             why="it is gone, damaged, no Parquet, or may not be read",
             fix="check the object, and that these credentials may read it",
             code="DPR502",

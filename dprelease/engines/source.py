@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 from urllib.parse import unquote
 
 from dprelease.errors import SourceError, printable
@@ -25,6 +25,7 @@ __all__ = [
     "as_source",
     "duckdb_table",
     "file_source",
+    "object_source",
     "partition",
     "partitioned",
     "postgres_table",
@@ -151,8 +152,6 @@ def as_source(data: TableLike) -> Source:
     if isinstance(data, (str, os.PathLike)):
         text = os.fspath(data)
         if isinstance(text, str) and "://" in text:
-            from dprelease.engines.object_store import object_source
-
             return object_source(text)
         kind = next((k for s, k in _SUFFIXES.items() if str(text).lower().endswith(s)), None)
         if kind is None or not isinstance(text, str):
@@ -177,6 +176,22 @@ def as_source(data: TableLike) -> Source:
         fix="pass one of these, or a path",
         code="DPR500",
     )
+
+
+def object_source(text: str, *, store: Any = None) -> Source:
+    """Return the source made of the objects that an address matches, in name order.
+
+    Args:
+        store: a file system of `pyarrow.fs` in place of the scheme's own.
+
+    Raises:
+        SourceError: as `object_store.objects_at`.
+    """
+    from dprelease.engines.object_store import (
+        objects_at,  # threads and stores: where they are asked for
+    )
+
+    return Source("objects", objects_at(text, store=store), text)
 
 
 def file_source(

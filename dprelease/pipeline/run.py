@@ -19,13 +19,13 @@ from dprelease.budget import refusals
 from dprelease.budget.citation import read_citations
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.engine import Metered
-from dprelease.engines.object_store import object_source
 from dprelease.engines.scan import Meter
 from dprelease.engines.source import (
     Source,
     as_source,
     duckdb_table,
     file_source,
+    object_source,
     postgres_table,
     spark_table,
     tables_source,

@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dprelease import mechanisms, planning
+from dprelease import measurements, mechanisms
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.neighbours import neighbouring_tables
 from dprelease.engines.reference import ReferenceEngine
@@ -26,6 +26,7 @@ from dprelease.measurements.draw import RAW_LIMIT, draw_from_json
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
+from dprelease.mechanisms.forms.joint_scores import Blocks, JointChoice
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
@@ -56,6 +57,7 @@ def plans():
             rows={"max": 60},
         ),
         "a median": planned(["median(x)"]),
+        "quartiles": planned([f"quantile(x, {p})" for p in (0.25, 0.5, 0.75)]),
         "bins": planned(["histogram(x, [0, 2, 5, 10])"]),
         "a count": planned(["count"]),
         "normal bins": planned([NORMAL], delta=0.000001),
@@ -102,6 +104,13 @@ def every_sampler():
         lambda: choice.draw_scores(np.zeros((COUNT, 12), dtype=np.int64), SystemBits()),
         lambda drawn: ((drawn >= 0) & (drawn < 12)).all(),
     )
+    blocks = Blocks(np.array([3, 1, 8]), np.array([0, 4, 9]), (3, 6), 12)
+    joint = JointChoice(ScoreLaw.calibrate(12, spread=7, epsilon=1), blocks)
+    out["a joint choice"] = (
+        JointChoice,
+        lambda: np.array([joint.draw(SystemBits()) for _ in range(COUNT)]),
+        lambda drawn: all(found == sorted(found) and len(found) == 2 for found in drawn.tolist()),
+    )
     sign = StochasticSign(scale=1).on_grid(Fraction(1, 8))
     out["a sign"] = (
         type(sign),
@@ -126,7 +135,7 @@ def every_sampler():
 def classes_that_draw():
     """Return every class of the library with a method that turns bits into values."""
     found = set()
-    for package in (mechanisms, planning):
+    for package in (mechanisms, measurements):
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             for value in vars(importlib.import_module(module.name)).values():
                 if not isinstance(value, type) or getattr(value, "_is_protocol", False):

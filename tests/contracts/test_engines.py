@@ -14,9 +14,8 @@ import pyarrow.fs
 import pytest
 
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.engines.object_store import object_source
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.engines.source import Source, as_source
+from dprelease.engines.source import Source, as_source, object_source
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain

@@ -26,9 +26,8 @@ import pytest
 
 from dprelease.engines import row_sql, typed_sql
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.engines.object_store import object_source
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.engines.source import Source, as_source, duckdb_table
+from dprelease.engines.source import Source, as_source, duckdb_table, object_source
 from dprelease.engines.typed_sql import try_cast
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Code, GroupKeys, Label, Primitive

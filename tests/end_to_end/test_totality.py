@@ -34,9 +34,8 @@ from typer.testing import CliRunner
 from dprelease import execute, facade
 from dprelease.aggregates.ranks import Stretches, stretches
 from dprelease.cli import app
-from dprelease.engines.object_store import object_source
 from dprelease.engines.physical import fits, of_arrow, of_duckdb
-from dprelease.engines.source import duckdb_table
+from dprelease.engines.source import duckdb_table, object_source
 from dprelease.errors import DpreleaseError
 from dprelease.pipeline import run as run_module
 from dprelease.pipeline.planned import plan_release

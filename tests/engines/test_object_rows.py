@@ -15,9 +15,8 @@ import pytest
 
 from dprelease.engines import object_rows
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.engines.object_store import object_source
 from dprelease.engines.reference import ReferenceEngine
-from dprelease.engines.source import Source, as_source, tables_source
+from dprelease.engines.source import Source, as_source, object_source, tables_source
 from dprelease.errors import InternalError, SourceError
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive, Window
 from dprelease.query.expression import parse_condition

@@ -14,8 +14,8 @@ import pytest
 
 from dprelease.engines import object_store
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.engines.object_store import object_source, parsed
-from dprelease.engines.source import Source, as_source
+from dprelease.engines.object_store import parsed
+from dprelease.engines.source import Source, as_source, object_source
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
