@@ -18,21 +18,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from dprelease.aggregates.encoding import CHOICES, Encoding
+from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.exact import exact_cells, summed
+from dprelease.aggregates.graph_moves import OBSERVED
 from dprelease.budget.composition import Proof, total_rho
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.entropy import RandomBits, SystemBits
 from dprelease.errors import InternalError, SourceError
+from dprelease.measurements.base import measurement_of
 from dprelease.measurements.draw import Draw, Objects, draw_from_json
-from dprelease.measurements.ranks import ChoiceDraw
-from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.noised import Cells, decode, encode
 from dprelease.planning.guarantee import composed
 from dprelease.planning.model import PlannedBlock, ReleasePlan
 from dprelease.query.answer import Answer
-from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
+from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.query.graph import SPARSE
 from dprelease.query.intervals import intervals_of
 from dprelease.recompute import recompute
@@ -72,30 +72,18 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
     """Recompute what one unit can move, from what the engine sums and the declared unit alone."""
     stored = block.encoding
     encoding = Encoding.from_json(dict(stored))
-    # A mean law bounds a size and a sum by itself; every other law, an L1 move of its cells.
-    mean = encoding.family == "truncated_mean"
-    if law.chooses != (encoding.form if encoding.form in CHOICES else "") or not _fits(
-        plan, block, law
-    ):
+    why = measurement_of(encoding).refusal(encoding, law, plan.query, stored["primitives"])
+    if why:
         raise InternalError(
-            f"block {block.name} chooses among other values than its query counts",
-            why="scores by rank belong to a choice among exactly the codes of one column, all within its reach",
+            f"block {block.name} draws something else than its encoding says",
+            why=why,
             fix="make the plan again with this version of dprelease",
             code="DPR902",
         )
-    if encoding.form == "sparse_connectivity" and not any(SPARSE in note for note in plan.notes):
+    if encoding.form in OBSERVED and not any(SPARSE in note for note in plan.notes):
         raise InternalError(
             f"block {block.name} is not proved, and the plan does not say so",
             why="a sparse eigenvalue's numerical error is observed only",
-            fix="make the plan again with this version of dprelease",
-            code="DPR902",
-        )
-    if isinstance(law, MeanDraw) != mean or (
-        isinstance(law, MeanDraw) and law.scale != encoding.scale
-    ):
-        raise InternalError(
-            f"block {block.name} draws something else than its encoding says",
-            why="a truncated mean has a law of its own, at the scale of its column",
             fix="make the plan again with this version of dprelease",
             code="DPR902",
         )
@@ -111,18 +99,6 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
         per=intervals_of(plan.unit, plan.time),
         merge=None if plan.tables is None else plan.tables.sums(block.table),
     )
-
-
-def _fits(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> bool:
-    """Return whether a choice's candidates are the codes whose rows it counts, as far as it can see."""
-    if not isinstance(law, ChoiceDraw):
-        return True
-    used = [plan.query.primitives[i] for i in block.encoding["primitives"]]
-    codes = [plan.query.codes[p.code] for p in used if p.code is not None]
-    whole = all(p.near is None or p.near.reach >= law.law.last for p in used)
-    return whole and [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] == [
-        (law.allowed, law.step)
-    ]
 
 
 def check_size(plan: ReleasePlan, source: Source, engine: Engine) -> None:

@@ -42,12 +42,10 @@ import pyarrow as pa
 
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
 from dprelease.aggregates.encoding import Encoding
-from dprelease.aggregates.ranks import target
 from dprelease.consistency import consistent, outward, to_domain
+from dprelease.measurements.base import measurement_of
 from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, draw_from_json
-from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.measurements.reading import reading_of, seen_by
-from dprelease.planning.informative import any_rank
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 
 __all__ = [
@@ -103,9 +101,6 @@ TIDY = pa.schema(
 """The tidy table's columns after the key columns."""
 
 _MAYBE_UNKNOWN = ("lower", "upper", "estimate", "unbiased")
-
-_DIRECT = ("scalar", "bins", "constant", "truncated_mean")
-"""Families whose statistic is a rising function of one cell, so that a median stays one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +266,8 @@ def _most_rows(
     statistics: Sequence[PlannedStatistic], drawn: Mapping[str, _Drawn]
 ) -> Floats | None:
     """Return the upper ends of the released count of every group, `(groups,)`; None if there is none."""
-    count = next((s for s in statistics if s.text == "count"), None)
+    counts = (s for s in statistics if s.text == s.function)
+    count = next((s for s in counts if aggregate_named(s.function).of_rows), None)
     return None if count is None else drawn[count.block].values(count)[2][:, 0]
 
 
@@ -296,13 +292,12 @@ class _Drawn:
         aggregate = aggregate_named(statistic.function)
         encoding, _, reading = self._seen(statistic)
         none = np.full((reading.raw.shape[0], len(statistic.columns)), np.nan)
-        if encoding.family in _DIRECT and statistic.view is None:
+        kind = measurement_of(encoding)
+        if kind.direct and statistic.view is None:
             middle = aggregate.finish(encoding, self._median)
             # A root of an unbiased estimate is biased: only the identity keeps expectations.
             probe = np.tile([[-2.0], [0.25], [4.0]], (1, self._unbiased.shape[1]))
-            same = encoding.family != "truncated_mean" and np.array_equal(
-                aggregate.finish(encoding, probe), probe
-            )
+            same = kind.centred and np.array_equal(aggregate.finish(encoding, probe), probe)
             unbiased = self._unbiased if same else none
         elif isinstance(aggregate, Estimating):
             middle, unbiased = aggregate.estimate(encoding, reading), none
@@ -332,7 +327,7 @@ class _Drawn:
         whole = (lower <= low_end) & (upper >= high_end) & (low_end < high_end)
         status[whole] = "uninformative"
         status[self._empty] = "empty_signal"
-        if self.block.family == "constant":
+        if self.block.public:
             status[:] = "ok"
         return value, lower, upper, status
 
@@ -344,13 +339,12 @@ class _Drawn:
         Args:
             rows: the most rows that the released count leaves to each group, `(groups,)`.
         """
-        draw = self._draw
-        assert isinstance(draw, ChoiceDraw)
+        kind = measurement_of(self._encoding)
         planned = statistic.uninformative
         mute = np.full(len(status), planned is not None and planned.groups == planned.of)
         if rows is not None:
             known = {
-                n: any_rank(draw, target(self._encoding, statistic.view), int(min(n, _EXACT)))
+                n: kind.mute(self._draw, self._encoding, int(min(n, _EXACT)), view=statistic.view)
                 for n in set(rows.tolist())
             }
             mute = np.array([known[n] for n in rows.tolist()], dtype=bool)

@@ -78,8 +78,26 @@ _OWN: dict[str, dict[str, str]] = {
         "mean": "dprelease.measurements.truncated_mean:MeanDraw",
         "scalar": "dprelease.measurements.scalar:ScalarDraw",
     },
+    "measurements": {
+        "bernstein2": "dprelease.measurements.bernstein2:Bernstein2",
+        "bins": "dprelease.measurements.bins:Bins",
+        "constant": "dprelease.measurements.constant:Constant",
+        "graph_box": "dprelease.measurements.graph_box:GraphBox",
+        "joint_ranks": "dprelease.measurements.joint_ranks:JointRanks",
+        "laplacian": "dprelease.measurements.laplacian:Laplacian",
+        "matrix": "dprelease.measurements.matrix:Matrix",
+        "pairs": "dprelease.measurements.pairs:Pairs",
+        "ranks": "dprelease.measurements.ranks:Ranks",
+        "scalar": "dprelease.measurements.scalar:Scalar",
+        "soft_table": "dprelease.measurements.soft_table:SoftTable",
+        "spectrum": "dprelease.measurements.spectrum:Spectrum",
+        "tensor": "dprelease.measurements.tensor:Tensor",
+        "truncated_mean": "dprelease.measurements.truncated_mean:TruncatedMean",
+        "two_sums": "dprelease.measurements.two_sums:TwoSums",
+    },
 }
-"""Kinds that the library alone brings: what draws is proved here, and a plan's file names it."""
+"""Kinds that the library alone brings: what measures and draws is proved here, by `recompute` too, and
+a plan's file names it."""
 
 KINDS: tuple[str, ...] = tuple(_BUILT_IN)
 """The plurals: mechanisms, aggregates, engines, formats."""

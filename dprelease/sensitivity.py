@@ -41,7 +41,7 @@ for all. A total cap there replaces G by the number of groups that T rows can fi
 cells' squares are convex in the rows again.
 
 Scalars whose law is not linear in the shift are charged per touched group (sequential
-composition over the groups one unit touches), see `planning.choose`.
+composition over the groups one unit touches), see `measurements.scalar`.
 
 Units: integer grid steps.
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#what-one-unit-can-change`, `#l2-norms`.
@@ -120,22 +120,18 @@ def merged(bounds: Bounds, cells: int) -> Bounds:
     return Bounds(most, min(bounds.groups, cells), most)
 
 
-_NOWHERE_NEGATIVE = ("two_sums", "bernstein2", "bins", "soft_table", "tensor")
-"""Families whose several cells are never negative: what makes their L2 move shorter."""
-
-
 def sensitivity(
     encoding: Encoding,
     bounds: Bounds,
     adjacency: Adjacency,
     groups: int,
     *,
-    positive: bool | None = None,
+    positive: bool = False,
 ) -> Sensitivity:
     """Return the sensitivity of `encoding` (module docstring; K = `groups`).
 
     Args:
-        positive: whether several cells are never negative; by default what the family promises.
+        positive: whether several cells are never negative, which makes their L2 move shorter.
 
     >>> from dprelease.aggregates.count import aggregate
     >>> from dprelease.aggregates.encoding import Context
@@ -144,9 +140,7 @@ def sensitivity(
     >>> sensitivity(e, Bounds(rows=3, groups=2), Adjacency.add_remove, 5)
     Sensitivity(in_group=3, total=6, touched=2, moves=2)
     """
-    if positive is None:
-        positive = encoding.family in _NOWHERE_NEGATIVE
-    squared = encoding.form in ("linear", "scatter")  # no square is proved for the other forms
+    squared = encoding.squared
     if encoding.public_rows is not None:
         square = _inside(encoding, 1, positive=positive) if squared else None
         return Sensitivity(encoding.per_swap, encoding.per_swap, 1, 1, square)

@@ -94,6 +94,7 @@ class Aggregate(ABC):
         constant: it may be asked of a column that can hold one value only.
         by_spread: its error depends on how far the rows lie apart.
         of_moments: what one column of a pair's cells tells about it is the same statistic.
+        of_rows: without an argument, it is the number of rows.
         rules: how released values are made to fit each other where this one is among them.
     """
 
@@ -109,6 +110,7 @@ class Aggregate(ABC):
     constant: bool = False
     by_spread: bool = True
     of_moments: bool = False
+    of_rows: bool = False
     rules: tuple[Rule, ...] = ()
 
     @abstractmethod

@@ -56,6 +56,7 @@ class Count(Aggregate):
         self.measure = measure
         self.syntax = syntax
         self._kind = kind
+        self.of_rows = kind == "rows"
 
     def title(self, arguments: tuple[str, ...]) -> str:
         units = self._kind == "persons" or arguments == ("persons",)

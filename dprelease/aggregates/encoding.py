@@ -146,6 +146,16 @@ class Encoding:
     axes: tuple[Axis, ...] = ()
     each: tuple[int, ...] = ()
 
+    @property
+    def additive(self) -> bool:
+        """Whether its cells are `weights @ measures`."""
+        return self.form == "linear"
+
+    @property
+    def squared(self) -> bool:
+        """Whether an L2 move is proved: of sums over rows and of a scatter, of no other form."""
+        return self.form in ("linear", "scatter")
+
     def to_json(self) -> dict[str, Any]:
         """Return what post-processing and re-checking need; public numbers only."""
         return {

@@ -32,9 +32,19 @@ from fractions import Fraction
 
 from dprelease.aggregates.certified_eigen import backward_error
 
-__all__ = ["CERTIFIED_NODES", "GRAPH_FORMS", "connectivity_move", "degree_move", "graph_moves"]
+__all__ = [
+    "CERTIFIED_NODES",
+    "GRAPH_FORMS",
+    "OBSERVED",
+    "connectivity_move",
+    "degree_move",
+    "graph_moves",
+]
 
 GRAPH_FORMS = ("degree", "connectivity", "sparse_connectivity", "laplacian", "graph_box")
+
+OBSERVED = ("sparse_connectivity",)
+"""Forms whose numerical error is observed and not proved: a plan must say so."""
 
 CERTIFIED_NODES = 5000
 """Most nodes of a dense matrix (200 MB); beyond, no proof of the numerical error is at hand."""

@@ -9,10 +9,10 @@ every allowed value between them.
 
 `min` and `max` aim at the k-th row from the end, so that its value alone is the best candidate (at
 k = 1, the least or greatest value itself), or one-sidedly at the end and everything beyond; the planner
-prices both, and every k, by public numbers (`planning.choice_price`).
+prices both, and every k, by public numbers (`measurements.ranks_price`).
 
 Several quantiles of one column are chosen together, in order, where that is better and not too much work
-(`aggregates.joint_ranks`, `planning.joint_quantiles`).
+(`aggregates.joint_ranks`, `measurements.joint_ranks`).
 
 There is no interval in the column's unit: how far a rank error of some rows reaches depends on how
 dense the rows lie there, which nobody may know from one choice. The plan states the rank error,

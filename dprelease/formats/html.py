@@ -109,7 +109,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
         "sections": sections,
         "blocks": [_accounting(b, statistics) for b in blocks.values()],
         "loss": loss_text(plan["loss"]),
-        "public": [s.text for s in statistics if blocks[s.block].family == "constant"],
+        "public": [s.text for s in statistics if blocks[s.block].public],
         "ranked": any(not blocks[s.block].has_interval for s in statistics),
         "notes": plan["notes"],
         "budget": budget_figure(

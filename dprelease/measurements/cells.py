@@ -6,23 +6,33 @@ Source: `docs/theory/certificates.md#additive-noise`.
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
+from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import RandomBits
+from dprelease.measurements.base import Measurement, Normal
+from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import RAW_LIMIT, AddedNoise, Draw, Objects, floats, underclaimed
+from dprelease.measurements.gaussian import NAME, GaussianDraw
+from dprelease.measurements.members import Loss, Member
+from dprelease.measurements.price import cell_error
+from dprelease.measurements.spread import Spread, spreads
 from dprelease.mechanisms.companion import unclipped
-from dprelease.mechanisms.forms.vector import CellNoise
+from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.numeric import whole_from_json
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["CellDraw"]
+__all__ = ["CellDraw", "Cells", "Moments", "cells_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,12 @@ class CellDraw(Draw):
     def variance(self) -> float:
         return float(self.noise.variance())
 
+    def simulated_scale(self, loss: Loss) -> float:
+        """Return the scale of continuous noise with this one's mean error: prices simulate that."""
+        if loss == "absolute":
+            return self.noise.mean_abs()
+        return math.sqrt(self.noise.variance() / 2)
+
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:
         """Return, of counts with a public top, the raw one clipped and with its tails averaged."""
         if self.upper is None:
@@ -104,3 +120,98 @@ class CellDraw(Draw):
             None if upper is None else whole_from_json(upper),
             value["mechanism"],
         )
+
+
+class Cells(Measurement):
+    """Several integer cells with independent noise, from which statistics are computed."""
+
+    draws: ClassVar[tuple[str, ...]] = ("cells",)
+    mechanisms = ("discrete_laplace", "rectified_gaussian", "rectified_laplace")
+    spikes = True
+    way: ClassVar[str] = ""
+
+    def priced(self, asked: Pricing) -> list[Candidate]:
+        if asked.pin == NAME:
+            return []  # normal noise has no pure loss; `measurements.gaussian` prices it
+        noise = CellNoise.calibrate(asked.sensitivity.total, asked.epsilon)
+        encoding, name = asked.encoding, asked.pin or "discrete_laplace"
+        draw = CellDraw(noise, len(encoding.cells), self.upper(encoding), name)
+        stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
+        unknown = (None,) * len(stated)
+        return [Candidate(encoding, draw, tuple(map(max, stated)), unknown, stated, self.way)]
+
+    def upper(self, encoding: Encoding) -> int | None:
+        """Return the public top of every cell, where cells are read one by one."""
+        del encoding
+        return None
+
+    @abstractmethod
+    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
+        """Return the expected errors of a statistic, one per spread of its rows that matters."""
+
+
+class Moments(Cells, Normal):
+    """Cells of one column that are read together: two sums or Bernstein cells."""
+
+    draws = ("cells", "gaussian")
+    sized = True
+    nowhere_negative = True
+
+    @abstractmethod
+    def exact(self, encoding: Encoding, size: int, mean: Floats, square: Floats) -> Floats:
+        """Return the exact cells of `size` rows whose mean and mean square, as shares, are these."""
+
+    def looked(self, member: Member) -> tuple[Spread, ...]:
+        """Return the spreads at which the error is stated."""
+        return spreads(member)
+
+    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
+        scale = draw.simulated_scale(asked.loss)
+        return self._errors(member, asked.encoding, scale, asked.size, asked.loss, gaussian=False)
+
+    def gaussian(self, encoding: Encoding, noise: GaussianCells) -> GaussianDraw:
+        one, zero = Fraction(1), Fraction(0)
+        return GaussianDraw(noise, len(encoding.cells), 0, None, one, zero, joint=True)
+
+    def gaussian_errors(
+        self, member: Member, encoding: Encoding, draw: Draw, size: int, loss: Loss
+    ) -> tuple[tuple[float, ...], float | None]:
+        """Return them; the worst is unknown for ratios of cells."""
+        assert isinstance(draw, GaussianDraw)
+        scale = draw.noise.scale
+        return self._errors(member, encoding, scale, size, loss, gaussian=True), None
+
+    def _errors(
+        self,
+        member: Member,
+        encoding: Encoding,
+        scale: float,
+        size: int,
+        loss: Loss,
+        *,
+        gaussian: bool,
+    ) -> tuple[float, ...]:
+        exact = partial(self.exact, encoding, size)
+        return tuple(
+            cell_error(
+                member.aggregate, encoding, exact, scale, loss, spread=spread, gaussian=gaussian
+            )
+            for (spread,) in self.looked(member)
+        )
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        return cells_text(best, s, member)
+
+    def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
+        (spread,) = spreads(member)[-1 if narrow else 0]
+        mean = np.array([0.5])
+        cells = self.exact(best.encoding, size, mean, mean * mean + spread**2)
+        return np.asarray(cells[0])
+
+
+def cells_text(best: Candidate, s: Sensitivity, member: Member) -> str:
+    """Return the sensitivity of one column's cells in words: rows of its range."""
+    rows = s.total // best.encoding.per_row
+    column = member.statistic.column
+    unit = f" {column.measure}" if column and column.measure else ""
+    return f"{rows} row{'s' if rows > 1 else ''} in {member.context.hull}{unit}"

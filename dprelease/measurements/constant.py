@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -11,12 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
+from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import RandomBits
+from dprelease.measurements.base import Measurement
+from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import AddedNoise, Draw, Objects, floats, underclaimed
+from dprelease.measurements.members import Member
 from dprelease.numeric import whole_from_json
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["ConstantDraw"]
+__all__ = ["Constant", "ConstantDraw"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +71,34 @@ class ConstantDraw(Draw):
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ConstantDraw:
         return cls(whole_from_json(value["value"]))
+
+
+class Constant(Measurement):
+    """A public number."""
+
+    family = "constant"
+    draws = ("constant",)
+    free = True
+    direct = True
+
+    def takes(self, mechanism: str) -> bool:
+        del mechanism  # nothing is drawn, so any pin is kept
+        return True
+
+    def priced(self, asked: Pricing) -> list[Candidate]:
+        exact = (0.0,) * len(asked.block.members)
+        return [Candidate(asked.encoding, ConstantDraw(int(asked.encoding.value)), exact, exact)]
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        del best, s, member
+        return "0: a public number"
+
+    def typical(
+        self, best: Candidate, member: Member, size: int, *, narrow: bool
+    ) -> Sequence[float]:
+        del member, size, narrow
+        return (float(best.encoding.value),)
+
+    def mute(self, draw: Draw, encoding: Encoding, size: int, *, view: int | None) -> bool:
+        del draw, encoding, size
+        return False

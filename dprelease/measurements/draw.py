@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, cast
@@ -34,6 +34,7 @@ from dprelease.aggregates.base import Floats
 from dprelease.budget.composition import Proof
 from dprelease.entropy import RandomBits
 from dprelease.errors import InternalError
+from dprelease.measurements.members import Loss, Member
 from dprelease.sensitivity import Sensitivity
 
 __all__ = [
@@ -74,13 +75,11 @@ class Draw(ABC):
     Attributes:
         tag: names the class in a plan's JSON and in `dprelease.registry`.
         gaussian: its noise is normal, which has no pure loss but a rho.
-        chooses: the form of the encodings among whose codes it chooses; none for other laws.
     """
 
     __slots__ = ()
     tag: ClassVar[str]
     gaussian: ClassVar[bool] = False
-    chooses: ClassVar[str] = ""
 
     @property
     @abstractmethod
@@ -152,6 +151,26 @@ class Draw(ABC):
     @property
     def variance(self) -> float | None:
         """The variance of the noise on one cell, near enough for a weight; None if unknown."""
+        return None
+
+    def check(self) -> None:
+        """Build whatever a drawn integer may ask for, so that nothing can be missing after the charge.
+
+        By default there is nothing.
+
+        Raises:
+            ArgumentError: a law cannot be built.
+        """
+        return
+
+    def published_step(self, member: Member) -> Fraction | None:
+        """Return the step of its values, where they are published as drawn."""
+        del member
+        return None
+
+    def own_errors(self, members: Sequence[Member], loss: Loss) -> tuple[float, ...] | None:
+        """Return the expected error per member, where the law alone says it."""
+        del members, loss
         return None
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:

@@ -15,22 +15,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
+from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.graph import graph_box, one_cell
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
+from dprelease.measurements.base import Measurement, Moved
+from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
+from dprelease.measurements.members import Loss, Member
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
+from dprelease.mechanisms.law import GridRequest, grid_laws
+from dprelease.numeric import shown
 from dprelease.schema.domain import Box, Domain
+from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["BoxDraw", "box_errors"]
+__all__ = ["BoxDraw", "GraphBox", "box_errors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,13 @@ class BoxDraw(Draw):
             inside &= law.allowed.contains(raw[:, i].astype(np.int64))
         return inside
 
+    def published_step(self, member: Member) -> Fraction:
+        return self.law.steps[member.view or 0]
+
+    def own_errors(self, members: Sequence[Member], loss: Loss) -> tuple[float, ...]:
+        del members  # one per cell
+        return tuple(average for average, _ in box_errors(self, loss))
+
     def evidence(self) -> dict[str, Any]:
         return {"law": self.law.certificate.to_json(), "groups_charged": 1}
 
@@ -140,3 +155,94 @@ def box_errors(draw: BoxDraw, loss: str) -> tuple[tuple[float, float], ...]:
         unit = float(step) if loss == "absolute" else float(step) ** 2
         out.append((error.average * unit, error.worst * unit))
     return tuple(out)
+
+
+class GraphBox(Measurement):
+    """lambda_2 of a graph and degrees of nodes, each bounded by itself."""
+
+    family = "graph_box"
+    draws = ("box",)
+    forms = ("graph_box",)
+    mechanisms = ("bounded_gaussian",)
+    one_law = True
+
+    def priced(self, asked: Pricing) -> list[Candidate]:
+        """Return one bounded Gaussian law over the members' domains, in the order of the cells."""
+        members = asked.block.members
+        pitches = (asked.encoding.pitch, *([Fraction(1)] * (len(members) - 1)))
+        each = asked.sensitivity.each
+        draw = BoxDraw.calibrate([m.domain for m in members], pitches, each, asked.epsilon)
+        average, worst = zip(*box_errors(draw, asked.loss), strict=True)
+        return [Candidate(asked.encoding, draw, average, worst)]
+
+    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+        """Return the best law of `member` by itself, and the best one without atoms, as options.
+
+        A pin to one law over a box is the publisher's choice; the plan says beside it what other
+        laws reach at an equal share of the same epsilon, so that the choice is an informed one.
+        """
+        del moved
+        place, several = member.view or 0, len(asked.block.members)
+        pitch = best.encoding.pitch if place == 0 else Fraction(1)
+        share, each = asked.epsilon / several, asked.sensitivity.each[place]
+        note = f"by itself at epsilon/{several}"
+        out = []
+        for spikes in (True, False):
+            request = GridRequest(member.domain.on_grid(pitch), each, share, asked.loss, spikes)
+            try:
+                laws = grid_laws(request)
+            except ArgumentError:
+                continue
+            if not laws:
+                continue
+            law = min(laws, key=lambda law: law.expected_error().average)
+            error = law.expected_error()
+            unit = float(pitch if asked.loss == "absolute" else pitch * pitch)
+            said = note if spikes else f"{note}, without spikes"
+            out.append(Option(law.family, error.average * unit, error.worst * unit, said))
+        return out
+
+    def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
+        """Draw lambda_2 and degrees of a graph together where all are pinned to bounded Gaussian noise.
+
+        They move together anyway, and one law over a box is what the bounded Gaussian paper releases.
+        """
+        del adjacency
+        pinned = [
+            m
+            for m in members
+            if m.context.graph is not None
+            and m.statistic.spec.mechanism == "bounded_gaussian"
+            and m.options[0].form in ("connectivity", "degree")
+            and m.max_rows is None
+        ]
+        first = [m for m in pinned if m.options[0].form == "connectivity"]
+        rest = [m for m in pinned if m.options[0].form == "degree"]
+        if len(first) != 1 or not rest:
+            return members
+        box = graph_box([m.options[0] for m in (*first, *rest)])
+        names = [m.statistic.spec.name for m in (*first, *rest)]
+        out = []
+        for member in members:
+            name = member.statistic.spec.name
+            if name in names:
+                out.append(replace(member, options=(box,), view=names.index(name)))
+            else:
+                out.append(member)
+        return sorted(out, key=lambda m: m.statistic.spec.name != names[0])
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        place = member.view or 0
+        moved = s.each[place] * (best.encoding.pitch if place == 0 else Fraction(1))
+        return f"{shown(moved)}, together with {len(s.each) - 1} more"
+
+    def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
+        draw = best.draw
+        assert isinstance(draw, BoxDraw)
+        hulls = [law.allowed for law in draw.law.laws]
+        return np.array([(h.lower + h.upper) / 2 for h in hulls])
+
+    def seen(
+        self, encoding: Encoding, cells: Floats, reading: Reading, view: int
+    ) -> tuple[Encoding, Floats, Reading]:
+        return one_cell(encoding, cells, reading, view)

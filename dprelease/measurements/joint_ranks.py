@@ -1,8 +1,13 @@
-"""The draw of several quantiles of one column together, in order: one choice per group.
+"""Several quantiles of one column together, in order: one choice per group, where that is better.
 
 One certificate at the total spread covers every way to distribute it over groups, as for a single choice
 (`measurements.ranks`): the product of weights falls by at most r^spread whatever the unit moves, and groups
 are drawn independently. The law is drawn for every group, empty ones too.
+
+There are two ways at one epsilon: each of the m values by itself at epsilon / m, or all of them by one choice
+of sequences. What both promise for all data is a rank error at 95 %; the lesser mean wins. Drawing a sequence
+takes products of whole numbers that grow with the square of the different values, so fine grids and many
+groups keep single choices, as do values with a share, a goal or a mechanism of their own.
 
 Units: candidates in steps of `step`; scores in rows / (b (LEVELS - 1)), b the targets' denominator.
 Shapes: exact `(groups, 1)`, the `joint_ranks.Positions` of each group; raw `(groups, many)`, places of the
@@ -12,31 +17,43 @@ chosen points among the allowed ones, never falling.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.joint_ranks import LEVELS, Positions
+from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.encoding import CHOICES, Encoding
+from dprelease.aggregates.graph import one_cell
+from dprelease.aggregates.joint_ranks import LEVELS, Positions, joint_ranks
+from dprelease.aggregates.ranks import spreads, target
 from dprelease.entropy import RandomBits
 from dprelease.errors import ConfigError
+from dprelease.measurements.base import Moved
+from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Objects, underclaimed
-from dprelease.measurements.ranks import ChoiceDraw
-from dprelease.mechanisms.forms.joint_scores import Blocks, JointChoice
-from dprelease.mechanisms.forms.scores import ScoreLaw
+from dprelease.measurements.members import Member
+from dprelease.measurements.ranks import ChoiceDraw, Ranks, moved_text, rank_error_text
+from dprelease.measurements.ranks_price import choice_error
+from dprelease.mechanisms.forms.joint_scores import Blocks, JointChoice, work
+from dprelease.mechanisms.forms.scores import OUTCOME_LIMIT, ScoreLaw
 from dprelease.numeric import whole_from_json
+from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import GridSet
+from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["JointChoiceDraw", "outcomes"]
+__all__ = ["JointChoiceDraw", "JointRanks", "outcomes"]
 
 Ints = npt.NDArray[np.int64]
 _KEPT = 4
 """Laws of groups that are kept for further groups with equal rows."""
+_MOST_WORK = 2**23
+"""Products that a draw may take over all groups, a microsecond each."""
+_LEVEL = 0.95
 
 
 def outcomes(points: int, many: int) -> int:
@@ -58,7 +75,6 @@ class JointChoiceDraw(ChoiceDraw):
     """
 
     tag: ClassVar[str] = "joint_choice"
-    chooses: ClassVar[str] = "joint_ranks"
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.many < 1 or self.law.candidates != outcomes(len(self.allowed), self.many):
@@ -139,3 +155,99 @@ class JointChoiceDraw(ChoiceDraw):
             outcomes(len(allowed), many), spread=spread, epsilon=epsilon, joint=True
         )
         return cls(law, allowed, step, many)
+
+
+class JointRanks(Ranks):
+    """The rows of one column value by value, for several ranks chosen together."""
+
+    family = "joint_ranks"
+    draws = ("joint_choice",)
+    forms = ("joint_ranks",)
+    one_law = True
+
+    def priced(self, asked: Pricing) -> list[Candidate]:
+        """Return the choice of all values together; a miss of one rank costs two gaps."""
+        encoding, size, loss = asked.encoding, asked.size, asked.loss
+        code = encoding.measures[0].code
+        assert isinstance(code, Fixed)
+        many, spread = len(encoding.weights), asked.sensitivity.total
+        draw = JointChoiceDraw.calibrate(
+            code.grid, code.step, many, spread=spread, epsilon=asked.epsilon
+        )
+        rate = 2 * draw.law.rate * (LEVELS - 1)
+        width = float(code.grid.hull_steps * code.step)
+        unit = width if loss == "absolute" else width * width
+        aims = [target(encoding, m.view).weights[0] for m in asked.block.members]
+        errors = tuple(unit * choice_error(rate, len(code.grid), size, a, loss) for a in aims)
+        note = f"{many} values chosen together, in order"
+        return [Candidate(encoding, draw, errors, (None,) * len(errors), note=note)]
+
+    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+        """Return what one of several values would cost by a choice of its own at an equal share."""
+        joint, many = best.encoding, len(best.encoding.weights)
+        a, b, _ = target(joint, member.view).weights[0]
+        p = Fraction(a, b)
+        aimed = (p.numerator, p.denominator, 0)
+        per_row, per_swap = spreads(*aimed)
+        one = replace(joint, form="ranks", weights=(aimed,), per_row=per_row, per_swap=per_swap)
+        code = joint.measures[0].code
+        assert isinstance(code, Fixed)
+        spread = moved(one).total
+        law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=asked.epsilon / many)
+        said = rank_error_text(ChoiceDraw(law, code.grid, code.step), one)
+        return [Option(law.family, None, None, f"by itself at epsilon/{many}: {said}")]
+
+    def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
+        """Return `members`, those that are chosen together with one encoding and their place in it."""
+        found: dict[object, dict[Fraction, Member]] = {}
+        for member in members:
+            if _may_join(member):
+                (encoding,) = member.options
+                key = (encoding.measures[0].code, member.max_rows, member.statistic.spec.spikes)
+                share = Fraction(encoding.weights[0][0], encoding.weights[0][1])
+                found.setdefault(key, {}).setdefault(share, member)  # of equal ones the first
+        views: dict[str, tuple[Encoding, int]] = {}
+        for same in found.values():
+            rising = [same[share] for share in sorted(same)]
+            alone = [m.options[0] for m in rising]
+            if len(alone) < 2 or not _better(alone, rising[0].context.groups, adjacency):
+                continue
+            joint = joint_ranks(alone)
+            views |= {m.statistic.spec.name: (joint, i) for i, m in enumerate(rising)}
+        return [
+            replace(m, options=(views[name][0],), view=views[name][1])
+            if (name := m.statistic.spec.name) in views
+            else m
+            for m in members
+        ]
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        return moved_text(Fraction(s.total, best.encoding.weights[0][1] * (LEVELS - 1)))
+
+    def seen(
+        self, encoding: Encoding, cells: Floats, reading: Reading, view: int
+    ) -> tuple[Encoding, Floats, Reading]:
+        return one_cell(encoding, cells, reading, view)
+
+
+def _may_join(member: Member) -> bool:
+    spec = member.statistic.spec
+    own = spec.share is not None or spec.max_error is not None or spec.mechanism is not None
+    return not own and len(member.options) == 1 and member.options[0].form in CHOICES
+
+
+def _better(alone: Sequence[Encoding], groups: int, adjacency: Adjacency) -> bool:
+    """Return whether one choice of sequences misses ranks by less than single choices at a share each."""
+    joint, many = joint_ranks(alone), len(alone)
+    code = alone[0].measures[0].code
+    assert isinstance(code, Fixed)
+    points = len(code.grid)
+    sequences = outcomes(points, many)
+    if sequences > OUTCOME_LIMIT or groups * work(points * (LEVELS + 1) + 1, many) > _MOST_WORK:
+        return False
+    which = 0 if adjacency is Adjacency.add_remove else 1
+    room = -math.log(1 - _LEVEL)
+    moved = (joint.per_row, joint.per_swap)[which] / (joint.weights[0][1] * (LEVELS - 1))
+    by_one = (math.log(sequences) + room) * moved / 2
+    each = [spreads(*e.weights[0])[which] / e.weights[0][1] for e in alone]
+    return by_one <= many * (math.log(points) + room) * sum(each) / many

@@ -14,8 +14,8 @@ place among the allowed ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -23,18 +23,34 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.ranks import Stretches
+from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.ranks import Stretches, aimed, near, target
 from dprelease.entropy import RandomBits
 from dprelease.errors import ConfigError
+from dprelease.measurements.base import Measurement
+from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
+from dprelease.measurements.members import Member
+from dprelease.measurements.ranks_price import choice_error, rows_inside
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import allowed_from_json, law_from_json
-from dprelease.numeric import fraction_from_json
+from dprelease.numeric import fraction_from_json, shown
+from dprelease.query.answer import TABLE_LIMIT
+from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["ChoiceDraw"]
+__all__ = [
+    "ChoiceDraw",
+    "Ranks",
+    "aim",
+    "any_rank",
+    "choice_notes",
+    "moved_text",
+    "rank_error_text",
+]
 
+_LEVEL = 0.95
 Ints = npt.NDArray[np.int64]
 
 
@@ -43,7 +59,6 @@ class ChoiceDraw(Draw):
     """One of the points of `allowed` (in steps) per group, by a law over their scores."""
 
     tag: ClassVar[str] = "choice"
-    chooses: ClassVar[str] = "ranks"
 
     law: ScoreLaw
     allowed: GridSet
@@ -105,6 +120,10 @@ class ChoiceDraw(Draw):
         reach = self.law.reach(level)
         return None if reach is None else (reach + denominator - 1) // denominator
 
+    def published_step(self, member: Member) -> Fraction:
+        del member
+        return self.step
+
     def evidence(self) -> dict[str, Any]:
         return {"law": self.law.certificate.to_json(), "groups_charged": 1}
 
@@ -131,3 +150,156 @@ class ChoiceDraw(Draw):
                 code="DPR180",
             )
         return cls(law, allowed_from_json(value["allowed"]), fraction_from_json(value["step"]))
+
+
+class Ranks(Measurement):
+    """A score per candidate value: how far its rank is from the one asked for."""
+
+    family = "ranks"
+    draws = ("choice",)
+    forms = ("ranks",)
+    mechanisms = ("exponential",)
+    interval = False
+    judged = False
+
+    def priced(self, asked: Pricing) -> list[Candidate]:
+        encoding, size, loss = asked.encoding, asked.size, asked.loss
+        code = encoding.measures[0].code
+        assert isinstance(code, Fixed)
+        ((a, b, shift),) = encoding.weights
+        # what the engine hands over must fit in memory, whatever the rows; scores beyond weigh alike
+        each = TABLE_LIMIT // asked.block.members[0].context.groups
+        most = None if code.grid.hull_steps < each else max(0, b * ((each - 3) // 2))
+        spread = asked.sensitivity.total
+        law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=asked.epsilon, most=most)
+        if a in (0, b) and shift:
+            k = rows_inside(law.rate, law.candidates, size, (a // b, 1), loss)
+            encoding = replace(encoding, weights=(aimed(a // b, 1, k),))
+        error = choice_error(law.rate, law.candidates, size, encoding.weights[0], loss)
+        encoding = near(encoding, law.last)
+        width = float(code.grid.hull_steps * code.step)
+        error *= width if loss == "absolute" else width * width
+        draw = ChoiceDraw(law, code.grid, code.step)
+        return [Candidate(encoding, draw, (error,), (None,), note=aim(encoding))]
+
+    def refusal(self, encoding: Encoding, law: Draw, task: BoundedQuery, at: Sequence[int]) -> str:
+        """Scores belong to a choice among exactly the codes whose rows it counts, as far as it can see."""
+        why = Measurement.refusal(self, encoding, law, task, at)
+        if why or not isinstance(law, ChoiceDraw):
+            return why
+        used = [task.primitives[i] for i in at]
+        codes = [task.codes[p.code] for p in used if p.code is not None]
+        if not all(p.near is None or p.near.reach >= law.law.last for p in used):
+            return "its scores are not counted as far from the rank as its law weighs them"
+        if [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] != [(law.allowed, law.step)]:
+            return "scores by rank belong to a choice among exactly the codes of one column"
+        return ""
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        return moved_text(Fraction(s.total, best.encoding.weights[0][1]))
+
+    def error_text(self, draw: Draw, encoding: Encoding, view: int | None) -> str:
+        assert isinstance(draw, ChoiceDraw)
+        return rank_error_text(draw, target(encoding, view))
+
+    def notes(self, draw: Draw, encoding: Encoding, view: int | None) -> tuple[str, ...]:
+        assert isinstance(draw, ChoiceDraw)
+        return choice_notes(draw, target(encoding, view))
+
+    def typical(
+        self, best: Candidate, member: Member, size: int, *, narrow: bool
+    ) -> Sequence[float]:
+        draw = best.draw
+        assert isinstance(draw, ChoiceDraw)
+        return (float(len(draw.allowed) // 2),) * draw.many
+
+    def mute(self, draw: Draw, encoding: Encoding, size: int, *, view: int | None) -> bool:
+        assert isinstance(draw, ChoiceDraw)
+        return any_rank(draw, target(encoding, view), size)
+
+
+def any_rank(draw: ChoiceDraw, encoding: Encoding, size: int) -> bool:
+    """Return whether the 95 % range of ranks of a choice is all of `size` rows."""
+    a, b, shift = encoding.weights[0]
+    reach = draw.rank_error(b, _LEVEL)
+    if reach is None:
+        return True
+    aimed = min(size, abs(shift) // 2) if a in (0, b) else size * min(a, b - a) / b
+    return bool(reach >= max(aimed, size - aimed))
+
+
+# What a plan and a report say of a choice by rank: its aim and its error, in rows. The rank error
+# holds for all data; an error in the column's unit would need the data's density.
+
+
+def aim(encoding: Encoding) -> str:
+    """Return which rank is aimed at: "the value with 19 rows above it"."""
+    a, b, shift = encoding.weights[0]
+    if a not in (0, b):
+        return f"the value at {float(Fraction(a, b)):.6g} of the rows"
+    end, beyond = ("first", "below") if a == 0 else ("last", "above")
+    if not shift:
+        return f"the {end} row's value or any value beyond"
+    if abs(shift) == 1:
+        return f"the {end} row's value"
+    return f"the value with {_rows(_beyond(shift))} {beyond} it"
+
+
+def moved_text(moved: Fraction) -> str:
+    """Return how far one unit moves a rank: "3 rows in rank"."""
+    return f"{shown(moved)} row{'s' if moved > 1 else ''} in rank"
+
+
+def rank_error_text(draw: ChoiceDraw, encoding: Encoding) -> str:
+    """Return the rank error for a plan's table: "±23 rows in rank (95 %)"."""
+    a, b, shift = encoding.weights[0]
+    reach = draw.rank_error(b, _LEVEL)
+    if reach is None:
+        return "any rank"
+    if a not in (0, b):
+        return f"±{_rows(reach)} in rank (95 %)"
+    if not shift:
+        return f"0 to {_rows(reach)} from the end (95 %), or beyond the data"
+    return f"{_beyond(shift):,} ±{_rows(reach)} from the end (95 %)"
+
+
+def choice_notes(draw: ChoiceDraw, encoding: Encoding) -> tuple[str, ...]:
+    """Return the report's sentences: aim, error, what is not known."""
+    a, b, shift = encoding.weights[0]
+    reach = draw.rank_error(b, _LEVEL)
+    data = f"any data of at least {_rows(_beyond(shift) + 1)}" if shift else "any data"
+    many = f", together with {draw.many - 1} others" if draw.many > 1 else ""
+    notes = [
+        f"chosen by rank among {len(draw.allowed):,} allowed values{many}; it aims at {aim(encoding)}",
+        "nothing is known of its rank at this epsilon"
+        if reach is None
+        else f"with 95 % probability its rank is at most {_rows(reach)} from that aim, for {data}",
+        "no interval: how far some rows are in values depends on how dense the data are",
+        "a group without rows gives any allowed value, and that cannot be seen from the value",
+    ]
+    if draw.many > 1:
+        notes.append(
+            "one choice for all of them: their values never fall, and the bound holds for all at once; "
+            "some rows more where many share one value"
+        )
+    if a in (0, b) and abs(shift) > 1:
+        notes.append(
+            "aiming at the very end would land anywhere beyond the data; "
+            "the distance is chosen by public numbers only"
+        )
+    elif a in (0, b) and not shift:
+        notes.append("if the declared range reaches far beyond the data, so may this value")
+    elif a not in (0, b):
+        notes.append(
+            "inverse distribution function: between two equally good rows any value may come"
+        )
+    return tuple(notes)
+
+
+def _beyond(shift: int) -> int:
+    """Return the rows beyond the one that is aimed at; see `aggregates.ranks.aimed`."""
+    return abs(shift) // 2
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row" if count == 1 else f"{count:,} rows"

@@ -6,9 +6,8 @@ The same for a release (`noised`) and for what a plan expects of one (`planning.
 from __future__ import annotations
 
 from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.encoding import CHOICES, Encoding
-from dprelease.aggregates.graph import one_cell
-from dprelease.aggregates.pair_cells import one_column
+from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.base import measurement_of
 from dprelease.measurements.draw import Draw, Objects
 
 __all__ = ["reading_of", "seen_by"]
@@ -26,5 +25,4 @@ def seen_by(
     """Return what a statistic sees: everything, or column `view` of a block of several."""
     if view is None:
         return encoding, cells, reading
-    look = one_cell if encoding.family in ("graph_box", *CHOICES) else one_column
-    return look(encoding, cells, reading, view)
+    return measurement_of(encoding).seen(encoding, cells, reading, view)

@@ -7,24 +7,48 @@ Sources: `docs/theory/certificates.md#additive-noise`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from dprelease import registry
 from dprelease.aggregates.base import Floats
+from dprelease.aggregates.encoding import Encoding
 from dprelease.budget.composition import Proof
 from dprelease.entropy import RandomBits
+from dprelease.measurements.base import Normal
+from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import AddedNoise, Draw, Objects, placed, underclaimed
+from dprelease.measurements.gaussian import GaussianDraw, gaussian_text, rectified_errors
+from dprelease.measurements.members import Loss, Member
+from dprelease.measurements.scalar_grid import (
+    additive_grid,
+    rounded_error,
+    scalar_domain,
+    truncated_grid,
+)
+from dprelease.measurements.spread import rooted, rooted_worst
 from dprelease.mechanisms.companion import median_unbiased, unbiased
-from dprelease.mechanisms.law import GridLaw, law_from_json
-from dprelease.numeric import fraction_from_json, whole_from_json
+from dprelease.mechanisms.forms.vector import GaussianCells
+from dprelease.mechanisms.law import (
+    Criterion,
+    ExpectedError,
+    GridLaw,
+    GridRequest,
+    family_laws,
+    grid_laws,
+    law_from_json,
+)
+from dprelease.numeric import fraction_from_json, shown, whole_from_json
+from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["ScalarDraw", "steps_moved"]
+__all__ = ["Scalar", "ScalarDraw", "priced_laws", "steps_moved"]
 
 
 @runtime_checkable
@@ -151,6 +175,16 @@ class ScalarDraw(Draw):
             "groups_charged": 1 if self.linear else self.touched,
         }
 
+    def published_step(self, member: Member) -> Fraction | None:
+        root = member.aggregate.root
+        drawn = not member.statistic.spec.spikes and not root
+        return self.step if drawn or (self.origin == 0 and member.aggregate.additive) else None
+
+    def own_errors(self, members: Sequence[Member], loss: Loss) -> tuple[float, ...]:
+        unit = float(self.step) if loss == "absolute" else float(self.step) ** 2
+        average = self.law.expected_error().average * unit
+        return tuple(max(rooted(member, average, loss)) for member in members)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "draw": self.tag,
@@ -198,3 +232,144 @@ def steps_moved(s: Sensitivity, pitch: Fraction, step: Fraction, *, linear: bool
 
 _LINEAR = ("discrete_laplace", "rectified_laplace")
 """Families whose loss is linear in the shift, the only ones that may cover a spread-out shift."""
+
+
+class Scalar(Normal):
+    """One integer per group, of which the statistic is a public linear function.
+
+    Every family is priced on the grid law itself. When one unit can touch several groups there are
+    two sound ways to cover it: one law whose loss is linear in the shift at the L1 sensitivity over
+    all groups, or any law at epsilon / touched per group (sequential composition); both are priced.
+    """
+
+    family = "scalar"
+    draws = ("scalar", "gaussian")
+    forms = ("linear", "scatter", "cross", "degree", "connectivity", "sparse_connectivity")
+    counts = True
+    direct = True
+
+    def pins(self) -> tuple[str, ...]:
+        return registry.names("mechanisms") + registry.third_party_names("mechanisms")
+
+    def priced(self, asked: Pricing) -> list[Candidate]:
+        block, encoding, s, pin = asked.block, asked.encoding, asked.sensitivity, asked.pin
+        spikes = all(m.statistic.spec.spikes for m in block.members)
+        domain = scalar_domain(block, encoding)
+        alone = pin if pin is not None and pin not in registry.names("mechanisms") else None
+        if spikes:
+            step, origin, allowed = additive_grid(encoding, domain, s, asked.epsilon)
+        else:
+            step, origin, allowed = truncated_grid(block, encoding, domain, s, asked.epsilon)
+        ways = [(False, asked.epsilon / s.touched)]
+        if s.touched > 1 and spikes:
+            ways.append((True, asked.epsilon))
+        like = None if asked.like is None else asked.like.draw
+        if isinstance(like, ScalarDraw):
+            ways = [way for way in ways if way[0] == like.linear]
+            alone = like.mechanism
+        found = []
+        for linear, each in ways:
+            shift = steps_moved(s, encoding.pitch, step, linear=linear)
+            for law, error in priced_laws(
+                allowed, shift, each, asked.loss, spikes, linear, asked.judge, alone
+            ):
+                draw = ScalarDraw(
+                    law=law,
+                    linear=linear,
+                    touched=s.touched,
+                    shift=shift,
+                    pitch=encoding.pitch,
+                    offset=encoding.offset,
+                    step=step,
+                    origin=origin,
+                )
+                found.append(_candidate(asked, draw, error))
+        return [c for c in found if pin is None or c.draw.mechanism == pin]
+
+    def gaussian(self, encoding: Encoding, noise: GaussianCells) -> GaussianDraw:
+        return GaussianDraw(
+            noise=noise,
+            count=len(encoding.cells),
+            lower=encoding.lower,
+            upper=encoding.upper,
+            pitch=encoding.pitch,
+            offset=encoding.offset,
+            joint=False,
+        )
+
+    def gaussian_errors(
+        self, member: Member, encoding: Encoding, draw: Draw, size: int, loss: Loss
+    ) -> tuple[tuple[float, ...], float | None]:
+        return rectified_errors(member, encoding, draw, loss)
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        draw = best.draw
+        if not isinstance(draw, ScalarDraw):
+            return gaussian_text(draw, s, member)
+        cells = s.total if draw.linear else s.in_group
+        unit = f" {member.measure}" if member.measure else ""
+        unit = unit[:-1] if cells == 1 and unit in (" rows", " units", " values") else unit
+        where = f" in each of {s.touched} groups" if s.touched > 1 and not draw.linear else ""
+        return f"{shown(cells * best.encoding.pitch)}{unit}{where}"
+
+    def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
+        draw, encoding = best.draw, best.encoding
+        low, high = member.domain.hull
+        if member.aggregate.root:  # the cell holds its square
+            low, high = low * low, high * high
+        counted = member.statistic.code is None and member.context.graph is None
+        value = min(max(float(size), low), high) if counted else (low + high) / 2
+        if isinstance(draw, ScalarDraw):
+            place = (value - float(draw.origin)) / float(draw.step)
+            allowed = draw.law.allowed
+            return np.array([min(max(place, allowed.lower), allowed.upper)])
+        return np.array([(value - float(encoding.offset)) / float(encoding.pitch)])
+
+
+def _candidate(asked: Pricing, draw: ScalarDraw, error: ExpectedError) -> Candidate:
+    members, loss, step = asked.block.members, asked.loss, float(draw.step)
+    squared = loss == "squared"
+    unit = step**2 if squared else step
+    off = 2 * draw.rounded
+    average = rounded_error(error.average * unit, off, squared=squared)
+    farthest = rounded_error(error.worst * unit, off, squared=squared, worst=True)
+    stated = tuple(rooted(m, average, loss) for m in members)
+    worst = tuple(rooted_worst(m, farthest) for m in members)
+    split = f"epsilon split over {draw.touched} groups" if draw.touched > 1 and draw.apart else ""
+    return Candidate(asked.encoding, draw, tuple(map(max, stated)), worst, stated, split)
+
+
+class PricedLaw(NamedTuple):
+    """A law and its error: both are made once for all statistics with an equal request."""
+
+    law: GridLaw
+    error: ExpectedError
+
+
+def priced_laws(
+    allowed: GridSet,
+    shift: int,
+    epsilon: Fraction,
+    loss: Loss,
+    spikes: bool,
+    linear: bool,
+    judge: Criterion = "average",
+    family: str | None = None,
+) -> tuple[PricedLaw, ...]:
+    """Return the laws on a grid with their errors.
+
+    Args:
+        family: its laws alone: another package's where it is pinned, or those of a known winner.
+    """
+    request = GridRequest(allowed, max(1, shift), epsilon, loss, spikes, linear, judge)
+    return _family_laws(request, family) if family else _all_laws(request)
+
+
+@lru_cache(maxsize=4096)
+def _all_laws(request: GridRequest) -> tuple[PricedLaw, ...]:
+    return tuple(PricedLaw(law, law.expected_error()) for law in grid_laws(request))
+
+
+@lru_cache(maxsize=4096)
+def _family_laws(request: GridRequest, family: str) -> tuple[PricedLaw, ...]:
+    return tuple(PricedLaw(law, law.expected_error()) for law in family_laws(request, family))

@@ -6,8 +6,9 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#truncated-mean`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, cast
@@ -17,17 +18,30 @@ import numpy.typing as npt
 
 from dprelease import registry
 from dprelease.aggregates.base import Floats
+from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
+from dprelease.measurements.base import Measurement
+from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
-from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.members import Loss, Member
+from dprelease.measurements.scalar import ScalarDraw, priced_laws
+from dprelease.measurements.scalar_grid import MOST_POINTS
+from dprelease.measurements.steps import best_step
 from dprelease.mechanisms.companion import median_unbiased
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.numeric import floor_half_up, fraction_from_json, whole_from_json
+from dprelease.numeric import floor_half_up, fraction_from_json, shown, whole_from_json
+from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["MeanDraw", "mean_reach"]
+__all__ = ["MeanDraw", "TruncatedMean", "mean_reach"]
+
+_WITHOUT_ATOMS = ("bounded_laplace", "reflected_laplace", "bounded_gaussian")
+"""Families that draw a mean without atoms at whatever size is released."""
+
+_SIZE_SHARE = Fraction(1, 5)
+"""Part of a truncated mean's epsilon that pays for its size; measured, no theorem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +87,7 @@ class MeanDraw(Draw):
         """Return the certified law for the released size."""
         return _mean_law(self.allowed, self.shift(size), self.epsilon, self.mechanism, self.loss)
 
-    def check_sizes(self) -> None:
+    def check(self) -> None:
         """Build the laws of the smallest and the largest size that can be released.
 
         Laws get harder to build in one direction only (rejection on wide grids with the rate), so
@@ -183,6 +197,10 @@ class MeanDraw(Draw):
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:
         return self.median(raw), np.full(raw.shape, np.nan)
 
+    def published_step(self, member: Member) -> Fraction:
+        del member
+        return self.step
+
     def evidence(self) -> dict[str, Any]:
         return {
             **self.size.evidence(),
@@ -249,3 +267,93 @@ def _mean_law(
         fix="use mechanism: bounded_laplace",
         code="DPR623",
     )
+
+
+class TruncatedMean(Measurement):
+    """S(1) and S(code): first the count is released, then a truncated mean."""
+
+    family = "truncated_mean"
+    draws = ("mean",)
+    mechanisms = _WITHOUT_ATOMS
+    sized = True
+    direct = True
+    centred = False
+
+    def priced(self, asked: Pricing) -> list[Candidate]:
+        if len(asked.block.members) > 1:
+            return []
+        member, s, size = asked.block.members[0], asked.sensitivity, asked.size
+        spec, encoding = member.statistic.spec, asked.encoding
+        width = encoding.scale * encoding.pitch
+        reach = mean_reach(s, width)
+        step = spec.step or best_step(
+            max(reach / max(1, size) / 16, Fraction(member.domain.width) / MOST_POINTS),
+            member.domain,
+        )
+        sizes = _size_draw(asked.epsilon * _SIZE_SHARE, s, member)
+        draw = MeanDraw(
+            size=sizes,
+            allowed=member.domain.on_grid(step),
+            step=step,
+            reach=reach,
+            epsilon=asked.epsilon * (1 - _SIZE_SHARE) / s.moves,
+            moves=s.moves,
+            scale=encoding.scale,
+            pitch=encoding.pitch,
+            offset=encoding.offset,
+            mechanism=spec.mechanism or "bounded_laplace",
+            loss=asked.loss,
+        )
+        if spec.mechanism is None:  # the best family at the public guess of the size
+            draw = replace(draw, mechanism=_best_family(draw, size, asked.loss))
+        inner = draw.law(size).expected_error()
+        off = float(width) / 4 * sizes.law.expected_error().average / max(1, size)
+        if asked.loss == "absolute":
+            error = math.hypot(inner.average * float(step), off)
+        else:
+            error = inner.average * float(step) ** 2 + off**2
+        note = "size first, then a truncated mean"
+        return [Candidate(encoding, draw, (error,), (None,), note=note)]
+
+    def refusal(self, encoding: Encoding, law: Draw, task: BoundedQuery, at: Sequence[int]) -> str:
+        """A mean law bounds a size and a sum by itself, at the scale of its column."""
+        why = Measurement.refusal(self, encoding, law, task, at)
+        if not why and isinstance(law, MeanDraw) and law.scale != encoding.scale:
+            why = "its law has another scale than its column"
+        return why
+
+    def counted(self, encoding: Encoding) -> tuple[tuple[int, ...], ...]:
+        """Return those of the size: its sum is bounded by the law itself."""
+        return tuple((w, *(0 for _ in rest)) for w, *rest in encoding.weights[:1])
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        draw = best.draw
+        assert isinstance(draw, MeanDraw)
+        return f"{shown(draw.reach)} {member.measure} / released size".replace("  ", " ")
+
+    def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
+        draw = best.draw
+        assert isinstance(draw, MeanDraw)
+        return np.array([size, (draw.allowed.lower + draw.allowed.upper) / 2])
+
+
+def _best_family(draw: MeanDraw, size: int, loss: Loss) -> str:
+    priced = priced_laws(draw.allowed, draw.shift(size), draw.epsilon, loss, False, False)
+    names = (p.law.family for p in priced)
+    return next((name for name in names if name in _WITHOUT_ATOMS), draw.mechanism)
+
+
+def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
+    cap = member.context.cap or 2**40
+    allowed = GridSet(((0, cap),))
+    ways = [(False, s.in_group, epsilon / s.touched)]
+    if s.touched > 1:
+        ways.append((True, s.total, epsilon))
+    options = [
+        (priced, linear, shift)
+        for linear, shift, each in ways
+        for priced in priced_laws(allowed, shift, each, "absolute", True, linear)
+    ]
+    best, linear, shift = min(options, key=lambda o: o[0].error.average)
+    one = Fraction(1)
+    return ScalarDraw(best.law, linear, s.touched, shift, one, Fraction(0), one, Fraction(0))

@@ -27,18 +27,15 @@ from typing import Any, NoReturn
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import VerificationError
-from dprelease.measurements.draw import Draw, draw_from_json
-from dprelease.measurements.graph_box import BoxDraw, box_errors
-from dprelease.measurements.scalar import ScalarDraw
+from dprelease.measurements.candidate import Candidate, Option
+from dprelease.measurements.draw import draw_from_json
+from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import fraction_from_json
-from dprelease.planning.choose import Candidate, Loss
-from dprelease.planning.layout import BlockLayout
 from dprelease.planning.make import Figures, Maker, laid_out, write_plan
 from dprelease.planning.make_tables import Errors, frame_of, table_blocks, write_tables
-from dprelease.planning.model import Option, ReleasePlan
+from dprelease.planning.model import ReleasePlan
 from dprelease.planning.share import Priced, Share
 from dprelease.planning.spend import added_up
-from dprelease.planning.spread import rooted
 from dprelease.query.spec import Query
 
 __all__ = ["CLOSE", "near", "plan_again"]
@@ -213,22 +210,10 @@ def _with_law(
 ) -> Candidate:
     """Return the candidate with other integers, if they serve as well as those found here."""
     draw = draw_from_json(law)
-    if _errors(block, draw, loss) is None or not all(
-        _close(a, b) for a, b in zip(_errors(block, draw, loss) or (), fresh.errors, strict=True)
-    ):
+    errors = draw.own_errors(block.members, loss)
+    if errors is None or not all(_close(a, b) for a, b in zip(errors, fresh.errors, strict=True)):
         _other(block.name, "its law has other integers, and is another law")
     return replace(fresh, draw=draw)
-
-
-def _errors(block: BlockLayout, draw: Draw, loss: Loss) -> tuple[float, ...] | None:
-    """Return the expected errors of a law that is priced by itself, per member; None of others."""
-    if isinstance(draw, BoxDraw):
-        return tuple(average for average, _ in box_errors(draw, loss))
-    if not isinstance(draw, ScalarDraw):
-        return None
-    unit = float(draw.step) if loss == "absolute" else float(draw.step) ** 2
-    average = draw.law.expected_error().average * unit
-    return tuple(max(rooted(member, average, loss)) for member in block.members)
 
 
 # --- shares and figures -----------------------------------------------------------------------

@@ -18,9 +18,10 @@ from fractions import Fraction
 from typing import Literal
 
 from dprelease.errors import PlanError
+from dprelease.measurements.base import measurement_of
+from dprelease.measurements.members import BlockLayout
 from dprelease.numeric import NANO, plain
 from dprelease.planning.goals import too_little
-from dprelease.planning.layout import BlockLayout
 from dprelease.planning.refine import refine
 
 __all__ = ["allocate"]
@@ -155,7 +156,7 @@ def _whole(epsilon: Fraction) -> Fraction:
 
 
 def _constant(block: BlockLayout) -> bool:
-    return block.options[0].family == "constant"
+    return measurement_of(block.options[0]).free
 
 
 def _share(block: BlockLayout) -> Fraction | None:

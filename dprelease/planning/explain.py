@@ -15,7 +15,8 @@ from dprelease.numeric import plain
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from dprelease.planning.model import Option, PlannedStatistic, ReleasePlan
+    from dprelease.measurements.candidate import Option
+    from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.planning.split_words import why_this_split
 from dprelease.planning.weak import weak_promise
 

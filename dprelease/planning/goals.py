@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from dprelease.errors import PlanError
+from dprelease.measurements.members import BlockLayout
 from dprelease.numeric import NANO, plain
-from dprelease.planning.layout import BlockLayout
 
 __all__ = ["Errors", "has_goal", "least_budget", "too_little"]
 

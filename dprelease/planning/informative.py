@@ -4,7 +4,7 @@ A statistic says nothing where its 95 % interval is its whole domain, a choice b
 range of ranks is all rows. What a typical draw would give
 is read from noisy integers that are the exact ones of a group of the declared size, without noise:
 a count of that many rows, rows around the middle of their range and as close together as
-`planning.spread` has it, any other scalar in the middle of its domain. The same reading as in a release then makes the
+`measurements.spread` has it, any other scalar in the middle of its domain. The same reading as in a release then makes the
 interval. A public guess, as all prices are; nothing drawn depends on it.
 
 Units: epsilon in nats; sizes in rows per group.
@@ -18,23 +18,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.aggregates.base import Floats
-from dprelease.aggregates.encoding import Encoding
-from dprelease.aggregates.ranks import target
-from dprelease.aggregates.simulated import simulated_cells
 from dprelease.errors import DpreleaseError, VerificationError
-from dprelease.measurements.constant import ConstantDraw
-from dprelease.measurements.graph_box import BoxDraw
-from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.base import measurement_of
+from dprelease.measurements.candidate import Candidate
+from dprelease.measurements.members import Member
 from dprelease.measurements.reading import reading_of, seen_by
-from dprelease.measurements.scalar import ScalarDraw
-from dprelease.measurements.truncated_mean import MeanDraw
-from dprelease.planning.choose import Candidate
-from dprelease.planning.layout import Member
-from dprelease.planning.pair_price import simulated_columns
-from dprelease.planning.spread import spreads
 
-__all__ = ["any_rank", "least_factor", "least_size", "says_nothing", "two_digits"]
+__all__ = ["least_factor", "least_size", "says_nothing", "two_digits"]
 
 LEVEL = 0.95
 _LARGEST = 2**40
@@ -52,28 +42,18 @@ def says_nothing(candidate: Candidate, member: Member, size: int, *, narrow: boo
     """
     draw, encoding = candidate.draw, candidate.encoding
     low_end, high_end = member.domain.hull
-    if isinstance(draw, ConstantDraw) or low_end >= high_end:
+    if low_end >= high_end:
         return False
-    if isinstance(draw, ChoiceDraw):
-        return any_rank(draw, target(encoding, member.view), size)
-    raw = np.array(
-        [[math.floor(c + 0.5) for c in _typical(candidate, member, size, narrow=narrow)]],
-        dtype=object,
-    )
+    kind = measurement_of(encoding)
+    known = kind.mute(draw, encoding, size, view=member.view)
+    if known is not None:
+        return known
+    typical = kind.typical(candidate, member, size, narrow=narrow)
+    raw = np.array([[math.floor(c + 0.5) for c in typical]], dtype=object)
     reading = reading_of(draw, raw, LEVEL)
     seen, _, own = seen_by(member.view, encoding, draw.cells(raw), reading)
     lower, upper = member.aggregate.interval(seen, own)
     return bool(np.all(lower <= low_end) and np.all(upper >= high_end))
-
-
-def any_rank(draw: ChoiceDraw, encoding: Encoding, size: int) -> bool:
-    """Return whether the 95 % range of ranks of a choice is all of `size` rows."""
-    a, b, shift = encoding.weights[0]
-    reach = draw.rank_error(b, LEVEL)
-    if reach is None:
-        return True
-    aimed = min(size, abs(shift) // 2) if a in (0, b) else size * min(a, b - a) / b
-    return bool(reach >= max(aimed, size - aimed))
 
 
 def least_size(candidate: Candidate, member: Member, size: int) -> int | None:
@@ -127,37 +107,3 @@ def _between(says: Callable[[float], bool], low: float, high: float, *, steps: i
         middle = math.sqrt(low * high)
         low, high = (low, middle) if says(middle) else (middle, high)
     return high
-
-
-def _typical(candidate: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-    """Return the noisy integers of a group of `size` rows as they would be without noise."""
-    draw, encoding = candidate.draw, candidate.encoding
-    if isinstance(draw, BoxDraw):
-        hulls = [law.allowed for law in draw.law.laws]
-        return np.array([(h.lower + h.upper) / 2 for h in hulls])
-    if isinstance(draw, MeanDraw):
-        return np.array([size, (draw.allowed.lower + draw.allowed.upper) / 2])
-    if encoding.family == "scalar":
-        low, high = member.domain.hull
-        if member.aggregate.root:  # the cell holds its square
-            low, high = low * low, high * high
-        counted = member.statistic.code is None and member.context.graph is None
-        value = min(max(float(size), low), high) if counted else (low + high) / 2
-        if isinstance(draw, ScalarDraw):
-            place = (value - float(draw.origin)) / float(draw.step)
-            allowed = draw.law.allowed
-            return np.array([min(max(place, allowed.lower), allowed.upper)])
-        return np.array([(value - float(encoding.offset)) / float(encoding.pitch)])
-    cells = len(encoding.cells)
-    if encoding.family in ("bins", "laplacian"):
-        return np.full(
-            cells, size / cells if encoding.family == "bins" else (encoding.upper or 0) / 2
-        )
-    spread = spreads(member, max(1, len(encoding.axes)))[-1 if narrow else 0]
-    if encoding.axes:
-        return simulated_cells(encoding, simulated_columns(spread, 0.5, 0.0), size)
-    k = float(encoding.scale)
-    if encoding.family == "two_sums":
-        return np.array([size * k / 2, size * k / 2])
-    square = 0.25 + spread[0] ** 2
-    return size * k * k * np.array([square, 1 - 2 * square, square])

@@ -18,47 +18,33 @@ from typing import Any
 
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.encoding import Encoding
-from dprelease.aggregates.ranks import target
 from dprelease.errors import PlanError
-from dprelease.measurements.constant import ConstantDraw
-from dprelease.measurements.graph_box import BoxDraw
-from dprelease.measurements.joint_ranks import JointChoiceDraw
-from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.base import measurement_of
+from dprelease.measurements.candidate import Candidate, Option, Pricing
+from dprelease.measurements.members import BlockLayout, Member
+from dprelease.measurements.price import REFERENCE_SIZE
+from dprelease.measurements.steps import check_step, publish_step
 from dprelease.numeric import plain
 from dprelease.patience import tick
-from dprelease.planning.choice_words import choice_notes, rank_error_text
-from dprelease.planning.choose import Candidate
-from dprelease.planning.graph_apart import apart
+from dprelease.planning.choose import option
 from dprelease.planning.informative import least_factor, least_size, says_nothing, two_digits
-from dprelease.planning.joint_quantiles import by_itself
-from dprelease.planning.layout import BlockLayout, Member, layout
+from dprelease.planning.layout import layout
 from dprelease.planning.model import (
     TIDY_NAMES,
     WIDE_PARTS,
-    Option,
     PlannedBlock,
     PlannedStatistic,
     ReleasePlan,
     Uninformative,
 )
-from dprelease.planning.price import REFERENCE_SIZE
 from dprelease.planning.promise import time_notes
 from dprelease.planning.share import Priced, Share, cost, ways
 from dprelease.planning.spend import Spending, spend
 from dprelease.planning.statistic_words import error_text, sensitivity_text, statistic_notes
-from dprelease.planning.steps import check_step, publish_step
 from dprelease.query.shortcuts import shortcut_notes
 from dprelease.query.spec import Query
 from dprelease.query.view import view_notes
-from dprelease.sensitivity import (
-    Bounds,
-    Places,
-    Sensitivity,
-    bound,
-    merged,
-    sensitivity,
-    unit_bounds,
-)
+from dprelease.sensitivity import Bounds, Places, Sensitivity, bound, merged, unit_bounds
 
 __all__ = [
     "Figures",
@@ -69,9 +55,6 @@ __all__ = [
     "plan_notes",
     "write_plan",
 ]
-
-_RATIOS = ("two_sums", "bernstein2", "truncated_mean", "soft_table", "tensor", "pairs")
-"""Families whose error depends on a size nobody may know."""
 
 
 def make_plan(query: Query) -> ReleasePlan:
@@ -227,7 +210,8 @@ class Maker:
 
     def sensitivity(self, encoding: Encoding, block: BlockLayout) -> Sensitivity:
         bounds, groups = self._bounds(block)
-        return sensitivity(encoding, bounds, self.query.schema.adjacency, groups)
+        adjacency = self.query.schema.adjacency
+        return measurement_of(encoding).sensitivity(encoding, bounds, adjacency, groups)
 
     def _bounds(self, block: BlockLayout) -> tuple[Bounds, int]:
         """Return the contribution bounds and the number of what is drawn: groups, or sums of groups."""
@@ -263,7 +247,7 @@ class Maker:
         domain = block.members[0].domain
         scale = float(domain.width)
         if (
-            best.encoding.family in ("scalar", "bins")
+            measurement_of(best.encoding).counts
             and best.encoding.axes == ()
             and block.members[0].statistic.column is None
         ):
@@ -273,8 +257,8 @@ class Maker:
     def errors(self, priced: Priced) -> tuple[float | None, ...]:
         """Return the best candidate's errors in the statistics' units; None where unknown."""
         best = priced.best
-        depends = best.encoding.family in _RATIOS
-        if isinstance(best.draw, ChoiceDraw) or (depends and not self.guess):
+        kind = measurement_of(best.encoding)
+        if not kind.judged or (kind.sized and not self.guess):
             return (None,) * len(best.errors)
         return tuple(e if self.query.loss == "absolute" else math.sqrt(e) for e in best.errors)
 
@@ -323,20 +307,19 @@ class Maker:
             self.recorded[spec.name] if self.recorded is not None else self.figures(priced, index)
         )
         error = best.errors[index]
-        depends = best.encoding.family in _RATIOS
+        kind = measurement_of(best.encoding)
+        depends = kind.sized
         stated = best.stated[index] if best.stated else (error,)
         roots = stated if self.query.loss == "absolute" else tuple(map(math.sqrt, stated))
         root = max(roots)
         step = spec.step or publish_step(best.draw, member, root)
-        check_step(member, step, public=isinstance(best.draw, ConstantDraw))
-        known: float | None = error
-        public = isinstance(best.draw, ConstantDraw)
-        text = error_text(roots, member, self.size if depends else None, public=public)
+        check_step(member, step, public=kind.free)
+        known = error if kind.judged else None  # else its price ranks the ways to draw it, no more
+        text = kind.error_text(best.draw, best.encoding, member.view) or error_text(
+            roots, member, self.size if depends else None, public=kind.free
+        )
         notes = statistic_notes(self.query, member, best.encoding)
-        if isinstance(best.draw, ChoiceDraw):  # its price ranks the ways to draw it, no more
-            aimed = target(best.encoding, member.view)
-            text, depends, known = rank_error_text(best.draw, aimed), False, None
-            notes = (*notes, *choice_notes(best.draw, aimed))
+        notes += kind.notes(best.draw, best.encoding, member.view)
         return PlannedStatistic(
             name=spec.name,
             text=spec.text,
@@ -362,16 +345,23 @@ class Maker:
     def figures(self, priced: Priced, index: int) -> Figures:
         """Return the figures of one member of a block."""
         options = tuple(_distinct(self._options(priced, index)))
-        depends = priced.best.encoding.family in _RATIOS
+        depends = measurement_of(priced.best.encoding).sized
         return Figures(options, self._group_errors(priced, index) if depends else None)
 
     def _options(self, priced: Priced, index: int) -> list[Option]:
-        options = [c.option(index) for c in priced.ranked]
-        if isinstance(priced.best.draw, JointChoiceDraw):
-            options.append(by_itself(priced, index, self.sensitivity))
-        if isinstance(priced.best.draw, BoxDraw):
-            options += apart(priced.block.members[index], priced, self.query.loss)
-        return options
+        best, block = priced.best, priced.block
+        options = [option(c, index) for c in priced.ranked]
+        asked = Pricing(
+            block,
+            best.encoding,
+            priced.share.epsilon,
+            self.query.loss,
+            self.size,
+            priced.sensitivity,
+            self.query.judge,
+        )
+        member, moved = block.members[index], lambda e: self.sensitivity(e, block)
+        return options + measurement_of(best.encoding).beside(member, best, asked, moved)
 
     def _uninformative(self, priced: Priced, index: int, total: Fraction) -> Uninformative | None:
         """Return what a statistic that is expected to say nothing would need, else None."""
@@ -427,10 +417,10 @@ class Maker:
 def _distinct(options: Any) -> list[Option]:
     seen: set[tuple[str, str]] = set()
     out = []
-    for option in options:
-        if (option.mechanism, option.note) not in seen:
-            seen.add((option.mechanism, option.note))
-            out.append(option)
+    for each in options:
+        if (each.mechanism, each.note) not in seen:
+            seen.add((each.mechanism, each.note))
+            out.append(each)
     return out
 
 

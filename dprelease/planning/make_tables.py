@@ -22,12 +22,13 @@ from dprelease.fitting.estimate import Estimator
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.noise import Gaussian, Laplace, Noise
 from dprelease.fitting.structure import Structure
+from dprelease.measurements.candidate import Option
 from dprelease.measurements.draw import Draw
+from dprelease.measurements.members import BlockLayout
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.numeric import figure, shown
-from dprelease.planning.layout import BlockLayout
 from dprelease.planning.make import Maker, check_names, plan_notes
-from dprelease.planning.model import Option, PlannedStatistic, ReleasePlan
+from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.planning.share import Priced
 from dprelease.planning.spend import Spending, spend
 from dprelease.planning.statistic_words import statistic_notes

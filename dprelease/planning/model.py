@@ -18,8 +18,9 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal
 
-from dprelease.aggregates.encoding import CHOICES
 from dprelease.codec import decode, encode
+from dprelease.measurements.base import measurement_named
+from dprelease.measurements.candidate import Option
 from dprelease.numeric import fraction_from_json, plain
 from dprelease.planning.tables_model import PlannedTables
 from dprelease.query.bounded import BoundedQuery
@@ -33,7 +34,6 @@ __all__ = [
     "TIDY_NAMES",
     "WIDE_PARTS",
     "Composition",
-    "Option",
     "PlannedBlock",
     "PlannedStatistic",
     "ReleasePlan",
@@ -68,24 +68,6 @@ def canonical_json(value: object) -> str:
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """A mechanism that was priced.
-
-    Attributes:
-        mechanism: family name.
-        expected_error: expected |error| (or squared error) of the statistic, in its unit, averaged
-            over a public prior; None when it depends on an undeclared group size.
-        worst_error: the same at the worst answer, where the law gives it.
-        note: why it is not admissible, or what is special about it.
-    """
-
-    mechanism: str
-    expected_error: float | None
-    worst_error: float | None = None
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +296,12 @@ class PlannedBlock:
     @property
     def has_interval(self) -> bool:
         """Whether its values have an interval; a choice by rank has an error in rows only."""
-        return self.family not in CHOICES
+        return measurement_named(self.family).interval
+
+    @property
+    def public(self) -> bool:
+        """Whether it is a public number: nothing is drawn or charged."""
+        return measurement_named(self.family).free
 
     def to_json(self) -> dict[str, Any]:
         return {

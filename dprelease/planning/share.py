@@ -19,12 +19,13 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.errors import ArgumentError, PlanError
+from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.draw import Draw
+from dprelease.measurements.gaussian import gaussian_candidates, narrow
+from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
 from dprelease.numeric import NANO, fraction_from_json, nano_up
-from dprelease.planning.choose import Candidate, Loss, candidates
-from dprelease.planning.gaussian import gaussian_candidates, narrow
-from dprelease.planning.layout import BlockLayout
+from dprelease.planning.choose import candidates
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["Cost", "Priced", "Pricer", "Share", "cost", "ways"]

@@ -27,11 +27,12 @@ from fractions import Fraction
 from dprelease.budget.composition import WORDS, Proof, compose, total_rho
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.errors import PlanError, VerificationError
+from dprelease.measurements.base import measurement_of
+from dprelease.measurements.candidate import Candidate
+from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import NANO, nano_up, plain
 from dprelease.planning.allocate import allocate
-from dprelease.planning.choose import Candidate, Loss
 from dprelease.planning.goals import has_goal, least_budget, too_little
-from dprelease.planning.layout import BlockLayout
 from dprelease.planning.model import Composition
 from dprelease.planning.share import Priced, Pricer, Share
 
@@ -85,7 +86,9 @@ def spend(
             be paid for, planned for or met (DPR240, DPR241, DPR242).
     """
     goals = [i for i, b in enumerate(blocks) if has_goal(b)]
-    free = any(i not in goals and b.options[0].family != "constant" for i, b in enumerate(blocks))
+    free = any(
+        i not in goals and not measurement_of(b.options[0]).free for i, b in enumerate(blocks)
+    )
     problem: PlanError | None = None
     found: list[_Way] = []
     short: list[Fraction] = []

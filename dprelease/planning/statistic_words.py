@@ -5,24 +5,16 @@ Sentences for readers, made of public numbers; nothing is computed from them aga
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.aggregates.encoding import Encoding
-from dprelease.aggregates.joint_ranks import LEVELS
-from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.gaussian import GaussianDraw
-from dprelease.measurements.ranks import ChoiceDraw
-from dprelease.measurements.scalar import ScalarDraw
-from dprelease.measurements.truncated_mean import MeanDraw
+from dprelease.measurements.base import measurement_of
+from dprelease.measurements.members import Member
+from dprelease.measurements.price import NARROW
+from dprelease.measurements.spread import SAME, guessed
 from dprelease.numeric import figure, shown
-from dprelease.planning.graph_words import graph_text
-from dprelease.planning.layout import Member
-from dprelease.planning.price import NARROW
-from dprelease.planning.several import several_text
 from dprelease.planning.share import Priced
-from dprelease.planning.spread import SAME, guessed
 from dprelease.query.spec import Query
 from dprelease.schema.unit import UserUnit
 
@@ -33,7 +25,7 @@ def error_text(errors: Sequence[float], member: Member, size: int | None, *, pub
     """Return "±2.5 years at n=1,000", as a function of the rows' spread where that matters.
 
     Args:
-        errors: in the statistic's unit, one per spread (`planning.spread.spreads`).
+        errors: in the statistic's unit, one per spread (`measurements.spread.spreads`).
         size: rows per group; None: the error does not depend on it.
         public: nothing is drawn. An error of 0 does not tell: a large epsilon leaves less than a double.
     """
@@ -63,38 +55,8 @@ def error_text(errors: Sequence[float], member: Member, size: int | None, *, pub
 
 def sensitivity_text(priced: Priced, member: Member) -> str:
     """Return how far one unit moves what the noise is added to, in the statistic's words."""
-    s, best = priced.sensitivity, priced.best
-    if best.encoding.family == "constant":
-        return "0: a public number"
-    if isinstance(best.draw, ScalarDraw):
-        cells = s.total if best.draw.linear else s.in_group
-        unit = f" {member.measure}" if member.measure else ""
-        unit = unit[:-1] if cells == 1 and unit in (" rows", " units", " values") else unit
-        where = f" in each of {s.touched} groups" if s.touched > 1 and not best.draw.linear else ""
-        return f"{shown(cells * best.encoding.pitch)}{unit}{where}"
-    if isinstance(best.draw, GaussianDraw) and not best.draw.joint:
-        unit = f" {member.measure}" if member.measure else ""
-        reach = math.sqrt(best.draw.noise.l2_square) * float(best.draw.pitch)
-        return f"{reach:.6g}{unit} in L2" + (" over all groups" if s.touched > 1 else "")
-    if isinstance(best.draw, ChoiceDraw):
-        levels = LEVELS - 1 if best.draw.many > 1 else 1
-        moved = Fraction(s.total, best.encoding.weights[0][1] * levels)
-        return f"{shown(moved)} row{'s' if moved > 1 else ''} in rank"
-    if member.statistic.graph is not None:
-        return graph_text(s, best.encoding, member)
-    rows = s.total // best.encoding.per_row
-    if isinstance(best.draw, MeanDraw):
-        return f"{shown(best.draw.reach)} {member.measure} / released size".replace("  ", " ")
-    if isinstance(best.draw, CellDraw) and best.encoding.family == "bins":
-        return f"{s.total} over all bins"
-    if best.encoding.axes:
-        return several_text(s, best.encoding, member)
-    unit = (
-        f" {member.statistic.column.measure}"
-        if member.statistic.column and member.statistic.column.measure
-        else ""
-    )
-    return f"{rows} row{'s' if rows > 1 else ''} in {member.context.hull}{unit}"
+    kind = measurement_of(priced.best.encoding)
+    return kind.sensitivity_text(priced.best, priced.sensitivity, member)
 
 
 def statistic_notes(query: Query, member: Member, encoding: Encoding) -> tuple[str, ...]:

@@ -18,8 +18,9 @@ import numpy as np
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import PlanError
+from dprelease.measurements.members import BlockLayout, Member
 from dprelease.numeric import plain
-from dprelease.planning.layout import BlockLayout, Member, member_of
+from dprelease.planning.layout import member_of
 from dprelease.query.spec import Query, Statistic
 from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain

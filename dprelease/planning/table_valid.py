@@ -17,7 +17,7 @@ from typing import NoReturn
 from dprelease.errors import PlanError
 from dprelease.fitting.feasible import Reachable, check_pair, feasible
 from dprelease.fitting.structure import Structure
-from dprelease.planning.layout import Member
+from dprelease.measurements.members import Member
 from dprelease.planning.model import PlannedStatistic
 from dprelease.planning.table_families import Family
 from dprelease.planning.tables_model import PlannedFit, PlannedTables

@@ -25,13 +25,14 @@ from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
+from dprelease.measurements.base import measurement_of
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.schema.unit import Adjacency, UserUnit
-from dprelease.sensitivity import bound, cell_rows, sensitivity, unit_bounds
+from dprelease.sensitivity import bound, cell_rows, unit_bounds
 
 __all__ = ["COLUMNS", "Case", "cases", "check_aggregate", "moves"]
 
@@ -78,15 +79,18 @@ def check_aggregate(name: str, statistic: str | None = None) -> int:
     aggregate, count = aggregate_named(name), 0
     for case in cases(statistic or f"{name}(x)"):
         encoding = case.encoding
-        assert encoding.form == "linear", f"{encoding.family}: only additive cells are enumerated"
+        assert encoding.additive, f"{encoding.family}: only additive cells are enumerated"
         found = moves(case)
         query = case.query
         bounds = unit_bounds(query.schema.unit, None, len(case.groups))
-        stated = sensitivity(encoding, bounds, query.schema.adjacency, len(case.groups))
+        kind = measurement_of(encoding)
+        stated = kind.sensitivity(encoding, bounds, query.schema.adjacency, len(case.groups))
         said = f"{name}, {encoding.family}, {query.schema.adjacency.value}, {query.schema.unit}"
         assert found[0] <= stated.in_group, f"{said}: one group moves by {found[0]}"
         assert found[1] <= stated.total, f"{said}: all groups move by {found[1]} together"
-        if encoding.family != "truncated_mean":  # its cells are made by a draw of its own
+        if (
+            kind.counted(encoding) == encoding.weights
+        ):  # else its cells are made by a draw of its own
             cells = np.array(
                 list(itertools.product((-7.0, 0.0, 3.0, 1e6), repeat=len(encoding.cells)))[:256]
             )
@@ -157,9 +161,7 @@ def _contributions(case: Case) -> list[Ints]:
     if isinstance(schema.unit, UserUnit):
         most = schema.unit.max_rows_per_group * schema.unit.max_groups
     kinds = list(itertools.product(case.values, case.groups))
-    weights = np.array(encoding.weights, dtype=object)
-    if encoding.family == "truncated_mean":
-        weights = weights[:1] * [1, 0]
+    weights = np.array(measurement_of(encoding).counted(encoding), dtype=object)
     m = unit_bounds(schema.unit, None, len(case.groups)).rows
     places = list(cell_rows(encoding, case.task, m))
     out: dict[bytes, Ints] = {}

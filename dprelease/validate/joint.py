@@ -35,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.base import measurement_of
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.schema.domain import Domain
 
@@ -67,14 +68,8 @@ class JointRule:
 
 def hulls_of(block: PlannedBlock) -> tuple[tuple[int | None, Fraction, Fraction], ...]:
     """Return (view, l, u) of each column whose Bernstein cells the block holds."""
-    if block.family == "tensor":
-        axes = Encoding.from_json(dict(block.encoding)).axes
-        return tuple((view, a.offset, a.offset + a.width) for view, a in enumerate(axes))
-    if block.family != "bernstein2":
-        return ()
-    encoding = block.encoding
-    low = Fraction(encoding["offset"])
-    return ((None, low, low + int(encoding["scale"]) * Fraction(encoding["pitch"])),)
+    encoding = Encoding.from_json(dict(block.encoding))
+    return measurement_of(encoding).hulls(encoding)
 
 
 def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:

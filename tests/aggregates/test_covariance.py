@@ -13,7 +13,8 @@ import pytest
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.exact import exact_cells
-from dprelease.planning.layout import Member, layout
+from dprelease.measurements.members import Member
+from dprelease.planning.layout import layout
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.spec import Query

@@ -24,11 +24,10 @@ from dprelease.audit.repeated import features_of
 from dprelease.audit.sampler import draws_fit
 from dprelease.engines import reference
 from dprelease.engines.reference import ReferenceEngine
+from dprelease.measurements import base, scalar, truncated_mean
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.scalar import ScalarDraw
-from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
-from dprelease.planning import choose, make
 from dprelease.planning.make import make_plan
 from tests.planning.requests import USER, asked
 
@@ -84,13 +83,13 @@ def looked_at(plan, draws=DRAWS):
 
 
 def half_the_sensitivity(patch):
-    honest = make.sensitivity
+    honest = base.sensitivity
 
     def half(*arguments, **kwargs):
         s = honest(*arguments, **kwargs)
         return replace(s, in_group=-(-s.in_group // 2), total=-(-s.total // 2))
 
-    patch.setattr(make, "sensitivity", half)
+    patch.setattr(base, "sensitivity", half)
     return asked(["sum(x)"], rows=FEW)
 
 
@@ -106,7 +105,7 @@ def truncation_without_a_new_scale(patch):
 
 def exact_size(patch):
     """A mean divides by its exact number of rows, and publishes it."""
-    honest = MeanDraw.draw
+    honest = truncated_mean.MeanDraw.draw
 
     class Size(ScalarDraw):
         def draw(self, exact, bits):
@@ -116,7 +115,7 @@ def exact_size(patch):
         size = Size(*(getattr(self.size, f.name) for f in fields(self.size)))
         return honest(replace(self, size=size), exact, bits)
 
-    patch.setattr(MeanDraw, "draw", draw)
+    patch.setattr(truncated_mean.MeanDraw, "draw", draw)
     spec = {"statistic": "mean(x)", "mechanism": "bounded_laplace", "domain": {"step": 0.5}}
     return asked([spec], rows={"max": 40})
 
@@ -135,13 +134,13 @@ def not_a_number_is_not_clamped(patch):
 
 
 def groups_not_split(patch):
-    honest = make.sensitivity
+    honest = base.sensitivity
 
     def one_group(*arguments, **kwargs):
         s = honest(*arguments, **kwargs)
         return replace(s, total=s.in_group, touched=1, moves=1)
 
-    patch.setattr(make, "sensitivity", one_group)
+    patch.setattr(base, "sensitivity", one_group)
     return asked(["count"], by=["g"], adjacency="substitution")
 
 
@@ -309,12 +308,12 @@ redrawn plan's bound is 2.28 to 2.35 against a claim of 2, and at 40,000 draws i
 )
 def test_a_broken_build_is_caught(break_it, layer, monkeypatch, evidence):
     draws = 0 if layer == "A" else DRAWS_OF.get(break_it, DRAWS)
-    choose._cached_laws.cache_clear()
+    scalar._all_laws.cache_clear()
     with monkeypatch.context() as patch:
         query = break_it(patch)
         # held to what was asked for, whatever the broken planner says of itself
         seen = looked_at(replace(make_plan(query), epsilon=query.epsilon), draws)
-    choose._cached_laws.cache_clear()
+    scalar._all_laws.cache_clear()
     assert layer in seen.caught
     # the control: the same request, unbroken, passes all layers
     assert not looked_at(make_plan(query), draws).caught

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.base import measurement_of
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.load import Schema
@@ -15,7 +16,7 @@ from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
 from dprelease.recompute import recompute
 from dprelease.schema.unit import Adjacency
-from dprelease.sensitivity import Sensitivity, bound, cell_rows, sensitivity, unit_bounds
+from dprelease.sensitivity import Sensitivity, bound, cell_rows, unit_bounds
 
 __all__ = ["COLUMNS", "UNITS", "Case", "built", "obvious_code"]
 
@@ -62,7 +63,8 @@ class Case:
 
     def claimed(self, encoding: Encoding) -> Sensitivity:
         bounds = unit_bounds(self.query.schema.unit, None, self.groups)
-        return sensitivity(encoding, bounds, self.adjacency, self.groups)
+        kind = measurement_of(encoding)
+        return kind.sensitivity(encoding, bounds, self.adjacency, self.groups)
 
     def places(self, encoding: Encoding) -> tuple[int, ...]:
         return cell_rows(encoding, self.task, self.m)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.base import measurement_of
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import sensitivity, unit_bounds
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case
@@ -88,7 +89,8 @@ def test_closed_forms_of_group_counts(m: int, groups: int) -> None:
     bins = case("histogram", "from zero", "row", "substitution").encodings[0]
     assert made.claimed(encoding).square == 1
     row = unit_bounds(made.query.schema.unit, None, 1)
-    assert sensitivity(bins, row, Adjacency.substitution, 1).square == 2
+    claim = measurement_of(bins).sensitivity(bins, row, Adjacency.substitution, 1)
+    assert claim.square == 2
 
 
 def test_twin_the_l1_move_of_one_group_forgets_the_other_groups() -> None:
@@ -104,5 +106,6 @@ def test_twin_cells_of_both_signs_get_no_root_of_two() -> None:
     signed = replace(encoding, weights=((-1, 2), (1, -2)))
     assert square(made, signed) > 2 * made.proved(encoding).in_group ** 2 / 4
     assert made.proved(signed).square >= square(made, signed)
-    believed = sensitivity(signed, unit_bounds(made.query.schema.unit, None, 1), made.adjacency, 1)
+    row = unit_bounds(made.query.schema.unit, None, 1)
+    believed = measurement_of(signed).sensitivity(signed, row, made.adjacency, 1)
     assert believed.square is not None

@@ -9,8 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.candidate import Option
 from dprelease.noised import TIDY, Noised, Receipt
-from dprelease.planning.model import Option, PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.query.bounded import BoundedQuery, GroupKeys
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, UserUnit
@@ -77,10 +79,15 @@ def block(
         cells=("cell",),
         epsilon=Fraction(epsilon),
         mechanism="discrete_laplace",
-        encoding=encoding or {"offset": "0", "scale": "1", "pitch": "1"},
+        encoding={**_encoding(family), **(encoding or {})},
         law={"family": "discrete_laplace"},
         certificate={"epsilon_upper": epsilon},
     )
+
+
+def _encoding(family: str) -> dict[str, Any]:
+    cell = Encoding(family, (family,), ("cell",), (), (), per_row=1, per_swap=1)  # type: ignore[arg-type]
+    return cell.to_json()
 
 
 def plan(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dprelease.formats.budget_figures import HEIGHT, budget_figure, price_list
 from dprelease.formats.public_words import PublicWords
-from dprelease.planning.model import Option
+from dprelease.measurements.candidate import Option
 from dprelease.schema.domain import Domain
 from tests.formats import releases
 

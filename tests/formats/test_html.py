@@ -17,7 +17,7 @@ from jinja2 import Template
 import dprelease as dp
 from dprelease.formats import html, parquet
 from dprelease.formats.json_ import build_manifest, manifest_bytes
-from dprelease.planning.model import Option
+from dprelease.measurements.candidate import Option
 from dprelease.schema.domain import Domain
 from dprelease.validate.rules import check
 from tests.formats import releases

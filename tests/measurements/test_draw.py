@@ -237,7 +237,7 @@ class TestEverySizeHasALaw:
     def test_the_twin_without_the_check_would_have_planned_it(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(MeanDraw, "check_sizes", lambda _: None)
+        monkeypatch.setattr(MeanDraw, "check", lambda _: None)
         # what plans say of intervals looks at a size as well
         monkeypatch.setattr(make, "says_nothing", lambda *_, **__: False)
         law = draw_from_json(dp.plan(self.asked(spikes="forbid")).blocks[0].law)

@@ -8,8 +8,8 @@ import pytest
 from dprelease.aggregates.ranks import aimed
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.ranks_price import choice_error, rows_inside
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.planning.choice_price import choice_error, rows_inside
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from tests.aggregates.dense_ranks import rank_scores
 from tests.planning.requests import USER, planned

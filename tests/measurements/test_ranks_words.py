@@ -8,9 +8,8 @@ from fractions import Fraction
 import pytest
 
 from dprelease.aggregates.encoding import Encoding
-from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.ranks import ChoiceDraw, aim, choice_notes, rank_error_text
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.planning.choice_words import aim, choice_notes, rank_error_text
 from dprelease.schema.domain import GridSet
 
 ENCODING = Encoding("ranks", ("ranks",), ("choice",), (), ((1, 2, 0),), 2, 4, form="ranks")

@@ -13,9 +13,9 @@ import pytest
 
 from dprelease.entropy import ReplayBits
 from dprelease.errors import InternalError
+from dprelease.measurements import scalar, scalar_grid
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.scalar import ScalarDraw, steps_moved
-from dprelease.planning import choose, law_grid
 from dprelease.planning.make import make_plan
 from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import asked, planned
@@ -36,7 +36,7 @@ class Counted(int):
 def test_a_divisor_is_found_with_little_work(shift: int, steps: int) -> None:
     factor = max(2, shift // steps)
     Counted.tries = 0
-    for found in law_grid._divisor(Counted(shift), factor):
+    for found in scalar_grid._divisor(Counted(shift), factor):
         assert shift % found == 0
         assert factor / 2 < found <= factor
     assert Counted.tries <= 4 * 1024 + 1
@@ -47,18 +47,18 @@ def test_the_divisor_is_the_largest_one() -> None:
         for factor in (2, 3, 4, 7):
             wanted = [f for f in range(factor, factor // 2, -1) if shift % f == 0][:1]
             wanted = [f for f in wanted if 2 * f > factor]
-            assert law_grid._divisor(shift, factor) == wanted or shift // factor > 4 * 1024
+            assert scalar_grid._divisor(shift, factor) == wanted or shift // factor > 4 * 1024
 
 
 @pytest.mark.parametrize("high", [2**20, 2**40, 2**53])
 def test_wide_sums_take_few_laws(high: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work is counted, not timed: laws that are built and priced."""
     built = []
-    original = choose.grid_laws
+    original = scalar.grid_laws
     monkeypatch.setattr(
-        choose, "grid_laws", lambda request: built.append(request) or original(request)
+        scalar, "grid_laws", lambda request: built.append(request) or original(request)
     )
-    choose._cached_laws.cache_clear()
+    scalar._all_laws.cache_clear()
     plan = make_plan(asked(["sum(x)"], x={"kind": "integer", "range": [0, high]}))
     assert plan.statistics[0].planned_error
     assert len(built) <= 4
@@ -167,13 +167,15 @@ def test_rounding_rows_would_bias_a_sum_with_their_number() -> None:
 def test_stated_errors_hold_the_rounding() -> None:
     step = 8.0
     off = (np.arange(8000) + 0.5) / 8000 * step - step / 2
-    assert law_grid.rounded_error(0.0, step, squared=False) == pytest.approx(
+    assert scalar_grid.rounded_error(0.0, step, squared=False) == pytest.approx(
         float(np.abs(off).mean())
     )
-    assert law_grid.rounded_error(0.0, step, squared=True) == pytest.approx(
+    assert scalar_grid.rounded_error(0.0, step, squared=True) == pytest.approx(
         float((off**2).mean()), rel=1e-6
     )
     noise = np.random.default_rng(1).laplace(scale=5, size=8000)
     with_noise = float(np.abs(noise + np.random.default_rng(2).permutation(off)).mean())
-    assert law_grid.rounded_error(5.0, step, squared=False) == pytest.approx(with_noise, rel=0.06)
-    assert law_grid.rounded_error(0.0, step, squared=False, worst=True) == step / 2
+    assert scalar_grid.rounded_error(5.0, step, squared=False) == pytest.approx(
+        with_noise, rel=0.06
+    )
+    assert scalar_grid.rounded_error(0.0, step, squared=False, worst=True) == step / 2

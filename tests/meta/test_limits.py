@@ -16,7 +16,6 @@ LONG_FILES = {
     "dprelease/budget/ledger.py",
     "dprelease/budget/rows.py",
     "dprelease/engines/bounded_sql.py",
-    "dprelease/planning/choose.py",
     "dprelease/planning/make.py",
     "dprelease/planning/model.py",
 }

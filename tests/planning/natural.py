@@ -182,7 +182,7 @@ def _answers(draw: Draw, encoding: Encoding, size: int) -> npt.NDArray[np.object
     """Return the answers that a stated error is about, `(answers, cells)`; None where it is about others.
 
     One integer: uniform over its hull. Moments of one column: `size` rows, two thirds of them at the mean
-    t, the others at the ends: as far apart as values that fill the range (`planning.price.FILLS`). Several columns: `size` rows of normal shares that hardly touch the ends.
+    t, the others at the ends: as far apart as values that fill the range (`measurements.price.FILLS`). Several columns: `size` rows of normal shares that hardly touch the ends.
     """
     if isinstance(draw, ScalarDraw):
         assert encoding.upper is not None

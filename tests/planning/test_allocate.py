@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.errors import PlanError
+from dprelease.measurements.members import BlockLayout
 from dprelease.planning.allocate import allocate
-from dprelease.planning.layout import BlockLayout, layout
+from dprelease.planning.layout import layout
 from tests.planning.requests import PUBLIC_X, asked, planned
 
 NANO = Fraction(1, 10**9)

@@ -15,7 +15,7 @@ import dprelease as dp
 from dprelease.audit.answers import answer_of
 from dprelease.audit.repeated import releases
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.planning import choose
+from dprelease.measurements import scalar
 from dprelease.planning.informative import two_digits
 from dprelease.planning.model import PlannedStatistic, ReleasePlan, Uninformative
 from tests.planning.requests import USER, planned
@@ -81,10 +81,10 @@ def test_rivals_are_priced_once_to_advise_a_budget(monkeypatch: pytest.MonkeyPat
     def counted(request: Any) -> tuple[Any, ...]:
         whole.append(request.epsilon)
         return tuple(
-            choose.PricedLaw(law, law.expected_error()) for law in choose.grid_laws(request)
+            scalar.PricedLaw(law, law.expected_error()) for law in scalar.grid_laws(request)
         )
 
-    monkeypatch.setattr(choose, "_cached_laws", counted)
+    monkeypatch.setattr(scalar, "_all_laws", counted)
     rows = {"max": 1000}
     found = mark(plan_of(["sum(x)"], 0, "0.003", rows=rows), "sum_x")
     assert found is not None

@@ -8,9 +8,10 @@ import pytest
 from dprelease import consistency
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
+from dprelease.measurements import scalar
 from dprelease.noised import assemble
 from dprelease.pipeline.planned import plan_release
-from dprelease.planning import choose, spend
+from dprelease.planning import spend
 from dprelease.query.load import Schema
 
 COLUMNS = [f"c{i:02}" for i in range(60)]
@@ -34,26 +35,26 @@ def planned(columns, **release):
 @pytest.fixture
 def solved(monkeypatch):
     """The requests that reach a solver of all families."""
-    choose._cached_laws.cache_clear()
-    choose._family_laws.cache_clear()
+    scalar._all_laws.cache_clear()
+    scalar._family_laws.cache_clear()
     asked = []
-    honest = choose.grid_laws
+    honest = scalar.grid_laws
 
     def counted(request):
         asked.append(request)
         return honest(request)
 
-    monkeypatch.setattr(choose, "grid_laws", counted)
+    monkeypatch.setattr(scalar, "grid_laws", counted)
     yield asked
-    choose._cached_laws.cache_clear()
-    choose._family_laws.cache_clear()
+    scalar._all_laws.cache_clear()
+    scalar._family_laws.cache_clear()
 
 
 def test_equal_statistics_share_their_laws(solved):
     """Statistics of equal columns differ in name only: no more laws for 60 than for 30."""
     planned(COLUMNS[:30])
     few = len(solved)
-    choose._cached_laws.cache_clear()
+    scalar._all_laws.cache_clear()
     solved.clear()
     planned(COLUMNS)
     assert len(solved) <= few + 3  # the last block gets the nano-units left over
@@ -64,7 +65,7 @@ def test_rivals_are_priced_at_the_first_and_the_final_share_only(solved, monkeyp
     """Twelve trial shares per plan, of which two are priced in full."""
     planned(["a", "b", "c", "d"])
     scouted = len(solved)
-    choose._cached_laws.cache_clear()
+    scalar._all_laws.cache_clear()
     solved.clear()
 
     def everywhere(pricer):

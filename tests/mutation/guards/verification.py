@@ -168,9 +168,7 @@ GUARDS = (
     ),
     _again(
         "a law may have other integers of another error",
-        old="""    if _errors(block, draw, loss) is None or not all(
-        _close(a, b) for a, b in zip(_errors(block, draw, loss) or (), fresh.errors, strict=True)
-    ):""",
+        old="    if errors is None or not all(_close(a, b) for a, b in zip(errors, fresh.errors, strict=True)):",
         new="    if False:",
     ),
     _again(

@@ -22,8 +22,8 @@ from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.pair_cells import one_column
 from dprelease.aggregates.simulated import simulated_cells
-from dprelease.planning.layout import Member
-from dprelease.planning.price import uniform_points
+from dprelease.measurements.members import Member
+from dprelease.measurements.price import uniform_points
 
 __all__ = ["pair_error", "simulated_columns"]
 

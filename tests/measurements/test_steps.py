@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dprelease.errors import PlanError
-from dprelease.planning import steps
-from dprelease.planning.steps import best_step
+from dprelease.measurements import steps
+from dprelease.measurements.steps import best_step
 from dprelease.schema.domain import Domain
 from tests.planning.requests import planned
 

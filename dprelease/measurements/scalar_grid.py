@@ -15,8 +15,9 @@ import math
 from fractions import Fraction
 
 from dprelease.aggregates.encoding import Encoding
-from dprelease.planning.layout import BlockLayout
-from dprelease.planning.steps import best_step
+from dprelease.measurements.base import cell_hull
+from dprelease.measurements.members import BlockLayout
+from dprelease.measurements.steps import best_step
 from dprelease.schema.domain import Domain, GridSet
 from dprelease.sensitivity import Sensitivity
 
@@ -34,11 +35,7 @@ def scalar_domain(block: BlockLayout, encoding: Encoding) -> Domain:
     """Return the domain the law itself respects: the first member's, or the cell's hull for std."""
     first = block.members[0]
     if len(block.members) > 1 or first.aggregate.root:
-        low, high = encoding.lower, encoding.upper
-        assert high is not None
-        return Domain(
-            encoding.offset + encoding.pitch * low, encoding.offset + encoding.pitch * high
-        )
+        return cell_hull(encoding)
     return first.domain
 
 

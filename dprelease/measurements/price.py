@@ -13,6 +13,7 @@ Units: the statistic's own unit (or its square, for squared loss). Shapes: `(sce
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Literal
 
@@ -53,8 +54,8 @@ def uniform_points(count: int, dimensions: int) -> Floats:
 def cell_error(
     aggregate: Aggregate,
     encoding: Encoding,
+    exact: Callable[[Floats, Floats], Floats],
     scale: float,
-    size: int,
     loss: Literal["absolute", "squared"],
     *,
     spread: float = FILLS,
@@ -63,17 +64,13 @@ def cell_error(
     """Return the expected error of `aggregate` from cells with Laplace noise of `scale` steps.
 
     Args:
+        exact: the cells of rows whose mean and mean square, as shares of the range, are these.
         spread: the rows' standard deviation as a share of their range.
         gaussian: normal noise of that standard deviation instead.
     """
     t = np.repeat(np.linspace(0.02, 0.98, _MEANS), _DRAWS)
     variance = np.minimum(spread * spread, t * (1 - t) / (3 if spread <= FILLS else 1))
-    k = float(encoding.scale)
-    if encoding.family == "two_sums":
-        cells = np.stack([size * t * k, size * (1 - t) * k], axis=1)
-    else:
-        square = t * t + variance
-        cells = size * k * k * np.stack([1 - 2 * t + square, 2 * (t - square), square], axis=1)
+    cells = exact(t, t * t + variance)
     u = np.tile(uniform_points(_DRAWS, cells.shape[1]), (_MEANS, 1))
     if gaussian:
         from scipy.special import ndtri  # half a second, where it is needed

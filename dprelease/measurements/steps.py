@@ -10,12 +10,8 @@ from fractions import Fraction
 
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.measurements.draw import Draw
-from dprelease.measurements.graph_box import BoxDraw
-from dprelease.measurements.ranks import ChoiceDraw
-from dprelease.measurements.scalar import ScalarDraw
-from dprelease.measurements.truncated_mean import MeanDraw
+from dprelease.measurements.members import Member
 from dprelease.numeric import plain
-from dprelease.planning.layout import Member
 from dprelease.schema.domain import Domain
 
 __all__ = ["best_step", "check_step", "publish_step"]
@@ -63,15 +59,9 @@ def _finer(step: Fraction) -> Fraction:
 
 def publish_step(draw: Draw, member: Member, error: float) -> Fraction:
     """Return the output step when none is declared: fine against the error, decimal, exact."""
-    if isinstance(draw, MeanDraw | ChoiceDraw):
-        return draw.step
-    if isinstance(draw, BoxDraw):
-        return draw.law.steps[member.view or 0]
-    if isinstance(draw, ScalarDraw):
-        if not member.statistic.spec.spikes and not member.aggregate.root:
-            return draw.step
-        if draw.origin == 0 and member.aggregate.additive:
-            return draw.step
+    drawn = draw.published_step(member)
+    if drawn is not None:
+        return drawn
     if member.aggregate.whole:
         return Fraction(1)
     width = Fraction(member.domain.width)

@@ -17,9 +17,9 @@ from dprelease.audit.answers import answer_of
 from dprelease.audit.repeated import releases
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.errors import ConfigError
+from dprelease.measurements.spread import spreads
 from dprelease.planning.layout import layout
 from dprelease.planning.model import ReleasePlan
-from dprelease.planning.spread import spreads
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from tests.planning.requests import asked, planned

@@ -18,16 +18,11 @@ from typing import Literal
 
 import numpy as np
 
-from dprelease.aggregates.encoding import Encoding
-from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.draw import Draw
-from dprelease.measurements.gaussian import GaussianDraw
-from dprelease.planning.layout import Member
-from dprelease.planning.pair_price import pair_error
-from dprelease.planning.price import FILLS, NARROW, cell_error
+from dprelease.measurements.members import Member
+from dprelease.measurements.price import FILLS, NARROW
 from dprelease.schema.column import Column
 
-__all__ = ["SAME", "cells_errors", "guessed", "rooted", "spreads"]
+__all__ = ["SAME", "guessed", "rooted", "rooted_worst", "spreads"]
 
 SAME = 1.1
 """Errors within this factor are one figure for readers."""
@@ -57,37 +52,6 @@ def guessed(member: Member) -> tuple[Column, ...]:
     return columns if columns and all(c.expected_sd is not None for c in columns) else ()
 
 
-def cells_errors(
-    member: Member, encoding: Encoding, draw: Draw, size: int, loss: Literal["absolute", "squared"]
-) -> tuple[float, ...]:
-    """Return the expected errors of a statistic of noisy cells, one per spread of `spreads`.
-
-    One alone where the spread does not matter. Under squared loss they are squares.
-    """
-    assert isinstance(draw, CellDraw | GaussianDraw)
-    scale = float(draw.noise.scale)
-    if isinstance(
-        draw, CellDraw
-    ):  # prices simulate continuous noise: of the lattice noise's own mean
-        scale = (
-            draw.noise.mean_abs() if loss == "absolute" else math.sqrt(draw.noise.variance() / 2)
-        )
-    if encoding.axes:
-        correlations = member.aggregate.correlations(member.statistic)
-        return tuple(
-            pair_error(member, encoding, scale, size, loss, spread, correlations)
-            for spread in spreads(member, len(encoding.axes))
-        )
-    looked = spreads(member)
-    if encoding.family == "two_sums":  # a mean: its noise is the same for all rows of one mean
-        looked = looked[:1]
-    gaussian = isinstance(draw, GaussianDraw)
-    return tuple(
-        cell_error(member.aggregate, encoding, scale, size, loss, spread=spread, gaussian=gaussian)
-        for (spread,) in looked
-    )
-
-
 def rooted(member: Member, error: float, loss: Literal["absolute", "squared"]) -> tuple[float, ...]:
     """Return the errors of a statistic whose noisy variance has the expected `error`.
 
@@ -106,6 +70,14 @@ def rooted(member: Member, error: float, loss: Literal["absolute", "squared"]) -
         off = np.minimum(np.sqrt(np.maximum(sd * sd + noise, 0.0)), width / 2) - sd
         out.append(float(np.mean(off**2 if loss == "squared" else np.abs(off))))
     return tuple(out)
+
+
+def rooted_worst(member: Member, error: float) -> float:
+    """A standard deviation from a noisy variance, at worst: |sqrt(a) - sqrt(b)| <= sqrt(|a - b|).
+
+    Squared, that is |a - b|, whose mean is at most the root of its mean square: a root both ways.
+    """
+    return math.sqrt(error) if member.aggregate.root else error
 
 
 def _columns(member: Member) -> tuple[Column, ...]:

@@ -1,0 +1,202 @@
+"""What a measurement is: one object per encoding family, and the list of them.
+
+A measurement says all that planning, the wall and readers need to know of a family: which laws draw
+it, what they cost and how wrong they are, how a typical group looks, what its sensitivity *claim* is
+and in which words. One measurement is one file plus one line in `dprelease.registry`; nothing else
+knows a family by name, but for `recompute` and `audit.laws`, which check it and must not ask it.
+
+The exact integers of a family follow from its encoding by the public maps of `aggregates.exact`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, cast
+
+from dprelease import registry
+from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.candidate import Candidate, Option, Pricing
+from dprelease.measurements.draw import Draw
+from dprelease.measurements.members import Loss, Member
+from dprelease.mechanisms.forms.vector import GaussianCells
+from dprelease.query.bounded import BoundedQuery
+from dprelease.schema.domain import Domain
+from dprelease.schema.unit import Adjacency
+from dprelease.sensitivity import Bounds, Sensitivity, sensitivity
+
+__all__ = [
+    "Measurement",
+    "Moved",
+    "Normal",
+    "cell_hull",
+    "measurement_named",
+    "measurement_of",
+    "measurements",
+]
+
+Hull = tuple[int | None, Fraction, Fraction]
+"""The view, lower and upper end of a column."""
+Moved = Callable[[Encoding], Sensitivity]
+"""What a plan claims of an encoding in a block's place."""
+
+
+class Measurement(ABC):
+    """One encoding family. What most of them say is said here; a family's file says what differs.
+
+    Attributes:
+        family: as encodings and plans name it.
+        draws: names of the laws that may draw it (`Draw.tag`); forms: how its cells may be made.
+        mechanisms: those that can draw it.
+        free: a public number: nothing is drawn or charged.
+        spikes: it is post-processed from noisy cells, which puts mass on the ends of its domain.
+        shared: it holds more than one statistic: whoever can be computed from it, is.
+        one_law: it is one law over the domains of all its members.
+        sized: its error depends on a size that nobody may know.
+        counts: without a column, its values are numbers of rows.
+        direct: its statistic is a rising function of one cell, so that a median stays one.
+        centred: the mean of what is drawn is the exact cell, where the law's is.
+        interval: its values have an interval.
+        judged: its errors say how wrong a value is; else they only rank the ways to draw it.
+        nowhere_negative: its several cells never are, which makes their L2 move shorter.
+    """
+
+    family: ClassVar[str]
+    draws: ClassVar[tuple[str, ...]]
+    forms: ClassVar[tuple[str, ...]] = ("linear",)
+    mechanisms: ClassVar[tuple[str, ...]] = ()
+    free: ClassVar[bool] = False
+    spikes: ClassVar[bool] = False
+    shared: ClassVar[bool] = False
+    one_law: ClassVar[bool] = False
+    sized: ClassVar[bool] = False
+    counts: ClassVar[bool] = False
+    direct: ClassVar[bool] = False
+    centred: ClassVar[bool] = True
+    interval: ClassVar[bool] = True
+    judged: ClassVar[bool] = True
+    nowhere_negative: ClassVar[bool] = False
+
+    def pins(self) -> tuple[str, ...]:
+        """Return the mechanisms that a request may name for it."""
+        return self.mechanisms
+
+    def takes(self, mechanism: str) -> bool:
+        """Return whether a pin to `mechanism` leaves this measurement."""
+        return mechanism in self.pins()
+
+    @abstractmethod
+    def priced(self, asked: Pricing) -> list[Candidate]:
+        """Return the ways to draw it with a pure loss; ArgumentError if its laws cannot be built."""
+
+    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+        """Return what the plan names beside the ways that can be chosen."""
+        del member, best, asked, moved
+        return []
+
+    def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
+        """Return all members of a request, those changed that this measurement may hold together."""
+        del adjacency
+        return members
+
+    def refusal(self, encoding: Encoding, law: Draw, task: BoundedQuery, at: Sequence[int]) -> str:
+        """Return why the wall must not draw `encoding` by `law`; empty where nothing speaks against it.
+
+        What one unit can move is no part of this: the wall recomputes it without asking.
+
+        Args:
+            task: what the engine computes; at: the places of the encoding's primitives in it.
+        """
+        del task, at
+        if encoding.form not in self.forms:
+            return f"{self.family} is not made of {encoding.form[:40]} cells"
+        if law.tag not in self.draws:
+            return f"{self.family} has laws of its own"
+        return ""
+
+    def counted(self, encoding: Encoding) -> tuple[tuple[int, ...], ...]:
+        """Return the weights of the cells whose L1 move the claim is about: by default all."""
+        return encoding.weights
+
+    def sensitivity(
+        self, encoding: Encoding, bounds: Bounds, adjacency: Adjacency, groups: int
+    ) -> Sensitivity:
+        """Return the sensitivity that a plan claims; `recompute` proves it without asking."""
+        return sensitivity(encoding, bounds, adjacency, groups, positive=self.nowhere_negative)
+
+    @abstractmethod
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        """Return how far one unit moves what the noise is added to, in the statistic's words."""
+
+    def error_text(self, draw: Draw, encoding: Encoding, view: int | None) -> str | None:
+        """Return the error of a drawn value in words, where it is no number in the statistic's unit."""
+        del draw, encoding, view
+        return None
+
+    def notes(self, draw: Draw, encoding: Encoding, view: int | None) -> tuple[str, ...]:
+        """Return the report's sentences on how the statistic at `view` is drawn."""
+        del draw, encoding, view
+        return ()
+
+    @abstractmethod
+    def typical(
+        self, best: Candidate, member: Member, size: int, *, narrow: bool
+    ) -> Floats | Sequence[float]:
+        """Return the noisy integers of a group of `size` rows as they would be without noise."""
+
+    def mute(self, draw: Draw, encoding: Encoding, size: int, *, view: int | None) -> bool | None:
+        """Return whether a value says nothing in a group of `size` rows; None: its interval tells."""
+        del draw, encoding, size, view
+        return None
+
+    def seen(
+        self, encoding: Encoding, cells: Floats, reading: Reading, view: int
+    ) -> tuple[Encoding, Floats, Reading]:
+        """Return what the statistic at `view` sees of a block of several: by default everything."""
+        del view
+        return encoding, cells, reading
+
+    def hulls(self, encoding: Encoding) -> tuple[Hull, ...]:
+        """Return the columns whose means and variances it holds together."""
+        del encoding
+        return ()
+
+
+class Normal(Measurement):
+    """A measurement whose cells may have Gaussian noise."""
+
+    @abstractmethod
+    def gaussian(self, encoding: Encoding, noise: GaussianCells) -> Draw:
+        """Return its draw with normal noise."""
+
+    @abstractmethod
+    def gaussian_errors(
+        self, member: Member, encoding: Encoding, draw: Draw, size: int, loss: Loss
+    ) -> tuple[tuple[float, ...], float | None]:
+        """Return (average per spread, worst) expected errors under normal noise."""
+
+
+def cell_hull(encoding: Encoding) -> Domain:
+    """Return the range of a scalar's cell, in the statistic's unit."""
+    low, high = encoding.lower, encoding.upper
+    assert high is not None
+    return Domain(encoding.offset + encoding.pitch * low, encoding.offset + encoding.pitch * high)
+
+
+@lru_cache(maxsize=64)
+def measurement_named(family: str) -> Measurement:
+    """Return the measurement of that name; ArgumentError if there is none (DPR610)."""
+    return cast("type[Measurement]", registry.load("measurements", family))()
+
+
+def measurement_of(encoding: Encoding) -> Measurement:
+    """Return the measurement that `encoding` is one of."""
+    return measurement_named(encoding.family)
+
+
+def measurements() -> tuple[Measurement, ...]:
+    """Return all measurements, in alphabetical order."""
+    return tuple(map(measurement_named, registry.names("measurements")))

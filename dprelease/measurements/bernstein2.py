@@ -1,0 +1,32 @@
+"""S((K - code)^2), S(2 code (K - code)) and S(code^2): one row adds exactly K^2.
+
+Mean, variance and standard deviation of one column are computed from the same cells.
+Source: `docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-unity`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dprelease.aggregates.base import Floats
+from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.base import Hull
+from dprelease.measurements.cells import Moments
+
+__all__ = ["Bernstein2"]
+
+
+class Bernstein2(Moments):
+    """Three cells of one column."""
+
+    family = "bernstein2"
+    shared = True
+
+    def exact(self, encoding: Encoding, size: int, mean: Floats, square: Floats) -> Floats:
+        k = float(encoding.scale)
+        cells = [1 - 2 * mean + square, 2 * (mean - square), square]
+        return size * k * k * np.stack(cells, axis=1)
+
+    def hulls(self, encoding: Encoding) -> tuple[Hull, ...]:
+        low = encoding.offset
+        return ((None, low, low + encoding.scale * encoding.pitch),)

@@ -1,0 +1,103 @@
+"""One priced way to draw a block, and what it is priced for.
+
+Units: epsilon in nats; errors in the statistic's unit, or its square.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.draw import Draw
+from dprelease.measurements.members import BlockLayout, Loss
+from dprelease.mechanisms.law import Criterion
+from dprelease.sensitivity import Sensitivity
+
+__all__ = ["Candidate", "Option", "Pricing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A mechanism that was priced.
+
+    Attributes:
+        mechanism: family name.
+        expected_error: expected |error| (or squared error) of the statistic, in its unit, averaged
+            over a public prior; None when it depends on an undeclared group size.
+        worst_error: the same at the worst answer, where the law gives it.
+        note: why it is not admissible, or what is special about it.
+    """
+
+    mechanism: str
+    expected_error: float | None
+    worst_error: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to draw a block, with the error of each member (statistic's unit, or its square).
+
+    `stated` holds, per member, the error at each spread of its rows (`measurements.spread`), and `errors`
+    the largest of them; empty where no error depends on the spread. `note` says what is special.
+    """
+
+    encoding: Encoding
+    draw: Draw
+    errors: tuple[float, ...]
+    worst: tuple[float | None, ...]
+    stated: tuple[tuple[float, ...], ...] = ()
+    note: str = ""
+
+    def price(self, judge: Criterion) -> float:
+        """Return what the candidates of a block are ranked by, over all members.
+
+        Where an error does not depend on the answer, or its worst is not known, it is the average.
+        """
+        if judge == "average":
+            return sum(self.errors)
+        parts = zip(self.errors, self.worst, strict=True)
+        return sum(e if w is None else w for e, w in parts)
+
+    def moved(self, known: dict[Encoding, Sensitivity]) -> Sensitivity:
+        """Return the sensitivity among `known`, which are of the encodings before they were aimed.
+
+        A shifted target (min, max) moves by as much as the unshifted one: it is a public constant.
+        """
+        return next(s for e, s in known.items() if self.measures_as(e))
+
+    def measures_as(self, encoding: Encoding) -> bool:
+        """Return whether `encoding` is this candidate's, aimed or not."""
+        mine = self.encoding
+        return (encoding.key, encoding.per_row, encoding.per_swap) == (
+            mine.key,
+            mine.per_row,
+            mine.per_swap,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pricing:
+    """What one encoding of a block is priced for.
+
+    Attributes:
+        size: public guess of rows per group (pricing only).
+        sensitivity: of the encoding.
+        judge: by the error averaged over answers, or at the worst one.
+        like: price only the way that this candidate is drawn: its law's family.
+    """
+
+    block: BlockLayout
+    encoding: Encoding
+    epsilon: Fraction
+    loss: Loss
+    size: int
+    sensitivity: Sensitivity
+    judge: Criterion = "average"
+    like: Candidate | None = None
+
+    @property
+    def pin(self) -> str | None:
+        """The mechanism that the request names."""
+        return self.block.members[0].statistic.spec.mechanism

@@ -1,0 +1,54 @@
+"""Cells of several columns: what their measurements share, from errors to words."""
+
+from __future__ import annotations
+
+from dprelease.aggregates.base import Floats
+from dprelease.aggregates.simulated import simulated_cells
+from dprelease.aggregates.spectrum import square_width
+from dprelease.measurements.candidate import Candidate, Pricing
+from dprelease.measurements.cells import CellDraw, Cells
+from dprelease.measurements.members import Member
+from dprelease.measurements.pair_price import pair_error, simulated_columns
+from dprelease.measurements.spread import spreads
+from dprelease.sensitivity import Sensitivity
+
+__all__ = ["Columns", "moved_text"]
+
+
+class Columns(Cells):
+    """Cells to which one row adds what lies in the box of its columns."""
+
+    sized = True
+
+    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
+        encoding, scale = asked.encoding, draw.simulated_scale(asked.loss)
+        correlations = member.aggregate.correlations(member.statistic)
+        return tuple(
+            pair_error(member, encoding, scale, asked.size, asked.loss, spread, correlations)
+            for spread in spreads(member, len(encoding.axes))
+        )
+
+    def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
+        encoding = best.encoding
+        spread = spreads(member, len(encoding.axes))[-1 if narrow else 0]
+        return simulated_cells(encoding, simulated_columns(spread, 0.5, 0.0), size)
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        """Return the sensitivity of cells in words: rows of the columns' boxes."""
+        encoding = best.encoding
+        rows = s.total // encoding.per_row
+        measures = [c.measure for c in member.statistic.columns] or [None] * len(encoding.axes)
+        spans = []
+        for axis, measure in zip(encoding.axes, measures, strict=True):
+            low, high = float(axis.offset), float(axis.offset + axis.width)
+            spans.append(f"[{low:g}, {high:g}]" + (f" {measure}" if measure else ""))
+        shown = spans if len(spans) <= 3 else [*spans[:2], "…"]
+        return f"{rows} row{'s' if rows > 1 else ''} in {' × '.join(shown)}"
+
+
+def moved_text(best: Candidate, s: Sensitivity, member: Member, where: str) -> str:
+    """Return the sensitivity of a covariance matrix in words, in the squared unit."""
+    encoding = best.encoding
+    move = float(s.total * encoding.pitch * square_width(encoding.axes))
+    unit = f" {member.measure}" if member.measure else ""
+    return f"{move:.4g}{unit} over {where}"

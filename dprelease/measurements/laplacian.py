@@ -1,0 +1,27 @@
+"""Eigenvalues of a graph's Laplacian, in steps of a public grid."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dprelease.aggregates.base import Floats
+from dprelease.measurements.bins import Topped
+from dprelease.measurements.candidate import Candidate
+from dprelease.measurements.members import Member
+from dprelease.numeric import shown
+from dprelease.sensitivity import Sensitivity
+
+__all__ = ["Laplacian"]
+
+
+class Laplacian(Topped):
+    """All eigenvalues, which move together when an edge appears."""
+
+    family = "laplacian"
+    forms = ("laplacian",)
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        return f"{shown(s.total * best.encoding.pitch)} over the whole spectrum"
+
+    def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
+        return np.full(len(best.encoding.cells), (best.encoding.upper or 0) / 2)

@@ -1,0 +1,22 @@
+"""A covariance matrix's upper triangle in steps of a public grid, over a public number of rows."""
+
+from __future__ import annotations
+
+from dprelease.measurements.candidate import Candidate
+from dprelease.measurements.columns import Columns, moved_text
+from dprelease.measurements.members import Member
+from dprelease.sensitivity import Sensitivity
+
+__all__ = ["Matrix"]
+
+
+class Matrix(Columns):
+    """Every entry."""
+
+    family = "matrix"
+    forms = ("matrix",)
+    sized = False
+    way = "noise on the covariance matrix"
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        return moved_text(best, s, member, "the matrix")

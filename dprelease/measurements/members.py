@@ -1,0 +1,58 @@
+"""What a measurement is priced and drawn for: statistics with their domains, grouped into blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dprelease.aggregates.base import Aggregate
+from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.query.arguments import Statistic
+from dprelease.schema.domain import Domain
+
+__all__ = ["BlockLayout", "Loss", "Member"]
+
+Loss = Literal["absolute", "squared"]
+"""How errors are judged: by |error|, or by its square."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One statistic with its final domain and admissible encodings, preferred first."""
+
+    statistic: Statistic
+    aggregate: Aggregate
+    context: Context
+    domain: Domain
+    options: tuple[Encoding, ...]
+    induced: Domain
+    view: int | None = None
+    """The column a statistic of one looks at in a block of several."""
+
+    @property
+    def max_rows(self) -> int | None:
+        return self.statistic.spec.max_rows
+
+    @property
+    def measure(self) -> str:
+        """The unit of the published value, for labels."""
+        return self.aggregate.unit(self.statistic)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLayout:
+    """One block: its members and the encodings every member can be computed from."""
+
+    members: tuple[Member, ...]
+    options: tuple[Encoding, ...]
+    table: str | None = None
+    """The table whose cells are drawn, of a release of several."""
+
+    @property
+    def name(self) -> str:
+        names = "+".join(m.statistic.spec.name for m in self.members)
+        return names if self.table is None else f"{self.table}.{names}"
+
+    @property
+    def max_rows(self) -> int | None:
+        return self.members[0].max_rows

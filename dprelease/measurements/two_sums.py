@@ -1,0 +1,31 @@
+"""S(code) and S(K - code): two non-negative sums to which one row adds exactly K.
+
+Source: `docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-unity`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dprelease.aggregates.base import Floats
+from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.cells import Moments
+from dprelease.measurements.members import Member
+from dprelease.measurements.spread import Spread
+
+__all__ = ["TwoSums"]
+
+
+class TwoSums(Moments):
+    """Two sums, whose shares are a mean."""
+
+    family = "two_sums"
+
+    def exact(self, encoding: Encoding, size: int, mean: Floats, square: Floats) -> Floats:
+        k = float(encoding.scale)
+        return np.stack([size * mean * k, size * (1 - mean) * k], axis=1)
+
+    def looked(self, member: Member) -> tuple[Spread, ...]:
+        return super().looked(member)[
+            :1
+        ]  # the noise of a mean is the same for all rows of one mean

@@ -1,0 +1,71 @@
+"""Every encoding family has one measurement, and what it says of itself holds for what is offered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from dprelease import registry
+from dprelease.aggregates.encoding import Encoding, Family, Form
+from dprelease.errors import PlanError
+from dprelease.measurements.base import Measurement, measurement_named, measurements
+from dprelease.measurements.draw import Draw
+from dprelease.planning.layout import layout
+from dprelease.query.bounded import BoundedQuery, GroupKeys
+from dprelease.query.load import Schema
+from dprelease.query.merge import merge_release
+from dprelease.query.spec import resolve
+from tests.golden.plan_cases import cases
+
+
+def offered() -> Iterator[Encoding]:
+    """Yield the encodings that every tenth of the recorded requests may be drawn by."""
+    for schema in list(cases().values())[::10]:
+        table = Schema.from_dict(schema)
+        with suppress(PlanError):
+            for block in layout(resolve(table, merge_release(table))):
+                yield from block.options
+
+
+def test_every_family_has_one_measurement_of_its_name() -> None:
+    assert {kind.family for kind in measurements()} == set(Family.__args__)
+    assert {f for kind in measurements() for f in kind.forms} == set(Form.__args__)
+
+
+@pytest.mark.parametrize("kind", measurements(), ids=lambda kind: kind.family)
+def test_what_draws_it_is_registered(kind: Measurement) -> None:
+    for tag in kind.draws:
+        law = registry.load("draws", tag)
+        assert isinstance(law, type)
+        assert issubclass(law, Draw)
+        assert law.tag == tag
+    assert kind.free or kind.pins()
+
+
+def test_offered_encodings_are_made_as_their_measurement_says() -> None:
+    seen = set()
+    for encoding in offered():
+        assert encoding.form in measurement_named(encoding.family).forms
+        seen.add(encoding.family)
+    assert len(seen) > 8
+
+
+class Odd:
+    """A law of no measurement."""
+
+    tag = "odd"
+
+
+@pytest.mark.parametrize("kind", measurements(), ids=lambda kind: kind.family)
+def test_cells_or_laws_of_another_measurement_are_refused(kind: Measurement) -> None:
+    own = next((e for e in offered() if e.family == kind.family), None)
+    if own is None:
+        own = replace(next(offered()), family=kind.family, form=kind.forms[0])  # type: ignore[arg-type]
+    task, law = BoundedQuery((), GroupKeys((), ((),)), (), ()), Odd()
+    assert kind.refusal(own, law, task, ()) == f"{kind.family} has laws of its own"  # type: ignore[arg-type]
+    law.tag = kind.draws[0]
+    wrong = replace(own, form="odd")  # type: ignore[arg-type]
+    assert "is not made of odd cells" in kind.refusal(wrong, law, task, ())  # type: ignore[arg-type]
