@@ -39,7 +39,7 @@ from dprelease.measurements.base import measurement_of
 from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.schema.domain import Domain
 
-__all__ = ["JointRule", "holds", "joint_rules", "surely_holds"]
+__all__ = ["JointRule", "holds", "hulls_of", "joint_rules", "surely_holds"]
 
 FUNCTIONS = ("mean", "variance", "std")
 

@@ -28,9 +28,9 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.encoding import Encoding
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.schema.domain import Domain
+from dprelease.validate.joint import hulls_of
 
 __all__ = ["PairRule", "pair_holds", "pair_rules", "pair_surely_holds"]
 
@@ -54,9 +54,10 @@ def pair_rules(plan: ReleasePlan) -> tuple[PairRule, ...]:
     """Return every such rule that is a theorem for this plan."""
     found: list[PairRule] = []
     for block in plan.blocks:
-        if block.family != "tensor":
+        widths = [high - low for _, low, high in hulls_of(block)]
+        if len(widths) != 2:
             continue
-        a, b = (axis.width for axis in Encoding.from_json(dict(block.encoding)).axes)
+        a, b = widths
         here = [s for s in plan.statistics if s.block == block.name]
         correlations = _whole(here, "correlation", None, Domain(-1, 1))
         for members in product(
