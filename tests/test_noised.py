@@ -248,6 +248,7 @@ def test_integers_come_back_from_their_bytes_whatever_their_width(wide):
     plan = SimpleNamespace(
         keys=((), (), ()),
         blocks=(SimpleNamespace(name="a", cells=("x", "y")), SimpleNamespace(name="b", cells=())),
+        groups=lambda block: 3,
     )
     assert decode(plan, data) == {"a": tuple(map(tuple, raw.tolist())), "b": ((), (), ())}
 

@@ -20,8 +20,8 @@ _compare = partial(Guard, file="comparison.py", tests=_forged)
 GUARDS = (
     _verify(
         "values are always in their domains",
-        old='verdict.ok, f"{made.noised.table.num_rows:,} made again',
-        new='True, f"{made.noised.table.num_rows:,} made again',
+        old='verdict.ok, f"{rows:,} made again',
+        new='True, f"{rows:,} made again',
     ),
     _verify(
         "the plan is not compared with the request's",
