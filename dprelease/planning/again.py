@@ -31,8 +31,8 @@ from dprelease.measurements.candidate import Candidate, Option
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import fraction_from_json
-from dprelease.planning.make import Figures, Maker, laid_out, write_plan
 from dprelease.planning.make_tables import Errors, frame_of, table_blocks, write_tables
+from dprelease.planning.maker import Figures, Maker, laid_out, write_plan
 from dprelease.planning.model import ReleasePlan
 from dprelease.planning.share import Priced, Share
 from dprelease.planning.spend import added_up

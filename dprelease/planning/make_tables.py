@@ -27,7 +27,7 @@ from dprelease.measurements.draw import Draw
 from dprelease.measurements.members import BlockLayout
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.numeric import figure, shown
-from dprelease.planning.make import Maker, check_names, plan_notes
+from dprelease.planning.maker import Maker, check_names, plan_notes
 from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.planning.share import Priced
 from dprelease.planning.spend import Spending, spend

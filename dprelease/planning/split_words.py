@@ -5,8 +5,12 @@ Source: `docs/theory/composition.md#allocation`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dprelease.numeric import shown
-from dprelease.planning.model import ReleasePlan
+
+if TYPE_CHECKING:
+    from dprelease.planning.model import ReleasePlan
 
 __all__ = ["why_this_split"]
 

@@ -24,7 +24,7 @@ from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.numeric import floor_half_up
-from dprelease.planning import make
+from dprelease.planning import maker
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import USER, planned
@@ -239,7 +239,7 @@ class TestEverySizeHasALaw:
     ) -> None:
         monkeypatch.setattr(MeanDraw, "check", lambda _: None)
         # what plans say of intervals looks at a size as well
-        monkeypatch.setattr(make, "says_nothing", lambda *_, **__: False)
+        monkeypatch.setattr(maker, "says_nothing", lambda *_, **__: False)
         law = draw_from_json(dp.plan(self.asked(spikes="forbid")).blocks[0].law)
         assert isinstance(law, MeanDraw)
         with pytest.raises(ArgumentError, match="too wide"):
@@ -247,7 +247,7 @@ class TestEverySizeHasALaw:
 
     def test_with_spikes_allowed_the_cells_take_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # the budget at which it would say something is searched for among wide laws: half a minute
-        monkeypatch.setattr(make, "says_nothing", lambda *_, **__: False)
+        monkeypatch.setattr(maker, "says_nothing", lambda *_, **__: False)
         assert dp.plan(self.asked()).statistics[0].mechanism == "discrete_laplace"
 
 

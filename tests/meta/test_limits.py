@@ -16,7 +16,7 @@ LONG_FILES = {
     "dprelease/budget/ledger.py",
     "dprelease/budget/rows.py",
     "dprelease/engines/bounded_sql.py",
-    "dprelease/planning/make.py",
+    "dprelease/planning/maker.py",
     "dprelease/planning/model.py",
 }
 LONG_FUNCTIONS = {

@@ -11,7 +11,7 @@ import pytest
 from dprelease.errors import VerificationError
 from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import near, plan_again
-from dprelease.planning.make import Maker, laid_out, write_plan
+from dprelease.planning.maker import Maker, laid_out, write_plan
 from dprelease.planning.model import canonical_json
 from dprelease.planning.share import Share
 from dprelease.planning.spend import added_up
@@ -143,7 +143,7 @@ def test_the_law_that_is_drawn_is_the_best_of_its_rivals():
             c for c in priced.ranked if c.price(query.judge) > priced.best.price(query.judge) * 1.01
         )
         others = tuple(c for c in priced.ranked if c is not first)
-        moved = pricer.sensitivity(first.encoding, block.max_rows)
+        moved = pricer.sensitivity(first.encoding, block)
         return replace(priced, ranked=(first, *others), sensitivity=moved)
 
     assert "is not the best of its laws" in refused(
