@@ -17,7 +17,10 @@ from dprelease.periods import FIRST, LAST
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.intervals import Intervals, Stretch
 
-__all__ = ["first_day", "stretches_of"]
+__all__ = ["STRETCHES", "first_day", "instant", "last_of", "shift_of", "stretches_of", "within"]
+
+STRETCHES = "stretches"
+"""What a local day's node keeps its stretches under, for a dialect that writes it otherwise."""
 
 
 def stretches_of(query: BoundedQuery) -> tuple[Stretch, ...]:
@@ -35,11 +38,12 @@ def first_day(
 
     def moment() -> exp.Expression:
         after = exp.Greatest(
-            this=try_cast(make(), "TIMESTAMP"), expressions=[_instant(FIRST)], ignore_nulls=True
+            this=try_cast(make(), "TIMESTAMP"), expressions=[instant(FIRST)], ignore_nulls=True
         )
-        return exp.Least(this=after, expressions=[_instant(LAST)], ignore_nulls=True)
+        return exp.Least(this=after, expressions=[instant(LAST)], ignore_nulls=True)
 
     day = _day(stretches, moment)
+    day.meta[STRETCHES] = tuple(stretches)
     if per.every == "day":
         return day
     length = exp.Literal.string(per.every)
@@ -50,21 +54,33 @@ def _day(stretches: Sequence[Stretch], moment: Callable[[], exp.Expression]) -> 
     """Return the local day: of the last stretch that has begun, the first one before all of them."""
     if len(stretches) > 1:
         middle = len(stretches) // 2
-        begun = exp.GTE(this=moment(), expression=_instant(stretches[middle].start))
+        begun = exp.GTE(this=moment(), expression=instant(stretches[middle].start))
         later, earlier = _day(stretches[middle:], moment), _day(stretches[:middle], moment)
         return case((begun, later), default=earlier)
     (only,) = stretches
     shifted = moment()
     if only.shift:
-        seconds = exp.Interval(
-            this=exp.Literal.string(str(only.shift // timedelta(seconds=1))),
-            unit=exp.Var(this="SECOND"),
-        )
-        shifted = exp.Add(this=shifted, expression=seconds)
-    last = exp.Cast(this=exp.Literal.string(only.last.isoformat()), to=exp.DataType.build("DATE"))
+        shifted = exp.Add(this=shifted, expression=shift_of(only))
+    return within(shifted, last_of(only))
+
+
+def shift_of(stretch: Stretch) -> exp.Expression:
+    """Return how far local time is ahead of UTC."""
+    seconds = exp.Literal.string(str(stretch.shift // timedelta(seconds=1)))
+    return exp.Interval(this=seconds, unit=exp.Var(this="SECOND"))
+
+
+def last_of(stretch: Stretch) -> exp.Expression:
+    """Return the last local day that a stretch has."""
+    text = exp.Literal.string(stretch.last.isoformat())
+    return exp.Cast(this=text, to=exp.DataType.build("DATE"))
+
+
+def within(shifted: exp.Expression, last: exp.Expression) -> exp.Expression:
+    """Return the day of a shifted instant, at most the stretch's last one."""
     return exp.Least(this=try_cast(shifted, "DATE"), expressions=[last], ignore_nulls=True)
 
 
-def _instant(moment: datetime) -> exp.Expression:
+def instant(moment: datetime) -> exp.Expression:
     text = exp.Literal.string(moment.strftime("%Y-%m-%d %H:%M:%S"))
     return exp.Cast(this=text, to=exp.DataType.build("TIMESTAMP"))

@@ -35,7 +35,7 @@ from sqlglot import exp
 from dprelease.engines.bounded_sql import Statement
 from dprelease.engines.code_sql import aliased, not_null
 from dprelease.engines.digits import widest
-from dprelease.engines.interval_sql import stretches_of
+from dprelease.engines.spark_days import look_up_days
 from dprelease.engines.tally import SETS, Tallies
 from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.errors import SourceError
@@ -43,7 +43,6 @@ from dprelease.query.bounded import BoundedQuery
 
 __all__ = [
     "MOST_ROWS",
-    "MOST_STRETCHES",
     "PATTERNS",
     "SparkStatement",
     "spark_statement",
@@ -53,8 +52,6 @@ __all__ = [
 MOST_ROWS = 2**48
 _NARROW = 2**15 - 1
 _DEEPEST = 8
-MOST_STRETCHES = 32
-"""Of a zone's clock, in one statement: sixteen years of summer time."""
 
 PATTERNS: Mapping[str, str] = {
     "space": " \t\n\v\f\r",
@@ -99,11 +96,9 @@ def spark_statement(
         names: table of the statement -> temporary view.
 
     Raises:
-        SourceError: floor() or ceil() nested more than eight deep, or intervals over so many changes
-            of a zone's clock that Spark would plan for minutes (DPR519).
+        SourceError: floor() or ceil() nested more than eight deep (DPR519).
     """
     _check_depth(statement.tree)
-    _check_stretches(query)
     tree = statement.tree
     if not any(p.kind == "edges" for p in query.primitives):
         assert isinstance(tree, exp.Select)
@@ -120,6 +115,7 @@ def translated(
     Args:
         names: table of the tree -> temporary view.
     """
+    look_up_days(tree)
     # bottom up, so that a rule meets children that are Spark's already
     nodes = cast("list[exp.Expression]", list(tree.walk(bfs=False)))
     for node in reversed(nodes):
@@ -151,17 +147,6 @@ def _check_depth(tree: exp.Expression) -> None:
                 fix="simplify the expression, or use `engine: duckdb`",
                 code="DPR519",
             )
-
-
-def _check_stretches(query: BoundedQuery) -> None:
-    """Refuse a CASE of hundreds of branches: Spark planned one for six minutes and then failed."""
-    if query.per is not None and len(stretches_of(query)) > MOST_STRETCHES:
-        raise SourceError(
-            f"the intervals of {query.per.timezone} over all times are too many for Spark",
-            why=f"more than {MOST_STRETCHES} changes of its clock lie between the first and the last row that may count",
-            fix="release one period (`during`, or a pipeline's `period`), declare `timezone: UTC`, or use `engine: duckdb`",
-            code="DPR519",
-        )
 
 
 # -- the last SELECT ---------------------------------------------------------------------------

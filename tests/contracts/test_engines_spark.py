@@ -16,11 +16,8 @@ import pyarrow as pa
 import pytest
 
 from dprelease.engines.duckdb import DuckDBEngine
-from dprelease.engines.interval_sql import stretches_of
 from dprelease.engines.source import Source, as_source
 from dprelease.engines.spark import SparkEngine
-from dprelease.engines.spark_sql import MOST_STRETCHES
-from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.query.intervals import Intervals
 from dprelease.schema.column import Column, Kind
@@ -61,8 +58,6 @@ def stacked(rng: random.Random) -> Rows:
 
 def stacked_query(rng: random.Random) -> BoundedQuery:
     query = query_of(rng)
-    if query.per is not None and len(stretches_of(query)) > MOST_STRETCHES:
-        query = replace(query, per=replace(query.per, timezone="UTC"))  # refused otherwise
     keys = tuple((part, *key) for part in PART.values for key in query.groups.keys)
     groups = GroupKeys((PART, *query.groups.columns), keys)
     # a third of the primitives, each kind in turn: Spark's planning time grows with them
@@ -172,10 +167,14 @@ def test_a_graph_has_the_same_edges() -> None:
     assert got.tables[0].tolist() == want.tables[0].tolist() == [[0, 1], [0, 2], [1, 3]]
 
 
-def test_intervals_of_a_zone_over_all_times_are_refused_before_the_charge(tmp_path: Path) -> None:
-    per = Intervals("at", "week", "Europe/Dublin")
-    rows, query = stacked(random.Random("zones")), stacked_query(random.Random("zones"))
-    _, data = source_of("parquet", rows, tmp_path)
-    with pytest.raises(SourceError) as caught:
-        SparkEngine().preflight(data, replace(query, user="user id", per=per, window=None))
-    assert caught.value.code == "DPR519"
+def test_intervals_of_a_zone_over_all_times_are_those_of_duckdb(tmp_path: Path) -> None:
+    per = Intervals("at", "day", "America/New_York")
+    rows, query = stacked(random.Random("zones 3")), stacked_query(random.Random("zones 3"))
+    plain, for_spark = source_of("parquet", rows, tmp_path)
+    asked = replace(query, user="user id", per=per, window=None)
+    found = answer(SparkEngine(), for_spark, asked)
+    assert found == answer(DuckDBEngine(threads=1), plain, asked)
+    in_utc = replace(asked, per=replace(per, timezone="UTC"))
+    assert found != answer(
+        DuckDBEngine(threads=1), plain, in_utc
+    )  # the zone makes a difference here
