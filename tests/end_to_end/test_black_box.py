@@ -114,8 +114,8 @@ def empty_groups_left_out(patch):
     """
     last, honest, written = [], execute._cells, csv_._tidy
 
-    def cells(encoding, primitives, groups):
-        last.append(honest(encoding, primitives, groups))
+    def cells(plan, block, answer):
+        last.append(honest(plan, block, answer))
         return last[-1]
 
     def tidy(release):

@@ -93,8 +93,8 @@ class Watched:
         self.statements = None
         honest, compute = execute._cells, DuckDBEngine.compute
 
-        def no_signal(encoding, primitives, groups):
-            cells = honest(encoding, primitives, groups)
+        def no_signal(plan, block, answer):
+            cells = honest(plan, block, answer)
             self.exact.append(cells.tolist())
             return np.zeros_like(cells) if self.blind else cells
 
