@@ -8,6 +8,7 @@ Hive partition columns (`region=north/part.parquet`) are text, the same as in th
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from dprelease.engines.csv_rows import CsvRows
 from dprelease.engines.parquet_rows import ParquetRows, check_alike, stored_columns
 from dprelease.engines.physical import Physical, of_arrow, of_duckdb
 from dprelease.engines.source import Source, partition, partitioned
-from dprelease.errors import SourceError
+from dprelease.errors import SourceError, printable
 from dprelease.schema.column import Column
 
 __all__ = ["ROWS", "Opened", "Tables"]
@@ -121,6 +122,7 @@ class Tables:
         counted = Counter(relation.columns)
         kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
         wanted = [c.name for c in columns if c.name in counted]
+        _check_instants(relation, [n for n in wanted if kinds[n] == "TIMESTAMP WITH TIME ZONE"])
         stored = {name: ("", of_duckdb(kind)) for name, kind in kinds.items()}
         if rows:
             # numbers that Arrow would widen or wrap (HUGEINT) keep their value as text
@@ -264,3 +266,18 @@ def _quoted(name: str) -> str:
 
 def _path_list(paths: tuple[Path, ...]) -> str:
     return "[" + ", ".join(_text(str(p)) for p in paths) + "]"
+
+
+def _check_instants(relation: Any, names: Sequence[str]) -> None:
+    """Refuse instants with a zone that a relation takes from Arrow.
+
+    DuckDB counts them in microseconds while it scans, and one that does not fit would end the release after
+    the charge; a table in hand is read by rules that take any value.
+    """
+    if names and "ARROW_SCAN" in relation.explain():
+        raise SourceError(
+            f"the column {printable(names[0])} of a relation over Arrow holds instants with a time zone",
+            why="DuckDB converts each of them while it reads, and fails at one that is far away",
+            fix="give the Arrow table itself, or a relation over a database or Parquet files",
+            code="DPR504",
+        )
