@@ -210,7 +210,9 @@ def make(kind: str, rows: Rows, folder: Path) -> Source:
             return as_source(folder / "t.csv")
         case "duckdb_relation":
             connection = duckdb.connect()
-            return as_source(connection.from_arrow(table))
+            # not over Arrow itself: DuckDB would convert instants with a zone while it scans
+            connection.from_arrow(table).create("rows")
+            return as_source(connection.table("rows"))
         case _:
             path = folder / "t.duckdb"
             path.unlink(missing_ok=True)
