@@ -38,6 +38,10 @@ SPARK    := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
 FAST := tests/meta tests/schema tests/query tests/aggregates tests/mechanisms tests/measurements tests/planning tests/budget tests/formats \
 	tests/series $(wildcard tests/test_*.py)
 
+# Python keeps what it has compiled, whatever the shell says: each of some hundred short processes
+# of the tests would compile the library again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo demo-year test test-fast size lint docs bench peers lock sbom clean evidence nightly
 .DEFAULT_GOAL := demo
 

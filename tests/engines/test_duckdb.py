@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot import exp, parse_one
 
-from dprelease.engines import bounded_sql, bounding_sql, code_sql, typed_sql
+from dprelease.engines import bounded_sql, bounding_sql, code_sql, duckdb_tables, typed_sql
 from dprelease.engines import duckdb as engine_module
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
@@ -412,6 +412,45 @@ def test_counting_reads_no_column(tmp_path: Path) -> None:
     for data in (TABLE, frame, tmp_path / "t.parquet", relation):
         for engine in (DuckDBEngine(), ReferenceEngine()):
             assert total(as_source(data), asked, engine) == [[12]]
+
+
+BY_MOMENT = query(
+    columns=(Column("at", Kind.identifier),),
+    groups=GroupKeys((), ((),)),
+    codes=(),
+    user="at",
+    primitives=(Primitive("rows"), Primitive("persons")),
+)
+
+
+def test_instants_with_a_zone_are_refused_where_duckdb_would_convert_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A relation over Arrow, whatever it holds: its type does not say which unit Arrow counts in."""
+    far = pa.array([0, 2**62], pa.int64()).view(pa.timestamp("s", "UTC"))
+    for moments in (far, far.slice(0, 1)):
+        table = pa.table({"at": moments})
+        over = duckdb.connect().from_arrow(table)
+        with pytest.raises(SourceError) as refused:
+            DuckDBEngine().preflight(as_source(over), BY_MOMENT)
+        assert refused.value.code == "DPR504"
+        assert str(2**62) not in str(refused.value)
+        # the way out that the message names takes any value
+        DuckDBEngine().preflight(as_source(table), BY_MOMENT)
+        assert total(as_source(table), BY_MOMENT)[0][1] == 1
+    # the guard's broken twin reads, and ends at the instant far away
+    monkeypatch.setattr(duckdb_tables, "_check_instants", lambda *_: None)
+    with pytest.raises(InternalError):
+        total(as_source(duckdb.connect().from_arrow(pa.table({"at": far}))), BY_MOMENT)
+
+
+def test_instants_with_a_zone_of_duckdb_are_read() -> None:
+    """A database holds them in microseconds: there is nothing to convert."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE moments AS SELECT TIMESTAMPTZ '2024-03-01 00:00:00+00' AS at")
+    relation = as_source(connection.table("moments"))
+    DuckDBEngine().preflight(relation, BY_MOMENT)
+    assert total(relation, BY_MOMENT) == [[1, 1]]
 
 
 # -- mutants: each breaks one guard, and the comparison with the reference must notice ----------

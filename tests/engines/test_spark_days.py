@@ -26,7 +26,10 @@ def by_spark(per, moments):
         session().createDataFrame(texts, "text string").selectExpr("CAST(text AS TIMESTAMP) AS t")
     )
     frame.createOrReplaceTempView("moments")
-    return [row.day for row in session().sql(sql).collect()], sql
+    try:
+        return [row.day for row in session().sql(sql).collect()], sql
+    finally:
+        session().catalog.dropTempView("moments")
 
 
 @pytest.mark.parametrize("zone", ZONES)
