@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "benchmarks" / "results" / "evidence.md"
 HARNESSES = (
+    "tests/mutation",  # first: the longest of all files
     "tests/faults",
     "tests/security",
     "tests/audit",
@@ -62,8 +63,11 @@ def table(rows: dict[str, tuple[str, str, str]]) -> str:
             "crashes and races on the ledger (`tests/faults/`), malformed input (`tests/security/`),",
             "audits of the noise (`tests/audit/`, `tests/end_to_end/test_black_box*.py`), the leak",
             "test (`tests/end_to_end/test_non_interference*.py`), right answers beside plain pandas",
-            "(`tests/reference/test_plain_answers.py`), PostgreSQL (`tests/engines/test_postgres_engine.py`), natural schemas (`tests/planning/test_natural.py`) and",
-            "every epsilon (`tests/end_to_end/test_any_epsilon.py`). Seconds are wall time:",
+            "(`tests/reference/test_plain_answers.py`), PostgreSQL (`tests/engines/test_postgres_engine.py`),",
+            "natural schemas (`tests/planning/test_natural.py`), every epsilon",
+            "(`tests/end_to_end/test_any_epsilon.py`), tables that add up (`tests/fitting/`), exact losses of",
+            "neighbouring tables (`tests/contracts/`) and guards broken one at a time (`tests/mutation/`).",
+            "Two tests at a time; seconds are wall time:",
             f"{os.cpu_count()} cores, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}.",
             "A row stands only if its harness passed.",
             "",
@@ -86,6 +90,7 @@ def main(arguments: list[str]) -> int:
                 "-q",
                 "-p",
                 "no:cacheprovider",
+                *("-n", "2", "--dist", "loadfile"),  # a row may tell of several tests of a file
                 *HARNESSES,
                 *arguments,
             ],
