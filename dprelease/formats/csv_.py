@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dprelease.formats.format import several_tables
 from dprelease.formats.numbers import decimals_of
 from dprelease.formats.text_columns import fixed, fixed_apart, lines, one_array, shortest
 from dprelease.formats.tidy_rows import places_of
@@ -49,6 +50,7 @@ def unguarded(cell: str) -> str:
     return cell.removeprefix(GUARD)
 
 
+@several_tables("each")
 def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: ARG001 - the contract of formats
     """Return `{"data.csv": ..., "wide.csv": ...}`; `manifest` is not needed."""
     return {TIDY_FILE: _tidy(noised), WIDE_FILE: _wide(noised)}

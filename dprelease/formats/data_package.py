@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from dprelease.formats import csv_, parquet
 from dprelease.formats.csv_ import guarded
+from dprelease.formats.format import several_tables
 from dprelease.formats.json_ import manifest_bytes
 from dprelease.formats.licences import licence_entry
 from dprelease.formats.public_words import PublicWords, public_words
@@ -69,6 +70,7 @@ FITTED_WORDS = (
 Field = dict[str, Any]
 
 
+@several_tables("all")
 def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"datapackage.json": bytes}`."""
     return {FILE: manifest_bytes(descriptor(noised.plan, manifest))}

@@ -23,6 +23,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from dprelease.formats.budget_figures import budget_figure, price_list
+from dprelease.formats.format import several_tables
 from dprelease.formats.over_time import release_over_time
 from dprelease.formats.promise_words import promise
 from dprelease.formats.public_words import PublicWords, public_words
@@ -39,6 +40,7 @@ FILE = "report.html"
 TABLE_LIMIT = 250
 
 
+@several_tables("all")
 def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"report.html": bytes}`."""
     return {FILE: report_from_manifest(manifest, noised.shown)}

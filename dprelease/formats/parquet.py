@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dprelease.formats.format import several_tables
 from dprelease.noised import Noised
 from dprelease.planning.model import canonical_json
 
@@ -33,6 +34,7 @@ STATED = (
 )
 
 
+@several_tables("each")
 def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"data.parquet": bytes}`."""
     stated = canonical_json({name: manifest[name] for name in STATED if name in manifest})

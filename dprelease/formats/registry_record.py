@@ -22,6 +22,7 @@ from typing import Any
 
 import yaml
 
+from dprelease.formats.format import several_tables
 from dprelease.formats.over_time import release_over_time
 from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.formats.words import mechanism_words, period_words
@@ -44,6 +45,7 @@ OPEN = "To be filled in by the publisher"
 """Stands where the registry wants what only the publisher knows."""
 
 
+@several_tables("all")
 def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"registry.yaml": bytes}`."""
     text: str = yaml.safe_dump(

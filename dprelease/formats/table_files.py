@@ -4,13 +4,16 @@ from __future__ import annotations
 
 __all__ = ["table_file"]
 
-_SEVERAL = {"data.parquet": "{}.parquet", "data.csv": "{}.csv", "wide.csv": "{}_wide.csv"}
-
 
 def table_file(file: str, table: str | None) -> str:
     """Return what the file of one table is called where there are several.
 
-    >>> table_file("wide.csv", "regions"), table_file("wide.csv", None)
-    ('regions_wide.csv', 'wide.csv')
+    The table's name stands for `data`, and before any other name.
+
+    >>> table_file("data.csv", "regions"), table_file("wide.csv", "regions"), table_file("wide.csv", None)
+    ('regions.csv', 'regions_wide.csv', 'wide.csv')
     """
-    return file if table is None else _SEVERAL[file].format(table)
+    if table is None:
+        return file
+    stem, dot, end = file.partition(".")
+    return f"{table}{dot}{end}" if stem == "data" else f"{table}_{file}"

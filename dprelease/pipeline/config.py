@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dprelease import registry
 from dprelease.engines.limits import LIMITS, NO_LIMITS, Limits
+from dprelease.formats.format import unfit
 from dprelease.pipeline.budget_config import BudgetConfig, read_budget
 from dprelease.pipeline.models import EngineModel, PipelineModel, PublishModel
 from dprelease.pipeline.secret_reference import SecretReference, refuse_references, secret_at
@@ -123,7 +124,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
         schema=schema,
         release=release,
         budget=read_budget(file, model.budget),
-        publish=_publish(file, model.publish),
+        publish=_publish(file, model.publish, several=bool(release.tables)),
         root=file.root,
         engine=engine.kind,
         limits=_limits(file, engine),
@@ -160,7 +161,8 @@ def _limits(file: DeclarationFile, engine: EngineModel) -> Limits:
     return Limits(**found)  # type: ignore[arg-type]
 
 
-def _publish(file: DeclarationFile, publish: PublishModel) -> PublishConfig:
+def _publish(file: DeclarationFile, publish: PublishModel, *, several: bool) -> PublishConfig:
+    """Return where what is written. What a format cannot write it can refuse only after the charge."""
     known = (*registry.names("formats"), *registry.third_party_names("formats"))
     for i, name in enumerate(publish.formats):
         if name not in known or name in publish.formats[:i]:
@@ -168,6 +170,17 @@ def _publish(file: DeclarationFile, publish: PublishModel) -> PublishConfig:
             fix = f"did you mean `{near}`?" if near else f"known formats: {', '.join(known)}"
             what = "unknown format" if name not in known else "repeated format"
             file.fail(f"{what} `{name}`", "publish", "formats", i, fix=fix, code="DPR146")
+        why = unfit(name, several=several)
+        if why is not None:
+            file.fail(
+                f"the format `{name}` cannot write this release",
+                "publish",
+                "formats",
+                i,
+                why=why,
+                fix="take it out of `publish.formats`, or mend its package",
+                code="DPR146",
+            )
     return PublishConfig(file.path(publish.to, "publish", "to"), tuple(publish.formats))
 
 

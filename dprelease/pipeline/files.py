@@ -14,6 +14,7 @@ from typing import Any
 
 from dprelease import registry
 from dprelease.errors import ConfigError, WithheldError
+from dprelease.formats.format import tables_of
 from dprelease.formats.table_files import table_file
 from dprelease.noised import Noised
 from dprelease.planning.what_if import what_if
@@ -123,15 +124,12 @@ def _written(
         WithheldError: someone else's format fails, or writes what is not its own (DPR715): the
             values stay in the ledger, and the run can be repeated without it for nothing.
     """
-    write: Any = registry.load("formats", name)
     if name in registry.names("formats"):
-        if noised.parts and name in _PER_TABLE:
-            return _per_table(write, noised, manifest)
-        return dict(write(noised, manifest))
+        return _made(name, noised, manifest)
     problem = "it failed"
     try:
-        made = dict(write(noised, manifest))
-        if _plain_files(made, files):
+        made = _made(name, noised, manifest)
+        if _plain_files(made, files, noised.parts):
             return made
         problem = "it writes a file of ours, or one that is not bytes under a plain name"
     except Exception as error:  # noqa: BLE001 - foreign code after the charge
@@ -144,25 +142,26 @@ def _written(
     )
 
 
-_PER_TABLE = ("parquet", "csv")
-"""Formats that hold one table each."""
-
-
-def _per_table(
-    write: Callable[[Noised, Mapping[str, Any]], Mapping[str, bytes]],
-    noised: Noised,
-    manifest: Mapping[str, Any],
-) -> dict[str, bytes]:
-    """Return the files of every table, under its name: `NAME.parquet`, `NAME.csv`, `NAME_wide.csv`."""
+def _made(name: str, noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return what the format writes; of several tables as it says that it takes them (`formats.format`)."""
+    write: Any = registry.load("formats", name)
+    takes = tables_of(write)
+    if not noised.parts or takes == "all":
+        return dict(write(noised, manifest))
+    if takes == "one":
+        raise ValueError("one table's format: `run` refuses it before the charge")
     return {
-        table_file(file, name): data
-        for name, part in noised.parts.items()
+        table_file(file, table): data
+        for table, part in noised.parts.items()
         for file, data in write(part, manifest).items()
     }
 
 
-def _plain_files(made: Mapping[str, object], files: Mapping[str, bytes]) -> bool:
-    taken = {*files, *OWN_FILES}
+def _plain_files(
+    made: Mapping[str, object], files: Mapping[str, bytes], tables: Iterable[str]
+) -> bool:
+    own = [table_file(file, table) for table in tables for file in OWN_FILES]
+    taken = {*files, *OWN_FILES, *own}
     return all(
         isinstance(name, str) and name not in taken and isinstance(data, bytes)
         and PLAIN_NAME.fullmatch(name)

@@ -100,11 +100,8 @@ def _must_lie_apart(folder: Path, public: Path) -> None:
 
 def _files(noised: Noised, formats: tuple[str, ...], period: str) -> dict[str, bytes]:
     """Return every file with its mark: the hashes in the manifest are of the marked bytes."""
-    at = noised.table.column_names.index("status")
-    status = pa.array([_STATUS] * noised.table.num_rows, pa.utf8())
-    marked = replace(noised, table=noised.table.set_column(at, "status", status))
     files = writing.write_files(
-        marked,
+        _rehearsed(noised),
         formats,
         software=writing.software(),
         what_if=what_if(noised.plan) if "html" in formats else [],
@@ -115,6 +112,17 @@ def _files(noised: Noised, formats: tuple[str, ...], period: str) -> dict[str, b
     manifest |= {"dprelease": REHEARSAL, "rehearsal": MARK, "period": period}
     manifest["validation"] = check(noised).to_json()
     return {**files, FILE: manifest_bytes(manifest), _README: f"{MARK}.\n".encode()}
+
+
+def _rehearsed(noised: Noised) -> Noised:
+    """Return the release with the mark as every value's status, of several tables in each of them."""
+    if noised.parts:
+        return replace(
+            noised, parts={name: _rehearsed(part) for name, part in noised.parts.items()}
+        )
+    at = noised.table.column_names.index("status")
+    status = pa.array([_STATUS] * noised.table.num_rows, pa.utf8())
+    return replace(noised, table=noised.table.set_column(at, "status", status))
 
 
 def _marked(name: str, data: bytes) -> bytes:

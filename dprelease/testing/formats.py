@@ -1,7 +1,8 @@
 """The contract of a format: bytes that are a function of the release and its manifest.
 
 It writes plain names, bytes, and none of dprelease's own files; the same bytes for an equal release;
-and, where a reader is given, what reads back as the tidy table.
+and, where a reader is given, what reads back as the tidy table. A format that says it takes several
+tables writes a release of them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from fractions import Fraction
 from typing import Any
 
 from dprelease import registry
+from dprelease.fitted import noised_of
+from dprelease.formats.format import tables_of
 from dprelease.formats.json_ import build_manifest
 from dprelease.noised import Noised, Receipt, assemble
-from dprelease.pipeline.files import OWN_FILES, PLAIN_NAME
+from dprelease.pipeline.files import OWN_FILES, PLAIN_NAME, write_files
 from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
 from dprelease.schema.unit import describe
@@ -25,6 +28,10 @@ __all__ = ["check_format", "sample_release"]
 Row = dict[str, Any]
 Reader = Callable[[Mapping[str, bytes]], list[Row]]
 
+_TABLES = [
+    {"name": "nation", "by": [], "statistics": ["count"]},
+    {"name": "places", "by": ["place"], "statistics": ["count"]},
+]
 _SCHEMA: dict[str, Any] = {
     "dprelease": "schema/1",
     "name": "sample",
@@ -61,6 +68,22 @@ def sample_release(shift: int = 0) -> tuple[Noised, dict[str, Any]]:
     table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)
     paid = Receipt(str(plan.epsilon), str(Fraction(0)), describe(plan.adjacency, plan.unit))
     noised = Noised(plan, table, cells, paid)
+    return _with_manifest(noised)
+
+
+def sample_of_tables() -> tuple[Noised, dict[str, Any]]:
+    """Return a small release of two tables that add up, and its manifest; no private data."""
+    release = {"epsilon": 2, "tables": _TABLES}
+    plan = plan_release(Schema.from_dict({**_SCHEMA, "release": release}))
+    cells = {
+        b.name: tuple((90 + 7 * g,) * len(b.cells) for g in range(plan.groups(b)))
+        for b in plan.blocks
+    }
+    paid = Receipt(str(plan.epsilon), str(Fraction(0)), describe(plan.adjacency, plan.unit))
+    return _with_manifest(noised_of(plan, cells, paid))
+
+
+def _with_manifest(noised: Noised) -> tuple[Noised, dict[str, Any]]:
     manifest = build_manifest(noised, check(noised), {}, software={"dprelease": "0"})
     return noised, manifest
 
@@ -86,8 +109,20 @@ def check_format(name: str, read: Reader | None = None) -> dict[str, bytes]:
         assert file not in OWN_FILES or name in registry.names("formats"), f"{file} is dprelease's"
     again, same = sample_release()
     assert dict(write(again, same)) == files, f"{name} writes other bytes for an equal release"
+    if tables_of(write) != "one":
+        _check_tables(name)
     if read is not None:
         other, changed = sample_release(shift=1)
         for release, written in ((noised, files), (other, dict(write(other, changed)))):
             assert read(written) == release.table.to_pylist(), f"{name} does not read back"
     return files
+
+
+def _check_tables(name: str) -> None:
+    noised, _ = sample_of_tables()
+    made, again = (write_files(noised, (name,), software={}, what_if=[]) for _ in range(2))
+    assert set(made) - set(write_files(noised, (), software={}, what_if=[])) or name in (
+        "registry",
+        "datapackage",
+    ), f"{name} writes nothing of several tables"
+    assert made == again, f"{name} writes other bytes for an equal release of several tables"

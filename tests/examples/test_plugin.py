@@ -188,6 +188,88 @@ def test_a_broken_format_withholds_and_the_run_can_be_repeated(body, project, mo
     assert verify(result.folder).ok
 
 
+TABLES = """
+release:
+  epsilon: 4
+  tables:
+    - {name: nation, by: [], statistics: [count]}
+    - {name: places, by: [place], statistics: [count]}
+"""
+
+
+@pytest.fixture
+def of_tables(project, plugin):
+    """The project, of two tables, by the engine of this library; its budget is there."""
+    schema, pipeline = project / "people.yaml", project / "pipeline.yaml"
+    schema.write_text(SCHEMA.partition("\nrelease:")[0] + TABLES, encoding="utf-8")
+    pipeline.write_text(PIPELINE.replace("engine: arrow_sorted\n", ""), encoding="utf-8")
+    init_ledger(load_pipeline(pipeline))
+    return project
+
+
+def _spent(project) -> str:
+    return json.loads(_said("ledger", "show", project / "pipeline.yaml", "--json")[1])["datasets"]
+
+
+def _said(*words) -> tuple[int, str]:
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    return done.exit_code, done.output
+
+
+def test_a_format_that_says_how_writes_every_table(of_tables):
+    status, said = _said("run", of_tables / "pipeline.yaml")
+    assert status == 0, said
+    folder = of_tables / "public" / "people" / "once"
+    for name in ("nation", "places"):
+        lines = (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        assert [json.loads(x) for x in lines] == pq.read_table(
+            folder / f"{name}.parquet"
+        ).to_pylist()
+    assert verify(folder, ledger=of_tables / ".dprelease" / "ledger.db").ok
+
+
+UNFIT = {
+    "says nothing": lambda noised, manifest: {"data.jsonl": b""},
+    "says what is not known": type(
+        "Other", (), {"tables": "every", "__call__": lambda *_: {"data.jsonl": b""}}
+    )(),
+    "is no function": "jsonl",
+}
+
+
+@pytest.mark.parametrize("offered", UNFIT.values(), ids=UNFIT)
+def test_a_format_of_one_table_is_refused_before_the_charge(offered, of_tables, monkeypatch):
+    before, load = _spent(of_tables), registry.load
+    monkeypatch.setattr(registry, "load", lambda k, n: offered if n == "jsonl" else load(k, n))
+    for more in ((), ("--rehearse", "--to", of_tables / "try")):
+        status, said = _said("run", of_tables / "pipeline.yaml", *more)
+        assert status == 2, said
+        assert "DPR146" in said
+        assert "pipeline.yaml:7" in said
+    monkeypatch.undo()
+    use(monkeypatch)
+    assert _spent(of_tables) == before
+    assert not (of_tables / "public").exists()
+    assert _said("run", of_tables / "pipeline.yaml")[0] == 0  # control: it can be charged
+    assert _spent(of_tables) != before
+
+
+def test_a_package_that_cannot_be_loaded_is_refused_before_the_charge(project, plugin, monkeypatch):
+    def broken(kind, name):
+        if name == "jsonl":
+            raise ImportError("a text of its own")
+        return load(kind, name)
+
+    load = registry.load
+    init_ledger(load_pipeline(project / "pipeline.yaml"))
+    monkeypatch.setattr(registry, "load", broken)
+    status, said = _said("run", project / "pipeline.yaml")
+    assert status == 2
+    assert "DPR146" in said
+    assert "ImportError" in said
+    assert "a text of its own" not in said
+
+
 def test_the_package_is_what_its_readme_says():
     text = (SOURCE / "README.md").read_text(encoding="utf-8")
     project = (SOURCE / "pyproject.toml").read_text(encoding="utf-8")

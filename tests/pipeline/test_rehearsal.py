@@ -62,6 +62,25 @@ def test_every_file_bears_the_mark(file, tmp_path):
     assert "<title>Rehearsal: " in page
 
 
+def test_several_tables_bear_the_mark_each(file, tmp_path):
+    schema = tmp_path / "schemas" / "visits.yaml"
+    tables = [
+        {"name": "all", "by": [], "statistics": ["count"]},
+        {"name": "regions", "by": ["region"], "statistics": ["count"]},
+    ]
+    head = schema.read_text().partition("\nrelease:")[0]
+    schema.write_text(f"{head}\nrelease: {json.dumps({'epsilon': 1, 'tables': tables})}\n")
+    folder = rehearse(load_pipeline(file), tmp_path / "try", period="2025-W50").folder
+    for name in ("all", "regions"):
+        table = pq.read_table(folder / f"{name}.parquet")
+        assert set(table["status"].to_pylist()) == {"rehearsal"}
+        for end in (".csv", "_wide.csv"):
+            _, *rows = (folder / f"{name}{end}").read_text().splitlines()
+            assert rows
+            assert all("rehearsal" in row for row in rows)
+    assert MARK in (folder / "report.html").read_text()
+
+
 def test_no_reader_takes_it_for_a_release(file, tmp_path):
     config = load_pipeline(file)
     folder = rehearse(config, tmp_path / "try", period="2025-W50").folder

@@ -33,6 +33,20 @@ def test_a_reader_that_loses_a_row_is_found():
         check_format("csv", read)
 
 
+@pytest.mark.parametrize("how", ["each", "all"])
+def test_a_format_that_cannot_do_what_it_says_of_tables_is_found(how, monkeypatch):
+    def write(noised, manifest):
+        return {"x": b""} if len(noised.plan.statistics) == 3 else {}  # the one of one table
+
+    load = registry.load
+    monkeypatch.setattr(registry, "third_party_names", lambda kind: ("mine",))
+    monkeypatch.setattr(registry, "load", lambda k, n: write if n == "mine" else load(k, n))
+    assert check_format("mine")  # control: it says nothing
+    vars(write)["tables"] = how
+    with pytest.raises(AssertionError, match="several tables"):
+        check_format("mine")
+
+
 COUNT = itertools.count()
 TWINS = {
     "other bytes": lambda n, m: {"x": str(next(COUNT)).encode()},

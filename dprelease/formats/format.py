@@ -1,0 +1,70 @@
+"""What a format is, and what it says of releases of several tables.
+
+A format is a function of the release and its manifest. Called for one table, it needs to say nothing.
+One that can also write a release of several `tables:` says how by its attribute `tables`:
+
+* "each": it is called once per table, with that table as a release of its own, and its files get the
+  table's name (`table_files.table_file`);
+* "all": it is called once, and finds the tables in `noised.parts`.
+
+Who says nothing is asked for one table only: a release of several names it in vain, and that is said
+before the charge (`unfit`), as nothing that is known beforehand may fail after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+
+from dprelease import registry
+
+if TYPE_CHECKING:
+    from dprelease.noised import Noised
+
+__all__ = ["Format", "several_tables", "tables_of", "unfit"]
+
+Tables = Literal["one", "each", "all"]
+_SAID: tuple[Tables, ...] = ("each", "all")
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class Format(Protocol):
+    """What writes the files of one format: equal arguments give equal bytes."""
+
+    def __call__(self, noised: Noised, manifest: Mapping[str, object], /) -> Mapping[str, bytes]:
+        """Return every file's bytes by its plain name."""
+
+
+def several_tables(how: Tables) -> Callable[[F], F]:
+    """Mark a format as one that writes releases of several tables, "each" by itself or "all" at once."""
+
+    def marked(write: F) -> F:
+        vars(write)["tables"] = how
+        return write
+
+    return marked
+
+
+def tables_of(write: object) -> Tables:
+    """Return how a format takes several tables; "one" if it does not say, or says something else."""
+    said = getattr(write, "tables", None)
+    return next((how for how in _SAID if how == said), "one")
+
+
+def unfit(name: str, *, several: bool) -> str | None:
+    """Return why the format `name` cannot write such a release, or None; loads it if it is not ours.
+
+    Args:
+        several: the release is of several tables.
+    """
+    if name in registry.names("formats"):
+        return None
+    try:
+        write = registry.load("formats", name)
+    except Exception as error:  # noqa: BLE001 - foreign code, before the charge
+        return f"the package that offers it cannot be loaded: {type(error).__name__}"
+    if not callable(write):
+        return "what the package offers is no function"
+    if several and tables_of(write) == "one":
+        return 'it writes one table; one for several says so: `write.tables = "each"` or "all"'
+    return None
