@@ -28,10 +28,10 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import file_source
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
+from dprelease.release_plan.plan import ReleasePlan
 
 STATISTICS = ["count", "mean(age)", "mean(salary)", "variance(salary)"]
 TARGETS = {"mean_age": 0.0002, "mean_salary": 0.0005, "variance_salary": 0.01}

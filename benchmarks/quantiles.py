@@ -23,10 +23,10 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import SystemBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
+from dprelease.release_plan.plan import ReleasePlan
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 WORLDS: dict[str, tuple[int, int, float]] = {

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from dprelease.accessor import Accessor
     from dprelease.budget.view import open_ledger
     from dprelease.facade import create_ledger, draft_schema, plan, release, run, sql
-    from dprelease.planning.model import ReleasePlan
     from dprelease.query.load import Schema
     from dprelease.reading.changes import diff
     from dprelease.reading.derived import Derived
     from dprelease.reading.publication import Publication, Series, read, read_series
     from dprelease.reading.released import Released
+    from dprelease.release_plan.plan import ReleasePlan
     from dprelease.released import Release
     from dprelease.schema.domain import Box, Domain
     from dprelease.verification import verify
@@ -92,7 +92,7 @@ _LAZY = {
     "Domain": "dprelease.schema.domain:Domain",
     "Publication": "dprelease.reading.publication:Publication",
     "Release": "dprelease.released:Release",
-    "ReleasePlan": "dprelease.planning.model:ReleasePlan",
+    "ReleasePlan": "dprelease.release_plan.plan:ReleasePlan",
     "Released": "dprelease.reading.released:Released",
     "Schema": "dprelease.query.load:Schema",
     "Series": "dprelease.reading.publication:Series",

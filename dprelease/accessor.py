@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from dprelease.facade import Statistics, Tables
     from dprelease.numeric import Number
-    from dprelease.planning.model import ReleasePlan
     from dprelease.query.load import SchemaLike
+    from dprelease.release_plan.plan import ReleasePlan
     from dprelease.released import Release
 
 __all__ = ["Accessor"]

@@ -43,8 +43,9 @@ import numpy as np
 from dprelease.aggregates.base import Floats, Rule, aggregate_named
 from dprelease.aggregates.encoding import Encoding
 from dprelease.measurements.draw import draw_from_json
-from dprelease.planning.model import PlannedBlock, PlannedStatistic
 from dprelease.query.statistic import parse_statistic
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
 
 __all__ = ["Released", "consistent", "outward", "rules_of", "to_domain"]

@@ -37,11 +37,11 @@ from dprelease.pipeline.closing import instant_from_text, instant_text
 from dprelease.pipeline.files import write_files
 from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import CLOSE, near, plan_again
-from dprelease.planning.model import ReleasePlan
-from dprelease.planning.promise import person_in_plan, timeline_of
 from dprelease.planning.what_if import what_if
 from dprelease.query.request import request_for_all_periods, request_from_json
 from dprelease.query.spec import Query
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.promise import person_in_plan, timeline_of
 from dprelease.schema.unit import describe
 from dprelease.validate.rules import check
 from dprelease.validate.verdict import Verdict

@@ -29,13 +29,14 @@ from dprelease.errors import InternalError, SourceError
 from dprelease.measurements.base import measurement_of
 from dprelease.measurements.draw import Draw, Objects, draw_from_json
 from dprelease.noised import Cells, decode, encode
-from dprelease.planning.guarantee import composed
-from dprelease.planning.model import PlannedBlock, ReleasePlan
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.query.graph import SPARSE
 from dprelease.query.intervals import intervals_of
 from dprelease.recompute import recompute
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.guarantee import composed
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret import Secret
 from dprelease.sensitivity import Sensitivity
 

@@ -18,8 +18,8 @@ from dprelease.pipeline.preflight import engine_for
 from dprelease.pipeline.run import RunResult
 from dprelease.pipeline.run import run as run_pipeline
 from dprelease.pipeline.stages import Request
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.load import SchemaLike, as_schema
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.released import Release
 from dprelease.schema.table import TableSchema
 from dprelease.schema.time import declared_time

@@ -36,10 +36,10 @@ from dprelease.fitting.noise import Noise
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Cells, Noised, Receipt, assemble, tidy
-from dprelease.planning.make_tables import noise_of
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
-from dprelease.planning.table_valid import reachable
-from dprelease.planning.tables_model import PlannedFit
+from dprelease.release_plan.fits import noise_of, reachable
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.tables import PlannedFit
 
 __all__ = ["Column", "Fits", "broken", "columns_of", "faults", "fits_of", "noised_of"]
 

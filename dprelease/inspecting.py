@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dprelease.engines.source import Source
     from dprelease.inspection import Finding
-    from dprelease.planning.model import ReleasePlan
+    from dprelease.release_plan.plan import ReleasePlan
 
 __all__ = ["in_notebook", "must_be_watched", "show"]
 

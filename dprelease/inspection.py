@@ -36,8 +36,8 @@ from dprelease.engines.request import row_cap, used_columns
 from dprelease.engines.source import Source
 from dprelease.engines.typed_sql import number, try_cast
 from dprelease.engines.view_sql import ViewStatement
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.bounded import BoundedQuery
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.column import Column, Kind
 
 __all__ = ["MARK", "Finding", "inspect_rows"]

@@ -46,7 +46,9 @@ from dprelease.consistency import consistent, outward, to_domain
 from dprelease.measurements.base import measurement_of
 from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, draw_from_json
 from dprelease.measurements.reading import reading_of, seen_by
-from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = [
     "CELL_BYTES",

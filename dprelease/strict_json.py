@@ -13,11 +13,18 @@ import json
 import math
 from typing import Any, NoReturn
 
-__all__ = ["MOST_BYTES", "MOST_VALUES", "read_json"]
+__all__ = ["MOST_BYTES", "MOST_VALUES", "canonical_json", "read_json"]
 
 MOST_BYTES = 64 * 2**20
 MOST_VALUES = 5_000_000
 """A value takes up to a hundred bytes of memory, and in the file as few as two."""
+
+
+def canonical_json(value: object) -> str:
+    """Return the one JSON text of `value`: sorted keys, no spaces, strict numbers."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
 
 
 def read_json(data: bytes | str) -> Any:

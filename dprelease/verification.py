@@ -51,8 +51,8 @@ from dprelease.formats.manifest_file import read_manifest
 from dprelease.formats.over_time import ledger_over_time
 from dprelease.formats.public_words import public_words
 from dprelease.patience import within
-from dprelease.planning.model import plan_hash
 from dprelease.query.calendar import zone_tables
+from dprelease.release_plan.plan import plan_hash
 from dprelease.series.correct import standing_of
 from dprelease.strict_json import read_json
 

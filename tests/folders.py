@@ -21,12 +21,12 @@ from dprelease.pipeline import files as writing
 from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.planned import window_of
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import ReleasePlan, plan_hash
 from dprelease.query.calendar import Calendar, zone_tables
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.read_view import parse_view
 from dprelease.query.spec import resolve
+from dprelease.release_plan.plan import ReleasePlan, plan_hash
 from dprelease.schema.table import TableSchema
 
 __all__ = [

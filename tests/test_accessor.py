@@ -13,7 +13,7 @@ import dprelease as dp
 from dprelease import facade
 from dprelease.accessor import Accessor
 from dprelease.errors import SourceError
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
 from tests.end_to_end.projects import ROOT
 
 SCHEMA = ROOT / "schemas" / "fair.yaml"

@@ -22,7 +22,9 @@ from dprelease.aggregates.histogram import fit_parts
 from dprelease.consistency import Released, consistent, to_domain
 from dprelease.entropy import ReplayBits
 from dprelease.mechanisms.forms.vector import CellNoise
-from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
 from tests.planning.requests import planned, public
 

@@ -23,8 +23,8 @@ import dprelease
 from dprelease import execute, noised
 from dprelease.entropy import ReplayBits, SystemBits
 from dprelease.errors import DpreleaseError, InternalError, WithheldError
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.answer import Answer
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret import Secret
 from tests.planning.requests import PUBLIC_X, USER, planned, public
 

@@ -17,7 +17,8 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import ReplayBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import CELL_BYTES, TIDY, assemble, decode, encode, outward
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.validate.rules import on_step
 from tests.planning.requests import USER, planned, public
 

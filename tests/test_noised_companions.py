@@ -13,7 +13,7 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.entropy import ReplayBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import assemble
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.requests import planned, public
 from tests.test_noised import private, replayed, rows_of
 

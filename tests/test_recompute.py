@@ -12,9 +12,9 @@ import pytest
 from dprelease import execute
 from dprelease.errors import InternalError
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.load import Schema
 from dprelease.query.spec import resolve
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.table import TableSchema
 
 Json = dict[str, Any]

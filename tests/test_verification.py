@@ -20,8 +20,8 @@ from dprelease.budget.ledger import Ledger
 from dprelease.comparison import as_published
 from dprelease.errors import VerificationError
 from dprelease.formats.json_ import manifest_bytes
-from dprelease.planning.model import plan_hash
 from dprelease.published_folder import read_folder
+from dprelease.release_plan.plan import plan_hash
 from dprelease.series.correct import withdraw
 from dprelease.validate.verdict import RuleResult, Verdict
 from dprelease.verification import verify

@@ -15,8 +15,8 @@ import pyarrow as pa
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.exact import exact_cells
 from dprelease.engines.source import as_source
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.answer import Answer, Objects
+from dprelease.release_plan.plan import ReleasePlan
 
 __all__ = ["SALT", "answer_of", "cells_of"]
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.unit import Adjacency, EdgeUnit, UserUnit
 

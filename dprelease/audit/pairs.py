@@ -45,7 +45,7 @@ from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridLaw
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
 
 __all__ = ["PairLoss", "Part", "pair_loss"]
 

@@ -45,8 +45,8 @@ from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.law import GridLaw
 from dprelease.numeric import shown
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.answer import Answer
+from dprelease.release_plan.plan import ReleasePlan
 
 __all__ = ["Evidence", "Finding", "audit_plan"]
 

@@ -22,8 +22,8 @@ from dprelease.audit.answers import cells_of
 from dprelease.entropy import SystemBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Cells, Noised, assemble
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.answer import Answer
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret import Secret
 
 __all__ = ["RELEASE", "Columns", "differing", "features_of", "releases", "shown_of"]

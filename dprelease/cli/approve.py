@@ -64,7 +64,7 @@ def approve(
 
     from dprelease.pipeline import approving
     from dprelease.pipeline.config import load_pipeline
-    from dprelease.planning.weak import weak_promise
+    from dprelease.release_plan.weak import weak_promise
 
     config = load_pipeline(pipeline)
     event, made = approving.approve(

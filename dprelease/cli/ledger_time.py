@@ -43,7 +43,7 @@ def over_time(book: Ledger, dataset: str) -> Iterator[str]:
     from fractions import Fraction
 
     from dprelease.numeric import plain
-    from dprelease.planning.weak import weak_promise
+    from dprelease.release_plan.weak import weak_promise
 
     said, budget = over_time_json(book, dataset), book.budget(dataset)
     if weak := weak_promise(budget.spent):

@@ -12,7 +12,7 @@ from dprelease.cli.terminal import AsJson, console, print_json
 
 if TYPE_CHECKING:
     from dprelease.pipeline.config import PipelineConfig
-    from dprelease.planning.model import ReleasePlan
+    from dprelease.release_plan.plan import ReleasePlan
 
 POLL = 0.5
 """Seconds between two looks at the files of `--watch`."""
@@ -90,8 +90,8 @@ def load_and_show(
     from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.explore import needed, plan_of, wish
     from dprelease.pipeline.planned import plan_pipeline
-    from dprelease.planning.compare import compare, differences
-    from dprelease.planning.explain import renderable
+    from dprelease.release_plan.compare import compare, differences
+    from dprelease.release_plan.explain import renderable
 
     config = load_pipeline(pipeline)
     asked = [wish(text) for text in wishes]

@@ -64,7 +64,7 @@ def run(
     config = load_pipeline(pipeline)
     out = console(stderr=as_json)
     if not quiet and not as_json:
-        from dprelease.planning.explain import renderable
+        from dprelease.release_plan.explain import renderable
 
         out.print(renderable(plan_pipeline(config, period if config.period else None)))
 

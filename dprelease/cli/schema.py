@@ -27,8 +27,8 @@ def check(
     Example: dprelease schema check schemas/flights.yaml
     """
     from dprelease.pipeline.planned import plan_release
-    from dprelease.planning.weak import weak_promise
     from dprelease.query.load import Schema
+    from dprelease.release_plan.weak import weak_promise
     from dprelease.schema.unit import describe
 
     schema = Schema.load(file)

@@ -22,8 +22,8 @@ from dprelease.formats.chart import Scale, slots
 from dprelease.formats.numbers import figure_text
 from dprelease.formats.words import short
 from dprelease.numeric import fraction_from_json
-from dprelease.planning.model import PlannedStatistic
-from dprelease.planning.what_if import expected
+from dprelease.release_plan.curve import expected
+from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = ["BurnDown", "Curve", "budget_figure", "price_list"]
 

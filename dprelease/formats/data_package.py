@@ -27,7 +27,8 @@ from dprelease.formats.table_files import table_file
 from dprelease.formats.wide import is_whole
 from dprelease.noised import TIDY, Noised
 from dprelease.numeric import Exact, plain
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.about import About
 
 __all__ = ["FILE", "descriptor", "write"]

@@ -31,8 +31,9 @@ from dprelease.formats.report_sections import proved, released_rows, section
 from dprelease.formats.words import inside, loss_text, mechanism_words, odds, period_words, short
 from dprelease.noised import Noised
 from dprelease.numeric import fraction_from_json
-from dprelease.planning.model import PlannedBlock, PlannedStatistic
-from dprelease.planning.weak import weak_promise
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.weak import weak_promise
 
 __all__ = ["FILE", "report_from_manifest", "write"]
 

@@ -29,11 +29,12 @@ from typing import Any, Protocol
 from dprelease.budget.approval import request_hash
 from dprelease.budget.person import person_to_json
 from dprelease.noised import Noised
-from dprelease.planning.model import ReleasePlan, canonical_json, plan_hash
-from dprelease.planning.promise import ledger_window, person_in_plan
 from dprelease.query.request import request_for_all_periods, request_to_json
+from dprelease.release_plan.plan import ReleasePlan, plan_hash
+from dprelease.release_plan.promise import ledger_window, person_in_plan
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import UserUnit, describe, unit_to_json
+from dprelease.strict_json import canonical_json
 
 __all__ = [
     "FILE",

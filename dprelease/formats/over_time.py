@@ -15,7 +15,7 @@ from dprelease.budget.person import PersonLoss, person_at, person_from_json
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import short
 from dprelease.numeric import fraction_from_json
-from dprelease.planning.weak import WEAK_ABOVE
+from dprelease.release_plan.weak import WEAK_ABOVE
 from dprelease.schema.unit import UserUnit
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from dprelease.formats.format import several_tables
 from dprelease.noised import Noised
-from dprelease.planning.model import canonical_json
+from dprelease.strict_json import canonical_json
 
 __all__ = ["FILE", "METADATA_KEY", "write"]
 

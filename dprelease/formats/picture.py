@@ -24,7 +24,7 @@ from dprelease.formats.chart import Point
 from dprelease.formats.plots import BAR_TOP, DotPlot, bars, dot_plot
 from dprelease.formats.words import heading
 from dprelease.noised import TIDY, WEAK, Noised
-from dprelease.planning.model import PlannedStatistic
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.naming import nearest
 
 __all__ = ["LIMIT", "Panel", "Picture", "dots", "panels", "release_picture"]

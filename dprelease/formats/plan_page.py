@@ -26,9 +26,10 @@ from markupsafe import Markup
 
 from dprelease.formats.chart import Scale, log_ticks
 from dprelease.formats.words import heading, mechanism_words, name_words, odds, short
-from dprelease.planning.curve import Curve
-from dprelease.planning.explain import HEADERS, rows
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.release_plan.curve import Curve
+from dprelease.release_plan.explain import HEADERS, rows
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.unit import describe
 
 __all__ = ["plan_page"]

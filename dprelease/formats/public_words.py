@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dprelease.formats.words import heading, inside, name_words
-from dprelease.planning.model import PlannedStatistic
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.about import ROWS, About, about_from_json
 from dprelease.schema.unit import RowUnit, Unit, UserUnit, unit_from_json
 from dprelease.schema.unit_words import kept_words, one_unit, whole_unit

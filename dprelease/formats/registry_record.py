@@ -28,9 +28,9 @@ from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.formats.words import mechanism_words, period_words
 from dprelease.noised import Noised
 from dprelease.numeric import plain
-from dprelease.planning.model import ReleasePlan
-from dprelease.planning.promise import timeline_of
-from dprelease.planning.weak import weak_promise
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.promise import timeline_of
+from dprelease.release_plan.weak import weak_promise
 
 __all__ = ["FILE", "record", "write"]
 

@@ -23,7 +23,8 @@ from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import mechanism_words, short
 from dprelease.noised import TIDY
 from dprelease.numeric import Exact, fraction_from_json
-from dprelease.planning.model import PlannedBlock, PlannedStatistic
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = ["WEAK", "Columns", "proved", "released_rows", "section"]
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
 
 __all__ = ["Places", "group_places", "places_of"]
 

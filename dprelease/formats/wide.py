@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from dprelease.formats.tidy_rows import group_places, places_of
 from dprelease.noised import TIDY, WEAK, Noised
-from dprelease.planning.model import PlannedStatistic
+from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = ["is_whole", "wide_table"]
 

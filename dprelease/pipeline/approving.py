@@ -27,8 +27,8 @@ from dprelease.pipeline import anchoring
 from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.planned import plan_pipeline
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.request import request_for_all_periods
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret_text import parse_reference, read_secret
 from dprelease.strict_json import MOST_BYTES, read_json
 

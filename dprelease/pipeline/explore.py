@@ -17,8 +17,8 @@ from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.numeric import exact, plain
 from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from dprelease.pipeline.planned import plan_pipeline
-from dprelease.planning.curve import FACTORS, Curve, error_words, trace
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.curve import FACTORS, Curve, error_words, trace
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.naming import nearest
 from dprelease.schema.table import StatisticSpec
 from dprelease.strict_json import MOST_BYTES, read_json

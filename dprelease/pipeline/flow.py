@@ -27,8 +27,8 @@ from dprelease.pipeline import preflight, stages
 from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.paid import paid, published
 from dprelease.pipeline.stages import Request
-from dprelease.planning.model import ReleasePlan
 from dprelease.publish import publish_files
+from dprelease.release_plan.plan import ReleasePlan
 
 __all__ = ["Flow", "Progress", "quiet"]
 

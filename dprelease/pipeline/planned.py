@@ -14,11 +14,11 @@ from dprelease.errors import ArgumentError
 from dprelease.periods import EXAMPLES, every_of, parse_period, row_window
 from dprelease.pipeline.config import PipelineConfig
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.calendar import Calendar, zone_tables
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
 from dprelease.query.view import View
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, TableSchema
 

@@ -10,8 +10,8 @@ from dprelease.engines.engine import Engine
 from dprelease.engines.limits import NO_LIMITS, Limits
 from dprelease.engines.source import Source
 from dprelease.errors import ConfigError, InternalError, SourceError
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.shortcuts import VISIBLE_TIMEOUT
+from dprelease.release_plan.plan import ReleasePlan
 
 __all__ = ["engine_for", "engine_named", "preflight", "require_validator"]
 

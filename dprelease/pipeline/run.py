@@ -48,8 +48,8 @@ from dprelease.pipeline.flow import Flow, Progress, quiet
 from dprelease.pipeline.planned import closing_at, plan_pipeline
 from dprelease.pipeline.ready import must_be_ready
 from dprelease.pipeline.stages import Request, must_be_approved
-from dprelease.planning.model import ReleasePlan
 from dprelease.publish import folder_for
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
 

@@ -31,9 +31,9 @@ from dprelease.formats.over_time import ledger_over_time
 from dprelease.formats.public_words import PublicWords
 from dprelease.noised import Noised, Receipt, decode, width
 from dprelease.numeric import plain
-from dprelease.planning.model import ReleasePlan
-from dprelease.planning.promise import ledger_window
 from dprelease.query.request import request_for_all_periods
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.promise import ledger_window
 from dprelease.schema.about import About
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import describe, unit_to_json

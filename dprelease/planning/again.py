@@ -26,17 +26,18 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from dprelease.aggregates.encoding import Encoding
+from dprelease.allocation.share import Priced, Share
+from dprelease.allocation.spend import added_up
 from dprelease.errors import VerificationError
 from dprelease.measurements.candidate import Candidate, Option
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import fraction_from_json
 from dprelease.planning.make_tables import Errors, frame_of, table_blocks, write_tables
-from dprelease.planning.maker import Figures, Maker, laid_out, write_plan
-from dprelease.planning.model import ReleasePlan
-from dprelease.planning.share import Priced, Share
-from dprelease.planning.spend import added_up
+from dprelease.planning.maker import Figures, Maker
+from dprelease.planning.write import laid_out, write_plan
 from dprelease.query.spec import Query
+from dprelease.release_plan.plan import ReleasePlan
 
 __all__ = ["CLOSE", "near", "plan_again"]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dprelease.allocation.spend import spend
 from dprelease.planning.make_tables import plan_tables
-from dprelease.planning.maker import Maker, laid_out, write_plan
-from dprelease.planning.model import ReleasePlan
-from dprelease.planning.spend import spend
+from dprelease.planning.maker import Maker
+from dprelease.planning.write import laid_out, write_plan
 from dprelease.query.spec import Query
+from dprelease.release_plan.plan import ReleasePlan
 
 __all__ = ["make_plan"]
 

@@ -17,34 +17,33 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
+from dprelease.allocation.share import Priced
+from dprelease.allocation.spend import Spending, spend
 from dprelease.fitting.combination import half_widths
 from dprelease.fitting.estimate import Estimator
 from dprelease.fitting.least_squares import estimator
-from dprelease.fitting.noise import Gaussian, Laplace, Noise
+from dprelease.fitting.noise import Gaussian, Noise
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.candidate import Option
-from dprelease.measurements.draw import Draw
 from dprelease.measurements.members import BlockLayout
-from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.numeric import figure, shown
-from dprelease.planning.maker import Maker, check_names, plan_notes
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
-from dprelease.planning.share import Priced
-from dprelease.planning.spend import Spending, spend
+from dprelease.planning.maker import Maker
 from dprelease.planning.statistic_words import statistic_notes
 from dprelease.planning.table_families import Family, families, measured
 from dprelease.planning.table_shares import family_parts, shares_of
 from dprelease.planning.table_valid import check_valid, paired, public_totals
-from dprelease.planning.tables_model import FitTable, PlannedFit, PlannedTable, PlannedTables
+from dprelease.planning.write import check_names, written
 from dprelease.query.spec import Query
-from dprelease.sensitivity import Places, bound
+from dprelease.release_plan.fits import noise_of
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.tables import FitTable, PlannedFit, PlannedTable, PlannedTables
 
 __all__ = [
     "Errors",
     "Frame",
     "Recorded",
     "frame_of",
-    "noise_of",
     "plan_tables",
     "table_blocks",
     "write_tables",
@@ -132,16 +131,6 @@ def table_blocks(frame: Frame, names: Sequence[str]) -> tuple[BlockLayout, ...]:
     return tuple(out)
 
 
-def noise_of(draw: Draw) -> Noise:
-    """Return the noise that a draw adds to every cell, as fitting knows it."""
-    added = draw.added
-    assert added is not None
-    noise = added.noise
-    return (
-        Laplace(noise.rate) if isinstance(noise, DiscreteLaplaceNoise) else Gaussian(noise.square)
-    )
-
-
 # --- writing ----------------------------------------------------------------------------------
 
 
@@ -177,10 +166,7 @@ class Recorded(Protocol):
 def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = None) -> ReleasePlan:
     """Return the plan of what was chosen: the same for equal requests, choices and figures."""
     query, maker = frame.query, frame.maker
-    priced = spending.priced
-    task = bound(query, tuple((p.best.encoding, p.block.max_rows) for p in priced))
-    places = Places(task)
-    by_name = {p.block.name: p for p in priced}
+    by_name = {p.block.name: p for p in spending.priced}
     found = [_fitting(frame, family, by_name, recorded) for family in frame.families]
     fits = paired([fit for each in found for fit in _fits(each)], frame.families)
     tables = PlannedTables(frame.tables.axes, frame.tables.tables, fits)
@@ -188,28 +174,8 @@ def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = N
         s for table in frame.tables.tables for s in _statistics(frame, found, table.name, recorded)
     ]
     check_valid(tables, statistics, query.spec.origin)
-    schema, window = query.schema, query.window
-    return ReleasePlan(
-        schema=schema.name,
-        adjacency=schema.adjacency,
-        unit=schema.unit,
-        epsilon=spending.epsilon,
-        delta=query.spec.delta,
-        loss=query.loss,
-        by=tuple(column.name for column in query.groups.columns),
-        keys=query.groups.keys,
-        where=query.where.canonical if query.where else None,
-        statistics=tuple(statistics),
-        blocks=tuple(maker.block(p, places) for p in priced),
-        query=task,
-        window=None if window is None else (window.start, window.end),
-        allow=query.spec.allow,
-        time=schema.time,
-        notes=(*_notes(query, found), *plan_notes(query, spending)),
-        composition=spending.composition,
-        tables=tables,
-        asked=query,
-    )
+    by = tuple(column.name for column in query.groups.columns)
+    return written(query, spending, maker, by, statistics, tables, _notes(query, found))
 
 
 def _fitting(

@@ -1,113 +1,33 @@
-"""Make a plan: lay out blocks, allocate the budget, choose laws, state errors. Reads no row.
+"""Price the blocks of one request, and say in a plan what was priced. Reads no row.
 
-The passes run in this order, each a function of public metadata only:
-
-    layout      statistics -> blocks, encodings, domains
-    allocate    epsilon per block
-    choose      price every admissible law, keep the best, note the runner-ups
-    bound       the engine's task, from the encodings that were chosen
+Units: epsilon in nats; errors in the statistic's unit; sizes in rows per group.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.encoding import Encoding
-from dprelease.errors import PlanError
+from dprelease.allocation.choose import option
+from dprelease.allocation.share import Priced, Share, cost, ways
 from dprelease.measurements.base import measurement_of
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.measurements.steps import check_step, publish_step
-from dprelease.numeric import plain
 from dprelease.patience import tick
-from dprelease.planning.choose import option
 from dprelease.planning.informative import least_factor, least_size, says_nothing, two_digits
-from dprelease.planning.layout import layout
-from dprelease.planning.model import (
-    TIDY_NAMES,
-    WIDE_PARTS,
-    PlannedBlock,
-    PlannedStatistic,
-    ReleasePlan,
-    Uninformative,
-)
-from dprelease.planning.promise import time_notes
-from dprelease.planning.share import Priced, Share, cost, ways
-from dprelease.planning.spend import Spending
 from dprelease.planning.statistic_words import error_text, sensitivity_text, statistic_notes
-from dprelease.query.shortcuts import shortcut_notes
 from dprelease.query.spec import Query
-from dprelease.query.view import view_notes
-from dprelease.sensitivity import Bounds, Places, Sensitivity, bound, merged, unit_bounds
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.statistic import PlannedStatistic, Uninformative
+from dprelease.sensitivity import Bounds, Places, Sensitivity, merged, unit_bounds
 
-__all__ = [
-    "Figures",
-    "Maker",
-    "check_names",
-    "laid_out",
-    "plan_notes",
-    "write_plan",
-]
-
-
-def laid_out(query: Query) -> tuple[BlockLayout, ...]:
-    """Return the blocks of a request that asks for something, under names that can stand together.
-
-    Raises:
-        PlanError: as `layout`; nothing is asked for (DPR201), or two columns share a name (DPR207).
-    """
-    if not query.statistics:
-        raise PlanError(
-            "nothing to release: no statistics are asked for",
-            where=query.spec.origin,
-            fix="list at least one, e.g. `statistics: [count]`",
-            code="DPR201",
-        )
-    by, origin = query.spec.by, query.spec.origin
-    check_names(by, [s.spec.name for s in query.statistics], (), origin)
-    blocks = layout(query)
-    columns = [c for b in blocks for m in b.members for c in m.aggregate.columns(m.context)]
-    check_names(by, (), columns, origin)
-    return blocks
-
-
-def write_plan(query: Query, spending: Spending, maker: Maker) -> ReleasePlan:
-    """Return the plan that says what was chosen: the same for equal requests and equal choices."""
-    priced = spending.priced
-    task = bound(query, tuple((p.best.encoding, p.block.max_rows) for p in priced))
-    places = Places(task)
-    order = {s.spec.name: i for i, s in enumerate(query.statistics)}
-    statistics = sorted(
-        (s for p in priced for s in maker.statistics(p, spending.epsilon)),
-        key=lambda s: order[s.name],
-    )
-    schema, window = query.schema, query.window
-    return ReleasePlan(
-        schema=schema.name,
-        adjacency=schema.adjacency,
-        unit=schema.unit,
-        epsilon=spending.epsilon,
-        delta=query.spec.delta,
-        loss=query.loss,
-        by=query.spec.by,
-        keys=query.groups.keys,
-        where=query.where.canonical if query.where else None,
-        statistics=tuple(statistics),
-        blocks=tuple(maker.block(p, places) for p in priced),
-        query=task,
-        window=None if window is None else (window.start, window.end),
-        allow=query.spec.allow,
-        time=query.schema.time,
-        notes=plan_notes(query, spending),
-        composition=spending.composition,
-        asked=query,
-    )
+__all__ = ["Figures", "Maker"]
 
 
 def _data(member: Member) -> dict[str, Any]:
@@ -127,39 +47,6 @@ def _data(member: Member) -> dict[str, Any]:
             inside = context.edges[0] <= domain.lower and domain.upper <= context.edges[-1]
             out["partition"] = complete and inside
     return out
-
-
-def check_names(
-    by: Sequence[str], names: Sequence[str], columns: Sequence[str], origin: str
-) -> None:
-    """Refuse columns of one published table that would share a name.
-
-    Args:
-        names: of the statistics; columns: that they publish.
-
-    Raises:
-        PlanError: they meet (DPR207).
-    """
-    taken = {*TIDY_NAMES, *names}
-    for name in by:
-        if name in taken:
-            raise PlanError(
-                f"the grouping column `{name}` has the name of a published column",
-                where=origin,
-                why="two columns of one table cannot share a name",
-                fix="rename the statistic with `as`, or the column in the schema and a view",
-                code="DPR207",
-            )
-    beside = {f"{c}_{part}": c for c in columns for part in WIDE_PARTS}
-    for name in (*by, *columns):
-        if name in beside:
-            raise PlanError(
-                f"`{name}` is also what the table of all groups calls a column of `{beside[name]}`",
-                where=origin,
-                why=f"beside every published column stand {', '.join(f'<name>_{p}' for p in WIDE_PARTS)}",
-                fix="rename one of the two with `as`",
-                code="DPR207",
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,32 +291,3 @@ def _distinct(options: Any) -> list[Option]:
             seen.add((each.mechanism, each.note))
             out.append(each)
     return out
-
-
-def plan_notes(query: Query, spending: Spending) -> tuple[str, ...]:
-    """Return the plan's sentences on what is spent, and on what is promised."""
-    notes = []
-    if not query.epsilon:
-        notes.append(
-            f"the declared `max_error` of every statistic needs epsilon {plain(spending.epsilon)}"
-        )
-    if spending.epsilon < query.epsilon:
-        notes.append(
-            f"of the epsilon {plain(query.epsilon)} asked for, {plain(spending.epsilon)} is used and charged"
-        )
-    if query.judge == "worst":
-        notes.append("laws were compared by their expected error at the worst answer")
-    notes += time_notes(query, spending.epsilon, query.spec.delta)
-    notes += view_notes(query.view)
-    notes += shortcut_notes(query.spec.allow)
-    return (
-        *notes,
-        *_said(query),
-        *spending.notes(query.spec.delta),
-    )
-
-
-def _said(query: Query) -> list[str]:
-    """Return what the plan must say because of the statistics that are asked for."""
-    said = (aggregate_named(s.function).plan_note(s) for s in query.statistics)
-    return [note for note in said if note is not None]

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.aggregates.encoding import Encoding
+from dprelease.allocation.share import Priced
 from dprelease.measurements.base import measurement_of
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import NARROW
 from dprelease.measurements.spread import SAME, guessed
 from dprelease.numeric import figure, shown
-from dprelease.planning.share import Priced
 from dprelease.query.spec import Query
 from dprelease.schema.unit import UserUnit
 

@@ -10,43 +10,22 @@ Sources: `docs/theory/publications-that-add-up.md#reachable-values`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
 from dprelease.errors import PlanError
-from dprelease.fitting.feasible import Reachable, check_pair, feasible
-from dprelease.fitting.structure import Structure
+from dprelease.fitting.feasible import Reachable, check_pair
 from dprelease.measurements.members import Member
-from dprelease.planning.model import PlannedStatistic
 from dprelease.planning.table_families import Family
-from dprelease.planning.tables_model import PlannedFit, PlannedTables
 from dprelease.query.spec import Query
+from dprelease.release_plan.fits import reachable
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.tables import PlannedFit, PlannedTables
 from dprelease.schema.table import TotalSpec
 from dprelease.schema.unit import Adjacency, RowUnit
 
-__all__ = ["check_valid", "paired", "public_totals", "reachable", "runs_of"]
-
-Runs = tuple[tuple[int, int], ...]
-
-
-def runs_of(statistic: PlannedStatistic) -> Runs:
-    """Return the allowed values of a statistic in its steps."""
-    return tuple(statistic.domain.on_grid(statistic.step).runs)
-
-
-def reachable(
-    fit: PlannedFit,
-    statistics: Mapping[tuple[str, str], PlannedStatistic],
-    structure: Structure,
-) -> tuple[dict[str, Runs], Reachable]:
-    """Return the domains of a fit's tables, and what each of their cells can take.
-
-    Raises:
-        PlanError: some cell can take nothing, or a margin's domain leaves out sums (DPR281 to DPR283).
-    """
-    domains = {t.table: runs_of(statistics[t.table, t.statistic]) for t in fit.tables}
-    return domains, feasible(structure, domains, fit.totals)
+__all__ = ["check_valid", "paired", "public_totals"]
 
 
 def check_valid(tables: PlannedTables, statistics: Sequence[PlannedStatistic], origin: str) -> None:

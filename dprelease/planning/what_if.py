@@ -19,12 +19,13 @@ from fractions import Fraction
 from typing import Any
 
 from dprelease.errors import PlanError, VerificationError
-from dprelease.planning.curve import trace, unit_error
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.query.merge import MAX_EPSILON
+from dprelease.release_plan.curve import expected, trace
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 
-__all__ = ["FACTORS", "expected", "what_if"]
+__all__ = ["FACTORS", "what_if"]
 
 FACTORS = (Fraction(1, 2), Fraction(2), Fraction(4))
 
@@ -58,9 +59,3 @@ def _errors(statistics: tuple[PlannedStatistic, ...], loss: str) -> dict[str, fl
         s.name if s.table is None else f"{s.table}.{s.name}": expected(s, loss) for s in statistics
     }
     return {name: error for name, error in errors.items() if error is not None}
-
-
-def expected(statistic: PlannedStatistic, loss: str) -> float | None:
-    """Return the error that the plan prints; None where there is none, or no noise."""
-    error = unit_error(statistic.chosen[0].expected_error if statistic.chosen else None, loss)
-    return float(f"{error:.6g}") if error else None

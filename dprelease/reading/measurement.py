@@ -15,8 +15,8 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.measurements.draw import AddedNoise, draw_from_json
 from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.noised import Noised
-from dprelease.planning.model import PlannedStatistic
 from dprelease.reading.forms import Linear, Ratio, Source
+from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = ["MeasuredValue", "Measurement"]
 

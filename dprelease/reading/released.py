@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from dprelease.errors import ArgumentError
 from dprelease.noised import Noised, Receipt
-from dprelease.planning.model import ReleasePlan
 from dprelease.reading.derive import derive
 from dprelease.reading.derived import Derived
 from dprelease.reading.evaluation import Periods
 from dprelease.reading.released_values import ReleasedValues
+from dprelease.release_plan.plan import ReleasePlan
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,10 +10,10 @@ from functools import cached_property
 from dprelease.errors import ArgumentError
 from dprelease.formats.tidy_rows import group_places, places_of
 from dprelease.noised import WEAK, Noised
-from dprelease.planning.model import PlannedStatistic
 from dprelease.reading.forms import Linear, Ratio
 from dprelease.reading.measurement import MeasuredValue, Measurement
 from dprelease.reading.quantity import Quantity
+from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = ["Key", "ReleasedValues"]
 

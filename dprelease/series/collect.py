@@ -38,9 +38,10 @@ from dprelease.formats.html import FILE as REPORT
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.table_files import table_file
 from dprelease.noised import Noised, Receipt, cells_from_json
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
 from dprelease.publish import period_order
 from dprelease.published_folder import MOST_BYTES, read_folder, record_at
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.series.foreign import Stated, stated
 from dprelease.series.lines import COLUMNS, Key, Lines, Released, released
 from dprelease.series.several import BY, stacked

@@ -15,7 +15,7 @@ from dprelease.formats.html import FILE as REPORT
 from dprelease.formats.over_time import loss_words
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import period_words
-from dprelease.planning.weak import weak_promise
+from dprelease.release_plan.weak import weak_promise
 from dprelease.series.collect import Period, Series
 
 __all__ = ["FILE", "write"]

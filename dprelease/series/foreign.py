@@ -18,7 +18,7 @@ from dprelease.budget.timeline import Reach, Timeline, timeline
 from dprelease.formats.over_time import release_over_time
 from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.numeric import fraction_from_json, whole_from_json
-from dprelease.planning.model import PlannedStatistic
+from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = ["Stated", "stated"]
 

@@ -30,7 +30,7 @@ from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.report_sections import WEAK
 from dprelease.formats.words import inside, name_words, period_words, short
 from dprelease.numeric import fraction_from_json
-from dprelease.planning.weak import weak_promise
+from dprelease.release_plan.weak import weak_promise
 from dprelease.schema.about import About
 from dprelease.series.collect import Period, Series, Track
 from dprelease.series.index_json import newest_entry, summary

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.errors import ConfigError
 from dprelease.formats.tidy_rows import group_places
 from dprelease.noised import TIDY, Noised
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.validate import gx_release
 from dprelease.validate.gx_release import COLUMNS, group_labels
 from dprelease.validate.joint import JointRule, joint_rules

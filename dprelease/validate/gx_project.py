@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.errors import ArgumentError
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.validate.gx import COUNTS, expectation_suite, undisturbed
 from dprelease.validate.gx_release import CONTRACT, NAME
 from dprelease.validate.joint import joint_rules

@@ -36,7 +36,9 @@ import numpy.typing as npt
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.measurements.base import measurement_of
-from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
 
 __all__ = ["JointRule", "holds", "hulls_of", "joint_rules", "surely_holds"]

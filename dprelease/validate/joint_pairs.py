@@ -28,7 +28,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
 from dprelease.validate.joint import hulls_of
 

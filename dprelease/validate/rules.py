@@ -33,7 +33,8 @@ import pyarrow.compute as pc
 from dprelease.fitted import broken
 from dprelease.formats.tidy_rows import group_places, places_of
 from dprelease.noised import TIDY, WEAK, Noised
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.validate.joint import holds, joint_rules, surely_holds
 from dprelease.validate.joint_pairs import pair_holds, pair_rules, pair_surely_holds
 from dprelease.validate.verdict import RuleResult, Verdict

@@ -17,8 +17,8 @@ from dprelease.aggregates.jacobi import jacobi_eigenvalues
 from dprelease.entropy import ReplayBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import LEVEL
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.answer import Answer
+from dprelease.release_plan.plan import ReleasePlan
 from tests.contracts.test_pair_sensitivities import primitives
 from tests.planning.requests import planned
 

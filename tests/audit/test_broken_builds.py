@@ -192,7 +192,7 @@ def delta_ignored(patch):
 
 
 def sum_of_budgets_halved(patch):
-    from dprelease.planning import spend
+    from dprelease.allocation import spend
 
     honest = spend.allocate
 

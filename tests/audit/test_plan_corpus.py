@@ -22,9 +22,9 @@ from dprelease import execute
 from dprelease.errors import PlanError
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret import Secret
 from tests.planning.requests import asked
 

@@ -22,10 +22,11 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
 from dprelease.errors import InternalError
 from dprelease.planning.make_tables import frame_of
-from dprelease.planning.model import PlannedBlock, ReleasePlan
 from dprelease.query.load import schema_from_dict
 from dprelease.query.spec import resolve
 from dprelease.recompute import recompute
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.unit import Adjacency, UserUnit
 from dprelease.sensitivity import Sensitivity, sensitivity, unit_bounds
 from tests.several_tables import BOTH, PLACES, REGION, TREE, people, schema

@@ -17,7 +17,7 @@ import pytest
 from dprelease.audit.black_box import strongest_event
 from dprelease.entropy import ReplayBits
 from dprelease.pipeline import stages
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
 from tests.end_to_end.neighbour_files import rows, schema
 from tests.end_to_end.projects import repeatable
 from tests.end_to_end.watched_runs import Pipeline, seen_in

@@ -76,7 +76,7 @@ def test_a_forged_rho_in_the_manifest_is_refused(published, tmp_path):
     block["rho"] = "1/1000000"
     from dprelease import execute
     from dprelease.errors import InternalError
-    from dprelease.planning.model import ReleasePlan
+    from dprelease.release_plan.plan import ReleasePlan
 
     with pytest.raises(InternalError) as refused:
         execute.check(ReleasePlan.from_json(manifest["plan"]))

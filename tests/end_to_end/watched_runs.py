@@ -24,8 +24,8 @@ from dprelease.audit.repeated import RELEASE, releases
 from dprelease.cli import app
 from dprelease.formats import csv_
 from dprelease.noised import Noised, assemble
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.answer import Answer
+from dprelease.release_plan.plan import ReleasePlan
 
 PIPELINE = """\
 dprelease: pipeline/1

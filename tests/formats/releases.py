@@ -12,8 +12,10 @@ import pyarrow as pa
 from dprelease.aggregates.encoding import Encoding
 from dprelease.measurements.candidate import Option
 from dprelease.noised import TIDY, Noised, Receipt
-from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.query.bounded import BoundedQuery, GroupKeys
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import Adjacency, UserUnit
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from dprelease.formats.json_ import build_manifest, manifest_bytes, write
-from dprelease.planning.model import PlannedBlock, PlannedStatistic
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.validate.rules import check
 from tests.formats import releases
 

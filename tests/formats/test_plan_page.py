@@ -11,9 +11,9 @@ import pytest
 
 import dprelease as dp
 from dprelease.formats.plan_page import plan_page
-from dprelease.planning.curve import Point, trace
+from dprelease.release_plan.curve import Point, trace
 from tests.formats.test_html import HOSTILE, Page
-from tests.planning.test_curve import FEW, SCHEMA, make
+from tests.release_plan.test_curve import FEW, SCHEMA, make
 
 PLAN = dp.plan(SCHEMA)
 CURVE = trace(Fraction(1), make, FEW)

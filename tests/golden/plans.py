@@ -29,11 +29,13 @@ from dprelease.errors import DpreleaseError
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import assemble, decode, encode
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
 from dprelease.query.answer import Answer, Objects
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from tests.golden.plan_cases import cases
 from tests.golden.records import digest
 

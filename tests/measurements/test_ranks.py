@@ -26,7 +26,7 @@ from dprelease.entropy import ReplayBits
 from dprelease.errors import ConfigError, InternalError
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.ranks import ChoiceDraw
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.sensitivity import Sensitivity
 from tests.aggregates.dense_ranks import rank_scores, sparse, spread_out
 from tests.planning.requests import USER, declared, planned

@@ -10,7 +10,8 @@ from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.measurements.ranks_price import choice_error, rows_inside
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from tests.aggregates.dense_ranks import rank_scores
 from tests.planning.requests import USER, planned
 

@@ -19,9 +19,9 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.errors import ConfigError
 from dprelease.measurements.spread import spreads
 from dprelease.planning.layout import layout
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
+from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.requests import asked, planned
 
 SIZE = 2_000

@@ -16,14 +16,12 @@ LONG_FILES = {
     "dprelease/budget/ledger.py",
     "dprelease/budget/rows.py",
     "dprelease/engines/bounded_sql.py",
-    "dprelease/planning/maker.py",
-    "dprelease/planning/model.py",
 }
 LONG_FUNCTIONS = {
     "dprelease/formats/report_sections.py:section",
     "dprelease/formats/json_.py:build_manifest",
     "dprelease/pipeline/run.py:run",
-    "dprelease/planning/allocate.py:allocate",
+    "dprelease/allocation/allocate.py:allocate",
 }
 SOURCES = dict(sources())
 

@@ -13,7 +13,7 @@ from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.explore import explore, needed, plan_of, releases_left, wish
 from dprelease.pipeline.run import plan_pipeline
 from dprelease.pipeline.starter import create_starter
-from dprelease.planning.curve import error_of
+from dprelease.release_plan.curve import error_of
 
 FEW = (Fraction(2),)
 

@@ -23,7 +23,9 @@ from dprelease.entropy import RandomBits
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import Draw, draw_from_json
 from dprelease.measurements.scalar import ScalarDraw
-from dprelease.planning.model import PlannedBlock, PlannedStatistic, ReleasePlan
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 
 Columns = dict[str, dict[str, Any]]
 

@@ -12,10 +12,11 @@ from dprelease import execute
 from dprelease.entropy import RandomBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import PlannedBlock, ReleasePlan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.table import TableSchema
 
 USER = {"user": "who", "max_groups": 2, "max_rows_per_group": 3}

@@ -8,14 +8,15 @@ from fractions import Fraction
 
 import pytest
 
+from dprelease.allocation.share import Share
+from dprelease.allocation.spend import added_up
 from dprelease.errors import VerificationError
 from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import near, plan_again
-from dprelease.planning.maker import Maker, laid_out, write_plan
-from dprelease.planning.model import canonical_json
-from dprelease.planning.share import Share
-from dprelease.planning.spend import added_up
+from dprelease.planning.maker import Maker
+from dprelease.planning.write import laid_out, write_plan
 from dprelease.query.request import request_from_json, request_to_json
+from dprelease.strict_json import canonical_json
 from tests.folders import CASES
 
 

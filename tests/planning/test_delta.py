@@ -18,7 +18,8 @@ from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import Composition, ReleasePlan
+from dprelease.release_plan.block import Composition
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import asked, drawn, planned, public
 

@@ -17,7 +17,8 @@ from dprelease.audit.repeated import releases
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.measurements import scalar
 from dprelease.planning.informative import two_digits
-from dprelease.planning.model import PlannedStatistic, ReleasePlan, Uninformative
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic, Uninformative
 from tests.planning.requests import USER, planned
 
 AGE = {"kind": "integer", "range": [0, 110], "measure": "years"}

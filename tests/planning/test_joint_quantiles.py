@@ -16,11 +16,12 @@ from dprelease.errors import ConfigError, InternalError
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.joint_ranks import JointChoiceDraw
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import PlannedBlock, ReleasePlan
 from dprelease.query.bounded import Near
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
+from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.plan import ReleasePlan
 
 QUARTILES = ["quantile(x, 0.5)", "quantile(x, 0.25)", "quantile(x, 0.75)"]
 

@@ -8,10 +8,10 @@ import pytest
 
 from dprelease import execute
 from dprelease.errors import PlanError
-from dprelease.planning.curve import error_words
 from dprelease.planning.layout import layout
 from dprelease.planning.make import make_plan
 from dprelease.query.spec import resolve
+from dprelease.release_plan.curve import error_words
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import ReleaseSpec
 from tests.planning.requests import PUBLIC_X, USER, asked, declared, planned, public

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 
 from dprelease import consistency
+from dprelease.allocation import spend
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
 from dprelease.measurements import scalar
 from dprelease.noised import assemble
 from dprelease.pipeline.planned import plan_release
-from dprelease.planning import spend
 from dprelease.query.load import Schema
 
 COLUMNS = [f"c{i:02}" for i in range(60)]

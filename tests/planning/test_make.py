@@ -13,8 +13,8 @@ from dprelease import execute
 from dprelease.errors import ConfigError, PlanError
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import ReleasePlan, plan_hash
 from dprelease.query.answer import Answer
+from dprelease.release_plan.plan import ReleasePlan, plan_hash
 from dprelease.secret import Secret
 from tests.planning.requests import USER, asked, planned, public
 

@@ -15,8 +15,8 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.errors import InternalError, PlanError
 from dprelease.planning.layout import layout
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.bounded import Fixed
+from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.requests import USER, asked, planned
 
 Y = {"kind": "number", "range": [-5, 15], "step": 1, "measure": "kg"}

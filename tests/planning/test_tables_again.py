@@ -13,8 +13,8 @@ import dprelease as dp
 from dprelease.errors import VerificationError
 from dprelease.pipeline.planned import window_of
 from dprelease.planning.again import plan_again
-from dprelease.planning.model import canonical_json
 from dprelease.query.request import request_from_json, request_to_json
+from dprelease.strict_json import canonical_json
 from tests.several_tables import schema
 
 Stated = dict[str, Any]

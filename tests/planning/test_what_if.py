@@ -8,9 +8,10 @@ from fractions import Fraction
 import pytest
 
 from dprelease.pipeline.planned import plan_release
-from dprelease.planning.model import ReleasePlan
-from dprelease.planning.what_if import FACTORS, expected, what_if
+from dprelease.planning.what_if import FACTORS, what_if
 from dprelease.query.load import Schema
+from dprelease.release_plan.curve import expected
+from dprelease.release_plan.plan import ReleasePlan
 
 
 def planned(release, loss="absolute"):

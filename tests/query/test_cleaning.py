@@ -20,9 +20,9 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source, file_source
 from dprelease.errors import ConfigError
 from dprelease.inspection import inspect_rows
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.cleaning import is_cleaned, snapping
 from dprelease.query.load import schema_from_dict
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.table import TableSchema
 from tests.sizes import sized
 

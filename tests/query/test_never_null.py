@@ -14,12 +14,12 @@ from dprelease import execute
 from dprelease.engines.clean_rows import cleaned
 from dprelease.errors import InternalError
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.expression import evaluate, parse_condition
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.never_null import never_null
 from dprelease.query.spec import resolve
+from dprelease.release_plan.plan import ReleasePlan
 
 CELLS: dict[str, list[Any]] = {
     "a": [None, math.nan, -math.inf, math.inf, -1e308, 0.0, 3.0, 1e308],

@@ -8,13 +8,13 @@ import pytest
 
 from dprelease.errors import ConfigError, DpreleaseError, PlanError
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.load import schema_from_dict
 from dprelease.query.merge import merge_release
 from dprelease.query.read_view import parse_view
 from dprelease.query.spec import resolve
 from dprelease.query.view import UNPROVEN, View
 from dprelease.recompute import recompute
+from dprelease.release_plan.plan import ReleasePlan
 
 PRIVATE, PUBLIC = ("visits", "other visits"), ("postcodes", "areas")
 SQL = """SELECT v.pid AS patient_id, p.region, v.age, -- years

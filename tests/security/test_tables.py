@@ -29,8 +29,8 @@ from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.noised import Noised, Receipt, assemble
 from dprelease.pipeline import preflight
 from dprelease.pipeline.planned import plan_release
-from dprelease.planning.model import ReleasePlan
 from dprelease.query.load import Schema
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.validate.rules import check
 from tests.sizes import NIGHTLY, sized
 

@@ -12,7 +12,7 @@ import pytest
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.noised import Noised, assemble
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.validate.joint import joint_rules
 from dprelease.validate.joint_pairs import PairRule, pair_holds, pair_rules
 from dprelease.validate.rules import check

@@ -22,7 +22,7 @@ _cells = partial(
 )
 _total = partial(
     Guard,
-    file="planning/guarantee.py",
+    file="release_plan/guarantee.py",
     tests=("tests/test_execute.py", "tests/planning/test_delta.py"),
 )
 

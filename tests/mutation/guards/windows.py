@@ -12,7 +12,9 @@ _timeline = partial(Guard, file="budget/timeline.py", tests=_tests)
 _chain = partial(Guard, file="budget/timed_chain.py", tests=_tests)
 _record = partial(Guard, file="budget/record.py", tests=_tests)
 _rows = partial(Guard, file="budget/rows.py", tests=_tests)
-_promise = partial(Guard, file="planning/promise.py", tests=("tests/planning/test_promise.py",))
+_promise = partial(
+    Guard, file="release_plan/promise.py", tests=("tests/release_plan/test_promise.py",)
+)
 
 GUARDS = (
     _parallel(

@@ -15,11 +15,12 @@ from dprelease.budget.person import PersonLoss, group_rule, person_of, window_of
 from dprelease.budget.record import OPEN
 from dprelease.budget.timeline import Timeline, timeline, window_text
 from dprelease.numeric import plain
-from dprelease.planning.model import ReleasePlan, canonical_json
 from dprelease.query.calendar import Calendar
 from dprelease.query.spec import Query
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.time import declared_time, time_words
 from dprelease.schema.unit import Adjacency, RowUnit, UserUnit, unit_to_json
+from dprelease.strict_json import canonical_json
 
 __all__ = ["ledger_window", "person_in_plan", "time_notes", "timeline_of"]
 

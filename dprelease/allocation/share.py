@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from dprelease.aggregates.encoding import Encoding
+from dprelease.allocation.choose import candidates
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.errors import ArgumentError, PlanError
@@ -25,7 +26,6 @@ from dprelease.measurements.gaussian import gaussian_candidates, narrow
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
 from dprelease.numeric import NANO, fraction_from_json, nano_up
-from dprelease.planning.choose import candidates
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["Cost", "Priced", "Pricer", "Share", "cost", "ways"]

@@ -15,7 +15,7 @@ from fractions import Fraction
 from dprelease.budget.composition import Proof, compose, total_rho
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.errors import InternalError
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
 
 __all__ = ["composed"]
 

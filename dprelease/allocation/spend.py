@@ -10,7 +10,7 @@ priced, all by the same declared errors, and the least total error wins:
               is better than the pure laws, which count at epsilon^2 / 2
 
 A way that uses delta must lower the total error by at least 1 %: below that, a pure guarantee is
-worth more. The wall adds everything up again from the certificates (`planning.guarantee`).
+worth more. The wall adds everything up again from the certificates (`release_plan.guarantee`).
 
 Units: epsilon and rho in nats. Total errors are shares of the domains' widths, weighted.
 Sources: `docs/theory/composition.md#optimal-composition`, `docs/theory/composition.md#allocation`.
@@ -24,6 +24,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dprelease.allocation.allocate import allocate
+from dprelease.allocation.goals import has_goal, least_budget, too_little
+from dprelease.allocation.share import Priced, Pricer, Share
 from dprelease.budget.composition import WORDS, Proof, compose, total_rho
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.errors import PlanError, VerificationError
@@ -31,10 +34,7 @@ from dprelease.measurements.base import measurement_of
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import NANO, nano_up, plain
-from dprelease.planning.allocate import allocate
-from dprelease.planning.goals import has_goal, least_budget, too_little
-from dprelease.planning.model import Composition
-from dprelease.planning.share import Priced, Pricer, Share
+from dprelease.release_plan.block import Composition
 
 __all__ = ["Spending", "added_up", "spend"]
 

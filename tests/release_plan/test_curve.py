@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import dprelease as dp
 from dprelease.errors import PlanError
-from dprelease.planning.curve import error_of, error_words, trace
+from dprelease.release_plan.curve import error_of, error_words, trace
 
 SCHEMA = {
     "dprelease": "schema/1",

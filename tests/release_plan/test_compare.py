@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 import dprelease as dp
-from dprelease.planning.compare import compare, differences
-from tests.planning.test_curve import SCHEMA
+from dprelease.release_plan.compare import compare, differences
+from tests.release_plan.test_curve import SCHEMA
 
 BASE = dp.plan(SCHEMA)
 

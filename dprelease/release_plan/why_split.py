@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dprelease.numeric import shown
 
 if TYPE_CHECKING:
-    from dprelease.planning.model import ReleasePlan
+    from dprelease.release_plan.plan import ReleasePlan
 
 __all__ = ["why_this_split"]
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from dprelease.pipeline.planned import plan_release, window_of
-from dprelease.planning.promise import ledger_window
 from dprelease.query.bounded import Window
 from dprelease.query.calendar import Calendar
 from dprelease.query.load import schema_from_dict
 from dprelease.query.read_view import parse_view
+from dprelease.release_plan.promise import ledger_window
 from tests.schema.test_time import USER, clinic
 
 PERIODS = {"week": "2013-W05", "month": "2013-02", "year": "2013", "day": "2013-02-01"}

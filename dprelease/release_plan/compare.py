@@ -11,8 +11,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dprelease.numeric import plain
-from dprelease.planning.curve import error_of
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.release_plan.curve import error_of
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.unit import describe
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dprelease.planning.model import ReleasePlan, plan_hash
+from dprelease.release_plan.plan import ReleasePlan, plan_hash
 from tests.folders import CASES, COLUMNS, FULL, planned, schema
 
 WORDS = {"statistics": {"measure", "sensitivity", "error_text", "notes", "remark"}, "": {"notes"}}

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dprelease.allocation.allocate import allocate
 from dprelease.errors import PlanError
 from dprelease.measurements.members import BlockLayout
-from dprelease.planning.allocate import allocate
 from dprelease.planning.layout import layout
 from tests.planning.requests import PUBLIC_X, asked, planned
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.planning.refine import MOST, refine
+from dprelease.allocation.refine import MOST, refine
 
 FRACTIONS = st.fractions(Fraction(1, 100), 4, max_denominator=1000)
 BLOCKS = st.lists(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dprelease as dp
-from dprelease.planning.split_words import why_this_split
+from dprelease.release_plan.why_split import why_this_split
 
 SCHEMA = {
     "dprelease": "schema/1", "name": "t", "unit": "row", "adjacency": "add_remove",

@@ -17,9 +17,19 @@ from fractions import Fraction
 
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.numeric import figure
-from dprelease.planning.model import PlannedStatistic, ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.statistic import PlannedStatistic
 
-__all__ = ["FACTORS", "Curve", "Point", "error_of", "error_words", "trace", "unit_error"]
+__all__ = [
+    "FACTORS",
+    "Curve",
+    "Point",
+    "error_of",
+    "error_words",
+    "expected",
+    "trace",
+    "unit_error",
+]
 
 FACTORS = tuple(Fraction(f) for f in ("1/4", "1/2", "3/4", "1", "3/2", "2", "4"))
 """Which multiples of the plan's own epsilon are looked at."""
@@ -105,3 +115,9 @@ def error_words(plan: ReleasePlan, statistic: PlannedStatistic) -> str:
         statistic.mechanism == "public_constant"
     )  # an error of 0 may be one below all doubles
     return "exact (public)" if constant else f"±{figure(found)}"
+
+
+def expected(statistic: PlannedStatistic, loss: str) -> float | None:
+    """Return the error that the plan prints; None where there is none, or no noise."""
+    error = unit_error(statistic.chosen[0].expected_error if statistic.chosen else None, loss)
+    return float(f"{error:.6g}") if error else None

@@ -17,12 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal
 
+from dprelease.allocation.goals import too_little
+from dprelease.allocation.refine import refine
 from dprelease.errors import PlanError
 from dprelease.measurements.base import measurement_of
 from dprelease.measurements.members import BlockLayout
 from dprelease.numeric import NANO, plain
-from dprelease.planning.goals import too_little
-from dprelease.planning.refine import refine
 
 __all__ = ["allocate"]
 

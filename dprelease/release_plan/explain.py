@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from dprelease.measurements.candidate import Option
-    from dprelease.planning.model import PlannedStatistic, ReleasePlan
-from dprelease.planning.split_words import why_this_split
-from dprelease.planning.weak import weak_promise
+    from dprelease.release_plan.plan import ReleasePlan
+    from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.weak import weak_promise
+from dprelease.release_plan.why_split import why_this_split
 
 __all__ = ["HEADERS", "INTERVALS", "html", "renderable", "rows", "text"]
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dprelease.allocation.goals import has_goal, least_budget
 from dprelease.errors import ConfigError, PlanError
 from dprelease.measurements.members import BlockLayout
-from dprelease.planning.explain import text
-from dprelease.planning.goals import has_goal, least_budget
 from dprelease.planning.layout import layout
 from dprelease.planning.make import make_plan
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.explain import text
+from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.requests import asked, planned
 
 ROWS = {"max": 10_000, "expected": 500}

@@ -1,0 +1,123 @@
+"""One block of a plan: a law over integers, charged once; and how the blocks of a release add up.
+
+Units: epsilon and rho in nats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from dprelease.measurements.base import measurement_named
+from dprelease.numeric import fraction_from_json
+
+__all__ = ["Composition", "PlannedBlock"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBlock:
+    """One draw per group, charged `epsilon` once for all groups together.
+
+    Attributes:
+        name: for people and the tidy table's `block` column.
+        family: encoding family ("scalar", "two_sums", "bernstein2", "bins", "truncated_mean",
+            "constant").
+        cells: labels of the released integers.
+        epsilon: nats charged (0 only for a public constant); of a block with a rho, what it would
+            guarantee alone at the plan's delta.
+        rho: its zCDP cost, where it has no pure loss.
+        share: what it was given to spend (`allocation.share.Share.to_json`): chosen, and recorded.
+        encoding: the family's exact parameters (`Encoding.to_json`).
+        table: whose groups it measures, of a release of several.
+        law: the law's exact JSON (weights or their recurrence), enough to recompute `certificate`.
+        certificate: exact numbers; `epsilon_upper` is the proved loss, a "p/q" string.
+    """
+
+    name: str
+    family: str
+    cells: tuple[str, ...]
+    epsilon: Fraction
+    mechanism: str
+    encoding: Mapping[str, Any]
+    law: Mapping[str, Any]
+    certificate: Mapping[str, Any]
+    rho: Fraction | None = None
+    share: Mapping[str, Any] = field(default_factory=dict)
+    table: str | None = None
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether its values have an interval; a choice by rank has an error in rows only."""
+        return measurement_named(self.family).interval
+
+    @property
+    def public(self) -> bool:
+        """Whether it is a public number: nothing is drawn or charged."""
+        return measurement_named(self.family).free
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "family": self.family,
+            "cells": list(self.cells),
+            "epsilon": str(self.epsilon),
+            "share": dict(self.share),
+            "mechanism": self.mechanism,
+            "encoding": dict(self.encoding),
+            "law": dict(self.law),
+            "certificate": dict(self.certificate),
+            **({} if self.rho is None else {"rho": str(self.rho)}),
+            **({} if self.table is None else {"table": self.table}),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PlannedBlock:
+        return cls(
+            name=value["name"],
+            family=value["family"],
+            cells=tuple(value["cells"]),
+            epsilon=fraction_from_json(value["epsilon"]),
+            mechanism=value["mechanism"],
+            encoding=value["encoding"],
+            law=value["law"],
+            certificate=value["certificate"],
+            rho=fraction_from_json(value["rho"]) if "rho" in value else None,
+            share=value["share"],
+            table=value.get("table"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """How the blocks of a release with a delta add up.
+
+    Attributes:
+        method: a name of `dprelease.budget.composition.METHODS`.
+        epsilon_upper: the certified epsilon of all blocks together at the plan's delta.
+        rho: their total rho (a pure loss counts epsilon^2 / 2), rounded up to a nano-unit.
+        compared: the ways that were priced, with their total declared errors; with what each costs in
+            epsilon, where all statistics have goals and ask for it. For who plans: no part of the
+            record, as nobody could make these figures again without planning anew.
+    """
+
+    method: str
+    epsilon_upper: Fraction
+    rho: Fraction
+    compared: tuple[tuple[str, float], ...] = field(default=(), compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "evidence": {"epsilon_upper": str(self.epsilon_upper), "rho": str(self.rho)},
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Composition:
+        evidence = value["evidence"]
+        return cls(
+            method=value["method"],
+            epsilon_upper=fraction_from_json(evidence["epsilon_upper"]),
+            rho=fraction_from_json(evidence["rho"]),
+        )

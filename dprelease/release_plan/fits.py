@@ -1,0 +1,51 @@
+"""What a plan of several tables says of its fits: the noise of what is measured, and the values that are allowed.
+
+Read before the charge, to refuse tables that no values can fill, and behind the wall, to fit what was drawn.
+
+Units: steps of the statistic. Source: `docs/theory/publications-that-add-up.md#reachable-values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dprelease.fitting.feasible import Reachable, feasible
+from dprelease.fitting.noise import Gaussian, Laplace, Noise
+from dprelease.fitting.structure import Structure
+from dprelease.measurements.draw import Draw
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.tables import PlannedFit
+
+__all__ = ["Runs", "noise_of", "reachable", "runs_of"]
+
+Runs = tuple[tuple[int, int], ...]
+
+
+def runs_of(statistic: PlannedStatistic) -> Runs:
+    """Return the allowed values of a statistic in its steps."""
+    return tuple(statistic.domain.on_grid(statistic.step).runs)
+
+
+def reachable(
+    fit: PlannedFit,
+    statistics: Mapping[tuple[str, str], PlannedStatistic],
+    structure: Structure,
+) -> tuple[dict[str, Runs], Reachable]:
+    """Return the domains of a fit's tables, and what each of their cells can take.
+
+    Raises:
+        PlanError: some cell can take nothing, or a margin's domain leaves out sums (DPR281 to DPR283).
+    """
+    domains = {t.table: runs_of(statistics[t.table, t.statistic]) for t in fit.tables}
+    return domains, feasible(structure, domains, fit.totals)
+
+
+def noise_of(draw: Draw) -> Noise:
+    """Return the noise that a draw adds to every cell, as fitting knows it."""
+    added = draw.added
+    assert added is not None
+    noise = added.noise
+    return (
+        Laplace(noise.rate) if isinstance(noise, DiscreteLaplaceNoise) else Gaussian(noise.square)
+    )

@@ -1,0 +1,189 @@
+"""The plan: everything that will be drawn and what it costs, decided before any row is read.
+
+A plan is public metadata. It is a function of the schema and the request alone, so it may be
+printed, hashed, stored in the ledger and published. Its numbers are exact where privacy depends
+on them (`Fraction`s and integers) and floats where they only inform (expected errors).
+
+    statistic   what is published per group, with its domain, its step and its error
+    block       what is drawn: a law over integers, charged `epsilon` once
+
+Who reads a plan needs this package alone; how a plan is made, `planning` knows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from fractions import Fraction
+from typing import Any, Literal
+
+from dprelease.codec import decode, encode
+from dprelease.numeric import fraction_from_json, plain
+from dprelease.query.bounded import BoundedQuery
+from dprelease.query.spec import Query
+from dprelease.query.task import task_from_json, task_to_json
+from dprelease.release_plan.block import Composition, PlannedBlock
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.tables import PlannedTables
+from dprelease.schema.time import Time
+from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, unit_to_json
+from dprelease.strict_json import canonical_json
+
+__all__ = ["PLAN_VERSION", "ReleasePlan", "plan_hash"]
+
+PLAN_VERSION = "plan/2"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePlan:
+    """What will be released. `query` is what the engine will be asked; all else is public text.
+
+    `allow` names what is observed and not proved, and was allowed by name. Of several `tables`, `by` and
+    `keys` are the engine's groups, of which every table's are sums, and `statistics` those of all.
+
+    `asked` is the request it was made of, for planning it at other budgets (`planning.what_if`).
+    """
+
+    schema: str
+    adjacency: Adjacency
+    unit: Unit
+    epsilon: Fraction
+    delta: Fraction
+    loss: Literal["absolute", "squared"]
+    by: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    where: str | None
+    statistics: tuple[PlannedStatistic, ...]
+    blocks: tuple[PlannedBlock, ...]
+    query: BoundedQuery = field(compare=False, repr=False)
+    window: tuple[datetime, datetime] | None = None
+    allow: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    composition: Composition | None = None
+    time: Time | None = None
+    tables: PlannedTables | None = None
+    asked: Query | None = field(default=None, compare=False, repr=False)
+
+    def block(self, name: str) -> PlannedBlock:
+        return next(b for b in self.blocks if b.name == name)
+
+    def __repr__(self) -> str:
+        groups = f"{len(self.keys):,} groups by {', '.join(self.by)}" if self.by else "one group"
+        groups = groups if self.tables is None else f"{len(self.tables.tables)} tables"
+        count = len(self.statistics)
+        said = f"{count} statistic{'s' if count > 1 else ''} in {groups}, epsilon {plain(self.epsilon)}"
+        return f"<ReleasePlan {self.schema}: {said}; print() shows it>"
+
+    def groups(self, block: PlannedBlock) -> int:
+        """Return how many groups a block is drawn for: the engine's, or its table's."""
+        named = None if block.table is None or self.tables is None else block.table
+        return len(self.keys if named is None else self.tables.named(named).keys)  # type: ignore[union-attr]
+
+    def of_table(self, name: str) -> ReleasePlan:
+        """Return what readers of one table of several see: its keys and statistics as a plan's own."""
+        assert self.tables is not None
+        table = self.tables.named(name)
+        mine = tuple(s for s in self.statistics if s.table == name)
+        return replace(self, by=table.by, keys=table.keys, statistics=mine, tables=None)
+
+    def __str__(self) -> str:
+        from dprelease.release_plan.explain import text  # explain renders this class
+
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        from dprelease.release_plan.explain import html
+
+        return html(self)
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in one sentence, with epsilon, delta, adjacency and unit."""
+        delta = f", delta={float(self.delta):.3g}" if self.delta else ""
+        return (
+            f"differentially private with epsilon={plain(self.epsilon)}{delta} "
+            f"for {describe(self.adjacency, self.unit)}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON data; equal plans give equal JSON."""
+        return {
+            "dprelease": PLAN_VERSION,
+            "schema": self.schema,
+            "adjacency": self.adjacency.value,
+            "unit": unit_to_json(self.unit),
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "loss": self.loss,
+            "by": list(self.by),
+            "keys": [list(k) for k in self.keys],
+            "where": self.where,
+            "window": None if self.window is None else [t.isoformat() for t in self.window],
+            "statistics": [s.to_json() for s in self.statistics],
+            "blocks": [b.to_json() for b in self.blocks],
+            "query": task_to_json(self.query),
+            "allow": list(self.allow),
+            "notes": list(self.notes),
+            **({} if self.composition is None else {"composition": self.composition.to_json()}),
+            **({} if self.time is None else {"time": encode(self.time)}),
+            **({} if self.tables is None else {"tables": self.tables.to_json()}),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ReleasePlan:
+        """Return the plan for re-checking a manifest; its query cannot be run."""
+        keys = tuple(tuple(k) for k in value["keys"])
+        query = task_from_json(value["query"], keys)
+        window = value["window"]
+        return cls(
+            schema=value["schema"],
+            adjacency=Adjacency(value["adjacency"]),
+            unit=unit_from_json(value["unit"]),
+            epsilon=fraction_from_json(value["epsilon"]),
+            delta=fraction_from_json(value["delta"]),
+            loss=value["loss"],
+            by=tuple(value["by"]),
+            keys=keys,
+            where=value["where"],
+            statistics=tuple(PlannedStatistic.from_json(s) for s in value["statistics"]),
+            blocks=tuple(PlannedBlock.from_json(b) for b in value["blocks"]),
+            query=query,
+            window=None
+            if window is None
+            else (datetime.fromisoformat(window[0]), datetime.fromisoformat(window[1])),
+            allow=tuple(value["allow"]),
+            notes=tuple(value["notes"]),
+            composition=Composition.from_json(value["composition"])
+            if "composition" in value
+            else None,
+            time=decode(Time, value["time"]) if "time" in value else None,
+            tables=PlannedTables.from_json(value["tables"]) if "tables" in value else None,
+        )
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of what the plan decides: its identity in ledger and manifest."""
+        return plan_hash(self.to_json())
+
+
+_WORDS = frozenset({"measure", "sensitivity", "error_text", "notes", "remark"})
+"""What a plan says of a statistic in words: it decides nothing that is drawn or charged."""
+
+
+def plan_hash(value: Mapping[str, Any]) -> str:
+    """Return the hash of a plan's JSON, as it stands in a manifest, its words left out.
+
+    A corrected unit or remark, or another wording of ours, must not block a run that crashed after
+    its debit. What the words rest on stays in: laws, figures, and what is allowed without a proof.
+    """
+    decided = {
+        **value,
+        "notes": None,
+        "statistics": [
+            {name: part for name, part in statistic.items() if name not in _WORDS}
+            for statistic in value["statistics"]
+        ],
+    }
+    return hashlib.sha256(canonical_json(decided).encode()).hexdigest()

@@ -1,0 +1,193 @@
+"""One published statistic of a plan, and the columns it is published under.
+
+Units: errors and steps in the statistic's unit; sizes in rows per group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dprelease.measurements.candidate import Option
+from dprelease.numeric import fraction_from_json, plain
+from dprelease.schema.domain import Domain
+
+__all__ = ["TIDY_NAMES", "WIDE_PARTS", "PlannedStatistic", "Uninformative"]
+
+TIDY_NAMES = (
+    "statistic",
+    "value",
+    "lower",
+    "upper",
+    "estimate",
+    "unbiased",
+    "consistent",
+    "mechanism",
+    "block",
+    "epsilon",
+    "status",
+)
+"""The tidy table's columns after the key columns, in order."""
+
+WIDE_PARTS = ("lower", "upper", "status")
+"""What stands beside each published column of the wide table, as `<name>_<part>`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uninformative:
+    """A statistic whose interval is expected to be the whole domain.
+
+    Attributes:
+        groups: in how many groups, of how many; size: the largest declared size among these.
+        narrow: only where rows lie close together (sd 5 % of the range), which nobody has guessed.
+        epsilon: what the whole release would need, its parts kept; None: no useful amount.
+        rows: rows per group that would do at the plan's epsilon; None: no number would.
+    """
+
+    groups: int
+    of: int
+    size: int
+    narrow: bool
+    epsilon: Fraction | None
+    rows: int | None
+
+    def __str__(self) -> str:
+        where = f" in {self.groups:,} of {self.of:,} groups" if self.groups < self.of else ""
+        rows = " where values lie close together (sd 5 % of the range)" if self.narrow else ""
+        said = f"expected to say nothing{where} at n={self.size:,}{rows}: its 95 % range leaves nothing out"
+        ways = []
+        if self.epsilon is not None:
+            there = " (for the largest of these groups)" if self.groups > 1 else ""
+            ways.append(f"epsilon {plain(self.epsilon)} in all{there}")
+        if self.rows is not None:
+            ways.append(f"groups so coarse that each has about {self.rows:,} rows")
+        return f"{said}; {', or '.join(ways)} would change that" if ways else said
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "groups": self.groups,
+            "of": self.of,
+            "size": self.size,
+            "narrow": self.narrow,
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "rows": self.rows,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Uninformative:
+        epsilon = value["epsilon"]
+        return cls(
+            groups=value["groups"],
+            of=value["of"],
+            size=value["size"],
+            narrow=value["narrow"],
+            epsilon=None if epsilon is None else Fraction(epsilon),
+            rows=value["rows"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStatistic:
+    """One published statistic.
+
+    Attributes:
+        name: published name; text: as asked for (`mean(age)`); function: `mean`.
+        block: the block it is computed from; cells: indices into that block's cells.
+        columns: published column names: one, or one per histogram bin.
+        domain: allowed published values (induced and declared, intersected).
+        step: published values are multiples of it.
+        measure: unit of the value, for labels.
+        mechanism: family drawn from; chosen: priced options, best first (the chosen one is first).
+        planned_error: expected |error| (or squared error), in the statistic's unit, at the public
+            guess of rows per group; None if there is none. Said beforehand, of the plan: the
+            released interval says how exact a drawn value is.
+        group_errors: the same per group, at the public guesses per key, if there are any.
+        error_text: what to print for the error ("±0.9" or "±12.3 at n=1,000").
+        spikes: whether atoms at borders and gap edges are allowed.
+        remark: the publisher's own public sentence, shown with the numbers.
+        uninformative: set where it is expected to say nothing at the declared size.
+        view: which column of a block of several this statistic of one looks at.
+        notes: sentences for the report: what is bounded, which bias is not in the interval.
+    """
+
+    name: str
+    text: str
+    function: str
+    block: str
+    columns: tuple[str, ...]
+    domain: Domain
+    step: Fraction
+    measure: str
+    mechanism: str
+    chosen: tuple[Option, ...]
+    planned_error: float | None
+    error_text: str
+    sensitivity: str
+    spikes: bool = True
+    notes: tuple[str, ...] = ()
+    group_errors: tuple[float, ...] | None = None
+    remark: str | None = None
+    view: int | None = None
+    uninformative: Uninformative | None = None
+    table: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "statistic": self.text,
+            "function": self.function,
+            "block": self.block,
+            "columns": list(self.columns),
+            "domain": self.domain.to_json(),
+            "step": str(self.step),
+            "measure": self.measure,
+            "mechanism": self.mechanism,
+            "sensitivity": self.sensitivity,
+            "planned_error": self.planned_error,
+            "error_text": self.error_text,
+            "group_errors": None if self.group_errors is None else list(self.group_errors),
+            "options": [
+                {
+                    "mechanism": o.mechanism,
+                    "expected_error": o.expected_error,
+                    "worst_error": o.worst_error,
+                    "note": o.note,
+                }
+                for o in self.chosen
+            ],
+            "spikes": "allow" if self.spikes else "forbid",
+            "notes": list(self.notes),
+            "remark": self.remark,
+            **({} if self.view is None else {"view": self.view}),
+            **({} if self.table is None else {"table": self.table}),
+            "uninformative": None if self.uninformative is None else self.uninformative.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PlannedStatistic:
+        return cls(
+            name=value["name"],
+            text=value["statistic"],
+            function=value["function"],
+            block=value["block"],
+            columns=tuple(value["columns"]),
+            domain=Domain.from_json(value["domain"]),
+            step=fraction_from_json(value["step"]),
+            measure=value["measure"],
+            mechanism=value["mechanism"],
+            chosen=tuple(Option(**o) for o in value["options"]),
+            planned_error=value["planned_error"],
+            error_text=value["error_text"],
+            sensitivity=value["sensitivity"],
+            spikes=value["spikes"] == "allow",
+            notes=tuple(value["notes"]),
+            remark=value["remark"],
+            view=value.get("view"),
+            table=value.get("table"),
+            uninformative=None
+            if value["uninformative"] is None
+            else Uninformative.from_json(value["uninformative"]),
+            group_errors=None if value["group_errors"] is None else tuple(value["group_errors"]),
+        )
