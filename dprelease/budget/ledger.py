@@ -24,27 +24,27 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from fractions import Fraction
+from contextlib import contextmanager
 from pathlib import Path
 
 from dprelease.budget import (
     approving,
     backend,
     chain,
+    cited,
+    declarations,
     moving,
     period_cap,
     refusals,
     rho_filter,
-    rows,
     steps,
 )
 from dprelease.budget.accountant import Cost
-from dprelease.budget.approval import Approval, Approved, Asked, approvals, must_cover
+from dprelease.budget.approval import Approval, Asked
 from dprelease.budget.citation import read_citations
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.named_place import named_place
-from dprelease.budget.parallel import Stretch, stretches
+from dprelease.budget.readable import ReadableLedger
 from dprelease.budget.record import (
     Anchor,
     Budget,
@@ -59,25 +59,16 @@ from dprelease.budget.record import (
     time_text,
 )
 from dprelease.budget.signature import Signer
-from dprelease.budget.standing import spent_by, standing
-from dprelease.budget.timeline import ALWAYS, Reach, Timeline, timeline
-from dprelease.errors import LedgerError
+from dprelease.budget.timeline import timeline
 from dprelease.numeric import positive
 
 __all__ = ["Anchor", "Budget", "Entry", "EntryRow", "Key", "Ledger", "LedgerReport", "Receipt"]
 
 
-class Ledger:
-    """One ledger: a file, or on a server. Safe across processes, threads and forks: it holds no connection."""
+class Ledger(ReadableLedger):
+    """One ledger, written only by what the protocol says. It holds no connection, so it is safe across forks."""
 
-    __slots__ = ("path",)
-
-    def __init__(self, path: Place) -> None:
-        """Name a ledger without looking at it; use `open` or `create`."""
-        self.path = path
-
-    def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r})"
+    __slots__ = ()
 
     # -- opening ---------------------------------------------------------------------------
 
@@ -127,18 +118,18 @@ class Ledger:
         backend.make(ledger.path, _name, allowed=not citations)
         ledger._check()
         with ledger._write() as db:
-            declared = rows.declaration(db, dataset)
+            declared = declarations.declaration(db, dataset)
             if declared is None:
                 if citations:
                     raise refusals.foreign(ledger.path, citations[-1].entry.key)
-                rows.insert_dataset(db, dataset, budget, adjacency, unit, composition, time)
+                declarations.insert_dataset(db, dataset, budget, adjacency, unit, composition, time)
                 if cap is not None:
-                    rows.insert_cap(db, dataset, cap)
+                    declarations.insert_cap(db, dataset, cap)
                 return ledger
             if declared != (adjacency, protected_unit(unit), time):
                 raise refusals.other_declaration(ledger.path, dataset)
-            rows.must_be_same_budget(db, dataset, budget, cap, composition, ledger.path)
-            rows.must_account(db, citations, ledger.path)
+            declarations.must_be_same_budget(db, dataset, budget, cap, composition, ledger.path)
+            cited.must_account(db, citations, ledger.path)
         return ledger
 
     @classmethod
@@ -161,18 +152,8 @@ class Ledger:
         with ledger._read() as db:
             if public is not None:
                 moving.must_be_here(db, ledger.path)
-            rows.must_account(db, citations, ledger.path)
+            cited.must_account(db, citations, ledger.path)
         return ledger
-
-    def _check(self) -> None:
-        backend.must_stand(self.path)
-        with self._read() as db:
-            found = chain.problems(db, deep=False)
-        if found:
-            raise refusals.corrupt(self.path, "; ".join(found))
-
-    def _read(self) -> AbstractContextManager[Connection]:
-        return backend.transaction(self.path, write=False, charged=False)
 
     @contextmanager
     def _write(self, *, charged: bool = False) -> Iterator[Connection]:
@@ -191,10 +172,10 @@ class Ledger:
         """
         more = _budget(epsilon, delta)
         with self._write() as db:
-            rows.declared(db, dataset, self.path)
-            raised = rows.total(db, dataset) + more
+            declarations.declared(db, dataset, self.path)
+            raised = declarations.total(db, dataset) + more
             Cost.budget(raised.epsilon, raised.delta)  # the sum, too, must fit 64-bit integers
-            rows.insert_budget(db, dataset, more)
+            declarations.insert_budget(db, dataset, more)
         return self.budget(dataset)
 
     def cap_period(self, dataset: str, epsilon: object) -> None:
@@ -207,9 +188,9 @@ class Ledger:
         """
         cap = _budget(epsilon, 0)
         with self._write() as db:
-            rows.declared(db, dataset, self.path)
-            period_cap.must_count(rows.timeline_of(db, dataset), dataset)
-            rows.insert_cap(db, dataset, cap)
+            declarations.declared(db, dataset, self.path)
+            period_cap.must_count(declarations.timeline_of(db, dataset), dataset)
+            declarations.insert_cap(db, dataset, cap)
 
     def approve(self, approval: Approval, signer: Signer | None = None) -> int:
         """Record that a request is approved; return the event's number.
@@ -219,83 +200,8 @@ class Ledger:
                 key (DPR428), or as `charge`.
         """
         with self._write() as db:
-            rows.declared(db, approval.dataset, self.path)
+            declarations.declared(db, approval.dataset, self.path)
             return approving.record(db, self.path, approval, signer)
-
-    def approvals(self, dataset: str | None = None) -> list[Approved]:
-        """Return all approvals in order, or those of one dataset."""
-        with self._read() as db:
-            return approvals(db, dataset)
-
-    def must_be_approved(self, entry: Entry, asked: Asked | None) -> None:
-        """Refuse before the charge what the charge would refuse for want of an approval.
-
-        Raises:
-            BudgetError, LedgerError: as `approval.must_cover`.
-        """
-        with self._read() as db:
-            if rows.find(db, entry.key) is None:
-                must_cover(db, entry, asked, entry.key.period, self.path)
-
-    def per_period(self, dataset: str) -> Fraction | None:
-        """Return what one period of the dataset may cost over all pipelines, or None."""
-        with self._read() as db:
-            cap = period_cap.capped(db, dataset)
-        return None if cap is None else cap.epsilon
-
-    def datasets(self) -> tuple[str, ...]:
-        """Return the names of the datasets that have a budget here, in order."""
-        with self._read() as db:
-            found = db.execute("SELECT name FROM dataset ORDER BY name").fetchall()
-        return tuple(str(row[0]) for row in found)
-
-    def budget(self, dataset: str, window: Reach = ALWAYS) -> Budget:
-        """Return what the dataset may spend, has spent and has left.
-
-        Args:
-            window: of the rows that a release would read; its units alone are looked at.
-
-        Raises:
-            LedgerError: the dataset has no budget here (DPR407).
-        """
-        with self._read() as db:
-            rows.declared(db, dataset, self.path)
-            return standing(db, dataset, window)
-
-    def timeline(self, dataset: str) -> Timeline:
-        """Return how the dataset's losses lie in time."""
-        with self._read() as db:
-            return rows.timeline_of(db, dataset)
-
-    def stretches(self, dataset: str) -> list[Stretch]:
-        """Return what the dataset's debits cost the units of each stretch of time, in order."""
-        with self._read() as db:
-            return stretches(rows.charges(db, dataset))
-
-    def composition(self, dataset: str) -> str:
-        """Return how the dataset's budget adds up: "basic" (also if it has none here) or "zcdp"."""
-        with self._read() as db:
-            return "basic" if rho_filter.rho_budget(db, dataset) is None else "zcdp"
-
-    def spent_at(self, dataset: str, seq: int, delta: Fraction | None = None) -> Fraction:
-        """Return the epsilon that the dataset's debits up to `seq` have cost together.
-
-        Args:
-            delta: of a dataset that adds up by zCDP; its present one by default.
-        """
-        kept = [r.entry for r in self.entries(dataset) if r.anchor.seq <= seq]
-        with self._read() as db:
-            return spent_by(db, dataset, kept, delta)
-
-    def salt(self, dataset: str) -> bytes:
-        """Return the dataset's 32 secret bytes for contribution bounding; never publish them.
-
-        Raises:
-            LedgerError: the dataset has no budget here (DPR407), or the salt was changed (DPR403).
-        """
-        with self._read() as db:
-            rows.declared(db, dataset, self.path)
-            return rows.stored_salt(db, dataset, self.path)
 
     # -- the protocol ----------------------------------------------------------------------
 
@@ -376,71 +282,6 @@ class Ledger:
         with self._write(charged=True) as db:
             steps.fail(db, self.path, key, code)
 
-    # -- looking ---------------------------------------------------------------------------
-
-    def payload(self, key: Key) -> bytes | None:
-        """Return the drawn bytes, checked against the chain, or None.
-
-        Raises:
-            LedgerError: the key is not charged (DPR412), or the bytes were changed (DPR403).
-        """
-        with self._read() as db:
-            return rows.stored_payload(db, rows.charged(db, key, self.path), self.path)
-
-    def files(self, key: Key) -> dict[str, bytes] | None:
-        """Return the committed files by name, checked against the chain, or None.
-
-        Raises:
-            LedgerError: the key is not charged (DPR412), or the bytes were changed (DPR403).
-        """
-        with self._read() as db:
-            return rows.stored_files(db, rows.charged(db, key, self.path), self.path) or None
-
-    def state(self, key: Key) -> str:
-        """Return charged, drawn, ready, published or failed.
-
-        Raises:
-            LedgerError: the key is not charged (DPR412).
-        """
-        with self._read() as db:
-            return rows.state(db, rows.charged(db, key, self.path))[0]
-
-    def has(self, key: Key) -> bool:
-        """Return whether the key is debited."""
-        with self._read() as db:
-            return rows.find(db, key) is not None
-
-    def entries(self, dataset: str | None = None) -> list[EntryRow]:
-        """Return all debits in order, or those of one dataset."""
-        where, values = ("WHERE dataset = ? ", (dataset,)) if dataset else ("", ())
-        with self._read() as db:
-            numbers = db.execute(f"SELECT seq FROM entry {where}ORDER BY seq", values).fetchall()
-            return [rows.entry_row(db, int(seq)) for (seq,) in numbers]
-
-    def head(self) -> Anchor:
-        """Return the chain's head, for an export or a second location."""
-        with self._read() as db:
-            return chain.head(db)
-
-    def anchor_ok(self, anchor: Anchor) -> bool:
-        """Return whether this ledger's chain has `anchor`, or `reconcile` recorded it."""
-        with self._read() as db:
-            row = db.execute("SELECT hash FROM chain WHERE seq = ?", (anchor.seq,)).fetchone()
-            own = row == (anchor.head_hash,) and anchor.ledger_id == chain.ledger_id(db)
-            return own or anchor in rows.origins(db)
-
-    def verify(self) -> LedgerReport:
-        """Check the whole file: SQLite integrity, chain, tables, sums, every stored byte."""
-        try:
-            with self._read() as db:
-                found = chain.problems(db, deep=True)
-                if found:
-                    return LedgerReport(False, tuple(found), 0)
-                (count,) = db.execute("SELECT COUNT(*) FROM entry").fetchone()
-                return LedgerReport(True, (), int(count), chain.head(db))
-        except LedgerError as error:
-            return LedgerReport(False, (error.what,), 0)
-
     def reconcile(self, manifests: Iterable[Path]) -> int:
         """Debit everything that manifests cite and this ledger lacks; return how many.
 
@@ -460,10 +301,10 @@ class Ledger:
             missing = [
                 citation
                 for citation in citations
-                if rows.relevant(db, citation) and not rows.accounted(db, citation)
+                if cited.relevant(db, citation) and not cited.accounted(db, citation)
             ]
             for citation in missing:
-                rows.adopt(db, citation, self.path)
+                cited.adopt(db, citation, self.path)
         return len(missing)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dprelease.budget import rho_filter, rows
+from dprelease.budget import declarations, rho_filter, rows
 from dprelease.budget.connection import Connection
 from dprelease.budget.parallel import worst, worst_cost, worst_rho
 from dprelease.budget.record import Budget, Entry
@@ -20,7 +20,7 @@ __all__ = ["spent_by", "standing"]
 
 def standing(db: Connection, dataset: str, window: Reach = ALWAYS) -> Budget:
     """Return the budget of a declared dataset and what is left of it to a release of that window."""
-    total, line = rows.total(db, dataset), rows.timeline_of(db, dataset)
+    total, line = declarations.total(db, dataset), declarations.timeline_of(db, dataset)
     charges = rows.charges(db, dataset)
     reach = line.reach(window)
     worst = worst_cost(charges, pairs=line.pairs, within=reach)
@@ -52,9 +52,11 @@ def spent_by(
     Args:
         delta: where they add up by zCDP, at this delta, the dataset's present one by default.
     """
-    pairs = rows.timeline_of(db, dataset).pairs
+    pairs = declarations.timeline_of(db, dataset).pairs
     reaches = [e.reach for e in entries]
     if rho_filter.rho_budget(db, dataset) is None:
         return worst(reaches, [e.epsilon for e in entries], pairs=pairs)
     nano = int(worst(reaches, [rho_filter.nano_rho(e) or 0 for e in entries], pairs=pairs))
-    return rho_filter.spent_epsilon(nano, rows.total(db, dataset).delta if delta is None else delta)
+    return rho_filter.spent_epsilon(
+        nano, declarations.total(db, dataset).delta if delta is None else delta
+    )

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dprelease.budget import chain, refusals, rows
+from dprelease.budget import chain, declarations, refusals, rows, stored
 from dprelease.budget.approval import Asked
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.record import Entry, Key, Receipt
@@ -36,14 +36,14 @@ def charge(
 ) -> Receipt:
     """T1: debit `entry` unless its key is debited already by the same plan."""
     key = entry.key
-    rows.declared(db, key.dataset, place)
+    declarations.declared(db, key.dataset, place)
     seq = rows.find(db, key)
     fresh = seq is None
     if seq is None:
         seq = rows.insert_entry(db, entry, place, origin=None, asked=asked)
     else:
         rows.must_be_same_plan(db, seq, entry, place)
-        if again and rows.state(db, seq)[0] == "charged":
+        if again and stored.state(db, seq)[0] == "charged":
             rows.insert_again(db, entry, place, seq, asked)
             fresh = True
     now, recorded = standing(db, key.dataset), rows.entry_row(db, seq)
@@ -66,37 +66,37 @@ def draw(
 ) -> bytes | None:
     """T2: return the payload, made here if there is none; None if the making failed for good."""
     seq = _live(db, place, key)
-    data = rows.stored_payload(db, seq, place)
+    data = stored.stored_payload(db, seq, place)
     if data is not None:
         return data
-    if rows.state(db, seq)[0] == "published":
+    if stored.state(db, seq)[0] == "published":
         raise refusals.published_elsewhere(place, key)
     data = _drawn(make, width)
     if data is None:
-        rows.insert_state(db, seq, "failed", "DPR711")
+        stored.insert_state(db, seq, "failed", "DPR711")
     else:
-        rows.insert_payload(db, seq, data)
+        stored.insert_payload(db, seq, data)
     return data
 
 
 def commit_files(db: Connection, place: Place, key: Key, files: Mapping[str, bytes]) -> None:
     """T3: store the files by name; a repeat must be identical."""
     seq = _live(db, place, key)
-    known = rows.stored_files(db, seq, place)
+    known = stored.stored_files(db, seq, place)
     if known and known != files:
         raise refusals.other_files(place, key)
     if not known:
-        if rows.state(db, seq)[0] != "drawn" or not files:
+        if stored.state(db, seq)[0] != "drawn" or not files:
             raise refusals.wrong_stage(place, key, "there is nothing drawn to make files of")
-        rows.insert_files(db, seq, files)
+        stored.insert_files(db, seq, files)
 
 
 def publish(db: Connection, place: Place, key: Key) -> None:
     """Record that the stored files are in place."""
     seq = _live(db, place, key)
-    state, _ = rows.state(db, seq)
+    state, _ = stored.state(db, seq)
     if state == "ready":
-        rows.insert_state(db, seq, "published", None)
+        stored.insert_state(db, seq, "published", None)
     elif state != "published":
         raise refusals.wrong_stage(place, key, "its files are not committed")
 
@@ -104,16 +104,16 @@ def publish(db: Connection, place: Place, key: Key) -> None:
 def fail(db: Connection, place: Place, key: Key, code: str) -> None:
     """Withhold the key for good."""
     seq = rows.charged(db, key, place)
-    state, _ = rows.state(db, seq)
+    state, _ = stored.state(db, seq)
     if state in ("ready", "published"):
         raise refusals.wrong_stage(place, key, "its files are committed")
     if state != "failed":
-        rows.insert_state(db, seq, "failed", code)
+        stored.insert_state(db, seq, "failed", code)
 
 
 def _live(db: Connection, place: Place, key: Key) -> int:
     seq = rows.charged(db, key, place)
-    state, code = rows.state(db, seq)
+    state, code = stored.state(db, seq)
     if state == "failed":
         raise refusals.failed_before(place, key, code)
     return seq

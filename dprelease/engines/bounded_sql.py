@@ -36,18 +36,15 @@ from dprelease.engines.code_sql import (
     aliased,
     code_of_steps,
     column,
-    is_null,
-    named_table,
     not_null,
 )
+from dprelease.engines.label_sql import LabelStages
 from dprelease.engines.physical import Physical
-from dprelease.engines.request import declared_labels
-from dprelease.engines.row_sql import UNIT, RowStages
+from dprelease.engines.row_sql import UNIT
 from dprelease.engines.tally import SETS, Tallies
 from dprelease.engines.typed_sql import case, number, try_cast
 from dprelease.engines.view_sql import ViewStatement
 from dprelease.query.bounded import BoundedQuery, Fixed, Label, Primitive, largest_code
-from dprelease.schema.column import Kind
 
 __all__ = ["Statement", "build", "build_counting", "build_kept", "build_seen"]
 
@@ -149,8 +146,8 @@ def _adds_up(query: BoundedQuery) -> bool:
     return alone and all(p.kind in added for p in query.primitives)
 
 
-class _Builder(RowStages):
-    """Adds the stages from the filter to the sums behind those of `RowStages`."""
+class _Builder(LabelStages):
+    """Adds the stages from the filter to the sums behind those of the rows."""
 
     def __init__(
         self,
@@ -243,37 +240,6 @@ class _Builder(RowStages):
         codes = [self.query.codes[at] for p in edges for at in (p.code, p.other) if at is not None]
         return [c.column for c in codes if isinstance(c, Label)]
 
-    def _with_label(self, select: exp.Select, i: int) -> exp.Select:
-        """Join key column `i` with its public labels and select the label's number as `g{i}`."""
-        declared = self.query.groups.columns[i]
-        numbers = self._label_numbers(i)
-        own = declared_labels(self.query, i)
-        name, alias = f"labels_{i}", f"l{i}"
-        values = pa.array(own, pa.string())
-        labels = pa.array([numbers.get(v) for v in own], pa.int32())
-        self.tables[name] = pa.table({"value": values, "label": labels})
-        text = self._value(declared.name)
-        if declared.kind is Kind.boolean:
-            text = try_cast(text, "VARCHAR")
-
-        def fixed(label: str | None) -> exp.Expression:
-            found = None if label is None else numbers.get(label)
-            return exp.Null() if found is None else number(found)
-
-        # an undeclared text that happens to spell `other` or the null label is not that key
-        label = case(
-            (is_null(self._value(declared.name)), fixed(declared.null_key)),
-            (is_null(column("value", alias)), fixed(declared.other)),
-            default=column("label", alias),
-        )
-        same = exp.EQ(this=column("value", alias), expression=text)
-        select = select.join(named_table(name, alias), on=same, join_type="left", copy=False)
-        return select.select(aliased(label, f"g{i}"), copy=False)
-
-    def _label_numbers(self, place: int) -> dict[str, int]:
-        """Return a number per label that occurs in a key at `place`, in order of occurrence."""
-        return {v: i for i, v in enumerate(dict.fromkeys(k[place] for k in self.query.groups.keys))}
-
     def _stepped(self) -> None:
         query = self.query
         width = len(query.groups.columns)
@@ -305,35 +271,8 @@ class _Builder(RowStages):
                 select = self._join_values(select, j, code)
         self._stage("stepped", select)
 
-    def _join_values(self, select: exp.Select, j: int, code: Label) -> exp.Select:
-        """Join the rows with the public values behind code `j`, each value once."""
-        name, alias = f"values_{j}", f"d{j}"
-        values = pa.array(code.values, pa.string())
-        self.tables[name] = pa.table(
-            {"value": values, "code": pa.array(range(len(values)), pa.int64())}
-        )
-        same = exp.EQ(this=column("value", alias), expression=self._clean(code.column))
-        return select.join(named_table(name, alias), on=same, join_type="left", copy=False)
-
-    def _key(self) -> exp.Expression:
-        """Return the one key column under its own name."""
-        name = self.place[self.query.groups.columns[0].name]
-        return aliased(column(name, "t"), name)
-
     def _unit_text(self) -> exp.Expression:
         return try_cast(column("u"), "VARCHAR") if self._whole_unit else column("u")
-
-    def _join_keys(self, select: exp.Select, width: int) -> exp.Select:
-        keys = self.query.groups.keys
-        table = {"g": pa.array(range(len(keys)), pa.int32())}
-        on: exp.Expression = exp.true()
-        for i in range(width):
-            numbers = self._label_numbers(i)
-            table[f"k{i}"] = pa.array([numbers[k[i]] for k in keys], pa.int32())
-            same = exp.EQ(this=column(f"k{i}", "k"), expression=column(f"g{i}", "t"))
-            on = same if i == 0 else exp.And(this=on, expression=same)
-        self.tables["group_keys"] = pa.table(table)
-        return select.join(named_table("group_keys", "k"), on=on, copy=False)
 
     def _coded(self) -> None:
         group = self._key() if self.texts_first else column("g")

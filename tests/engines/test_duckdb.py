@@ -21,7 +21,14 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot import exp, parse_one
 
-from dprelease.engines import bounded_sql, bounding_sql, code_sql, duckdb_tables, typed_sql
+from dprelease.engines import (
+    bounded_sql,
+    bounding_sql,
+    code_sql,
+    duckdb_tables,
+    label_sql,
+    typed_sql,
+)
 from dprelease.engines import duckdb as engine_module
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
@@ -503,7 +510,7 @@ MUTANTS: dict[str, tuple[object, str, object, BoundedQuery]] = {
         bounding_sql.Bounding, "_drops_groups", property(lambda _: False), SPLIT,
     ),
     "an undeclared key is the null key": (
-        bounded_sql, "declared_labels", lambda *_: ("a", "b", "none"), query(),
+        label_sql, "declared_labels", lambda *_: ("a", "b", "none"), query(),
     ),
 }  # fmt: skip
 

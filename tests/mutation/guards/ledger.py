@@ -14,6 +14,9 @@ _budget = (
     "tests/budget/test_chain.py",
 )
 _rows = partial(Guard, file="budget/rows.py", tests=_budget)
+_declarations = partial(Guard, file="budget/declarations.py", tests=_budget)
+_stored = partial(Guard, file="budget/stored.py", tests=_budget)
+_cited = partial(Guard, file="budget/cited.py", tests=_budget)
 _steps = partial(Guard, file="budget/steps.py", tests=_budget)
 _chain = partial(
     Guard,
@@ -133,37 +136,37 @@ GUARDS = (
         old="    if not same:\n        raise refusals.other_plan(path, asked.key, recorded.plan_hash, asked.plan_hash)\n",
         new="",
     ),
-    _rows(
+    _stored(
         "a changed payload is handed out",
         old='    if chain.digest(row[0]) != json.loads(row[1])["sha256"]:\n',
         new="    if False:\n",
     ),
-    _rows(
+    _stored(
         "changed files are handed out",
         old='    if {name: chain.digest(data) for name, data in found.items()} != json.loads(text)["files"]:\n',
         new="    if False:\n",
     ),
-    _rows(
+    _declarations(
         "a changed salt is used",
         old='    if chain.digest(salt) != json.loads(text)["salt_sha256"]:\n',
         new="    if False:\n",
     ),
-    _rows(
+    _cited(
         "a debit without its bytes accounts for a manifest",
         old='    if recorded.state not in ("ready", "published"):\n        return False\n',
         new="",
     ),
-    _rows(
+    _cited(
         "a manifest of another plan is accounted for",
         old="    if recorded.entry.plan_hash != citation.entry.plan_hash:\n        return False\n",
         new="",
     ),
-    _rows(
+    _cited(
         "a manifest of another head is accounted for",
         old="    return recorded.anchor == citation.anchor or citation.anchor in origins(db)\n",
         new="    return True\n",
     ),
-    _rows(
+    _cited(
         "what was drawn here is taken for what was published elsewhere",
         old='        if name != "charged" and not (name == "drawn" and chain.head(db, seq) == origin):\n',
         new="        if False:\n",
@@ -187,7 +190,7 @@ GUARDS = (
     ),
     _steps(
         "a draw that raised may be drawn again",
-        old='        rows.insert_state(db, seq, "failed", "DPR711")\n',
+        old='        stored.insert_state(db, seq, "failed", "DPR711")\n',
         new="        pass\n",
     ),
     _steps(
@@ -197,7 +200,7 @@ GUARDS = (
     ),
     _steps(
         "what was published elsewhere is drawn again",
-        old='    if rows.state(db, seq)[0] == "published":\n        raise refusals.published_elsewhere(place, key)\n',
+        old='    if stored.state(db, seq)[0] == "published":\n        raise refusals.published_elsewhere(place, key)\n',
         new="",
     ),
     _steps(
@@ -207,7 +210,7 @@ GUARDS = (
     ),
     _steps(
         "a drawn release is paid for once more",
-        old='if again and rows.state(db, seq)[0] == "charged":',
+        old='if again and stored.state(db, seq)[0] == "charged":',
         new="if again:",
     ),
     _storage(

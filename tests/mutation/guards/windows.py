@@ -11,7 +11,7 @@ _parallel = partial(Guard, file="budget/parallel.py", tests=_tests)
 _timeline = partial(Guard, file="budget/timeline.py", tests=_tests)
 _chain = partial(Guard, file="budget/timed_chain.py", tests=_tests)
 _record = partial(Guard, file="budget/record.py", tests=_tests)
-_rows = partial(Guard, file="budget/rows.py", tests=_tests)
+_declarations = partial(Guard, file="budget/declarations.py", tests=_tests)
 _promise = partial(
     Guard, file="release_plan/promise.py", tests=("tests/release_plan/test_promise.py",)
 )
@@ -57,7 +57,7 @@ GUARDS = (
         old="        if backwards or (self.time is None and self.window != OPEN):\n",
         new="        if self.time is None and self.window != OPEN:\n",
     ),
-    _rows(
+    _declarations(
         "a ledger says less than windows need to be understood",
         old="        raise_version(db, chain.TIMED)\n",
         new="        pass\n",

@@ -1,0 +1,75 @@
+"""What published folders cite, held against a ledger's own rows; recorded where it is missing.
+
+Always inside the caller's transaction; nothing here commits.
+"""
+
+from __future__ import annotations
+
+import json
+
+from dprelease.budget import chain, refusals
+from dprelease.budget.citation import Citation
+from dprelease.budget.connection import Connection, Place
+from dprelease.budget.declarations import declaration
+from dprelease.budget.record import Anchor
+from dprelease.budget.rows import entry_row, find, insert_entry
+from dprelease.budget.stored import insert_state, state
+
+__all__ = ["accounted", "adopt", "must_account", "origins", "relevant"]
+
+
+def origins(db: Connection) -> set[Anchor]:
+    """Return the anchors that `reconcile` recorded."""
+    found = db.execute("""SELECT body FROM chain WHERE body LIKE '%"origin":{%'""").fetchall()
+    values = [json.loads(text).get("origin") for (text,) in found]
+    return {Anchor(**value) for value in values if value}
+
+
+def relevant(db: Connection, citation: Citation) -> bool:
+    """Return whether the citation concerns this ledger: its own, or of a dataset it budgets.
+
+    Other ledgers may publish other datasets into the same public folder.
+    """
+    return (
+        citation.anchor.ledger_id == chain.ledger_id(db)
+        or declaration(db, citation.entry.key.dataset) is not None
+    )
+
+
+def accounted(db: Connection, citation: Citation) -> bool:
+    """Return whether the ledger holds the cited debit and knows that it was published."""
+    seq = find(db, citation.entry.key)
+    if seq is None:
+        return False
+    recorded = entry_row(db, seq)
+    if recorded.entry.plan_hash != citation.entry.plan_hash:
+        return False
+    if recorded.state not in ("ready", "published"):
+        return False
+    return recorded.anchor == citation.anchor or citation.anchor in origins(db)
+
+
+def must_account(db: Connection, citations: list[Citation], path: Place) -> None:
+    """Raise DPR404 or DPR405 unless every relevant citation is accounted for."""
+    for citation in citations:
+        if relevant(db, citation) and not accounted(db, citation):
+            own = citation.anchor.ledger_id == chain.ledger_id(db)
+            raise (refusals.older if own else refusals.foreign)(path, citation.entry.key)
+
+
+def adopt(db: Connection, citation: Citation, path: Place) -> None:
+    """Record an unaccounted citation: debit it if it is not, and mark it published."""
+    key, origin = citation.entry.key, citation.anchor
+    seq = find(db, key)
+    if seq is None:
+        seq = insert_entry(db, citation.entry, path, origin=origin)
+    else:
+        recorded = entry_row(db, seq).entry.plan_hash
+        if recorded != citation.entry.plan_hash:
+            raise refusals.other_plan(path, key, recorded, citation.entry.plan_hash)
+        name, _ = state(db, seq)
+        # A payload under the cited debit is the one that was published; under another debit of
+        # the same key it is a second draw.
+        if name != "charged" and not (name == "drawn" and chain.head(db, seq) == origin):
+            raise refusals.drawn_elsewhere(path, key)
+    insert_state(db, seq, "published", None, origin=origin)
