@@ -161,6 +161,7 @@ class _Trial:
         self.free = [name for name in self.paid if name not in fixed]
         self.left = 1 - sum(fixed.values(), Fraction(0))
         self.fitted = fitted_variances(structure)
+        self._known: dict[tuple[str, Fraction], float] = {}
         part = Fraction(1, max(1, len(self.paid)))
         self.alone = {
             name: own_variance(kind, budget, part, sensitivities[name]) for name in self.names
@@ -173,10 +174,17 @@ class _Trial:
         """Return the variances of the measurements; None where there is none."""
         out: dict[str, float | None] = {}
         for name in self.names:
-            share, moved = shares.get(name, Fraction(0)), self.sensitivities[name]
-            measured = share > 0 or not moved
-            out[name] = own_variance(self.kind, self.budget, share, moved) if measured else None
+            share = shares.get(name, Fraction(0))
+            measured = share > 0 or not self.sensitivities[name]
+            out[name] = self._variance(name, share) if measured else None
         return out
+
+    def _variance(self, name: str, share: Fraction) -> float:
+        """Return `own_variance`; the search asks for the same ones again and again."""
+        if (name, share) not in self._known:
+            moved = self.sensitivities[name]
+            self._known[name, share] = own_variance(self.kind, self.budget, share, moved)
+        return self._known[name, share]
 
     def judged(self, after: Mapping[str, float]) -> float:
         return sum(
@@ -318,17 +326,26 @@ class _CrossLevels:
             for space in itertools.product(*[range(len(a)) for a in sizes])
         }
         self.size = len(self.spaces)
+        self.above = {
+            space: [name for name, level in self.tables.items() if _within(space, level)]
+            for space in self.spaces
+        }
+        self.below = {
+            name: [(s, size) for s, size in self.spaces.items() if size and _within(s, level)]
+            for name, level in self.tables.items()
+        }
 
     def __call__(self, own: Variances) -> dict[str, float]:
         """Return mean variances after fitting."""
         known = {name: v for name, v in own.items() if v is not None}
+        exact = {name for name, v in known.items() if v == 0}
+        worth = {name: self.merged[name] / v for name, v in known.items() if v}
         spread = {}
-        for space in self.spaces:
-            held = [name for name in known if _within(space, self.tables[name])]
-            if any(known[name] == 0 for name in held):
+        for space, names in self.above.items():
+            if exact and not exact.isdisjoint(names):
                 spread[space] = 0.0
             else:
-                precision = sum(self.merged[name] / known[name] for name in held)
+                precision = sum(worth[name] for name in names if name in worth)
                 spread[space] = 1 / precision if precision else math.inf
         return self.summed(spread)
 
@@ -336,12 +353,8 @@ class _CrossLevels:
         """Return the variance of a cell of every table, from those of the spaces."""
         return {
             name: self.merged[name] ** 2
-            * sum(
-                size * spread[space]
-                for space, size in self.spaces.items()
-                if size and _within(space, level)
-            )
-            for name, level in self.tables.items()
+            * sum(size * spread[space] for space, size in self.below[name])
+            for name in self.tables
         }
 
 

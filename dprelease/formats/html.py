@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -24,6 +23,7 @@ from markupsafe import Markup
 
 from dprelease.formats.budget_figures import budget_figure, price_list
 from dprelease.formats.format import several_tables
+from dprelease.formats.hierarchy import layers
 from dprelease.formats.over_time import release_over_time
 from dprelease.formats.promise_words import promise
 from dprelease.formats.public_words import PublicWords, public_words
@@ -109,6 +109,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
         "factor": factor,
         "certainty": certainty,
         "tables": tables,
+        "layers": _layers(plan, words),
         "sections": sections,
         "blocks": [_accounting(b, statistics) for b in blocks.values()],
         "loss": loss_text(plan["loss"]),
@@ -145,7 +146,6 @@ def _tables(
             )
         ]
     out: list[dict[str, Any]] = []
-    widest = max(math.log2(1 + len(t["keys"])) for t in plan["tables"]["tables"])
     for planned in plan["tables"]["tables"]:
         name = planned["name"]
         mine = [s for s in statistics if s.table == name]
@@ -161,9 +161,18 @@ def _tables(
             first,
             words,
         )
-        made["width"] = f"{100 * math.log2(1 + len(planned['keys'])) / widest:.1f}"
         out.append(made)
     return out
+
+
+def _layers(plan: Mapping[str, Any], words: PublicWords) -> list[list[dict[str, Any]]]:
+    """Return the picture of several tables with the names that readers know; [] for one table."""
+    if "tables" not in plan:
+        return []
+    return [
+        [{**t, "by": [inside(words.column(n)) for n in t["by"]]} for t in layer]
+        for layer in layers(plan["tables"])
+    ]
 
 
 def _one_table(

@@ -25,6 +25,7 @@ from dprelease.noised import TIDY
 from dprelease.numeric import Exact, fraction_from_json
 from dprelease.release_plan.block import PlannedBlock
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.tables import STATED
 
 __all__ = ["WEAK", "Columns", "proved", "released_rows", "section"]
 
@@ -139,6 +140,7 @@ def section(
         "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak),
         "bars": _histograms(grid, rows) if many else (),
         "error_text": statistic.error_text,
+        "stated": statistic.error_text == STATED,
         "error_words": "error, as root mean square,"
         if loss == "squared" and block.has_interval
         else "error",

@@ -37,7 +37,7 @@ from dprelease.query.spec import Query
 from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.release_plan.tables import FitTable, PlannedFit, PlannedTable, PlannedTables
+from dprelease.release_plan.tables import STATED, FitTable, PlannedFit, PlannedTable, PlannedTables
 
 __all__ = [
     "Errors",
@@ -264,15 +264,21 @@ def _statistic(
         mechanism=mechanism,
         chosen=tuple(options),
         planned_error=fitted,
-        error_text=_error_text(fitted, before, alone, unit),
-        sensitivity=f"{shown(moved)}{unit} over all cells"
-        if table in found.priced
-        else f"not measured: added up from `{family.finest}`",
+        error_text=STATED if table in found.totals else _error_text(fitted, before, alone, unit),
+        sensitivity=_moved_text(found, table, f"{shown(moved)}{unit}"),
         spikes=True,
         notes=statistic_notes(query, member, member.options[0]),
         remark=spec.note,
         table=table,
     )
+
+
+def _moved_text(found: Fitting, table: str, moved: str) -> str:
+    if table in found.priced:
+        return f"{moved} over all cells"
+    if table in found.totals:
+        return f"not measured: {STATED}"
+    return f"not measured: added up from `{found.family.finest}`"
 
 
 def _errors(query: Query, found: Fitting, table: str) -> Errors:
@@ -290,7 +296,7 @@ def _errors(query: Query, found: Fitting, table: str) -> Errors:
 
 def _alone(found: Fitting, table: str) -> float:
     """Return the variance of a table that gets an equal part of what the family spends."""
-    count = len(found.family.members)
+    count = sum(name not in found.totals for name in found.family.members)
     finest = found.priced[found.family.finest]
     mine = found.priced.get(table, finest)
     if isinstance(noise_of(finest.best.draw), Gaussian):
@@ -321,7 +327,7 @@ def _notes(query: Query, found: Sequence[Fitting]) -> list[str]:
             f"stated by the publisher, not protected: {each.family.name} of table {table}"
             for table in each.totals
         ]
-        left = [t for t in each.family.members if t not in each.priced]
+        left = [t for t in each.family.members if t not in each.priced and t not in each.totals]
         if left:
             notes.append(f"{each.family.name} of {', '.join(left)} is not measured: it is added up")
     return notes

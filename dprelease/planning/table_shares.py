@@ -73,11 +73,15 @@ def shares_of(
         )
     if len(fixed) == len(family.members):
         return fixed
+    known = _stated(query, family)
     delta = query.spec.delta
     budget = zcdp_rho(query.epsilon, delta) if delta else query.epsilon
     choice = choose(
         structure,
-        {n: (s.square if delta else s.total) or 0 for n, s in sensitivities.items()},
+        {
+            n: 0 if n in known else (s.square if delta else s.total) or 0
+            for n, s in sensitivities.items()
+        },
         budget=budget * part,
         kind="zcdp" if delta else "pure",
         fixed={name: share / part for name, share in fixed.items()},
@@ -93,6 +97,12 @@ def shares_of(
     if family.finest not in fixed:
         out[family.finest] = part - sum(out.values(), Fraction(0))
     return {name: out[name] for name in family.members if name in out}
+
+
+def _stated(query: Query, family: Family) -> set[str]:
+    """Return the tables whose totals are public: to measure them would buy nothing."""
+    names = {t: m.statistic.spec.name for t, m in family.members.items() if t != family.finest}
+    return {t.table for t in query.spec.totals if names.get(t.table) == t.statistic}
 
 
 def _thousandths(share: Fraction) -> Fraction:

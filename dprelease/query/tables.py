@@ -126,7 +126,7 @@ def table_groups(schema: TableSchema, spec: ReleaseSpec, most: int) -> Tables:
             code="DPR205",
         )
     tables = [_table(axes, table) for table in spec.tables]
-    _check_different(tables)
+    _check_different(axes, tables)
     shape = tuple(len(axis.labels[-1]) for axis in axes)
     finest = np.indices(shape).reshape(len(axes), -1) if axes else np.zeros((0, 1), dtype=np.int64)
     of = [_cells(axes, table.level, finest) for table in tables]
@@ -224,10 +224,15 @@ def _zeros(table: TableGroups) -> list[int]:
     return [places[key] for key in table.spec.zeros]
 
 
-def _check_different(tables: Sequence[TableGroups]) -> None:
+def _check_different(axes: Sequence[Axis], tables: Sequence[TableGroups]) -> None:
     seen: dict[tuple[int, ...], str] = {}
     for table in tables:
-        other = seen.setdefault(table.level, table.name)
+        # a level of one cell divides nothing
+        level = tuple(
+            at if at >= 0 and len(axis.labels[at]) > 1 else -1
+            for axis, at in zip(axes, table.level, strict=True)
+        )
+        other = seen.setdefault(level, table.name)
         if other != table.name:
             raise PlanError(
                 f"the tables `{other}` and `{table.name}` have the same groups",

@@ -19,7 +19,10 @@ import numpy as np
 from dprelease.fitting.structure import Axis, Structure, crossed, nested
 from dprelease.numeric import fraction_from_json, whole_from_json
 
-__all__ = ["FitTable", "PlannedFit", "PlannedTable", "PlannedTables"]
+__all__ = ["STATED", "FitTable", "PlannedFit", "PlannedTable", "PlannedTables"]
+
+STATED = "stated by the publisher"
+"""What is said of public totals in place of an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +199,12 @@ class PlannedTables:
         used = [i for i, at in enumerate(finest.level) if at >= 0]
         if not used:
             return nested({finest.name: np.zeros(1, dtype=np.int64)}, zeros)
-        axes = [_axis(self.axes[i], finest.level[i]) for i in used]
-        levels = {name: [self.named(name).level[i] + 1 for i in used] for name in names}
+        # A level of one cell (the year of one year's months) is the same as no level.
+        whole = {i: int(finest.level[i] > 0 and not any(self.axes[i][0])) for i in used}
+        axes = [_axis(self.axes[i][whole[i] :], finest.level[i] - whole[i]) for i in used]
+        levels = {
+            name: [max(0, self.named(name).level[i] + 1 - whole[i]) for i in used] for name in names
+        }
         return crossed(axes, levels, zeros)
 
     def to_json(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from dprelease.schema.column import Column, Kind
@@ -109,13 +110,10 @@ def _check_keys(
     place = ("hierarchies", name, "keys_from")
     short = next((key for key in keys if len(key) != len(levels)), None)
     bottom = [key[-1] for key in keys if key]
-    twice = (
-        next((label for label in bottom if bottom.count(label) > 1), None)
-        if (len(set(bottom)) < len(bottom))
-        else None
-    )
-    strange = next((label for label in bottom if label not in set(column.keys)), None)
-    missing = next((label for label in column.keys if label not in set(bottom)), None)
+    known, below = set(column.keys), Counter(bottom)
+    twice = next((label for label, count in below.items() if count > 1), None)
+    strange = next((label for label in bottom if label not in known), None)
+    missing = next((label for label in column.keys if label not in below), None)
     problem = fix = None
     if short is not None:
         problem, fix = "a row has not one label per level", f"each row is {', '.join(levels)}"

@@ -27,7 +27,7 @@ from tests.examples.plugin import use as use_plugin
 DOCS = ROOT / "docs"
 PAGES = sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md"))
 BLOCK = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-REPOSITORY = {"tutorials/flights.md", "tutorials/graph.md"}
+REPOSITORY = {"tutorials/flights.md", "tutorials/graph.md", "tutorials/tables.md"}
 """Pages that are read inside a clone of the repository."""
 
 

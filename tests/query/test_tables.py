@@ -180,11 +180,35 @@ def test_totals_are_stated_where_they_may_be() -> None:
     given = {"adjacency": "substitution", "rows": {"exact": 600}, "release": {"totals": totals}}
     plan = dp.plan(schema(**given))
     assert any("stated by the publisher, not protected" in note for note in plan.notes)
+    assert not any(
+        b.table == "nation" and "count" in b.name for b in plan.blocks
+    )  # known: not measured
+    assert any(b.table == "nation" for b in plan.blocks)  # its sum is not known
+    nation = next(s for s in plan.statistics if (s.table, s.name) == ("nation", "count"))
+    assert (nation.planned_error, nation.error_text) == (0, "stated by the publisher")
     assert refused(schema(**{**given, "unit": USER, "rows": {"max": 600}})).code == "DPR294"
     filtered = {**given, "release": {"totals": totals, "where": "income > 0"}}
     assert refused(schema(**filtered)).code == "DPR294"
     half = [{"table": "regions", "statistic": "count", "values": [["r0", "300"]]}]
     assert refused(schema(**{**given, "release": {"totals": half}})).code == "DPR294"
+
+
+def test_a_level_of_one_group_is_the_table_of_all_rows() -> None:
+    land = {"place": {"levels": ["land", "district"], "keys": [["all", p] for p in PLACES]}}
+    tables = [
+        {**NATION, "by": ["land"]},
+        {"name": "sexes", "by": ["sex"], "statistics": ["count"]},
+        {**FINE, "by": ["district", "sex"]},
+    ]
+    plan = dp.plan(
+        schema(tables, hierarchies=land)
+    )  # as `by: []`, its domain caps the margin of sexes
+    assert plan.tables is not None
+    structure = plan.tables.structure(["nation", "sexes", "districts"])
+    assert [structure.tables[j].name for j in structure.chain] == ["nation", "sexes", "districts"]
+    twice = refused(schema([NATION, *tables[1:], {**tables[0], "name": "land"}], hierarchies=land))
+    assert twice.code == "DPR290"
+    assert "`nation` and `land` have the same groups" in str(twice)
 
 
 def test_a_caller_replaces_tables_by_one_table_and_back() -> None:

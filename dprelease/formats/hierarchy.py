@@ -1,0 +1,59 @@
+"""Which tables of a release are sums of which: the picture at the head of a report of several.
+
+Tables stand in layers, coarse above fine; each names the tables that it adds up to, and no table that
+those add up to in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dprelease.release_plan.tables import STATED
+
+__all__ = ["layers"]
+
+
+def layers(tables: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the layers of the picture, coarse first: per table its name, groups, origin, what it adds up to.
+
+    Args:
+        tables: a plan's, as JSON.
+    """
+    level = {t["name"]: _level(t, tables["axes"]) for t in tables["tables"]}
+    above = {
+        name: [o for o in level if o != name and _within(level[o], own)]
+        for name, own in level.items()
+    }
+    depth: dict[str, int] = {}
+    for name in sorted(level, key=lambda n: len(above[n])):
+        depth[name] = 1 + max((depth[o] for o in above[name]), default=-1)
+    parts = [part for fit in tables["fits"] for part in fit["tables"]]
+    origin = {part["table"]: STATED for part in parts if part.get("totals")}
+    origin |= {part["table"]: "measured" for part in parts if part["block"] is not None}
+    made: list[list[Any]] = [[] for _ in range(1 + max(depth.values()))]
+    for table in tables["tables"]:
+        name = table["name"]
+        nearest = [o for o in above[name] if not any(o in above[p] for p in above[name])]
+        made[depth[name]].append(
+            {
+                "name": name,
+                "by": table["by"],
+                "groups": len(table["keys"]),
+                "of": nearest,
+                "origin": origin.get(name, "not measured, added up"),
+            }
+        )
+    return made
+
+
+def _level(table: Mapping[str, Any], axes: Sequence[Sequence[Sequence[int]]]) -> list[int]:
+    """Return the table's level per axis; a level of one cell is none."""
+    return [
+        at if at >= 0 and any(axis[at]) else -1
+        for at, axis in zip(table["level"], axes, strict=True)
+    ]
+
+
+def _within(coarse: Sequence[int], fine: Sequence[int]) -> bool:
+    return all(a <= b for a, b in zip(coarse, fine, strict=True))
