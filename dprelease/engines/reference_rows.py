@@ -288,7 +288,9 @@ def _boolean(value: object) -> bool | None:
 def _date(value: object) -> date | None:
     if isinstance(value, str):
         try:
-            return date.fromisoformat(value.strip(" ")[:10])
+            return datetime.fromisoformat(
+                value.strip(" ")
+            ).date()  # as written, whatever the offset
         except ValueError:
             return None
     if isinstance(value, Moment):

@@ -120,6 +120,27 @@ def test_a_stored_date_that_is_declared_an_instant_is_refused_before_the_charge(
     assert _counted(plan, source) == {9}
 
 
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("make", ["text", "csv"])
+def test_a_text_that_is_a_date_alone_is_what_its_kind_says(
+    make: str, zone: str, tmp_path: Path
+) -> None:
+    """Of a timestamp midnight in UTC, like the frame that pandas wrote so; of a date the calendar's day."""
+    cells = DAYS[:80]  # to the 25th of November
+    frame = pd.DataFrame({"at": pd.to_datetime(pd.Series(cells)), "region": "north", "age": 30})
+    written = frame.to_csv(index=False).splitlines()[1]
+    assert written.startswith("2024-10-30,")  # pandas leaves the time out
+    source = _source(make, cells, tmp_path)
+    instants = _plan(tmp_path, "timestamp", zone, "month", "2024-11")
+    start, end = (at.astimezone(UTC).replace(tzinfo=None) for at in instants.window)
+    inside = sum(start <= at < end for at in frame["at"])
+    assert _counted(instants, source) == _counted(instants, as_source(frame)) == {inside}
+    days = _plan(tmp_path, "date", zone, "month", "2024-11")
+    of_november = sum(day.month == 11 for day in cells)
+    assert _counted(days, source) == _counted(days, as_source(frame)) == {of_november}
+    assert (inside == of_november) == (zone == "Pacific/Auckland")  # control: the kind decides
+
+
 def test_a_stored_date_is_no_instant_of_an_interval_either(tmp_path: Path) -> None:
     query = replace(_plan(tmp_path, "timestamp", "UTC", "month", "2024-11").query, window=None)
     stored = {"at": Physical.date}
