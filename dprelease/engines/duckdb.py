@@ -34,6 +34,7 @@ from dprelease.engines.source import Source
 from dprelease.errors import DpreleaseError, InternalError, SourceError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery
+from dprelease.query.view import STOPS
 from dprelease.secret import Secret
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ _HARMFUL = (
 _LOCK = (
     "SET enable_external_access = false",
     "SET python_enable_replacements = false",
+    "SET scalar_subquery_error_on_multiple_rows = false",
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
     "SET allow_community_extensions = false",
@@ -166,7 +168,8 @@ class DuckDBEngine:
         if answer is None:
             raise InternalError(
                 "the rows could not be aggregated",
-                why="the engine failed while reading the source; details could quote its rows",
+                why="the engine failed while reading the source; details could quote its rows"
+                + (f". {STOPS}" if query.view is not None and not query.view.proven else ""),
                 fix="check the source, memory, disk space and the engine's limits; `preflight` sees "
                 "public metadata only",
                 code="DPR900",

@@ -18,6 +18,7 @@ from dprelease.schema.time import Time
 from dprelease.schema.unit import EdgeUnit, Unit, UserUnit
 
 __all__ = [
+    "STOPS",
     "UNPROVEN",
     "Place",
     "View",
@@ -106,6 +107,13 @@ def check_unit(view: View, unit: Unit, time: Time | None) -> None:
             )
 
 
+STOPS = (
+    f"not covered by the guarantee ({UNPROVEN}): whether the view can be computed at all. A cell that stops it (two columns"
+    " of different types compared, a sum of decimals too long for 38 digits, arithmetic on totals) ends the run after the"
+    " charge, nothing is published, and everybody sees that: it is one bit about one row, which no epsilon pays for"
+)
+
+
 def view_notes(view: View | None) -> list[str]:
     """Return what plan and manifest say of a view."""
     if view is None:
@@ -115,7 +123,8 @@ def view_notes(view: View | None) -> list[str]:
             (
                 f"observed, not proved ({UNPROVEN}): that one unit reaches only its own rows of the "
                 f"view {view.sql}; the guarantee is for the view's rows"
-            )
+            ),
+            STOPS,
         ]
     kept = "" if view.keeps_rows else ", which makes the number of rows private"
     return [f"rows come through a view, at most one per row{kept}: {view.sql}"]

@@ -2,9 +2,14 @@
 
 Reached with `allow: [unproven-view]` alone. That one unit's rows of the tables reach only that
 unit's rows of the view is then the curator's word; this module keeps out what is not a query of the
-declared tables (functions that read files, clocks, randomness, commands), and makes written casts
-total. Those that DuckDB adds (`text = 1`), products beyond 64 bits and a subquery of two rows still
-stop the statement at a cell: an unproven view is a recipe of the curator's (`docs/threat-model.md`).
+declared tables (functions that read files, clocks, randomness, commands).
+
+What fails at a cell is null: written casts are TRY_CAST, and every calculation and comparison of
+single rows is in TRY, so that `text = 1` or a product beyond 64 bits stops nothing. A subquery of two
+rows gives one of them (`engines.duckdb`). DuckDB offers no such thing for what is left, and one cell
+can end the run there, after the charge (`STOPS`): two columns compared with each other (wrapped, a join
+would be a product of its tables), sums of decimals that no DECIMAL(38) holds, and calculations on
+aggregates and window functions. The plan says so.
 """
 
 from __future__ import annotations
@@ -19,6 +24,14 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 __all__ = ["parse_wide_view", "wide_tree"]
+
+_ROWWISE = (
+    "Abs", "Add", "And", "Between", "Case", "Ceil", "Coalesce", "DPipe", "DateTrunc", "Day", "Div",
+    "EQ", "Extract", "Floor", "GT", "GTE", "Greatest", "Hour", "In", "IntDiv", "Is", "LT", "LTE",
+    "Least", "Length", "Lower", "Minute", "Mod", "Month", "Mul", "NEQ", "Neg", "Not", "Nullif", "Or",
+    "Quarter", "Round", "Sub", "Substring", "TimestampTrunc", "Trim", "Upper", "Year",
+)  # fmt: skip
+"""Nodes that make one value of the values of one row; DuckDB's casts inside them raise."""
 
 _NODES = (
     "Abs", "Alias", "And", "Between", "Boolean", "CTE", "Case", "Cast", "Ceil", "Coalesce",
@@ -63,7 +76,27 @@ def wide_tree(view: View, stored: dict[str, str]) -> exp.Query:
             alias = table.alias or table.name
             table.set("this", exp.to_identifier(stored[table.name], quoted=True))
             table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    _make_total(tree)
     return tree
+
+
+def _make_total(tree: exp.Query) -> None:
+    """Put everything that is calculated of one row into TRY, in place."""
+    from sqlglot import exp
+
+    over_rows = (exp.AggFunc, exp.Window, exp.Query, exp.Subquery, exp.Exists, exp.RowNumber)
+    for holder in list(tree.find_all(exp.Where, exp.Having, exp.If)):
+        if isinstance(holder.this, exp.Column):  # a text in a condition's place would be cast
+            boolean = exp.DataType.build("BOOLEAN", dialect="duckdb")
+            holder.set("this", exp.TryCast(this=holder.this.copy(), to=boolean))
+    found = [node for node in tree.walk() if type(node).__name__ in _ROWWISE]
+    for node in reversed(found):  # from the leaves up: a node is replaced after what it holds
+        between = isinstance(node, exp.Predicate) and all(
+            isinstance(side, exp.Column) for side in (node.this, node.args.get("expression"))
+        )
+        public = node.find_ancestor(exp.Limit, exp.Offset) is not None
+        if not between and not public and node.find(*over_rows) is None:
+            node.replace(exp.Anonymous(this="TRY", expressions=[node.copy()]))
 
 
 def _parsed(sql: str, origin: str) -> exp.Query:
