@@ -15,6 +15,7 @@ from dprelease.engines.source import Source, duckdb_table
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind
+from tests.sizes import FULL
 
 
 def table(kind: str, array: pa.Array, folder: Path) -> Source:
@@ -86,7 +87,8 @@ def test_bytes_are_read_as_every_kind(kind: Kind, where: str, rows: int, tmp_pat
 def test_instants_out_of_range_are_null(
     stored: str, unit: str, odd: list[int], tmp_path: Path
 ) -> None:
-    for cells in ([0, 1, 1], *([0, 1, 1, one] for one in odd), [0, 1, 1, *odd]):
+    alone = odd if FULL else odd[:1]  # each by itself in `make evidence`
+    for cells in ([0, 1, 1], *([0, 1, 1, one] for one in alone), [0, 1, 1, *odd]):
         source = table(stored, pa.array(cells, pa.int64()).view(pa.timestamp(unit)), tmp_path)
         for kind in (Kind.identifier, Kind.category, Kind.node):
             assert counted(source, Column("x", kind), user="x") == [[3, 2], [3, 2]]
