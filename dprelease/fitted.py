@@ -41,7 +41,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit
 
-__all__ = ["Column", "Fits", "broken", "columns_of", "faults", "fits_of", "noised_of"]
+__all__ = ["Column", "Fits", "OneFit", "broken", "columns_of", "faults", "fits_of", "noised_of"]
 
 Fits = Mapping[str, Mapping[str, Any]]
 """Per fit `{"values": {table: integers}, "proof": …}`, as JSON holds it."""
@@ -101,7 +101,7 @@ def fits_of(plan: ReleasePlan, cells: Cells) -> Fits:
     out: dict[str, dict[str, Any]] = {}
     # counts first: a sum of the same rows keeps within what they allow
     for fit in sorted(plan.tables.fits, key=lambda f: f.counts is not None):
-        each = _Fit(plan, fit, cells)
+        each = OneFit(plan, fit, cells)
         found = each.nearest(out)
         out[fit.name] = {
             "values": {name: list(map(int, values)) for name, values in found.values.items()},
@@ -117,7 +117,7 @@ def faults(plan: ReleasePlan, cells: Cells, fits: Fits) -> list[str]:
         return ["the fitted values are of other statistics"]
     found: list[str] = []
     for fit in plan.tables.fits:
-        each = _Fit(plan, fit, cells)
+        each = OneFit(plan, fit, cells)
         stated = fits[fit.name]
         values = stated["values"]
         if set(stated) != {"values", "proof"} or not _shaped(each.structure, values):
@@ -149,7 +149,7 @@ def broken(plan: ReleasePlan, fits: Fits) -> dict[str, list[str]]:
     assert plan.tables is not None
     out: dict[str, list[str]] = {}
     for fit in plan.tables.fits:
-        each = _Fit(plan, fit, {})
+        each = OneFit(plan, fit, {})
         values = fits.get(fit.name, {}).get("values", {})
         if not _shaped(each.structure, values):
             out[fit.name] = ["its values are of another shape"]
@@ -171,13 +171,13 @@ def columns_of(plan: ReleasePlan, cells: Cells, fits: Fits) -> dict[tuple[str, s
     assert plan.tables is not None
     out: dict[tuple[str, str], Column] = {}
     for fit in plan.tables.fits:
-        each = _Fit(plan, fit, cells)
+        each = OneFit(plan, fit, cells)
         for part in fit.tables:
             out[part.table, part.column] = each.column(part.table, fits[fit.name]["values"])
     return out
 
 
-class _Fit:
+class OneFit:
     """One fit with what its plan and its noisy integers make of it."""
 
     def __init__(self, plan: ReleasePlan, fit: PlannedFit, cells: Cells) -> None:

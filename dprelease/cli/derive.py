@@ -28,6 +28,9 @@ def derive(
     by: Annotated[
         str | None, typer.Option(help="Key columns of the result, with commas; '' for one row.")
     ] = None,
+    table: Annotated[
+        str | None, typer.Option(help="Which table, of a release of several.", show_default=False)
+    ] = None,
     public: Annotated[
         Path | None, typer.Option(help="A public table: CSV or Parquet with denominators, weights.")
     ] = None,
@@ -44,7 +47,7 @@ def derive(
 
     held = read(folder) if (folder / FILE).is_file() else read_series(folder)
     asked = None if by is None else [part.strip() for part in by.split(",") if part.strip()]
-    found = held.derive(expression, by=asked, public=public, level=level, name=name)
+    found = held.derive(expression, by=asked, table=table, public=public, level=level, name=name)
     _shown(found, to, as_json=as_json)
 
 

@@ -36,6 +36,7 @@ from dprelease.fitting.estimate import (
     Estimates,
     Objects,
     Term,
+    Wanted,
     check_measured,
     law_of,
     whole_numbers,
@@ -145,6 +146,26 @@ class CrossEstimator:
             flat = np.where(self.structure.empty(table), 0, rounded.reshape(-1))
             values[table.name] = flat.tolist()
         return Estimates(values, Fraction(1, ONE))
+
+    def behind(self, wanted: Wanted) -> dict[str, list[Fraction]]:
+        """Sum weights where `estimates` spreads, and spread them where it sums."""
+        out = {
+            known.name: whole_numbers([0] * known.cells).reshape(self._shape(known.level))
+            for known in self.known
+        }
+        for name, of in wanted.items():
+            table = self.structure.table(name)
+            weights: Objects = np.full(table.cells, Fraction(0), dtype=object)
+            for cell, weight in of.items():
+                weights[cell] = weight
+            weights[self.structure.empty(table)] = Fraction(0)
+            weights = weights.reshape(self._shape(table.level))
+            for known, coefficients in self._forms(table).items():
+                level = self.structure.table(known).level
+                for r, weight in coefficients.items():
+                    sums = self._summed(weights, table.level, r)
+                    out[known] = out[known] + self._spread(sums, r, level) * weight
+        return {known: [Fraction(w) for w in found.reshape(-1)] for known, found in out.items()}
 
     def _shape(self, level: _Levels) -> tuple[int, ...]:
         return tuple(a.axis.sizes[k] for a, k in zip(self.axes, level, strict=True))

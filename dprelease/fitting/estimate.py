@@ -30,6 +30,7 @@ __all__ = [
     "Estimator",
     "Objects",
     "Term",
+    "Wanted",
     "check_measured",
     "law_of",
     "whole_numbers",
@@ -41,6 +42,10 @@ ONE = 1 << BITS
 
 Objects = npt.NDArray[Any]
 """Python integers, of any size, in an array."""
+
+
+Wanted = Mapping[str, Mapping[int, Fraction]]
+"""`wanted[table][cell]`: the weight of an estimate in a sum of them."""
 
 
 class Term(NamedTuple):
@@ -81,6 +86,12 @@ class Estimator(Protocol):
 
     def law(self, table: str, cell: int) -> Law:
         """Return the same for computing quantiles: many small terms in one bulk."""
+
+    def behind(self, wanted: Wanted) -> dict[str, list[Fraction]]:
+        """Return what a weighted sum of estimates takes of each noisy integer and each public total.
+
+        Exact: the estimates before they are rounded. `wanted[table][cell]` are the weights.
+        """
 
 
 def law_of(terms: Sequence[Term]) -> Law:

@@ -13,6 +13,7 @@ Sources  `docs/theory/publications-that-add-up.md#least-squares`; Hay, Rastogi, 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from dprelease.fitting.estimate import (
     Estimates,
     Objects,
     Term,
+    Wanted,
     check_measured,
     whole_numbers,
 )
@@ -283,6 +285,31 @@ class TreeEstimator:
         values = {table.name: x.tolist() for table, x in zip(self.tables, out, strict=True)}
         return Estimates(values, Fraction(sum(table.cells for table in self.tables), ONE))
 
+    def behind(self, wanted: Wanted) -> dict[str, list[Fraction]]:
+        """Follow `estimates` backwards: what goes down there comes up here, and the other way round."""
+        last = len(self.tables) - 1
+        bits = _WEIGHT * (2 * last + 1)  # every weight is a multiple of 2^-bits, so no shift rounds
+        bottom = math.lcm(*(w.denominator for of in wanted.values() for w in of.values()))
+        out = [whole_numbers([0] * table.cells) for table in self.tables]
+        for table, of in wanted.items():
+            for cell, weight in of.items():
+                out[self._level(table)][cell] = int(weight * bottom) << bits
+        for level in range(last, 0, -1):
+            up = self.parents[level - 1]
+            missing = _sums(out[level] * self._shares(level), up) >> _WEIGHT
+            out[level - 1] = out[level - 1] + missing
+            out[level] = out[level] - missing[up]
+        for level in range(last):
+            gain = whole_numbers([one.gain for one in self.kinds[level]])[self.kind[level]]
+            below = (out[level] * gain) >> _WEIGHT
+            out[level] = out[level] - below
+            out[level + 1] = out[level + 1] + below[self.parents[level]]
+        out[last] = np.where(self.structure.zeros, 0, out[last])
+        return {
+            table.name: [Fraction(int(w), bottom << bits) for w in weights]
+            for table, weights in zip(self.tables, out, strict=True)
+        }
+
     def _read(
         self, level: int, noisy: Mapping[str, Sequence[int]], totals: Mapping[str, Sequence[int]]
     ) -> Objects:
@@ -295,11 +322,14 @@ class TreeEstimator:
 
     def _down(self, level: int, up: Objects, missing: Objects) -> Objects:
         """Share what is missing at the parents among their children."""
+        return np.asarray(up + _shifted(self._shares(level) * missing[self.parents[level - 1]]))
+
+    def _shares(self, level: int) -> Objects:
+        """Return h of every cell of a level, in 2^-48."""
         pairs = np.stack([self.kind[level - 1][self.parents[level - 1]], self.kind[level]], axis=1)
         found, at = np.unique(pairs, axis=0, return_inverse=True)
         shares = [self._share(level, k, p) * (1 << _WEIGHT) for p, k in found.tolist()]
-        h = whole_numbers([int(share) for share in shares])[np.asarray(at).reshape(-1)]
-        return np.asarray(up + _shifted(h * missing[self.parents[level - 1]]))
+        return whole_numbers([int(share) for share in shares])[np.asarray(at).reshape(-1)]
 
 
 def _add(

@@ -11,7 +11,7 @@ Sources: Holm 1979; `docs/theory/intervals.md#derived-values`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -23,13 +23,16 @@ from dprelease.reading.derived import Derived, keyed
 from dprelease.reading.interval import chance_of_zero
 from dprelease.reading.publication import read
 from dprelease.reading.quantity import Quantity, combined
-from dprelease.reading.released import DrawnTables, Released
+from dprelease.reading.released import ONE_TABLE, DrawnTables, Released
 from dprelease.reading.released_values import Key, ReleasedValues
+from dprelease.reading.table_values import values_of
 
 __all__ = ["Adjust", "diff", "holm"]
 
 Adjust = Literal["holm", "none"]
 LEVEL = 0.95
+
+Labels = tuple[str | None, ...]
 
 Compared = tuple[Quantity, float | None, float | None]
 """A difference, and both published values."""
@@ -38,7 +41,8 @@ Compared = tuple[Quantity, float | None, float | None]
 def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust = "holm") -> Derived:
     """Return b - a for everything that both published, and which differences are more than noise.
 
-    The table has the key columns and `statistic`, then before, after, value (the difference), lower,
+    The table has the key columns and `statistic` (of releases of several tables `table` first, and no
+    label in key columns that a table does not have), then before, after, value (the difference), lower,
     upper, p (adjusted), status (changed | within_noise | uninformative) and method.
 
     Raises:
@@ -50,7 +54,7 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
             f"`adjust` is {adjust!r}", fix='use "holm" or "none"', where="diff(...)", code="DPR660"
         )
     first, second = (_values(which) for which in (a, b))
-    places, found, left_out = _compared(first, second)
+    keys, places, found, left_out = _all_compared(first, second)
     if not found:
         raise ArgumentError(
             "the two releases publish nothing in common",
@@ -59,7 +63,6 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
             fix="compare two periods of one pipeline",
             code="DPR668",
         )
-    keys = (*second.by, "statistic")
     how = f"adjusted by {adjust}" if adjust == "holm" else "each by itself"
     return Derived(
         expression="after - before",
@@ -111,7 +114,7 @@ def holm(chances: list[float]) -> list[float]:
     return out
 
 
-def _values(which: Released | str | Path) -> ReleasedValues:
+def _values(which: Released | str | Path) -> dict[str, ReleasedValues]:
     held = read(which) if isinstance(which, str | Path) else which
     if not isinstance(held, DrawnTables):
         raise ArgumentError(
@@ -120,13 +123,35 @@ def _values(which: Released | str | Path) -> ReleasedValues:
             fix="pass folders, or what dp.read and dp.release return",
             code="DPR660",
         )
-    return ReleasedValues(held.noised)
+    return {table: values_of(held.noised, table) for table in held.tables}
 
 
 def _named(which: Released | str | Path) -> str:
     return (
         str(which) if isinstance(which, str | Path) else (which.receipt.period or which.plan.schema)
     )
+
+
+def _all_compared(
+    first: Mapping[str, ReleasedValues], second: Mapping[str, ReleasedValues]
+) -> tuple[tuple[str, ...], list[Labels], list[Compared], list[str]]:
+    """Return (key columns, labels, comparisons, what has none) over all tables of both."""
+    if list(first) == list(second) == [ONE_TABLE]:
+        places, found, left_out = _compared(first[ONE_TABLE], second[ONE_TABLE])
+        return (*second[ONE_TABLE].by, "statistic"), list(places), found, left_out
+    columns = tuple(dict.fromkeys(k for values in second.values() for k in values.by))
+    labels: list[Labels] = []
+    every: list[Compared] = []
+    notes = [f"{table}: not in both" for table in second if table not in first]
+    for table in (t for t in second if t in first):
+        places, found, left_out = _compared(first[table], second[table])
+        by = second[table].by
+        for place in places:
+            known = dict(zip(by, place, strict=False))
+            labels.append((table, *(known.get(k) for k in columns), place[-1]))
+        every += found
+        notes += [f"{table}: {text}" for text in left_out]
+    return ("table", *columns, "statistic"), labels, every, notes
 
 
 def _compared(
@@ -142,7 +167,7 @@ def _compared(
         if other is None or other[0].text != statistic.text or not same_keys:
             left_out.append(f"{column}: not in both under one definition")
             continue
-        if not second.noised.plan.block(statistic.block).has_interval:
+        if not second.has_interval(statistic):
             left_out.append(f"{column}: a choice by rank has no interval in its own unit")
             continue
         for key in second.keys:

@@ -57,7 +57,8 @@ class Derived:
         ends = [v for p in points for v in (p.value, p.lower, p.upper) if not p.weak]
         low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
         hull = (low, high) if low < high else (low - 1, high + 1)
-        names = [" · ".join(str(row[k]) for k in self.keys) or "all rows" for row in rows]
+        labels = [[str(row[k]) for k in self.keys if row[k] is not None] for row in rows]
+        names = [" · ".join(label) or "all rows" for label in labels]
         note = f"{self.expression}; bars are {self.level:.0%} intervals for the noise"
         return dots(self.name, note, names, points, hull, [])
 
@@ -177,8 +178,8 @@ def stacked(made: Mapping[str, Derived], *, source: str, notes: tuple[str, ...] 
 
 
 def keyed(
-    keys: Sequence[str], labels: Sequence[Sequence[str]], columns: dict[str, pa.Array]
+    keys: Sequence[str], labels: Sequence[Sequence[str | None]], columns: dict[str, pa.Array]
 ) -> pa.Table:
-    """Return a table with its key columns first."""
+    """Return a table with its key columns first; a label is null where a row has none."""
     first = {k: pa.array([label[i] for label in labels], pa.utf8()) for i, k in enumerate(keys)}
     return pa.table({**first, **columns})

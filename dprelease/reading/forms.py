@@ -3,7 +3,8 @@
 A *source* is one noisy integer of one release: an exact cell plus noise of a certified law. A
 `Linear` is c + S(w_i x_i) over exact cells x_i with public weights; at the noisy integers it misses
 its true value by S(w_i D_i), whatever the data. Weights are exact rationals, so that what cancels,
-cancels. A `Ratio` is one linear form over another; nothing else has a pivot.
+cancels. An estimated cell of tables that add up is such a form by itself (`reading.estimated`) and
+stands for it as one atom. A `Ratio` is one linear form over another; nothing else has a pivot.
 
 Units: of the statistic; weights in that unit per grid step.
 """
@@ -14,10 +15,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING, Union
 
 from dprelease.reading.noise_sums import Noise, Term
 
-__all__ = ["Linear", "Ratio", "Source", "pattern"]
+if TYPE_CHECKING:
+    from dprelease.reading.estimated import Estimate
+
+__all__ = ["Atom", "Linear", "Ratio", "Source", "pattern"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +43,17 @@ class Source:
     moved: Fraction = field(compare=False, default=Fraction(0))
 
 
+Atom = Union[Source, "Estimate"]
+"""What a form is made of: exact cells, or estimates that stand for a form in them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """`constant` plus the weighted exact cells."""
+    """`constant` plus the weighted exact cells; what was left out of it is at most `slack`."""
 
     constant: Fraction = Fraction(0)
-    terms: Mapping[Source, Fraction] = field(default_factory=dict)
+    terms: Mapping[Atom, Fraction] = field(default_factory=dict)
+    slack: Fraction = Fraction(0)
 
     @property
     def observed(self) -> Fraction:
@@ -52,15 +62,22 @@ class Linear:
 
     @property
     def moved(self) -> Fraction:
-        """The most that rounding before the draw moved it."""
-        return sum((abs(w) * s.moved for s, w in self.terms.items()), Fraction(0))
+        """The most that rounding before the draw, and what was left out, moved it."""
+        return sum((abs(w) * s.moved for s, w in self.cells), self.slack)
+
+    @property
+    def cells(self) -> list[tuple[Source, Fraction]]:
+        """The terms of a form over exact cells alone (`reading.estimated.expanded`)."""
+        assert all(isinstance(atom, Source) for atom in self.terms)
+        return [(atom, w) for atom, w in self.terms.items() if isinstance(atom, Source)]
 
     def plus(self, other: Linear, times: Fraction = Fraction(1)) -> Linear:
         terms = dict(self.terms)
         for source, weight in other.terms.items():
             terms[source] = terms.get(source, Fraction(0)) + times * weight
         kept = {s: w for s, w in terms.items() if w}
-        return Linear(self.constant + times * other.constant, kept)
+        slack = self.slack + abs(times) * other.slack
+        return Linear(self.constant + times * other.constant, kept, slack)
 
     def times(self, factor: Fraction) -> Linear:
         return Linear(Fraction(0), {}).plus(self, factor)
@@ -77,7 +94,7 @@ class Ratio:
 def pattern(form: Linear) -> tuple[Term, ...]:
     """Return the noise of a linear form: (law, how often, weight), equal ones together."""
     counted: Counter[tuple[Noise, Fraction]] = Counter(
-        (source.noise, abs(weight)) for source, weight in form.terms.items()
+        (source.noise, abs(weight)) for source, weight in form.cells
     )
     ordered = sorted(counted.items(), key=lambda item: (float(item[0][1]), repr(item[0][0])))
     return tuple((noise, count, float(weight)) for (noise, weight), count in ordered)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from dprelease.reading.forms import Linear, Ratio
-from dprelease.reading.linear_interval import linear_chance
+from dprelease.reading.linear_interval import LEVELS, linear_chance
 from dprelease.reading.projection import part_ends, projected
 from dprelease.reading.quantity import Quantity
 from dprelease.reading.ratio_interval import ratio_chance
@@ -13,9 +13,6 @@ from dprelease.reading.ratio_interval import ratio_chance
 __all__ = ["Method", "chance_of_zero", "interval"]
 
 Method = Literal["exact", "conservative"]
-
-_LEVELS = tuple(1 - 2.0 ** (-k / 4) for k in range(1, 133))
-"""Confidence levels at which a p-value is looked for: it is rounded up by at most a fifth."""
 
 
 def interval(quantity: Quantity, level: float) -> tuple[float, float, Method]:
@@ -35,12 +32,12 @@ def chance_of_zero(quantity: Quantity) -> float:
         return linear_chance(form)
     if isinstance(form, Ratio):
         return ratio_chance(form, 0.0)
-    first, last = 0, len(_LEVELS)  # the first level at which 0 is inside
+    first, last = 0, len(LEVELS)  # the first level at which 0 is inside
     while first < last:
         middle = (first + last) // 2
-        low, high = projected(quantity, _LEVELS[middle])
+        low, high = projected(quantity, LEVELS[middle])
         if low <= 0 <= high:
             last = middle
         else:
             first = middle + 1
-    return 1.0 if first == 0 else 1 - _LEVELS[first - 1]
+    return 1.0 if first == 0 else 1 - LEVELS[first - 1]

@@ -1,31 +1,67 @@
 """The interval of a linear form: exact, from the law of its noise.
 
 Its noisy value misses the true one by S(w_i D_i), whose law depends on nothing private, so
-[value - q, value + q] with P(|S| <= q) >= level covers at the level, for every table.
+[value - q, value + q] with P(|S| <= q) >= level covers at the level, for every table. A few different
+terms are convolved on a lattice; of more, as behind tables that add up, the small ones are bracketed
+together (`fitting.combination`).
 """
 
 from __future__ import annotations
 
-from dprelease.mechanisms.arguments import check_level
-from dprelease.reading.forms import Linear, pattern
-from dprelease.reading.noise_sums import sum_law
+from collections.abc import Sequence
+from fractions import Fraction
 
-__all__ = ["linear_chance", "linear_ends"]
+from dprelease.fitting.combination import half_width
+from dprelease.fitting.estimate import Term as FitTerm
+from dprelease.mechanisms.arguments import check_level
+from dprelease.reading.estimated import expanded
+from dprelease.reading.forms import Linear, pattern
+from dprelease.reading.noise_sums import Term, sum_law
+from dprelease.release_plan.fits import fit_noise
+
+__all__ = ["FEW", "LEVELS", "linear_chance", "linear_ends", "quantile_of_many"]
 
 _FINE = 2**16
+
+FEW = 12
+"""So many different terms are convolved one by one."""
+
+LEVELS = tuple(1 - 2.0 ** (-k / 4) for k in range(1, 133))
+"""Confidence levels at which a p-value is looked for: it is rounded up by at most a fifth."""
 
 
 def linear_ends(form: Linear, level: float) -> tuple[float, float]:
     """Return the ends of the interval at `level`."""
     check_level(level)
-    value = float(form.observed)
-    q = sum_law(pattern(form), size=_FINE).quantile(level) + float(form.moved)
+    whole = expanded(form)
+    value = float(whole.observed)
+    terms = pattern(whole)
+    if len(terms) <= FEW:
+        q = sum_law(terms, size=_FINE).quantile(level)
+    else:
+        q = quantile_of_many(terms, level)
+    q += float(whole.moved)
     return value - q, value + q
 
 
 def linear_chance(form: Linear) -> float:
     """Return an upper bound of the chance of noise as large as seen if the form were 0."""
-    size = abs(float(form.observed)) - float(form.moved)
-    if not form.terms:
+    whole = expanded(form)
+    size = abs(float(whole.observed)) - float(whole.moved)
+    if not whole.terms:
         return float(size <= 0)
-    return sum_law(pattern(form), size=_FINE).chance(max(0.0, size))
+    terms = pattern(whole)
+    if len(terms) <= FEW:
+        return sum_law(terms, size=_FINE).chance(max(0.0, size))
+    first, last = 0, len(LEVELS)  # the first level at which 0 is inside
+    while first < last:
+        middle = (first + last) // 2
+        inside = quantile_of_many(terms, LEVELS[middle]) >= size
+        first, last = (first, middle) if inside else (middle + 1, last)
+    return 1.0 if first == 0 else 1 - LEVELS[first - 1]
+
+
+def quantile_of_many(terms: Sequence[Term], level: float) -> float:
+    """Return q with P(|S| <= q) >= level."""
+    found = [FitTerm(fit_noise(noise), count, Fraction(w)) for noise, count, w in terms]
+    return float(half_width(found, level)) * (1 + 1e-12)

@@ -15,7 +15,7 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.measurements.draw import AddedNoise, draw_from_json
 from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.noised import Noised
-from dprelease.reading.forms import Linear, Ratio, Source
+from dprelease.reading.forms import Atom, Linear, Ratio, Source
 from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = ["MeasuredValue", "Measurement"]
@@ -58,7 +58,8 @@ class Measurement:
     def _linear(self, weights: tuple[Fraction, ...], group: int) -> Linear:
         added = self._added
         assert added is not None
-        constant, terms = Fraction(0), {}
+        constant = Fraction(0)
+        terms: dict[Atom, Fraction] = {}
         for cell, weight in enumerate(weights):
             raw = int(self._raw[group, cell])
             constant += weight * added.offset

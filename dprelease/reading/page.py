@@ -58,7 +58,7 @@ def page(derived: Derived) -> str:
 
 def _row(derived: Derived, row: dict[str, Any], decimals: int) -> dict[str, Any]:
     return {
-        "key": [str(row[k]) for k in derived.keys],
+        "key": ["" if row[k] is None else str(row[k]) for k in derived.keys],
         "extra": [_text(row[k], decimals) for k in ("before", "after") if k in row],
         "value": _text(row["value"], decimals),
         "lower": _text(row["lower"], decimals),

@@ -150,7 +150,7 @@ def _over(part: Quantity, low: Floats, high: Floats) -> Range:
 
 def _weights(form: Linear, cells: int) -> Floats:
     out = np.zeros(cells)
-    for source, weight in form.terms.items():
+    for source, weight in form.cells:
         out[source.cell] += float(weight)
     return out
 

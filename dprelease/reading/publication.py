@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from dprelease.reading.derived import Derived, stacked
 from dprelease.reading.evaluation import Periods
 from dprelease.reading.released import DrawnTables
 from dprelease.reading.released_values import ReleasedValues
+from dprelease.reading.table_values import TableValues, values_of
 from dprelease.series.collect import noised_of
 from dprelease.verification import Verification, examined
 from dprelease.verification import verify as verify_folder
@@ -54,7 +54,8 @@ class Publication(DrawnTables):
         return Schema.from_dict(self.manifest["request"]["schema"])
 
     def _periods(self, values: ReleasedValues) -> Periods:
-        return Periods(values, self.folder.name, _Siblings(self.folder, values))
+        table = values.table if isinstance(values, TableValues) else None
+        return Periods(values, self.folder.name, _Siblings(self.folder, values, table))
 
     def _source(self) -> str:
         return f"{self.folder.parent.name}/{self.folder.name}"
@@ -137,13 +138,13 @@ def _names(folder: Path) -> list[str]:
 class _Siblings(Mapping[str, ReleasedValues]):
     """The periods beside a publication, each read and verified when it is first needed."""
 
-    def __init__(self, folder: Path, own: ReleasedValues) -> None:
-        self._parent = folder.parent
+    def __init__(self, folder: Path, own: ReleasedValues, table: str | None) -> None:
+        self._parent, self._table = folder.parent, table
         self._read = {folder.name: own}
 
     def __getitem__(self, name: str) -> ReleasedValues:
         if name not in self._read:
-            self._read[name] = ReleasedValues(read(self._parent / name).noised)
+            self._read[name] = values_of(read(self._parent / name).noised, self._table)
         return self._read[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -164,6 +165,7 @@ class Series(Mapping[str, Publication]):
         self, name: str, found: Mapping[str, Publication], left_out: Mapping[str, str]
     ) -> None:
         self.name, self._found, self.left_out = name, dict(found), dict(left_out)
+        self._known: dict[str | None, dict[str, ReleasedValues]] = {}
 
     def __getitem__(self, period: str) -> Publication:
         return self._found[period]
@@ -174,15 +176,18 @@ class Series(Mapping[str, Publication]):
     def __len__(self) -> int:
         return len(self._found)
 
-    @cached_property
-    def _values(self) -> dict[str, ReleasedValues]:
-        return {name: ReleasedValues(p.noised) for name, p in self._found.items()}
+    def _values(self, table: str | None) -> dict[str, ReleasedValues]:
+        if table not in self._known:
+            found = {name: values_of(p.noised, table) for name, p in self._found.items()}
+            self._known[table] = found
+        return self._known[table]
 
     def derive(
         self,
         expression: str,
         *,
         by: Sequence[str] | None = None,
+        table: str | None = None,
         public: object = None,
         level: float = 0.95,
         name: str | None = None,
@@ -199,9 +204,10 @@ class Series(Mapping[str, Publication]):
 
         made, notes = {}, []
         problem: DpreleaseError | None = None
-        for period, values in self._values.items():
+        known = self._values(table)
+        for period, values in known.items():
             try:
-                periods = Periods(values, period, self._values)
+                periods = Periods(values, period, known)
                 made[period] = derive(
                     periods, expression, by=by, public=public, level=level, name=name
                 )

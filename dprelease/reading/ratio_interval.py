@@ -13,7 +13,8 @@ has its zero at the angle of the observed ratio, `middle`, and grows with the si
 it, so in a cell of angles with quantile q the accepted angles lie within asin(q / length) of
 `middle`. A cell's q is taken at the largest weights in the cell: symmetric unimodal noise spreads
 with its weights (Birnbaum's peakedness, for the noise plus a uniform of one step; so one step per
-term is added).
+term is added). Of more than a few different terms the law is bracketed at the middle of a cell instead,
+and what the form turns by within the cell is added (`reading.ratio_of_many`).
 
 Sources: Fieller 1954; Birnbaum 1948; `docs/theory/intervals.md#derived-values`.
 """
@@ -26,20 +27,24 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from dprelease.mechanisms.arguments import check_level
+from dprelease.reading.estimated import expanded
 from dprelease.reading.forms import Linear, Ratio
-from dprelease.reading.linear_interval import linear_chance
+from dprelease.reading.linear_interval import linear_chance, linear_ends
 from dprelease.reading.noise_sums import Noise, SumLaw, sum_law
+from dprelease.reading.ratio_of_many import Shape, reaches_of_many
 
 __all__ = ["ratio_chance", "ratio_ends"]
 
 _CELLS = 256
 _EDGES = np.linspace(-math.pi / 2, math.pi / 2, _CELLS + 1)
 _ROOM = 1e-9
+_FEW = 6
+"""Of so many different terms the laws of all cells are made, once for all ratios of one shape."""
 
-Shape = tuple[tuple[Noise, int, float, float], ...]
-"""Per term: law, how many, weight in the top, weight in the bottom; both of norm 1."""
+Floats = npt.NDArray[np.float64]
 
 
 def ratio_ends(ratio: Ratio, level: float, domain: tuple[float, float]) -> tuple[float, float]:
@@ -49,11 +54,24 @@ def ratio_ends(ratio: Ratio, level: float, domain: tuple[float, float]) -> tuple
         domain: the values that the ratio can have.
     """
     check_level(level)
+    ratio = Ratio(expanded(ratio.top), expanded(ratio.bottom))
+    if _sure(ratio.bottom):
+        least, most = linear_ends(ratio.top.times(1 / ratio.bottom.constant), level)
+        room = _ROOM * max(abs(least), abs(most))
+        return max(least - room, domain[0]), min(most + room, domain[1])
     shape, unit, scale = _normal(ratio)
     if not shape:
         return _known(ratio, domain)
-    reach = np.array(_reaches(shape, level)) * scale + _moved(ratio, unit)
     middle, length = _observed(ratio, unit)
+    moved = _moved(ratio, unit)
+    if len(shape) <= _FEW:
+        reach = np.array(_reaches(shape, level)) * scale + moved
+    else:
+
+        def far(bound: Floats) -> npt.NDArray[np.bool_]:
+            return np.asarray(bound * scale + moved < length * _nearest(middle))
+
+        reach = reaches_of_many(shape, level, _EDGES, far) * scale + moved
     with np.errstate(divide="ignore"):
         spread = np.arcsin(np.minimum(1.0, reach / length)) if length else np.full(_CELLS, 2.0)
     spread = np.where((length <= reach) | (length == 0), math.pi, spread) + _ROOM
@@ -84,6 +102,11 @@ def _ratio_at(angle: float, unit: float, domain: tuple[float, float]) -> float:
     return min(max(math.tan(angle) * unit, domain[0]), domain[1])
 
 
+def _sure(bottom: Linear) -> bool:
+    """Whether a denominator is public, but for traces that `_ROOM` covers."""
+    return not bottom.terms and bottom.slack < abs(bottom.constant) * Fraction(_ROOM) / 4
+
+
 def _known(ratio: Ratio, domain: tuple[float, float]) -> tuple[float, float]:
     """Return the ends of a ratio of public numbers."""
     if ratio.bottom.constant == 0:
@@ -92,8 +115,14 @@ def _known(ratio: Ratio, domain: tuple[float, float]) -> tuple[float, float]:
     return value, value
 
 
+def _nearest(middle: float) -> Floats:
+    """Return the least |sin(angle - middle)| of each cell of angles."""
+    a, b = np.sin(_EDGES[:-1] - middle), np.sin(_EDGES[1:] - middle)
+    return np.asarray(np.where(a * b <= 0, 0.0, np.minimum(np.abs(a), np.abs(b))))
+
+
 def _norm(form: Linear) -> float:
-    return math.sqrt(sum(float(w) ** 2 * s.noise.variance() for s, w in form.terms.items()))
+    return math.sqrt(sum(float(w) ** 2 * s.noise.variance() for s, w in form.cells))
 
 
 def _normal(ratio: Ratio) -> tuple[Shape, float, float]:
@@ -102,7 +131,7 @@ def _normal(ratio: Ratio) -> tuple[Shape, float, float]:
     scale = top or 1.0
     unit = scale / bottom if bottom else abs(float(ratio.top.observed)) or 1.0
     counted: dict[tuple[Noise, float, float], int] = {}
-    for source in {**ratio.top.terms, **ratio.bottom.terms}:
+    for source in dict([*ratio.top.cells, *ratio.bottom.cells]):
         t = float(ratio.top.terms.get(source, 0)) / scale
         b = float(ratio.bottom.terms.get(source, 0)) * unit / scale
         key = (source.noise, _short(t), _short(b))

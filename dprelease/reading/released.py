@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from dprelease.errors import ArgumentError
 from dprelease.noised import Noised, Receipt
 from dprelease.reading.derive import derive
 from dprelease.reading.derived import Derived
 from dprelease.reading.evaluation import Periods
 from dprelease.reading.released_values import ReleasedValues
+from dprelease.reading.table_values import values_of
 from dprelease.release_plan.plan import ReleasePlan
 
 if TYPE_CHECKING:
@@ -176,15 +176,7 @@ class DrawnTables:
             ConfigError: the expression does not parse (DPR120 to DPR126).
             ArgumentError: it cannot be computed (DPR660 to DPR669).
         """
-        if self._noised.parts:
-            raise ArgumentError(
-                "values of several tables cannot be computed with yet",
-                where="derive",
-                why="they are fitted to each other, so their errors are not those of one draw each",
-                fix="use `tables`: the values add up, and each has its interval",
-                code="DPR669",
-            )
-        values = ReleasedValues(self._of(table))
+        values = values_of(self._noised, table)
         return derive(
             self._periods(values),
             expression,
@@ -196,25 +188,7 @@ class DrawnTables:
         )
 
     def _of(self, table: str | None) -> Noised:
-        parts = self._noised.parts
-        if table is None and len(parts) > 1:
-            raise ArgumentError(
-                f"the release has {len(parts)} tables",
-                where="table",
-                why="no one of them is the release",
-                fix=f"name one of: {', '.join(parts)}; `tables` holds all",
-                code="DPR669",
-            )
-        if parts and (table is None or table in parts):
-            return parts[table or next(iter(parts))]
-        if not parts and table in (None, ONE_TABLE):
-            return self._noised
-        raise ArgumentError(
-            f"the release has no table `{table}`",
-            where="table",
-            fix=f"it has: {', '.join(self.tables)}",
-            code="DPR669",
-        )
+        return values_of(self._noised, table).noised
 
     def _periods(self, values: ReleasedValues) -> Periods:
         return Periods(values, self.receipt.period, {})

@@ -37,11 +37,16 @@ class ReleasedValues:
     @cached_property
     def identity(self) -> str:
         """The draw's own name: the same noisy integers are the same noise."""
-        drawn = {
-            name: [list(map(str, row)) for row in rows] for name, rows in self.noised.cells.items()
-        }
-        text = json.dumps([self.noised.plan.hash, self.noised.receipt.head_hash, drawn])
-        return hashlib.sha256(text.encode()).hexdigest()
+        return _identity(self._drawn)
+
+    @property
+    def _drawn(self) -> Noised:
+        """The release whose noise the values hold."""
+        return self.noised
+
+    def has_interval(self, statistic: PlannedStatistic) -> bool:
+        """Whether a statistic's values have an interval; a choice by rank has an error in rows only."""
+        return self.noised.plan.block(statistic.block).has_interval
 
     @cached_property
     def groups(self) -> Mapping[Key, int]:
@@ -59,7 +64,8 @@ class ReleasedValues:
         return self._indices[names].get(tuple(fixed[name] for name in names), ())
 
     @cached_property
-    def _published(self) -> dict[tuple[str, int], tuple[float, str]]:
+    def published(self) -> dict[tuple[str, int], tuple[float, str]]:
+        """Value and status, by column and group."""
         table, plan = self.noised.table, self.noised.plan
         names = list(self.columns)
         groups = group_places(table, plan).tolist()
@@ -80,14 +86,14 @@ class ReleasedValues:
             ArgumentError: it is a choice by rank, which has no interval in its own unit (DPR662).
         """
         statistic, index = self.columns[column]
-        if not self.noised.plan.block(statistic.block).has_interval:
+        if not self.has_interval(statistic):
             raise ArgumentError(
                 f"`{column}` has no interval to compute with",
                 why="a quantile's error is known in rows, not in its own unit",
                 fix="derive from counts, sums, means or variances",
                 code="DPR662",
             )
-        value, status = self._published[column, group]
+        value, status = self.published[column, group]
         measurement = self._measurement(statistic.block)
         form = measurement.form(statistic, index, group)
         kept = form or MeasuredValue(measurement, statistic, index, group)
@@ -128,6 +134,13 @@ class ReleasedValues:
             fix="name every column of `by`, or fix one group: name[column='label']",
             code="DPR663",
         )
+
+
+def _identity(noised: Noised) -> str:
+    """Return a draw's own name."""
+    drawn = {name: [list(map(str, row)) for row in rows] for name, rows in noised.cells.items()}
+    text = json.dumps([noised.plan.hash, noised.receipt.head_hash, drawn])
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _total(forms: Sequence[Linear]) -> Linear:

@@ -8,6 +8,7 @@ Units: steps of the statistic. Source: `docs/theory/publications-that-add-up.md#
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from dprelease.fitting.feasible import Reachable, feasible
 from dprelease.fitting.noise import Gaussian, Laplace, Noise
@@ -17,7 +18,7 @@ from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit
 
-__all__ = ["Runs", "noise_of", "reachable", "runs_of"]
+__all__ = ["Runs", "fit_noise", "noise_of", "reachable", "runs_of"]
 
 Runs = tuple[tuple[int, int], ...]
 
@@ -45,7 +46,11 @@ def noise_of(draw: Draw) -> Noise:
     """Return the noise that a draw adds to every cell, as fitting knows it."""
     added = draw.added
     assert added is not None
-    noise = added.noise
+    return fit_noise(added.noise)
+
+
+def fit_noise(noise: Any) -> Noise:
+    """Return added noise as fitting knows it."""
     return (
         Laplace(noise.rate) if isinstance(noise, DiscreteLaplaceNoise) else Gaussian(noise.square)
     )
