@@ -171,7 +171,7 @@ def measured(drawn: Draws, name: str, town: str, *, shrink: float = 1.0) -> Resu
         town,
         1 - missed / drawn.draws,
         missed,
-        float(np.median(lengths)),
+        sorted(lengths)[len(lengths) // 2],
         beside / drawn.draws,
         float(np.nanmedian(widths)),
     )
@@ -235,8 +235,9 @@ def page(done: dict[float, list[Result]], draws: int) -> str:
         ]
         for r in found:
             size = SIZES[TOWNS.index(r.town)] if r.town else "region"
+            length = f"{r.length:.3g}" if math.isfinite(r.length) else "unbounded"
             text.append(
-                f"| {r.name} | {size} | {r.held:.2%} | {r.length:.3g} | {r.beside:.2%} | {r.beside_length:.3g} |"
+                f"| {r.name} | {size} | {r.held:.2%} | {length} | {r.beside:.2%} | {r.beside_length:.3g} |"
             )
         text.append("")
     return "\n".join([*text, "Made by `python benchmarks/derived_tables.py`.", ""])

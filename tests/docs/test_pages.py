@@ -1,7 +1,7 @@
 """Every code block of the documentation is run, in order, page by page; the site builds strictly.
 
 Blocks are `sh` (dprelease commands and `cd`), `python` (one namespace per page), `yaml` with a title
-(written to that file). A `text` block shows output and is not run.
+(written to that file), `r` (a process each, where R is installed). A `text` block shows output and is not run.
 """
 
 from __future__ import annotations
@@ -55,6 +55,45 @@ def run_shell(text, monkeypatch):
         assert result.exit_code == 0, f"{line}\n{result.output}"
 
 
+RSCRIPT = shutil.which("Rscript")
+
+
+def run_r(text):
+    """Run lines of R and return what they print; nothing where R is not installed."""
+    if RSCRIPT is None:
+        return ""
+    done = subprocess.run(
+        [RSCRIPT, "--vanilla", "-"],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(RSCRIPT is None, reason="needs R")
+def test_r_reads_the_numbers_that_pandas_reads(here, monkeypatch):
+    import pandas as pd
+
+    from dprelease.reading.publication import read
+
+    found = blocks("how-to/read.md")
+    run_shell(next(text for language, _, text in found if language == "sh"), monkeypatch)
+    folder = Path("public/clinic_weekly/latest")
+    read(folder).derive("obesity / count").write("shares.csv")
+    text = next(text for language, _, text in found if language == "r")
+    printed = run_r(text + "write.csv(wide, 'again.csv', row.names = FALSE); str(shares$upper)\n")
+    assert "num " in printed  # Inf is a number
+    wide = pd.read_csv("public/clinic_weekly/2026-W46/wide.csv")
+    kept = ~wide["mean_bmi_status"].isin(["uninformative", "empty_signal"])
+    again = pd.read_csv("again.csv")
+    assert list(again.columns) == list(wide.columns)
+    pd.testing.assert_frame_equal(again, wide[kept].reset_index(drop=True), rtol=1e-14)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_runs(page, here, monkeypatch):
     found = blocks(page)
@@ -76,6 +115,8 @@ def test_every_block_runs(page, here, monkeypatch):
                 assert title, f"{page}: a YAML block without a file name is not run"
                 Path(title).parent.mkdir(parents=True, exist_ok=True)
                 Path(title).write_text(text, encoding="utf-8")
+            case "r":
+                run_r(text)
             case _:
                 assert language == "text", f"{page}: unknown block {language!r}"
 

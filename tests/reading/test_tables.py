@@ -17,8 +17,8 @@ from dprelease.reading.table_values import values_of
 from tests.benchmarks.test_scripts import load
 from tests.several_tables import REGION, TREE, people, schema
 
-DRAWS = 10_000
-MOST = 607
+DRAWS = 3_000
+MOST = 212
 """More misses have a chance below 1e-6 if the coverage is 95 %."""
 
 tables = load("derived_tables")
@@ -151,6 +151,6 @@ def test_coverage(drawn):
 
 
 @pytest.mark.statistical
-def test_a_tenth_too_short_shows(drawn):
+def test_a_fifth_too_short_shows(drawn):
     assert tables.measured(drawn, "difference of towns", "t0").misses <= MOST
-    assert tables.measured(drawn, "difference of towns", "t0", shrink=0.9).misses > MOST
+    assert tables.measured(drawn, "difference of towns", "t0", shrink=0.8).misses > MOST
