@@ -1,7 +1,7 @@
 """The release block: a schema's default, with a pipeline's or a caller's merged over it.
 
 Key by key; lists replace lists, and null removes a key. `sql: "SELECT …"` stands for `by`, `where`
-and `statistics` together (`query.select`), in a schema's block as in one merged over it. The result is checked against the schema's
+and `statistics` together, or for `where` and `tables` (`query.select`), in a schema's block as in one merged over it. The result is checked against the schema's
 columns, so that a wrong name is found with its line before anything is planned.
 """
 
@@ -77,6 +77,8 @@ class _Merge:
         override, lines = _with_sql(schema, override, lines, origin, table)
         if asked and "keys_from" not in override and override.get("by") != below.get("by"):
             override = {**override, "keys_from": None}  # it lists keys of other columns
+        if asked and "totals" not in override:
+            override = {**override, "totals": None}  # of tables of other names
         self.own = frozenset(override)
         gone = self._replaced(override, lines)
         kept = {k: v for k, v in below.items() if k not in override and k not in gone}
@@ -334,7 +336,9 @@ def _with_sql(
 
     at = lines.get(("sql",), origin)
     rest = {k: v for k, v in block.items() if k != "sql"}
-    twice = next((k for k in ("by", "where", "statistics") if rest.get(k) is not None), None)
+    twice = next(
+        (k for k in ("by", "where", "statistics", "tables") if rest.get(k) is not None), None
+    )
     if twice is not None:
         raise ConfigError(
             f"`sql` and `{twice}` both say what is released",

@@ -1,7 +1,9 @@
 """The SQL door: one SELECT as the release block that says the same.
 
-    SELECT item ("," item)* FROM table [alias] [WHERE condition] [GROUP BY column ("," column)*]
+    SELECT item ("," item)* FROM table [alias] [WHERE condition] [GROUP BY keys]
 
+    keys   columns; with ROLLUP, CUBE or GROUPING SETS a release of several tables that add up, one per
+           grouping set (`query.grouping_sets`), called `by_region_sex`, and `all_rows` for ()
     item   column of GROUP BY, or one of these, with an optional alias
     COUNT(*)                                       count
     COUNT(DISTINCT unit column)                    count(persons)
@@ -21,10 +23,12 @@ number that means something else must not come back without a word.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
+from dprelease.query.grouping_sets import Grouping, Keys, group_by
 from dprelease.query.select_calls import Calls, Names, quoted
 from dprelease.query.select_forms import CLAUSES, JOINS
 from dprelease.query.sql_text import SqlText, SqlToken
@@ -41,7 +45,7 @@ class Selected:
 
     Attributes:
         table: the name after FROM; `table_at` is its place.
-        block: `by`, `where` and `statistics`, as in YAML.
+        block: `by`, `where` and `statistics`, or `where` and `tables`, as in YAML.
         lines: place in `block` to place in the SQL.
     """
 
@@ -148,28 +152,11 @@ class _Select:
         token = read.peek()
         return self.names.plain(*read.until(*_STOP)), token
 
-    def _group_by(self) -> list[tuple[str, SqlToken]]:
-        read = self.read
-        if not read.take_word("GROUP"):
-            return []
-        read.take_word("BY")
-        by = []
-        while True:
-            token = read.peek()
-            name = (
-                None if read.is_word("ALL", "ROLLUP", "CUBE", "GROUPING") else self.names.column()
-            )
-            if name is None:
-                read.fail(
-                    "GROUP BY takes names of columns",
-                    token,
-                    why="keys come from the declaration of a column, never from the data",
-                    fix="name the column; for a computed key declare one with `from`",
-                    code="DPR255",
-                )
-            by.append((name, token))
-            if not read.take_sign(","):
-                return by
+    def _group_by(self) -> Grouping:
+        if not self.read.take_word("GROUP"):
+            return Grouping(((),), several=False, at=self.read.peek())
+        self.read.take_word("BY")
+        return group_by(self.read, self.names)
 
     def _rest(self) -> None:
         token = self.read.peek()
@@ -236,12 +223,11 @@ class _Select:
         table: str,
         token: SqlToken,
         where: tuple[str, SqlToken] | None,
-        by: list[tuple[str, SqlToken]],
+        by: Grouping,
     ) -> Selected:
         read = self.read
-        names = [name for name, _ in by]
         for name, at in self.keys:
-            if name not in names:
+            if name not in by.names:
                 read.fail(
                     f"`{name}` is neither a statistic nor a key",
                     at,
@@ -256,17 +242,39 @@ class _Select:
                 fix="add e.g. COUNT(*)",
                 code="DPR253",
             )
-        lines: dict[tuple[str | int, ...], str] = {("statistics",): read.origin}
-        lines |= {("statistics", i): read.place(at) for i, (_, _, at) in enumerate(self.items)}
-        lines |= {("by", i): read.place(at) for i, (_, at) in enumerate(by)}
+        lines: dict[tuple[str | int, ...], str] = {}
         if where is not None:
             lines[("where",)] = read.place(where[1])
-        block = {
-            "by": names,
-            "where": where[0] if where is not None else None,
+        block: dict[str, object] = {"where": where[0] if where is not None else None}
+        if by.several:
+            lines |= {("tables", i): read.place(by.at) for i in range(len(by.sets))}
+            block["tables"] = [
+                {"name": _table_name(keys), **self._table(("tables", i), keys, lines)}
+                for i, keys in enumerate(by.sets)
+            ]
+        else:
+            block |= self._table((), by.sets[0], lines)
+        return Selected(table, read.place(token), block, lines)
+
+    def _table(
+        self, place: tuple[str | int, ...], keys: Keys, lines: dict[tuple[str | int, ...], str]
+    ) -> dict[str, object]:
+        """Return `by` and `statistics` of one table; `lines` is told where they stand."""
+        read = self.read
+        lines[(*place, "statistics")] = read.origin
+        lines |= {
+            (*place, "statistics", i): read.place(at) for i, (_, _, at) in enumerate(self.items)
+        }
+        lines |= {(*place, "by", i): read.place(at) for i, (_, at) in enumerate(keys)}
+        return {
+            "by": [name for name, _ in keys],
             "statistics": [
                 text if alias is None else {"statistic": text, "as": alias}
                 for text, alias, _ in self.items
             ],
         }
-        return Selected(table, read.place(token), block, lines)
+
+
+def _table_name(keys: Keys) -> str:
+    """Return the name of a grouping set's table, and of its files."""
+    return "_".join(["by", *(re.sub(r"\W", "_", name) for name, _ in keys)]) if keys else "all_rows"

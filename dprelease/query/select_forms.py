@@ -16,6 +16,8 @@ INSTEAD = {
     "APPROX_COUNT_DISTINCT": "COUNT(DISTINCT c)",
     "COUNT_IF": "PROPORTION(condition), or COUNT(*) with WHERE",
     "COUNTIF": "PROPORTION(condition), or COUNT(*) with WHERE",
+    "GROUPING": "the statistics alone: every grouping set is a table of its own, with its own keys",
+    "GROUPING_ID": "the statistics alone: every grouping set is a table of its own",
     "MODE": "COUNT(*) with GROUP BY c",
 }
 CLAUSES = {
@@ -27,6 +29,7 @@ CLAUSES = {
     "QUALIFY": "leave it out",
     "WINDOW": "leave it out",
     "USING": "leave it out",
+    "WITH": "write GROUP BY ROLLUP(a, b)",
     "SAMPLE": "leave it out",
     "TABLESAMPLE": "leave it out",
     "UNION": "write one SELECT per release",
