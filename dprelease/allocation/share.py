@@ -1,7 +1,8 @@
 """What one block may spend, which candidates that buys, and what its record says it costs.
 
-A share is a pure epsilon, or a rho. Under a rho Gaussian noise is priced beside the pure laws,
-which count at epsilon^2 / 2 (`dprelease.budget.concentrated`).
+A share is a pure epsilon, or a rho. Under a rho Gaussian noise is priced beside the pure laws, each at the
+largest epsilon whose proved rho fits (`dprelease.budget.exact_rho`): for a choice by rank that is twice
+the epsilon of a law of which only its loss is known.
 
 Units: epsilon and rho in nats.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.allocation.choose import candidates
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_epsilon
+from dprelease.budget.exact_rho import pure_of_rho
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.draw import Draw
@@ -29,6 +31,13 @@ from dprelease.numeric import NANO, fraction_from_json, nano_up
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["Cost", "Priced", "Pricer", "Share", "cost", "ways"]
+
+_NOISY = Fraction(1, 2)
+"""Up to this rho Laplace noise is no better than `narrow` assumes; above, wide moves of it cost less."""
+
+_STRETCHES = 3
+_FULL = Fraction(99, 100)
+"""A law that uses so much of its rho stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +73,8 @@ class Share:
 
     @classmethod
     def concentrated(cls, rho: Fraction) -> Share:
-        """Return the share whose pure laws cost at most `rho`: epsilon = sqrt(2 rho), down."""
-        nano = math.isqrt(int(2 * rho * NANO * NANO))
-        return cls(Fraction(nano, NANO), rho)
+        """Return the share whose pure laws cost at most `rho`, whatever they are."""
+        return cls(pure_of_rho(rho), rho)
 
     def times(self, factor: Fraction) -> Share:
         """Return the share of a release with `factor` times the epsilon, its parts kept."""
@@ -157,24 +165,61 @@ def ways(
             raise _no_law(block, "its law covers several groups together")
         return found
     found = gaussian_candidates(block, share.rho, loss, size, sensitivities)
-    if found and all(narrow(c, block) for c in found):
+    if found and share.rho <= _NOISY and all(narrow(c, block) for c in found):
         return sorted(found, key=lambda c: c.price(judge))
+
+    def priced(epsilon: Fraction, like: Candidate | None = None) -> list[Candidate]:
+        return candidates(block, epsilon, loss, size, sensitivities, judge, like)
+
     problem: PlanError | None = None
+    touched = max((s.touched for s in sensitivities.values()), default=1)
     try:
-        found += candidates(block, share.epsilon, loss, size, sensitivities, judge)
+        found += [_stretched(c, share, sensitivities, priced) for c in priced(share.epsilon)]
     except PlanError as refusal:
         problem = refusal
-    touched = max((s.touched for s in sensitivities.values()), default=1)
-    if touched > 1:
-        # Group by group, t losses of e cost t e^2 / 2: each may have sqrt(t) times e / t.
-        nano = math.isqrt(int(2 * touched * share.rho * NANO * NANO))
+    if touched > 1:  # group by group each of t losses may cost a t-th of the rho
         with contextlib.suppress(PlanError):
-            wide = candidates(block, Fraction(nano, NANO), loss, size, sensitivities, judge)
-            found += [c for c in wide if c.draw.apart]
+            wide = priced(touched * pure_of_rho(share.rho / touched))
+            found += [_stretched(c, share, sensitivities, priced) for c in wide if c.draw.apart]
     fits = [c for c in found if c.draw.proof(c.moved(sensitivities)).concentrated <= share.rho]
     if not fits:
         raise problem or _no_law(block, "no law is that cheap")
     return sorted(fits, key=lambda c: c.price(judge))
+
+
+def _stretched(
+    candidate: Candidate,
+    share: Share,
+    sensitivities: dict[Encoding, Sensitivity],
+    priced: Callable[[Fraction, Candidate | None], list[Candidate]],
+) -> Candidate:
+    """Return the candidate at about the largest epsilon whose proved rho is the share's.
+
+    A law with a proof of its own costs less than its epsilon tells. Its rho grows no faster than epsilon
+    squared, so the root of the room never overshoots; only whole numbers decide.
+    """
+    assert share.rho is not None
+    for _ in range(_STRETCHES):
+        found = candidate.draw.proof(candidate.moved(sensitivities))
+        if found.tight is None or not 0 < found.concentrated < share.rho * _FULL:
+            break
+        room = share.rho / found.concentrated
+        nano = math.isqrt(int(sum(found.pure) ** 2 * room * NANO * NANO))
+        try:
+            wider = priced(Fraction(nano, NANO), candidate)
+        except PlanError:
+            break
+        same = [c for c in wider if _drawn_alike(c, candidate)]
+        fits = [c for c in same if c.draw.proof(c.moved(sensitivities)).concentrated <= share.rho]
+        if not fits:
+            break
+        candidate = fits[0]
+    return candidate
+
+
+def _drawn_alike(one: Candidate, other: Candidate) -> bool:
+    a, b = one.draw, other.draw
+    return (a.tag, a.mechanism, a.apart) == (b.tag, b.mechanism, b.apart)
 
 
 def _together(draw: Draw) -> bool:

@@ -7,7 +7,7 @@ priced, all by the same declared errors, and the least total error wins:
     kov/1     the same losses, all raised by one factor as far as optimal composition allows; laws
               that cover several groups are charged group by group if that is better
     zcdp/1    a total rho worth (epsilon, delta), split by the closed form; Gaussian noise where it
-              is better than the pure laws, which count at epsilon^2 / 2
+              is better than the pure laws, which count at the rho that is proved of them
 
 A way that uses delta must lower the total error by at least 1 %: below that, a pure guarantee is
 worth more. The wall adds everything up again from the certificates (`release_plan.guarantee`).

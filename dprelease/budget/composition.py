@@ -7,7 +7,7 @@ pure losses, or a rho. The ways to add them up, by the names that plans record:
     kov/1         optimal composition of pure losses ([KOV]; different losses: [MV]): randomised
                   response dominates every pure mechanism, so the composed curve is the exact one
                   of the product of randomised responses, here on a lattice, rounded against us.
-    zcdp/1        sum of rho, a pure loss counting epsilon^2/2, then the tight conversion.
+    zcdp/1        sum of rho, that of a pure loss as `exact_rho` or its law has it, then the tight conversion.
     basic+zcdp/1  pure losses summed, the rest by zCDP at the whole delta; epsilons add.
     kov+zcdp/1    pure losses by kov, the rest by zCDP, half of delta each; both add.
 
@@ -33,7 +33,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from dprelease.budget.concentrated import zcdp_epsilon, zcdp_of_pure
+from dprelease.budget.concentrated import zcdp_epsilon
+from dprelease.budget.exact_rho import rho_of_pure
 from dprelease.budget.loss_lattice import CELLS, LossLattice
 from dprelease.errors import ArgumentError
 from dprelease.numeric import NANO, nano_up
@@ -70,15 +71,18 @@ class Proof:
     Attributes:
         pure: losses of independent parts (one per group a unit can touch, say); () if none.
         rho: the zCDP cost of a block without a pure loss; None otherwise.
+        tight: a rho that the law of the pure parts has by a proof of its own, all of them together.
     """
 
     pure: tuple[Fraction, ...] = ()
     rho: Fraction | None = None
+    tight: Fraction | None = None
 
     @property
     def concentrated(self) -> Fraction:
-        """The block's rho, its pure parts counted at epsilon^2/2 each."""
-        return (self.rho or Fraction(0)) + sum(map(zcdp_of_pure, self.pure), Fraction(0))
+        """The block's rho: its pure parts cost what any such losses cost, or less by their own proof."""
+        plain = sum(map(rho_of_pure, self.pure), Fraction(0))
+        return (self.rho or Fraction(0)) + (plain if self.tight is None else min(plain, self.tight))
 
 
 def basic(epsilons: Sequence[Fraction]) -> Fraction:
@@ -87,7 +91,7 @@ def basic(epsilons: Sequence[Fraction]) -> Fraction:
 
 
 def total_rho(proofs: Sequence[Proof]) -> Fraction:
-    """Return the sum of rho, pure losses counted at epsilon^2/2."""
+    """Return the sum of rho, pure losses included."""
     return sum((p.concentrated for p in proofs), Fraction(0))
 
 

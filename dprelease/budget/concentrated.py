@@ -5,9 +5,9 @@ Law      M is rho-zCDP if for neighbours D, D' and every alpha > 1 the Renyi div
          also where each release is chosen after seeing the earlier ones ([BS]).
          As a *filter* (stop before the sum passes a fixed rho, each rho chosen adaptively) the sum
          is valid as well ([FZ]; [WRRW]): that is what the ledger enforces.
-Into it  epsilon-DP gives rho = epsilon^2/2 ([BS]). An exponential mechanism is of
-         bounded range, which gives epsilon^2/8 (Cesar & Rogers, arXiv:2004.07223); a law has to
-         say so itself.
+Into it  epsilon-DP gives rho = epsilon^2/2 ([BS]): what a ledger records of a debit that is known by
+         its epsilon alone. An exponential mechanism is of bounded range, which gives epsilon^2/8
+         (Cesar & Rogers, arXiv:2004.07223). Plans are priced by the smaller `exact_rho`.
 Out of   rho-zCDP gives (epsilon, delta)-DP for every alpha > 1 with ([CKS20])
 
              epsilon = alpha rho + log(1/(alpha delta))/(alpha - 1) + log(1 - 1/alpha).

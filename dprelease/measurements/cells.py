@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
@@ -19,6 +19,8 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.encoding import Encoding
+from dprelease.budget.composition import Proof
+from dprelease.budget.exact_rho import rho_of_laplace
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import Measurement, Normal
 from dprelease.measurements.candidate import Candidate, Pricing
@@ -58,6 +60,16 @@ class CellDraw(Draw):
         if self.noise.l1_shift < sensitivity.total:
             raise underclaimed("sensitivity")
         return self.noise.certify().epsilon_upper
+
+    def proof(self, sensitivity: Sensitivity) -> Proof:
+        """Return one loss, and the rho of moves that no unit can make all on one cell."""
+        plain = Draw.proof(self, sensitivity)
+        square = sensitivity.total * sensitivity.in_group  # no cell moves by more than its group
+        if sensitivity.square is not None:
+            square = min(square, sensitivity.square)
+        return replace(
+            plain, tight=rho_of_laplace(self.noise.noise.rate, sensitivity.total, square)
+        )
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
         noise = self.noise.sample(exact.size, bits).astype(object).reshape(exact.shape)

@@ -25,6 +25,8 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.ranks import Stretches, aimed, near, target
+from dprelease.budget.composition import Proof
+from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.entropy import RandomBits
 from dprelease.errors import ConfigError
 from dprelease.measurements.base import Measurement
@@ -76,6 +78,12 @@ class ChoiceDraw(Draw):
         if self.law.spread < sensitivity.total:
             raise underclaimed("sensitivity")
         return self.law.certify().epsilon_upper
+
+    def proof(self, sensitivity: Sensitivity) -> Proof:
+        """Return one loss, and the rho of its range: losses of one pair differ by no more than it."""
+        plain = Draw.proof(self, sensitivity)
+        loss = sum(plain.pure, Fraction(0))
+        return replace(plain, tight=zcdp_of_pure(loss, bounded_range=True))
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
         out = np.empty((exact.shape[0], 1), dtype=object)

@@ -8,7 +8,7 @@ Sources: `docs/theory/certificates.md#additive-noise`,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -20,6 +20,7 @@ from dprelease import registry
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.encoding import Encoding
 from dprelease.budget.composition import Proof
+from dprelease.budget.exact_rho import rho_of_laplace
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import Normal
 from dprelease.measurements.candidate import Candidate, Pricing
@@ -34,7 +35,9 @@ from dprelease.measurements.scalar_grid import (
 )
 from dprelease.measurements.spread import rooted, rooted_worst
 from dprelease.mechanisms.companion import median_unbiased, unbiased
+from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.forms.vector import GaussianCells
+from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import (
     Criterion,
     ExpectedError,
@@ -108,9 +111,24 @@ class ScalarDraw(Draw):
         which composition may use.
         """
         if self.linear:
-            return Draw.proof(self, sensitivity)
-        total = self.certify(sensitivity)
-        return Proof(pure=(total / self.touched,) * self.touched)
+            found = Draw.proof(self, sensitivity)
+        else:
+            total = self.certify(sensitivity)
+            found = Proof(pure=(total / self.touched,) * self.touched)
+        return replace(found, tight=self._concentrated(sensitivity))
+
+    def _concentrated(self, s: Sensitivity) -> Fraction | None:
+        """Return the rho of all groups together, for discrete Laplace noise; None for other laws."""
+        noise = self.law.noise if isinstance(self.law, AdditiveLaw) else None
+        if not isinstance(noise, DiscreteLaplaceNoise):
+            return None
+        q, p = (self.pitch / self.step).as_integer_ratio()
+        total = steps_moved(s, self.pitch, self.step, linear=True)
+        each = steps_moved(s, self.pitch, self.step, linear=False)
+        square = total * min(each, max(1, self.law.allowed.hull_steps))
+        if s.square is not None and p == 1:  # nothing is rounded
+            square = min(square, q * q * s.square)
+        return rho_of_laplace(noise.rate, total, square)
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
         num = (self.pitch / self.step).as_integer_ratio()

@@ -96,7 +96,7 @@ class Composition:
     Attributes:
         method: a name of `dprelease.budget.composition.METHODS`.
         epsilon_upper: the certified epsilon of all blocks together at the plan's delta.
-        rho: their total rho (a pure loss counts epsilon^2 / 2), rounded up to a nano-unit.
+        rho: their total rho, that of pure losses included, rounded up to a nano-unit.
         compared: the ways that were priced, with their total declared errors; with what each costs in
             epsilon, where all statistics have goals and ask for it. For who plans: no part of the
             record, as nobody could make these figures again without planning anew.

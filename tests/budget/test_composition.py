@@ -23,6 +23,7 @@ from dprelease.budget.composition import (
     total_rho,
 )
 from dprelease.budget.concentrated import zcdp_epsilon
+from dprelease.budget.exact_rho import rho_of_pure
 from dprelease.budget.loss_lattice import LossLattice
 from dprelease.errors import ArgumentError
 
@@ -106,10 +107,15 @@ def test_ten_tenths_are_one() -> None:
     assert fits([Cost.of(TENTH)] * 9, Cost.of(TENTH), one)
 
 
-def test_rho_adds_up_and_pure_losses_count_half_their_square() -> None:
+def test_rho_adds_up_and_pure_losses_count_what_they_cost() -> None:
     proofs = [Proof(rho=Fraction(1, 100)), Proof(pure=(TENTH, TENTH))]
-    assert total_rho(proofs) == Fraction(1, 100) + 2 * Fraction(1, 200)
-    assert compose("zcdp/1", proofs, DELTA) == zcdp_epsilon(Fraction(1, 50), DELTA)
+    tenths = 2 * rho_of_pure(TENTH)
+    assert total_rho(proofs) == Fraction(1, 100) + tenths < Fraction(1, 50)
+    assert compose("zcdp/1", proofs, DELTA) == zcdp_epsilon(Fraction(1, 100) + tenths, DELTA)
+    own = [*proofs, Proof(pure=(TENTH,), tight=Fraction(1, 1000))]
+    assert total_rho(own) == total_rho(proofs) + Fraction(1, 1000)
+    useless = Proof(pure=(TENTH,), tight=Fraction(1))  # a proof that says less than any loss does
+    assert useless.concentrated == rho_of_pure(TENTH)
 
 
 def test_mixed_ways_are_sums_of_two_parts() -> None:

@@ -75,4 +75,32 @@ GUARDS = (
         "return pure_epsilon(pure, delta) + zcdp_epsilon(sum(rhos, Fraction(0)), delta)",
         ("tests/budget/test_composition.py",),
     ),
+    Guard(
+        "the rho of noise counts every step by itself",
+        "budget/exact_rho.py",
+        "saved = 2 * a * (1 - far) / (each * (1 - a * a))",
+        "saved = 2 * a / (1 + a)",
+        ("tests/budget/test_exact_rho.py",),
+    ),
+    Guard(
+        "the rho of any pure loss is that of bounded range",
+        "budget/exact_rho.py",
+        "return min(epsilon * epsilon / 2, _up(",
+        "return min(epsilon * epsilon / 8, _up(",
+        ("tests/budget/test_exact_rho.py",),
+    ),
+    Guard(
+        "the rho of cells takes all moves for single steps",
+        "measurements/cells.py",
+        "square = sensitivity.total * sensitivity.in_group",
+        "square = sensitivity.total",
+        ("tests/measurements/test_rho.py",),
+    ),
+    Guard(
+        "the rho of scalars takes all moves for single steps",
+        "measurements/scalar.py",
+        "square = total * min(each, max(1, self.law.allowed.hull_steps))",
+        "square = total",
+        ("tests/measurements/test_rho.py",),
+    ),
 )
