@@ -187,8 +187,8 @@ GUARDS = (
     Guard(
         "losses of touched groups are one loss",
         "measurements/scalar.py",
-        "return Proof(pure=(total / self.touched,) * self.touched)",
-        "return Proof(pure=(total / self.touched,))",
+        "found = Proof(pure=(total / self.touched,) * self.touched)",
+        "found = Proof(pure=(total / self.touched,))",
         (
             "tests/measurements/test_draw.py",
             "tests/test_execute.py",
