@@ -38,7 +38,7 @@ from dprelease.audit.answers import answer_of, cells_of
 from dprelease.consistency import to_domain
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import SystemBits
-from dprelease.planning.draws import draw_from_json
+from dprelease.measurements.draw import draw_from_json
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release

@@ -18,7 +18,7 @@ from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.ranks import ChoiceDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.planning.model import ReleasePlan
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.sensitivity import Sensitivity
 from tests.aggregates.dense_ranks import rank_scores
 from tests.planning.requests import planned, public
