@@ -109,3 +109,15 @@ def test_twin_cells_of_both_signs_get_no_root_of_two() -> None:
     row = unit_bounds(made.query.schema.unit, None, 1)
     believed = measurement_of(signed).sensitivity(signed, row, made.adjacency, 1)
     assert believed.square is not None
+
+
+def test_twin_a_cell_of_both_signs_moves_by_twice_its_size() -> None:
+    """One cell from -t to t: replacing a row moves it by 2 t, which the root of two would forget."""
+    made = case("mean", "from zero", "row", "substitution")
+    encoding = next(e for e in made.encodings if len(e.cells) == 2)
+    size = max(abs(weight) for row in encoding.weights for weight in row)
+    signed = replace(encoding, weights=((-size, 2), (0, 0)))
+    moved = square(made, signed)
+    assert moved == (2 * size) ** 2
+    assert made.proved(signed).square >= moved
+    assert made.proved(encoding).square < (2 * size) ** 2  # control: cells that are never negative
