@@ -75,15 +75,16 @@ def shares_of(
         return fixed
     known = _stated(query, family)
     delta = query.spec.delta
-    budget = zcdp_rho(query.epsilon, delta) if delta else query.epsilon
+    rho = zcdp_rho(query.epsilon, delta) if delta else Fraction(0)
+    concentrated = rho > 0  # of a tiny epsilon nothing is left of it: pure noise then
     choice = choose(
         structure,
         {
-            n: 0 if n in known else (s.square if delta else s.total) or 0
+            n: 0 if n in known else (s.square if concentrated else s.total) or 0
             for n, s in sensitivities.items()
         },
-        budget=budget * part,
-        kind="zcdp" if delta else "pure",
+        budget=(rho if concentrated else query.epsilon) * part,
+        kind="zcdp" if concentrated else "pure",
         fixed={name: share / part for name, share in fixed.items()},
         weights={n: float(m.statistic.spec.weight) for n, m in family.members.items()},
     )

@@ -108,6 +108,28 @@ def test_every_statistic_at_every_epsilon(evidence):
     )
 
 
+TABLES = [
+    {"name": "all", "by": [], "statistics": ["count", "sum(x)"]},
+    {"name": "by_g", "by": ["g"], "statistics": ["count", "sum(x)"]},
+]
+
+
+def test_several_tables_at_every_epsilon(evidence):
+    """Of a tiny epsilon beside a delta no rho is left: dividing by it ended in an exception."""
+    seen: Counter[str] = Counter()
+    for epsilon, unit in itertools.product(EPSILONS if FULL else (1e-6, 1000), UNITS[::3]):
+        for more in ({}, {"delta": 0.000001}):
+            declared = schema([], epsilon, *unit)
+            release = {"epsilon": epsilon, "tables": TABLES, **more}
+            planned(seen, {**declared, "release": release})
+    assert seen["planned"] >= sum(seen.values()) / 2
+    evidence(
+        "any epsilon, several tables",
+        f"{sum(seen.values())} requests, with and without delta",
+        f"{seen['planned']} planned and passed by the wall, the others refused by code; no exception",
+    )
+
+
 @pytest.mark.parametrize(
     ("epsilon", "statistics"),
     [
