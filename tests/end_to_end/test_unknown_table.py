@@ -38,7 +38,7 @@ def answered(text: str) -> str:
     lines = []
     for line in text.splitlines():
         asked = re.fullmatch(r"( *)# ANSWER (\w+): +(\{.*\}) .*", line)
-        waiting = re.fullmatch(r'( *)# (- "mean\((\w+)\)") +once its range is answered', line)
+        waiting = re.fullmatch(r'( *)# (- "mean\((\w+)\)") +# once its range is answered', line)
         if asked and asked[2] in ANSWERS:
             line = f"{asked[1]}{asked[2]}: {asked[3].replace('[..., ...]', ANSWERS[asked[2]])}"
         elif asked and asked[2] == "rows":

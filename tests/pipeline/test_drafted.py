@@ -49,6 +49,26 @@ def body(text):
     return text.split("\n", 1)[1]  # the first line names the source
 
 
+def test_an_answer_is_a_line_uncommented_and_nothing_else(tmp_path):
+    text = dp.draft_schema(FRAME.assign(**{"Unnamed: 0": 1}))
+    assert '"Unnamed: 0": {kind: ...}   # a column without a name' in text
+    assert "mean(Unnamed" not in text
+    lines = [re.sub("^( *)# ANSWER ", r"\1", line) for line in text.splitlines()]
+    dots = {"[..., ...]": "[0, 100]", '["..."]': '["a", "b"]'}
+    kept = []
+    for line in lines:
+        for old, new in dots.items():
+            line = line.replace(old, new)
+        if "{kind: ...}" not in line:
+            kept.append(re.sub(r"^( +)# (by:|- \"mean)", r"\1\2", line))
+    schema = tmp_path / "answered.yaml"
+    schema.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    loaded = dp.Schema.load(schema)
+    assert {"district", "age", "bmi"} <= set(loaded.columns)
+    assert loaded.release.by == ("district",)
+    assert "mean(age)" in [s.text for s in loaded.release.statistics]
+
+
 def test_every_door_drafts_the_same_and_no_value(tmp_path):
     drafts = {name: dp.draft_schema(data, name="visits") for name, data in doors(tmp_path).items()}
     assert len({body(text) for text in drafts.values()}) == 1, drafts
@@ -67,7 +87,7 @@ def test_what_is_open_is_an_answer_line_and_the_rest_loads(tmp_path):
     asked = [line for line in text.splitlines() if "# ANSWER" in line]
     for word in ("rows:", "district:", "age:", "bmi:", "unit:", "epsilon:"):
         assert any(word in line for line in asked), word
-    assert '# - "mean(age)"   once its range is answered' in text
+    assert '# - "mean(age)"   # once its range is answered' in text
 
 
 def test_answering_every_line_plans(tmp_path):

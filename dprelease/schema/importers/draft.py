@@ -23,6 +23,7 @@ from dprelease.schema.column import Kind
 
 __all__ = ["DraftColumn", "DraftTable", "as_number", "write_draft"]
 
+_UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 _NAME = re.compile(r"[^A-Za-z0-9_]+")
 
 
@@ -82,29 +83,34 @@ def write_draft(table: DraftTable, source: str) -> str:
     out = [
         f"# Drafted from {source} ({table.standard}).",
         "# Lines with ANSWER need a decision that only the publisher can take. Never take a bound",
-        "# from the data: it would tell about them.",
+        "# from the data: it would tell about them. Where a line begins with it, take `# ANSWER ` away",
+        "# and fill in the dots.",
         "dprelease: schema/1",
         f"name: {_safe_name(table.name)}",
         *_unit(user),
         "adjacency: add_remove",
-        "# ANSWER rows: {max: 1000000, expected: 1000}   public cap on all rows; public guess per group",
+        "# ANSWER rows: {max: 1000000, expected: 1000}   # public cap on all rows; public guess per group",
         "columns:",
     ]
     for column, (body, answer) in zip(table.columns, lines, strict=True):
         text = f"{_key(column.name) + ':':<{width}} {body}"
-        out.append(f"  # ANSWER {text}   {answer}" if answer else f"  {text}")
-    out += _release([c for c, _ in ready])
+        out.append(f"  # ANSWER {text}   # {answer}" if answer else f"  {text}")
+    out += _release([c for c, _ in ready], table.columns)
     open_ = [c for c, (_, answer) in zip(table.columns, lines, strict=True) if answer]
     out += [
-        f"    # - {json.dumps(f'mean({_argument(c.name)})', ensure_ascii=False)}   once its range is answered"
+        f"    # - {json.dumps(f'mean({_argument(c.name)})', ensure_ascii=False)}   # once its range is answered"
         for c in open_
-        if c.kind in (Kind.integer, Kind.number)
+        if c.kind in (Kind.integer, Kind.number) and not _UNNAMED.fullmatch(c.name)
     ]
+    if any(c.kind is None and not c.said for c in open_):
+        out.append('    # - "mean(NAME)"   # for each column of numbers, once its range is answered')
     return "\n".join(out) + "\n"
 
 
 def _line(column: DraftColumn) -> tuple[str, str]:
     """Return the column's mapping and, if something is missing, what to answer."""
+    if _UNNAMED.fullmatch(column.name):
+        return "{kind: ...}", "a column without a name is mostly a row number: leave it out"
     match column.kind:
         case Kind.integer | Kind.number:
             return _numeric(column)
@@ -181,12 +187,15 @@ def _unit(user: str | None) -> list[str]:
     return [f"{unit}   # ANSWER how many rows and groups of one person may count"]
 
 
-def _release(ready: Sequence[DraftColumn]) -> list[str]:
+def _release(ready: Sequence[DraftColumn], every: Sequence[DraftColumn]) -> list[str]:
     by = next((c.name for c in ready if c.kind is Kind.category), None)
     means = [c.name for c in ready if c.kind in (Kind.integer, Kind.number)][:3]
     out = ["release:", "  epsilon: 1   # ANSWER the privacy loss this release may cost"]
     if by is not None:
         out.append(f"  by: [{json.dumps(by, ensure_ascii=False)}]")
+    elif any(c.kind is Kind.category or (c.kind is None and not c.said) for c in every):
+        name = next((_key(c.name) for c in every if c.kind is Kind.category), "NAME")
+        out.append(f"  # by: [{name}]   # a row of the table per value, once its values are answered")
     out.append("  statistics:")
     out.append('    - {statistic: "count", domain: {range: [0, 1000000]}}')
     out += [f"    - {json.dumps(f'mean({_argument(name)})', ensure_ascii=False)}" for name in means]
