@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from dprelease.errors import ArgumentError
 from dprelease.formats.chart import Point
 from dprelease.formats.plots import BAR_TOP, DotPlot, bars, dot_plot
-from dprelease.formats.words import heading
+from dprelease.formats.public_words import planned_words
 from dprelease.noised import TIDY, WEAK, Noised
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.naming import nearest
@@ -233,7 +233,7 @@ def release_picture(
         )
     keys = [_group(noised, group)] if group is not None else list(plan.keys or ((),))
     found = _points(noised, chosen, keys[:LIMIT])
-    title = heading(chosen.text, chosen.function)
+    title = planned_words(plan).heading(chosen)
     title = title if chosen.name in title else f"{title} ({chosen.name})"
     unit = (
         f" {chosen.measure}" if chosen.measure and chosen.measure not in chosen.error_text else ""

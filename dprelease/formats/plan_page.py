@@ -25,7 +25,8 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from dprelease.formats.chart import Scale, log_ticks
-from dprelease.formats.words import heading, mechanism_words, name_words, odds, short
+from dprelease.formats.public_words import PublicWords, planned_words
+from dprelease.formats.words import mechanism_words, odds, short
 from dprelease.release_plan.curve import Curve
 from dprelease.release_plan.explain import HEADERS, rows
 from dprelease.release_plan.plan import ReleasePlan
@@ -107,16 +108,19 @@ def _pin(text: str) -> str:
 
 def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str]) -> dict[str, Any]:
     factor, certainty = odds(plan.epsilon)
+    words = planned_words(plan, name)
     return {
-        "title": name_words(name),
+        "title": words.title,
         "epsilon": short(plan.epsilon),
         "delta": f"{float(plan.delta):.3g}" if plan.delta else "",
-        "protects": describe(plan.adjacency, plan.unit),
+        "protects": describe(plan.adjacency, plan.unit)
+        if words.about.unit_name is None
+        else words.protected(plan.by, len(plan.keys)),
         "guarantee": plan.guarantee,
         "factor": factor,
         "certainty": certainty,
         "groups": len(plan.keys),
-        "by": plan.by,
+        "by": [words.column(name) for name in plan.by],
         "where": plan.where,
         "own": curve.own,
         "note": curve.note,
@@ -132,18 +136,19 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
             }
             for p in curve.points
         ],
-        "sections": [_section(i, s, curve) for i, s in enumerate(plan.statistics)],
+        "sections": [_section(i, s, curve, words) for i, s in enumerate(plan.statistics)],
         "mute": any(s.uninformative for p in curve.points for s in p.statistics),
         "headers": HEADERS,
         "rows": rows(plan),
     }
 
 
-def _section(place: int, statistic: PlannedStatistic, curve: Curve) -> dict[str, Any]:
-    title = heading(statistic.text, statistic.function)
+def _section(
+    place: int, statistic: PlannedStatistic, curve: Curve, words: PublicWords
+) -> dict[str, Any]:
     return {
         "id": f"s{place + 1}",
-        "title": title,
+        "title": words.heading(statistic),
         "name": statistic.name,
         "text": statistic.text,
         "measure": statistic.measure,

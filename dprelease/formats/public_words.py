@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dprelease.formats.words import heading, inside, name_words
+from dprelease.query.request import request_to_json
+from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.about import ROWS, About, about_from_json
 from dprelease.schema.unit import RowUnit, Unit, UserUnit, unit_from_json
 from dprelease.schema.unit_words import kept_words, one_unit, whole_unit
 
-__all__ = ["PublicWords", "public_words"]
+__all__ = ["PublicWords", "planned_words", "public_words"]
 
 _MOST = 500
 """Characters of a column's or statistic's title that are shown of a foreign folder."""
@@ -94,9 +96,17 @@ def public_words(manifest: Mapping[str, Any]) -> PublicWords:
         ArgumentError, ValueError, TypeError, LookupError, AttributeError: they have another shape
             than a release's.
     """
-    asked = manifest["request"]
     name = manifest["pipeline"] or manifest["plan"]["schema"]
-    unit = unit_from_json(manifest["guarantee"]["unit"])
+    return _words(name, unit_from_json(manifest["guarantee"]["unit"]), manifest["request"])
+
+
+def planned_words(plan: ReleasePlan, name: str | None = None) -> PublicWords:
+    """Return the words of a plan that nothing was drawn of yet; `name` is its pipeline's."""
+    asked = None if plan.asked is None else request_to_json(plan.asked)
+    return _words(name or plan.schema, plan.unit, asked)
+
+
+def _words(name: str, unit: Unit, asked: Mapping[str, Any] | None) -> PublicWords:
     if asked is None:
         return PublicWords(name, unit)
     columns = asked["schema"]["columns"]

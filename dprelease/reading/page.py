@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,9 @@ _STATUS = {
 def page(derived: Derived) -> str:
     """Return the page's HTML."""
     rows = derived.table.to_pylist()
-    decimals = _decimals(rows)
+    statistics = list(dict.fromkeys(_statistic(row) for row in rows))
+    apart = {s: [row for row in rows if _statistic(row) == s] for s in statistics}
+    decimals = {s: _decimals(apart[s]) for s in statistics}
     named = [k for k in derived.table.column_names if k not in derived.keys]
     return _template().render(
         derived=derived,
@@ -49,16 +52,36 @@ def page(derived: Derived) -> str:
         unbounded=any(math.isinf(row["lower"]) or math.isinf(row["upper"]) for row in rows),
         compared="p" in named,
         headers=[*derived.keys, *(["before", "after"] if "p" in named else [])],
-        rows=[_row(derived, row, decimals) for row in rows],
-        plot=_plot(rows),
-        shown=min(len(rows), _SHOWN),
-        count=len(rows),
+        rows=[_row(derived, row, decimals[_statistic(row)]) for row in rows],
+        pictures=[_picture(derived, s, apart[s], decimals[s]) for s in statistics],
     )
 
 
-def _row(derived: Derived, row: dict[str, Any], decimals: int) -> dict[str, Any]:
+def _statistic(row: dict[str, Any]) -> str:
+    """Return which statistic a row is of: a comparison has several, of different units and sizes."""
+    return str(row["statistic"]) if "p" in row else ""
+
+
+def _picture(
+    derived: Derived, statistic: str, rows: list[dict[str, Any]], decimals: int
+) -> dict[str, Any]:
+    """Return what a picture of one statistic shows."""
+    keys = [k for k in derived.keys if not (statistic and k == "statistic")]
     return {
-        "key": ["" if row[k] is None else str(row[k]) for k in derived.keys],
+        "name": statistic,
+        "plot": _plot(rows),
+        "rows": [_row(derived, row, decimals, keys) for row in rows[:_SHOWN]],
+        "count": len(rows),
+    }
+
+
+def _row(
+    derived: Derived, row: dict[str, Any], decimals: int, keys: Sequence[str] | None = None
+) -> dict[str, Any]:
+    return {
+        "key": [
+            "" if row[k] is None else str(row[k]) for k in (derived.keys if keys is None else keys)
+        ],
         "extra": [_text(row[k], decimals) for k in ("before", "after") if k in row],
         "value": _text(row["value"], decimals),
         "lower": _text(row["lower"], decimals),

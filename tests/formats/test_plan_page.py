@@ -87,3 +87,20 @@ def test_every_picture_has_its_words_and_a_refused_point_none():
 
 def test_the_same_plan_gives_the_same_bytes():
     assert page() == page()
+
+
+def test_the_publishers_titles_are_its_headings():
+    named = {
+        **SCHEMA,
+        "title": "Visits to clinics",
+        "release": {
+            **SCHEMA["release"],
+            "statistics": [{"statistic": "count", "title": "All visits"}],
+        },
+    }
+    plan = dp.plan(named)
+    curve = trace(Fraction(1), lambda epsilon: dp.plan(named, epsilon=str(epsilon)), FEW)
+    text = page(plan=plan, curve=curve)
+    assert "<h1>Visits to clinics</h1>" in text
+    assert "All visits <small>count</small>" in text
+    assert "<h1>Clinic weekly</h1>" in page()

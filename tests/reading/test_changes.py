@@ -77,3 +77,13 @@ def test_what_cannot_be_compared():
         dp.diff(held, held, adjust="bonferroni")
     with pytest.raises(dp.errors.ArgumentError):
         dp.diff(held, 3)
+
+
+def test_a_page_has_a_picture_per_statistic_each_with_its_own_scale(tmp_path):
+    found = dp.diff(release(), release())
+    text = found.write(tmp_path / "diff.html").read_text(encoding="utf-8")
+    statistics = list(dict.fromkeys(found.to_pandas()["statistic"]))
+    assert len(statistics) > 1
+    assert text.count("<svg") == len(statistics)
+    for name in statistics:
+        assert f"<h3>{name}</h3>" in text

@@ -103,7 +103,9 @@ def write_draft(table: DraftTable, source: str) -> str:
         if c.kind in (Kind.integer, Kind.number) and not _UNNAMED.fullmatch(c.name)
     ]
     if any(c.kind is None and not c.said for c in open_):
-        out.append('    # - "mean(NAME)"   # for each column of numbers, once its range is answered')
+        out.append(
+            '    # - "mean(NAME)"   # for each column of numbers, once its range is answered'
+        )
     return "\n".join(out) + "\n"
 
 
@@ -195,7 +197,9 @@ def _release(ready: Sequence[DraftColumn], every: Sequence[DraftColumn]) -> list
         out.append(f"  by: [{json.dumps(by, ensure_ascii=False)}]")
     elif any(c.kind is Kind.category or (c.kind is None and not c.said) for c in every):
         name = next((_key(c.name) for c in every if c.kind is Kind.category), "NAME")
-        out.append(f"  # by: [{name}]   # a row of the table per value, once its values are answered")
+        out.append(
+            f"  # by: [{name}]   # a row of the table per value, once its values are answered"
+        )
     out.append("  statistics:")
     out.append('    - {statistic: "count", domain: {range: [0, 1000000]}}')
     out += [f"    - {json.dumps(f'mean({_argument(name)})', ensure_ascii=False)}" for name in means]
