@@ -97,6 +97,8 @@ class Derivation:
         listed = self.manifest["request"]["formats"]
         if not isinstance(listed, list) or not all(isinstance(n, str) for n in listed):
             raise _refused("the formats are not a list of names")
+        if len(set(listed)) != len(listed):
+            raise _refused("a format is named twice")
         return tuple(listed)
 
     @cached_property

@@ -40,6 +40,7 @@ from dprelease.release_plan.fits import noise_of, reachable
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit
+from dprelease.strict_json import canonical_json
 
 __all__ = ["Column", "Fits", "OneFit", "broken", "columns_of", "faults", "fits_of", "noised_of"]
 
@@ -134,10 +135,19 @@ def faults(plan: ReleasePlan, cells: Cells, fits: Fits) -> list[str]:
             values,
             stated["proof"],
         )
-        # A proof that leaves room (gaps, margins) leaves it to nobody: the fit is made again.
-        if any(off.values()) and each.nearest(fits).values != _lists(values):
+        # A proof that leaves room (gaps, margins) leaves it to nobody, and neither do the multipliers,
+        # of which many prove the same: the fit is made again.
+        again = each.nearest(fits)
+        if any(off.values()) and again.values != _lists(values):
             found.append(f"{fit.name}: its values are not the nearest allowed ones")
+        elif not _same(again.proof, stated["proof"]):
+            found.append(f"{fit.name}: its proof is not that of the fit")
     return found
+
+
+def _same(made: object, stated: object) -> bool:
+    """Return whether two JSON values are one text: 1.0 and True are not 1."""
+    return canonical_json(made) == canonical_json(stated)
 
 
 def _lists(values: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:

@@ -206,6 +206,11 @@ def asked(m: Manifest) -> None:
     m["request"]["release"]["where"] = "age >= 65"
 
 
+@forged("a format that is asked for twice", "the request names the formats so")
+def formats(m: Manifest) -> None:
+    m["request"]["formats"].append(m["request"]["formats"][0])
+
+
 @forged("mean(age) that sums another column", "the mean is of ages", again=True)
 def other_column(m: Manifest) -> None:
     for code in m["plan"]["query"]["codes"]:

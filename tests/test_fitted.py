@@ -158,7 +158,24 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
     "a fit of nothing": lambda fits: fits.pop("count"),
     "a float": lambda fits: fits["count"]["values"]["nation"].__setitem__(0, 1.0),
     "a key more": lambda fits: fits["count"].update(note="x"),
+    "a key in the proof": lambda fits: fits["count"]["proof"].update(note=["a raw row"]),
+    "a key in a table's proof": lambda fits: _proof(fits).update(note=["a raw row"]),
+    "another multiplier that proves the same": lambda fits: _proof(fits)["parents"].__setitem__(
+        0, _proof(fits)["parents"][0] + 1
+    ),
+    "a multiplier as a text": lambda fits: _proof(fits).update(
+        parents=[str(m) for m in _proof(fits)["parents"]]
+    ),
+    "a multiplier too many": lambda fits: _proof(fits)["parents"].append(4711),
+    "a multiplier as a float": lambda fits: _proof(fits).update(
+        parents=[float(m) for m in _proof(fits)["parents"]]
+    ),
 }
+
+
+def _proof(fits: dict[str, Any]) -> dict[str, Any]:
+    proof: dict[str, Any] = fits["count"]["proof"]["districts"]
+    return proof
 
 
 def _swap(fits: dict[str, Any]) -> None:
