@@ -31,13 +31,14 @@ from dprelease.fitting.noise import Gaussian, Laplace
 from dprelease.fitting.structure import Structure
 from dprelease.fitting.tree import TreeEstimator
 
-__all__ = ["Choice", "choose", "fitted_variances", "own_variance"]
+__all__ = ["Choice", "choose", "expected", "fitted_variances", "own_variance"]
 
 PARTS = 1024
 """Shares are multiples of 1 / PARTS."""
 _STEPS = (256, 64, 16, 4, 1)
 _SUBSETS, _MANY = 16, 200
 """Starts; two alone where a trial takes long: all tables, and the finest."""
+_MISSED = 500.0  # per squared miss of a goal: smooth, so that shares can still move in pairs
 _GAIN = 1e-7
 
 Kind = Literal["pure", "zcdp"]
@@ -101,6 +102,19 @@ def fitted_variances(structure: Structure) -> Fitted:
     return _TreeLevels(structure)
 
 
+def expected(
+    structure: Structure,
+    sensitivities: Mapping[str, int],
+    shares: Mapping[str, Fraction],
+    *,
+    budget: Fraction,
+    kind: Kind,
+) -> dict[str, float]:
+    """Return the mean variances after fitting at these shares; a table without one is not measured."""
+    trial = _Trial(structure, sensitivities, budget, kind, {}, {})
+    return trial.fitted(trial.own(shares))
+
+
 def choose(
     structure: Structure,
     sensitivities: Mapping[str, int],
@@ -109,18 +123,21 @@ def choose(
     kind: Kind,
     fixed: Mapping[str, Fraction] | None = None,
     weights: Mapping[str, float] | None = None,
+    goals: Mapping[str, float] | None = None,
 ) -> Choice:
-    """Return the shares with the least weighted sum of fitted errors.
+    """Return the shares with the least weighted sum of fitted errors, goals as far as they can be met.
 
     Args:
         sensitivities: per table, in steps (pure) or steps squared (zCDP); 0 is measured free.
         fixed: shares that are given; the rest is shared among the other tables.
         weights: of the tables in the sum, 1 where nothing is said.
+        goals: the largest mean variance that a table may have after fitting.
 
     Raises:
         PlanError: the fixed shares leave nothing for the finest table (DPR285).
     """
     trial = _Trial(structure, sensitivities, budget, kind, dict(fixed or {}), dict(weights or {}))
+    trial.goals = dict(goals or {})
     finest = structure.finest.name
     free, left = trial.free, trial.left
     if left < 0 or (finest in free and left == 0) or (not free and left != 0 and trial.paid):
@@ -161,6 +178,7 @@ class _Trial:
         self.free = [name for name in self.paid if name not in fixed]
         self.left = 1 - sum(fixed.values(), Fraction(0))
         self.fitted = fitted_variances(structure)
+        self.goals: dict[str, float] = {}
         self._known: dict[tuple[str, Fraction], float] = {}
         part = Fraction(1, max(1, len(self.paid)))
         self.alone = {
@@ -176,15 +194,11 @@ class _Trial:
         for name in self.names:
             share = shares.get(name, Fraction(0))
             measured = share > 0 or not self.sensitivities[name]
-            out[name] = self._variance(name, share) if measured else None
+            if measured and (name, share) not in self._known:
+                moved = self.sensitivities[name]
+                self._known[name, share] = own_variance(self.kind, self.budget, share, moved)
+            out[name] = self._known[name, share] if measured else None
         return out
-
-    def _variance(self, name: str, share: Fraction) -> float:
-        """Return `own_variance`; the search asks for the same ones again and again."""
-        if (name, share) not in self._known:
-            moved = self.sensitivities[name]
-            self._known[name, share] = own_variance(self.kind, self.budget, share, moved)
-        return self._known[name, share]
 
     def judged(self, after: Mapping[str, float]) -> float:
         return sum(
@@ -194,7 +208,9 @@ class _Trial:
         )
 
     def worth(self, parts: Mapping[str, int]) -> float:
-        return self.judged(self.fitted(self.own(self.shares(parts))))
+        after = self.fitted(self.own(self.shares(parts)))
+        missed = [max(0.0, after[name] / goal - 1) for name, goal in self.goals.items()]
+        return self.judged(after) + _MISSED * sum(m * m for m in missed)
 
 
 def _searched(
@@ -337,16 +353,14 @@ class _CrossLevels:
 
     def __call__(self, own: Variances) -> dict[str, float]:
         """Return mean variances after fitting."""
-        known = {name: v for name, v in own.items() if v is not None}
-        exact = {name for name, v in known.items() if v == 0}
-        worth = {name: self.merged[name] / v for name, v in known.items() if v}
+        worth = {name: self.merged[name] / v for name, v in own.items() if v}
         spread = {}
         for space, names in self.above.items():
-            if exact and not exact.isdisjoint(names):
+            if any(own.get(name) == 0 for name in names):
                 spread[space] = 0.0
             else:
-                precision = sum(worth[name] for name in names if name in worth)
-                spread[space] = 1 / precision if precision else math.inf
+                total = sum(worth[name] for name in names if name in worth)
+                spread[space] = 1 / total if total else math.inf
         return self.summed(spread)
 
     def summed(self, spread: Mapping[tuple[int, ...], float]) -> dict[str, float]:

@@ -19,9 +19,11 @@ from typing import Protocol
 
 from dprelease.allocation.share import Priced
 from dprelease.allocation.spend import Spending, spend
+from dprelease.errors import PlanError
 from dprelease.fitting.combination import half_widths
 from dprelease.fitting.estimate import Estimator
 from dprelease.fitting.least_squares import estimator
+from dprelease.fitting.levels import Kind
 from dprelease.fitting.noise import Gaussian, Noise
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.candidate import Option
@@ -29,8 +31,8 @@ from dprelease.measurements.members import BlockLayout
 from dprelease.numeric import figure, shown
 from dprelease.planning.maker import Maker
 from dprelease.planning.statistic_words import statistic_notes
-from dprelease.planning.table_families import Family, families, measured
-from dprelease.planning.table_shares import family_parts, shares_of
+from dprelease.planning.table_families import Family, deviation, families, measured
+from dprelease.planning.table_shares import family_parts, goal_missed, shares_of
 from dprelease.planning.table_valid import check_valid, paired, public_totals
 from dprelease.planning.write import check_names, written
 from dprelease.query.spec import Query
@@ -49,8 +51,9 @@ __all__ = [
     "write_tables",
 ]
 
-_NORMAL = math.sqrt(2 / math.pi)
-"""Expected absolute value of normal noise, per standard deviation."""
+_CLOSE = 1e-6
+_KINDS: tuple[Kind, ...] = ("zcdp", "pure")
+"""What losses the budget is split for; with a delta both, as few wide tables may cost less added up."""
 
 Errors = tuple[float, float | None, float]
 """Expected errors of a number: fitted, as measured (None: it is not), every table measured alone."""
@@ -77,22 +80,46 @@ def plan_tables(query: Query) -> ReleasePlan:
 
     Raises:
         PlanError: as `table_families.families` and `spend`; published names meet (DPR207), shares leave
-            nothing (DPR220), or no values can be valid (DPR281 to DPR284, DPR294).
+            nothing (DPR220), a `max_error` cannot be met (DPR240), or no values can be valid (DPR281 to DPR284, DPR294).
     """
     frame = frame_of(query)
-    parts = family_parts(frame.families, query.loss)
-    assert query.tables is not None
-    counts = {t.name: len(t.spec.statistics) for t in query.tables.tables}
-    blocks: list[BlockLayout] = []
-    for family, part in zip(frame.families, parts, strict=True):
-        moved = {
+    structures = {family.name: frame.structure(family) for family in frame.families}
+    moved = {
+        family.name: {
             name: frame.maker.sensitivity(member.options[0], family.layout(name, None))
             for name, member in family.members.items()
         }
-        shares = shares_of(query, family, part, frame.structure(family), moved, counts)
-        blocks += measured(family, shares)
-    spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, frame.maker)
-    return write_tables(frame, spending)
+        for family in frame.families
+    }
+
+    def made(kind: Kind) -> ReleasePlan:
+        def split(family: Family, part: Fraction) -> dict[str, Fraction]:
+            return shares_of(query, family, part, structures[family.name], moved[family.name], kind)
+
+        parts = zip(frame.families, family_parts(frame.families, query, split), strict=True)
+        blocks = [b for f, part in parts for b in measured(f, split(f, part))]
+        spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, frame.maker)
+        return write_tables(frame, spending)
+
+    tried: list[ReleasePlan] = []
+    refused: PlanError | None = None
+    for kind in _KINDS if query.spec.delta else _KINDS[1:]:
+        try:
+            tried.append(made(kind))
+        except PlanError as why:
+            refused = why
+        if tried and (found := tried[0].composition) is not None and found.method != "basic/1":
+            break  # zCDP pays: shares that were chosen for pure losses are no better
+    if not tried:
+        assert refused is not None
+        raise refused
+    return min(tried, key=lambda plan: _beside(plan, tried[0]))
+
+
+def _beside(plan: ReleasePlan, other: ReleasePlan) -> float:
+    """Return the sum of a plan's expected errors, each a part of the other's."""
+    pairs = zip(plan.statistics, other.statistics, strict=True)
+    return sum((a.planned_error or 0) / b.planned_error for a, b in pairs if b.planned_error)
 
 
 def frame_of(query: Query) -> Frame:
@@ -244,6 +271,9 @@ def _statistic(
     if recorded is not None:
         errors = recorded.errors(table, spec.name, errors)
     fitted, before, alone = errors
+    goal = spec.max_error
+    if goal is not None and fitted > float(goal) * (1 + _CLOSE):
+        raise goal_missed(spec, query.epsilon, fitted / float(goal))
     mechanism = priced.best.draw.mechanism
     pitch = family.pitch
     options = [Option(mechanism, fitted, None, WAYS[0])]
@@ -285,8 +315,7 @@ def _errors(query: Query, found: Fitting, table: str) -> Errors:
     """Return the errors after fitting, as measured, and of every table measured alone at equal parts."""
 
     def error(variance: float) -> float:
-        scale = 1.0 if query.loss == "squared" else _NORMAL
-        return scale * math.sqrt(max(0.0, variance)) * float(found.family.pitch)
+        return deviation(query.loss) * math.sqrt(max(0.0, variance)) * float(found.family.pitch)
 
     noises = found.noises
     fitted = float(found.estimator.variance(table).mean())

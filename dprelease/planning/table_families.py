@@ -9,6 +9,7 @@ Units: a cell counts steps of the column; a share is a part of epsilon, or of rh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -26,7 +27,15 @@ from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import UserUnit
 
-__all__ = ["Family", "families", "measured"]
+__all__ = ["Family", "deviation", "families", "measured"]
+
+
+_NORMAL = math.sqrt(2 / math.pi)
+
+
+def deviation(loss: str) -> float:
+    """Return the expected error of normal noise per standard deviation: its absolute value, or root mean square."""
+    return 1.0 if loss == "squared" else _NORMAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +61,19 @@ class Family:
         weights = [float(m.statistic.spec.weight) for m in self.members.values()]
         return sum(weights) / len(weights)
 
+    def goals(self, loss: str) -> dict[str, float]:
+        """Return the largest mean variance of a fitted cell, in squared steps, per table with a `max_error`."""
+        return {
+            name: (float(m.statistic.spec.max_error / self.pitch) / deviation(loss)) ** 2
+            for name, m in self.members.items()
+            if m.statistic.spec.max_error is not None
+        }
+
     def layout(self, table: str, share: Fraction | None) -> BlockLayout:
         """Return the block that measures `table`."""
         member = self.members[table]
-        spec = replace(member.statistic.spec, share=share)
+        # what a goal asks is of the fitted number, not of this measurement
+        spec = replace(member.statistic.spec, share=share, max_error=None)
         member = replace(member, statistic=replace(member.statistic, spec=spec))
         return BlockLayout((member,), member.options, table)
 

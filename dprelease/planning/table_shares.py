@@ -7,28 +7,68 @@ the fitted errors least. Shares are whole thousandths, so that no rounding tips 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from dprelease.budget.concentrated import zcdp_rho
 from dprelease.errors import PlanError
-from dprelease.fitting.levels import choose
+from dprelease.fitting.levels import Kind, choose, expected
 from dprelease.fitting.structure import Structure
+from dprelease.numeric import plain
 from dprelease.planning.table_families import Family
 from dprelease.query.spec import Query
+from dprelease.schema.table import StatisticSpec
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["family_parts", "shares_of"]
+__all__ = ["family_parts", "goal_missed", "shares_of"]
 
 _PARTS = 1000
+_TRIES = 5
+_ROOM = 0.99
+"""Goals are looked for a little lower, as shares are rounded; and lower again while rounding misses one."""
 
 
-def family_parts(families: Sequence[Family], loss: str) -> tuple[Fraction, ...]:
-    """Return each family's part of the budget, in thousandths; the first one takes what rounding leaves."""
+Split = Callable[[Family, Fraction], Mapping[str, Fraction]]
+
+
+def family_parts(families: Sequence[Family], query: Query, split: Split) -> tuple[Fraction, ...]:
+    """Return each family's part of the budget, in thousandths.
+
+    Families with goals get the least part that meets them, the others share the rest by weight.
+
+    Args:
+        split: divides a family's part among its tables, and refuses one that misses a goal.
+
+    Raises:
+        PlanError: there are too many families (DPR221), or goals need more than there is (DPR240).
+    """
+    goals = [f for f in families if f.goals(query.loss)]
+    if not goals or len(families) == 1:
+        return _by_weight(families, query.loss, _PARTS)
+    others = [f for f in families if f not in goals]
+    least = {f.name: _least(f, split) for f in goals}
+    left = _PARTS - sum(least.values())
+    if left < len(others):
+        spec = next(
+            m.statistic.spec for m in goals[0].members.values() if m.statistic.spec.max_error
+        )
+        raise goal_missed(spec, query.epsilon, (sum(least.values()) + len(others)) / _PARTS)
+    if others:
+        shared = _by_weight(others, query.loss, left)
+        parts = {f.name: Fraction(least[f.name], _PARTS) for f in goals}
+        parts |= {f.name: part for f, part in zip(others, shared, strict=True)}
+    else:
+        parts = {name: Fraction(n, _PARTS) for name, n in least.items()}
+        parts[goals[0].name] += Fraction(left, _PARTS)
+    return tuple(parts[f.name] for f in families)
+
+
+def _by_weight(families: Sequence[Family], loss: str, whole: int) -> tuple[Fraction, ...]:
+    """Return parts of `whole` thousandths; the first family takes what rounding leaves."""
     power = 1 / 2 if loss == "absolute" else 1 / 3
     wanted = [family.weight**power for family in families]
-    parts = [max(1, math.floor(_PARTS * w / sum(wanted))) for w in wanted]
-    parts[0] += _PARTS - sum(parts)
+    parts = [max(1, math.floor(whole * w / sum(wanted))) for w in wanted]
+    parts[0] += whole - sum(parts)
     if parts[0] < 1:
         raise PlanError(
             f"{len(families)} statistics are too many for one release of tables",
@@ -38,28 +78,88 @@ def family_parts(families: Sequence[Family], loss: str) -> tuple[Fraction, ...]:
     return tuple(Fraction(part, _PARTS) for part in parts)
 
 
+def _least(family: Family, split: Split) -> int:
+    """Return the least thousandths with which the family meets its goals; PlanError if all do not (DPR240)."""
+    split(family, Fraction(1))
+    low, high = 0, _PARTS
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            split(family, Fraction(middle, _PARTS))
+        except PlanError:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def goal_missed(spec: StatisticSpec, epsilon: Fraction, times: float) -> PlanError:
+    """Return the error of a `max_error` that would take `times` as much epsilon."""
+    needed = math.ceil(1000 * float(epsilon) * times) / 1000
+    return PlanError(
+        f"the declared `max_error` of {spec.text} needs an epsilon of about {needed:g}",
+        where=spec.origin,
+        why=f"the release has {plain(epsilon)}, and all its tables are measured with it",
+        fix=f"raise epsilon to {needed:g}, or raise a `max_error`",
+        code="DPR240",
+    )
+
+
 def shares_of(
     query: Query,
     family: Family,
     part: Fraction,
     structure: Structure,
     sensitivities: Mapping[str, Sensitivity],
-    counts: Mapping[str, int],
+    kind: Kind,
 ) -> dict[str, Fraction]:
     """Return the part of the release's budget for each table of the family that is measured.
 
-    Args:
-        counts: how many families each table has: they divide its declared share.
-
     Raises:
-        PlanError: the declared shares leave nothing for the finest table (DPR220).
+        PlanError: the declared shares leave nothing for the finest table (DPR220), or a `max_error` is
+            missed (DPR240).
     """
+    fixed = _declared(query, family, part)
+    if len(fixed) == len(family.members):
+        return fixed
+    known = _stated(query, family)
+    rho = zcdp_rho(query.epsilon, query.spec.delta) if kind == "zcdp" else Fraction(0)
+    zcdp = rho > 0  # of a tiny epsilon nothing is left of it: pure noise then
+    kind, budget = ("zcdp", rho) if zcdp else ("pure", query.epsilon)
+    moves = {
+        n: 0 if n in known else (s.square if zcdp else s.total) or 0
+        for n, s in sensitivities.items()
+    }
+    goals = family.goals(query.loss)
+    wanted = {name: _ROOM * goal for name, goal in goals.items()}
+    for _ in range(_TRIES):
+        choice = choose(
+            structure,
+            moves,
+            budget=budget * part,
+            kind=kind,
+            fixed={name: share / part for name, share in fixed.items()},
+            weights={n: float(m.statistic.spec.weight) for n, m in family.members.items()},
+            goals=wanted,
+        )
+        out = _whole(family, part, choice.shares, fixed)
+        after = expected(structure, moves, out, budget=budget, kind=kind)
+        over = {name: after[name] / goal for name, goal in goals.items()}
+        if all(ratio <= 1 for ratio in over.values()):
+            return out
+        wanted = {n: w * _ROOM / over[n] if over[n] > 1 else w for n, w in wanted.items()}
+    worst = max(over, key=lambda name: over[name])
+    raise goal_missed(family.members[worst].statistic.spec, query.epsilon, math.sqrt(over[worst]))
+
+
+def _declared(query: Query, family: Family, part: Fraction) -> dict[str, Fraction]:
+    """Return the shares that tables declare; PlanError where they leave nothing (DPR220)."""
     assert query.tables is not None
     fixed = {}
     for name in family.members:
-        share = query.tables.named(name).spec.share
-        if share is not None:
-            fixed[name] = _thousandths(share / counts[name])
+        spec = query.tables.named(name).spec
+        if spec.share is not None:  # its statistics divide it
+            fixed[name] = _thousandths(spec.share / len(spec.statistics))
     if sum(fixed.values(), Fraction(0)) > part or (
         family.finest not in fixed and sum(fixed.values(), Fraction(0)) >= part
     ):
@@ -71,26 +171,19 @@ def shares_of(
             fix="lower a `share`, or leave one out",
             code="DPR220",
         )
-    if len(fixed) == len(family.members):
-        return fixed
-    known = _stated(query, family)
-    delta = query.spec.delta
-    rho = zcdp_rho(query.epsilon, delta) if delta else Fraction(0)
-    concentrated = rho > 0  # of a tiny epsilon nothing is left of it: pure noise then
-    choice = choose(
-        structure,
-        {
-            n: 0 if n in known else (s.square if concentrated else s.total) or 0
-            for n, s in sensitivities.items()
-        },
-        budget=(rho if concentrated else query.epsilon) * part,
-        kind="zcdp" if concentrated else "pure",
-        fixed={name: share / part for name, share in fixed.items()},
-        weights={n: float(m.statistic.spec.weight) for n, m in family.members.items()},
-    )
+    return fixed
+
+
+def _whole(
+    family: Family,
+    part: Fraction,
+    shares: Mapping[str, Fraction],
+    fixed: Mapping[str, Fraction],
+) -> dict[str, Fraction]:
+    """Return shares in thousandths of the release's budget; the finest table takes what is left."""
     out = {
         name: _thousandths(share * part)
-        for name, share in choice.shares.items()
+        for name, share in shares.items()
         if share > 0 and name != family.finest
     }
     out |= fixed

@@ -134,14 +134,12 @@ class TableReader:
     def _statistic(self, table: str, spec: StatisticSpec, by: tuple[str, ...]) -> None:
         said = {
             "share": spec.share is not None,
-            "max_error": spec.max_error is not None,
             "max_rows_per_group": spec.max_rows is not None,
             "mechanism": spec.mechanism is not None,
             "spikes: forbid": not spec.spikes,
         }
         why = {
             "share": "a table's `share` is for all its statistics",
-            "max_error": "goals of tables that are fitted to each other are not offered yet",
             "max_rows_per_group": "one set of kept rows serves all tables, else they could not add up",
             "mechanism": "tables that are fitted need noise that is added and never cut",
             "spikes: forbid": "a fitted value is put into its domain, which makes spikes",
