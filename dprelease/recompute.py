@@ -14,6 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
+from dprelease.aggregates.bin_moves import hold_every_code
 from dprelease.aggregates.encoding import CHOICES, Encoding
 from dprelease.aggregates.graph_moves import GRAPH_FORMS, graph_moves
 from dprelease.aggregates.pair_moves import coefficients, pair_moves
@@ -247,7 +248,20 @@ def recompute(
     per_unit = bool(used) and all(p.kind == "persons" for p in used)
     honest = replace(encoding, per_row=per_row, per_swap=per_swap, per_unit=per_unit)
     positive = encoding.form == "linear" and _nowhere_negative(query, encoding, primitives)
-    return sensitivity(honest, bounds, adjacency, groups, positive=positive)
+    found = sensitivity(honest, bounds, adjacency, groups, positive=positive)
+    return replace(found, kept=_sum_is_kept(query, encoding, used))
+
+
+def _sum_is_kept(query: BoundedQuery, encoding: Encoding, used: list[Primitive]) -> bool:
+    """Return whether its cells are bins that hold every row of a public number, each in one of them."""
+    codes = [p.code for p in used if p.kind == "between" and p.code is not None]
+    n = len(used)
+    alone = encoding.weights == tuple(tuple(int(i == j) for j in range(n)) for i in range(n))
+    if encoding.public_rows is None or encoding.form != "linear" or not alone:
+        return False
+    if len(codes) != n or len(set(codes)) != 1:
+        return False
+    return hold_every_code(((p.low, p.high) for p in used), _code_range(query.codes[codes[0]]))
 
 
 def _edge_moves(

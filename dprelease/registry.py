@@ -69,6 +69,7 @@ _BUILT_IN: dict[str, dict[str, str]] = {
 
 _OWN: dict[str, dict[str, str]] = {
     "draws": {
+        "balanced_cells": "dprelease.measurements.balanced:BalancedDraw",
         "box": "dprelease.measurements.graph_box:BoxDraw",
         "cells": "dprelease.measurements.cells:CellDraw",
         "choice": "dprelease.measurements.ranks:ChoiceDraw",

@@ -87,6 +87,7 @@ class Sensitivity:
         moves: additions or removals of one group's rows that make up any change;
         square: squared L2 move over all groups and cells together, None where it is not proved;
         each: the most of every single cell, where the encoding says so.
+        kept: no unit can change the sum of the cells.
     """
 
     in_group: int
@@ -95,6 +96,7 @@ class Sensitivity:
     moves: int
     square: int | None = field(default=None, repr=False)
     each: tuple[int, ...] = field(default=(), repr=False)
+    kept: bool = field(default=False, repr=False)
 
 
 def unit_bounds(unit: Unit, max_rows: int | None, groups: int) -> Bounds:

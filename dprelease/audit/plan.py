@@ -32,9 +32,10 @@ from dprelease.audit.laws import worst_ratio
 from dprelease.audit.neighbours import Pair, neighbouring_tables
 from dprelease.audit.pairs import PairLoss, pair_loss
 from dprelease.audit.repeated import features_of, shown_of
-from dprelease.audit.sampler import choice_fit, draws_fit, noise_fit
+from dprelease.audit.sampler import balanced_fits, choice_fit, draws_fit, noise_fit
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.errors import InternalError
+from dprelease.measurements.balanced import BalancedDraw
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.gaussian import GaussianDraw
@@ -191,7 +192,9 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
         tests.append((name, law.family, [draws_fit(law, a, count) for a in answers]))
     for block in plan.blocks:
         draw = draw_from_json(block.law)
-        if isinstance(draw, CellDraw | GaussianDraw):
+        if isinstance(draw, BalancedDraw):
+            tests.append((block.name, draw.mechanism, balanced_fits(draw.noise, count)))
+        elif isinstance(draw, CellDraw | GaussianDraw):
             tests.append((block.name, draw.mechanism, [noise_fit(draw.noise, count)]))
         elif isinstance(draw, JointChoiceDraw):
             tests.append((block.name, draw.mechanism, [joint_fit(draw, min(count, 2**13))]))

@@ -15,20 +15,23 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.signal import fftconvolve
 from scipy.special import gammaincc
 
 from dprelease.audit.laws import law_rows
 from dprelease.entropy import RandomBits, SystemBits
+from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.law import GridLaw
 
-__all__ = ["chances_of", "choice_fit", "draws_fit", "fit", "g_test", "noise_fit"]
+__all__ = ["balanced_fits", "chances_of", "choice_fit", "draws_fit", "fit", "g_test", "noise_fit"]
 
 FloatArray = npt.NDArray[np.float64]
 _LEAST = 20.0
 _CLASSES = 400
 _MOST = 2**20
+_FINE = 2**12
 
 
 def chances_of(law: GridLaw, answer: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
@@ -111,6 +114,26 @@ def noise_fit(
     middle = d * float(scale) + (scale - 1) / 2
     weight = np.exp(-(middle**2) / (2 * noise.square))
     return fit(drawn, d, weight / weight.sum())
+
+
+def balanced_fits(noise: BalancedNoise, count: int, bits: RandomBits | None = None) -> list[float]:
+    """Return the p-values of the first and last cell of `count` draws that keep a sum.
+
+    Their chances by convolution, on every step or, of wide noise, on every `width`-th.
+    """
+    few = max(64, count // noise.cells)
+    drawn = noise.vectors(few, bits or SystemBits())
+    width = max(1, math.ceil(40 / noise.noise.rate) // _FINE)
+    reach = math.ceil(40 / float(noise.noise.rate) / width)
+    d = np.arange(-reach, reach + 1)
+    one = np.exp(-float(noise.noise.rate) * width * np.abs(d))
+    others = one
+    for _ in range(noise.cells - 2):
+        others = fftconvolve(others, one, mode="same")
+    chance = one * np.maximum(others, 0)
+    chance /= chance.sum()
+    ends = (drawn[:, 0], drawn[:, -1])
+    return [fit(((e + width // 2) // width).astype(np.int64), d, chance) for e in ends]
 
 
 def choice_fit(

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from dprelease.aggregates.base import Floats
+from dprelease.aggregates.bin_moves import hold_every_code
 from dprelease.aggregates.encoding import Encoding
+from dprelease.measurements.balanced import BalancedDraw
 from dprelease.measurements.base import Normal
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.cells import CellDraw, Cells
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.gaussian import GaussianDraw, gaussian_text, rectified_errors
 from dprelease.measurements.members import Loss, Member
+from dprelease.mechanisms.forms.balanced import MOST_CELLS, BalancedNoise
 from dprelease.mechanisms.forms.vector import GaussianCells
-from dprelease.sensitivity import Sensitivity
+from dprelease.query.bounded import Fixed
+from dprelease.schema.unit import Adjacency
+from dprelease.sensitivity import Bounds, Sensitivity
 
 __all__ = ["Bins", "Topped"]
 
@@ -37,10 +43,34 @@ class Bins(Topped, Normal):
     """Counts of bins."""
 
     family = "bins"
-    draws = ("cells", "gaussian")
+    draws = ("balanced_cells", "cells", "gaussian")
     counts = True
     direct = True
     nowhere_negative = True
+
+    def priced(self, asked: Pricing) -> list[Candidate]:
+        """Return independent noise, and noise that keeps a public sum."""
+        found, encoding = Topped.priced(self, asked), asked.encoding
+        count, rows = len(encoding.cells), encoding.public_rows
+        if not found or rows is None or not (asked.sensitivity.kept and 1 < count <= MOST_CELLS):
+            return found
+        noise = BalancedNoise.keeping(count, asked.sensitivity.total, asked.epsilon)
+        plain = found[0].draw
+        draw = BalancedDraw(noise, count, encoding.upper, plain.mechanism, rows)
+        stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
+        note = "with the other bins: the noise of all adds up to zero"
+        unknown = (None,) * len(stated)
+        return [
+            *found,
+            Candidate(encoding, draw, tuple(map(max, stated)), unknown, stated, note),
+        ]
+
+    def sensitivity(
+        self, encoding: Encoding, bounds: Bounds, adjacency: Adjacency, groups: int
+    ) -> Sensitivity:
+        """Return the sensitivity, with whether the bins hold every row of a public number."""
+        found = Topped.sensitivity(self, encoding, bounds, adjacency, groups)
+        return replace(found, kept=encoding.public_rows is not None and _every_row(encoding))
 
     def gaussian(self, encoding: Encoding, noise: GaussianCells) -> GaussianDraw:
         one, zero = Fraction(1), Fraction(0)
@@ -51,6 +81,13 @@ class Bins(Topped, Normal):
     ) -> tuple[tuple[float, ...], float | None]:
         return rectified_errors(member, encoding, draw, loss)
 
+    def notes(self, draw: Draw, encoding: Encoding, view: int | None) -> tuple[str, ...]:
+        if not isinstance(draw, BalancedDraw):
+            return ()
+        return (
+            "the bins hold every row of a public number, so one noise is drawn for all, which adds up to zero",
+        )
+
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         if best.draw.gaussian:
             return gaussian_text(best.draw, s, member)
@@ -59,3 +96,12 @@ class Bins(Topped, Normal):
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         count = len(best.encoding.cells)
         return np.full(count, size / count)
+
+
+def _every_row(encoding: Encoding) -> bool:
+    """Return whether every code of the column lies in one of its bins."""
+    code = encoding.measures[0].code
+    if not isinstance(code, Fixed) or code.default is None:
+        return False
+    reach = min(0, code.default), max(code.grid.hull_steps, code.default)
+    return hold_every_code(((m.low, m.high) for m in encoding.measures), reach)

@@ -103,4 +103,32 @@ GUARDS = (
         "square = total",
         ("tests/measurements/test_rho.py",),
     ),
+    Guard(
+        "noise that keeps a sum is drawn for bins that do not",
+        "measurements/balanced.py",
+        "if not sensitivity.kept or self.noise.cells != self.count:",
+        "if self.noise.cells != self.count:",
+        ("tests/measurements/test_balanced.py",),
+    ),
+    Guard(
+        "bins that end before the column are taken for all of it",
+        "aggregates/bin_moves.py",
+        "return meet and rising[0][0] <= reach[0] and reach[1] <= rising[-1][1]",
+        "return meet",
+        ("tests/measurements/test_balanced.py",),
+    ),
+    Guard(
+        "bins of a private number of rows keep their sum",
+        "recompute.py",
+        'if encoding.public_rows is None or encoding.form != "linear" or not alone:',
+        'if encoding.form != "linear" or not alone:',
+        ("tests/measurements/test_balanced.py",),
+    ),
+    Guard(
+        "every attempt at noise that keeps a sum counts",
+        "mechanisms/forms/balanced.py",
+        "kept = np.flatnonzero((free[:, -1] >= np.abs(last)).astype(bool))",
+        "kept = np.arange(todo.size)",
+        ("tests/mechanisms/forms/test_balanced.py",),
+    ),
 )

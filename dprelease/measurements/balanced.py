@@ -1,0 +1,83 @@
+"""Bins that hold every row of a public number: noise that adds up to zero.
+
+Neighbours have equally many rows in all bins together, so their difference adds up to zero, and noise
+that does so too has the loss of independent noise with less error in each bin. The wall sees that no
+unit changes the sum (`Sensitivity.kept`); the noisy bins add up to the public number before they are
+raised into their domain.
+
+Units: rows; epsilon in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
+Source: `docs/theory/kernels-and-boundaries.md#noise-that-adds-up-to-zero`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.aggregates.base import Floats
+from dprelease.budget.composition import Proof
+from dprelease.entropy import RandomBits
+from dprelease.measurements.cells import CellDraw
+from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, underclaimed
+from dprelease.mechanisms.forms.balanced import BalancedNoise
+from dprelease.numeric import whole_from_json
+from dprelease.sensitivity import Sensitivity
+
+__all__ = ["BalancedDraw"]
+
+
+@dataclass(frozen=True, slots=True)
+class BalancedDraw(CellDraw):
+    """Bins of `rows` rows with discrete Laplace noise given that it adds up to zero."""
+
+    tag: ClassVar[str] = "balanced_cells"
+
+    noise: BalancedNoise
+    rows: int = 0
+
+    @property
+    def noise_scale(self) -> None:
+        return None  # no reader may take its cells for independent
+
+    @property
+    def added(self) -> None:
+        return None
+
+    def certify(self, sensitivity: Sensitivity) -> Fraction:
+        if not sensitivity.kept or self.noise.cells != self.count:
+            raise underclaimed("move of the sum of its cells")
+        return CellDraw.certify(self, sensitivity)
+
+    def proof(self, sensitivity: Sensitivity) -> Proof:
+        """Return one loss: the rho of independent noise is not proved of this one."""
+        return Draw.proof(self, sensitivity)
+
+    def draw(self, exact: Objects, bits: RandomBits) -> Objects:
+        noise = self.noise.vectors(exact.shape[0], bits)
+        return np.asarray(np.clip(exact + noise, -RAW_LIMIT, RAW_LIMIT))
+
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return np.asarray(raw.sum(axis=1) == self.rows, dtype=bool)
+
+    def companions(self, raw: Objects) -> tuple[Floats, Floats]:
+        """Return the bins within their domain, and as they were drawn: the noise is symmetric."""
+        return self.cells(raw), raw.astype(np.float64)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**CellDraw.to_json(self), "rows": str(self.rows)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> BalancedDraw:
+        upper = value["upper"]
+        return cls(
+            BalancedNoise.from_json(value["law"]),
+            whole_from_json(value["count"], least=1),
+            None if upper is None else whole_from_json(upper),
+            value["mechanism"],
+            whole_from_json(value["rows"]),
+        )
