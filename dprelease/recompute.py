@@ -248,8 +248,8 @@ def recompute(
     per_unit = bool(used) and all(p.kind == "persons" for p in used)
     honest = replace(encoding, per_row=per_row, per_swap=per_swap, per_unit=per_unit)
     positive = encoding.form == "linear" and _nowhere_negative(query, encoding, primitives)
-    found = sensitivity(honest, bounds, adjacency, groups, positive=positive)
-    return replace(found, kept=_sum_is_kept(query, encoding, used))
+    moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
+    return replace(moved, kept=_sum_is_kept(query, encoding, used))
 
 
 def _sum_is_kept(query: BoundedQuery, encoding: Encoding, used: list[Primitive]) -> bool:

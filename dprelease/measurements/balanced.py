@@ -23,7 +23,7 @@ from dprelease.aggregates.base import Floats
 from dprelease.budget.composition import Proof
 from dprelease.entropy import RandomBits
 from dprelease.measurements.cells import CellDraw
-from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, underclaimed
+from dprelease.measurements.draw import RAW_LIMIT, AddedNoise, Draw, Objects, underclaimed
 from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.numeric import whole_from_json
 from dprelease.sensitivity import Sensitivity
@@ -41,11 +41,11 @@ class BalancedDraw(CellDraw):
     rows: int = 0
 
     @property
-    def noise_scale(self) -> None:
+    def noise_scale(self) -> float | None:
         return None  # no reader may take its cells for independent
 
     @property
-    def added(self) -> None:
+    def added(self) -> AddedNoise | None:
         return None
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:

@@ -53,7 +53,7 @@ class CellDraw(Draw):
         return float(self.noise.scale)
 
     @property
-    def added(self) -> AddedNoise:
+    def added(self) -> AddedNoise | None:
         return AddedNoise(self.noise.noise)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
