@@ -21,7 +21,16 @@ from dprelease.schema.column import Column, Kind
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Physical", "check_columns", "check_times", "fits", "of_arrow", "of_duckdb", "writes"]
+__all__ = [
+    "KINDS",
+    "Physical",
+    "check_columns",
+    "check_times",
+    "fits",
+    "of_arrow",
+    "of_duckdb",
+    "writes",
+]
 
 
 class Physical(StrEnum):
@@ -42,6 +51,23 @@ class Physical(StrEnum):
     nanosecond_instant = "a timestamp in nanoseconds with time zone"
     other = "a nested or unsupported type"
 
+
+KINDS = {
+    Physical.whole: Kind.number,
+    Physical.unsigned: Kind.number,
+    Physical.exact: Kind.number,
+    Physical.float: Kind.number,
+    Physical.boolean: Kind.boolean,
+    Physical.text: Kind.category,
+    Physical.bytes: Kind.category,
+    Physical.date: Kind.date,
+    Physical.timestamp: Kind.timestamp,
+    Physical.instant: Kind.timestamp,
+    Physical.seconds: Kind.timestamp,
+    Physical.nanoseconds: Kind.timestamp,
+    Physical.nanosecond_instant: Kind.timestamp,
+}
+"""What an expression sees in a column that is declared as it is stored."""
 
 _TEXTS = frozenset({Physical.text, Physical.bytes})
 _NUMBERS = _TEXTS | {

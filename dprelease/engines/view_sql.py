@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from dprelease.engines.code_sql import column, not_null
-from dprelease.engines.physical import Physical, fits
+from dprelease.engines.physical import KINDS, Physical, fits
 from dprelease.engines.typed_sql import number, typed
 from dprelease.errors import SourceError
 from dprelease.query.expression import Expression, parse_condition, parse_expression, to_sql
@@ -35,21 +35,6 @@ __all__ = [
 Stored = Mapping[str, tuple[str, Physical]]
 """Column name -> (identifier, storage class)."""
 
-_KINDS = {
-    Physical.whole: Kind.number,
-    Physical.unsigned: Kind.number,
-    Physical.exact: Kind.number,
-    Physical.float: Kind.number,
-    Physical.boolean: Kind.boolean,
-    Physical.text: Kind.category,
-    Physical.bytes: Kind.category,
-    Physical.date: Kind.date,
-    Physical.timestamp: Kind.timestamp,
-    Physical.instant: Kind.timestamp,
-    Physical.seconds: Kind.timestamp,
-    Physical.nanoseconds: Kind.timestamp,
-    Physical.nanosecond_instant: Kind.timestamp,
-}
 _STORED = {
     Type.number: Physical.float,
     Type.boolean: Physical.boolean,
@@ -94,7 +79,7 @@ def scope(
     for alias, columns in stored.items():
         for name, physical in columns.items():
             like = declared.get(name)
-            kind = _KINDS.get(physical)
+            kind = KINDS.get(physical)
             if like is not None and like.derived is None and fits(like.kind, physical):
                 kind = like.kind
             if kind is None:

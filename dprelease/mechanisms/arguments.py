@@ -17,11 +17,13 @@ from dprelease.schema.domain import Domain
 __all__ = [
     "FloatArray",
     "as_float",
+    "capped",
     "check_delta",
     "check_domain",
     "check_level",
     "check_locations",
     "float_scale",
+    "least_scale",
     "optional",
 ]
 
@@ -66,6 +68,20 @@ def as_float(value: Fraction, name: str) -> float:
             code="DPR606",
         )
     return float(value)
+
+
+def capped(domain: Domain, sensitivity: Fraction) -> Fraction:
+    """Return how far two answers of the hull can be apart: the sensitivity, at most the domain's width."""
+    width = domain.width
+    return min(sensitivity, width) if isinstance(width, Fraction) else sensitivity
+
+
+def least_scale(reach: Fraction, epsilon: Fraction) -> float:
+    """Return the least float that is no smaller than reach / epsilon (DPR606 if out of range)."""
+    scale = as_float(reach / epsilon, "sensitivity / epsilon")
+    while Fraction(scale) * epsilon < reach:
+        scale = float(np.nextafter(scale, np.inf))
+    return scale
 
 
 def optional(value: object, name: str) -> Fraction | None:

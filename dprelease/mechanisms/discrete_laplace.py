@@ -30,16 +30,15 @@ import numpy.typing as npt
 
 from dprelease.mechanisms.arguments import (
     FloatArray,
-    as_float,
     check_domain,
     check_locations,
-    float_scale,
-    optional,
+    least_scale,
 )
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.scaled import Scaled
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import floor_half_up, positive
 from dprelease.schema.domain import Domain
@@ -48,14 +47,10 @@ __all__ = ["DiscreteLaplace"]
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class DiscreteLaplace:
+class DiscreteLaplace(Scaled):
     """Discrete Laplace noise of `scale` on multiples of `step`, mapped to the nearest point."""
 
-    domain: Domain
-    scale: float
     step: Fraction
-    sensitivity: Fraction | None
-    epsilon: Fraction | None
 
     def __init__(
         self,
@@ -71,11 +66,8 @@ class DiscreteLaplace:
         Raises:
             ArgumentError: not a Domain (DPR629), or a scale or step not above 0 (DPR606).
         """
-        object.__setattr__(self, "domain", check_domain(domain))
-        object.__setattr__(self, "scale", float_scale(scale))
+        Scaled.__init__(self, domain, scale=scale, sensitivity=sensitivity, epsilon=epsilon)
         object.__setattr__(self, "step", positive(step, "step"))
-        object.__setattr__(self, "sensitivity", optional(sensitivity, "sensitivity"))
-        object.__setattr__(self, "epsilon", optional(epsilon, "epsilon"))
 
     @classmethod
     def calibrate(
@@ -90,9 +82,7 @@ class DiscreteLaplace:
         shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
         size = positive(step, "step")
         reach = -(-shift // size) * size
-        scale = as_float(reach / budget, "sensitivity / epsilon")
-        while Fraction(scale) * budget < reach:
-            scale = float(np.nextafter(scale, np.inf))
+        scale = least_scale(reach, budget)
         return cls(domain, scale=scale, step=size, sensitivity=shift, epsilon=budget)
 
     @staticmethod
@@ -161,10 +151,7 @@ class DiscreteLaplace:
 
         `step` defaults to the mechanism's own. See `unit_law.on_grid` for errors.
         """
-        shift = optional(sensitivity, "sensitivity") or self.sensitivity
-        budget = self.epsilon
-        if shift is not None and (budget is None or sensitivity is not None):
-            budget = shift / Fraction(self.scale)
+        shift, budget = self._asked(sensitivity)
         size = self.step if step is None else step
         return on_grid(self.domain, size, shift, budget, self.grid_laws, loss=loss)
 

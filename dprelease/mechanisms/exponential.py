@@ -30,11 +30,12 @@ from typing import Any
 
 import numpy.typing as npt
 
-from dprelease.mechanisms.arguments import FloatArray, as_float, float_scale, optional
+from dprelease.mechanisms.arguments import FloatArray, capped, least_scale
 from dprelease.mechanisms.bounded_laplace import BoundedLaplace
 from dprelease.mechanisms.certifiers.table_laplace import BoundedLaplaceLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.scaled import Scaled
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive
 from dprelease.schema.domain import Domain
@@ -43,27 +44,15 @@ __all__ = ["Exponential"]
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Exponential:
+class Exponential(Scaled):
     """Score |y - q| on `domain`, `scale` in the domain's unit."""
 
-    domain: Domain
-    scale: float
-    sensitivity: Fraction | None
-    epsilon: Fraction | None
+    @staticmethod
+    def _taken(domain: object) -> Domain:
+        return BoundedLaplace(domain, scale=1).domain  # type: ignore[arg-type]
 
-    def __init__(
-        self, domain: Domain, *, scale: object, sensitivity: object = None, epsilon: object = None
-    ) -> None:
-        """Build the mechanism from its scale.
-
-        Raises:
-            ArgumentError: as for `BoundedLaplace` (DPR606, DPR629, DPR632).
-        """
-        BoundedLaplace(domain, scale=scale)
-        object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "scale", float_scale(scale))
-        object.__setattr__(self, "sensitivity", optional(sensitivity, "sensitivity"))
-        object.__setattr__(self, "epsilon", optional(epsilon, "epsilon"))
+    def _loss_of(self, sensitivity: Fraction) -> Fraction:
+        return 2 * sensitivity / Fraction(self.scale)
 
     @classmethod
     def calibrate(cls, domain: Domain, *, sensitivity: object, epsilon: object) -> Exponential:
@@ -74,11 +63,7 @@ class Exponential:
         """
         cls(domain, scale=1)
         shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
-        width = domain.width
-        reach = min(shift, width) if isinstance(width, Fraction) else shift
-        scale = as_float(2 * reach / budget, "sensitivity / epsilon")
-        while Fraction(scale) * budget < 2 * reach:
-            scale = math.nextafter(scale, math.inf)
+        scale = least_scale(2 * capped(domain, shift), budget)
         return cls(domain, scale=scale, sensitivity=shift, epsilon=budget)
 
     @staticmethod
@@ -119,10 +104,7 @@ class Exponential:
 
         It is the table of bounded Laplace at this mechanism's wider scale.
         """
-        shift = optional(sensitivity, "sensitivity") or self.sensitivity
-        budget = self.epsilon
-        if shift is not None and (budget is None or sensitivity is not None):
-            budget = 2 * shift / Fraction(self.scale)
+        shift, budget = self._asked(sensitivity)
 
         def build(request: GridRequest) -> list[GridLaw]:
             rate = float(request.epsilon) / (2 * request.reach)

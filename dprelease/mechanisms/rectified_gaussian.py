@@ -18,21 +18,26 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.errors import ArgumentError
-from dprelease.mechanisms.arguments import FloatArray, check_domain, check_locations, float_scale
-from dprelease.mechanisms.boundaries import nearest
-from dprelease.mechanisms.forms.gaussian_release import GaussianRelease
+from dprelease.mechanisms.arguments import (
+    FloatArray,
+    capped,
+    check_domain,
+    check_locations,
+    float_scale,
+)
+from dprelease.mechanisms.boundaries.nearest import Clamped
+from dprelease.mechanisms.forms.gaussian_release import GaussianRelease, NoPureLaw
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta, normal_tails
-from dprelease.mechanisms.law import GridLaw, GridRequest, IntArray
+from dprelease.mechanisms.law import IntArray
 from dprelease.numeric import positive
 from dprelease.schema.domain import Domain
 
-__all__ = ["NormalTails", "RectifiedGaussian", "gaussian_rho", "no_grid_law"]
+__all__ = ["NormalTails", "RectifiedGaussian", "gaussian_rho"]
 
 _UP = 1 + 2.0**-50
 
@@ -53,8 +58,10 @@ class NormalTails:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class RectifiedGaussian:
+class RectifiedGaussian(Clamped, NoPureLaw):
     """Normal noise of `scale`, mapped to the nearest point of `domain`."""
+
+    family: ClassVar[str] = "rectified_gaussian"
 
     domain: Domain
     scale: float
@@ -73,8 +80,7 @@ class RectifiedGaussian:
         return NormalTails(self.scale)
 
     def _shift(self, sensitivity: object) -> float:
-        shift, width = positive(sensitivity, "sensitivity"), self.domain.width
-        return float(min(shift, width) if isinstance(width, Fraction) else shift)
+        return float(capped(self.domain, positive(sensitivity, "sensitivity")))
 
     def loss(self, *, sensitivity: object) -> float:
         """Return infinity: normal noise bounds no likelihood ratio (0 for a single point)."""
@@ -94,10 +100,6 @@ class RectifiedGaussian:
         """Return rho = min(sensitivity, width)^2 / (2 scale^2), rounded up."""
         return gaussian_rho(self._shift(sensitivity), self.scale)
 
-    def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return the density of the continuous part; the atoms are in `atoms`."""
-        return nearest.pdf(self.domain, self._noise, x, check_locations(self.domain, location))
-
     def atoms(self, location: npt.ArrayLike) -> dict[float, FloatArray]:
         """Return {point: probability of exactly that point}, vectorised over locations.
 
@@ -114,22 +116,6 @@ class RectifiedGaussian:
                     out[point] = out.get(point, np.zeros(q.shape)) + _between(noise, q, low, high)
         return out
 
-    def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return P(Y <= x), atoms included."""
-        return nearest.cdf(self.domain, self._noise, x, check_locations(self.domain, location))
-
-    def mean(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the mean of the released value per location."""
-        return nearest.mean(self.domain, self._noise, check_locations(self.domain, location))
-
-    def variance(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the variance of the released value per location (unit squared)."""
-        return nearest.variance(self.domain, self._noise, check_locations(self.domain, location))
-
-    def mass(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the chance that the noisy value needs no mapping."""
-        return nearest.mass(self.domain, self._noise, check_locations(self.domain, location))
-
     def on_grid(self, step: object) -> GaussianRelease:
         """Return the exact integer release on multiples of `step`, with a rational zCDP cost.
 
@@ -145,32 +131,10 @@ class RectifiedGaussian:
         ends = self.domain.exact_pieces[0][0], self.domain.exact_pieces[-1][1]
         return GaussianRelease.of_scale(self.scale, step, ends, finish)
 
-    @classmethod
-    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return nothing: the request is for a pure loss."""
-        del request
-        return []
-
-    @classmethod
-    def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
-        """Refuse: no law of this family is ever stored."""
-        del value
-        no_grid_law("rectified_gaussian")
-
 
 def gaussian_rho(shift: float, scale: float) -> float:
     """Return shift^2 / (2 scale^2), rounded up."""
     return (shift / scale) ** 2 / 2 * _UP
-
-
-def no_grid_law(family: str) -> NoReturn:
-    """Raise the error of a stored pure law of a family that has none (DPR628)."""
-    raise ArgumentError(
-        f"`{family}` has no purely private grid law",
-        why="normal noise bounds no likelihood ratio",
-        fix="use bounded_gaussian",
-        code="DPR628",
-    )
 
 
 def _between(noise: NormalTails, q: FloatArray, low: float, high: float) -> FloatArray:

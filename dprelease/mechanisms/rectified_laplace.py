@@ -23,20 +23,18 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dprelease.mechanisms.arguments import (
     FloatArray,
-    as_float,
+    capped,
     check_domain,
-    check_locations,
-    float_scale,
-    optional,
+    least_scale,
 )
-from dprelease.mechanisms.boundaries import nearest
+from dprelease.mechanisms.boundaries.nearest import Clamped
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.scaled import Scaled
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive
 from dprelease.schema.domain import Domain
@@ -58,26 +56,8 @@ class _LaplaceTails:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class RectifiedLaplace:
+class RectifiedLaplace(Clamped, Scaled):
     """Laplace noise of `scale`, mapped to the nearest point of `domain`."""
-
-    domain: Domain
-    scale: float
-    sensitivity: Fraction | None
-    epsilon: Fraction | None
-
-    def __init__(
-        self, domain: Domain, *, scale: object, sensitivity: object = None, epsilon: object = None
-    ) -> None:
-        """Build the mechanism from its scale.
-
-        Raises:
-            ArgumentError: not a Domain (DPR629) or a scale that is not above 0 (DPR606).
-        """
-        object.__setattr__(self, "domain", check_domain(domain))
-        object.__setattr__(self, "scale", float_scale(scale))
-        object.__setattr__(self, "sensitivity", optional(sensitivity, "sensitivity"))
-        object.__setattr__(self, "epsilon", optional(epsilon, "epsilon"))
 
     @classmethod
     def calibrate(cls, domain: Domain, *, sensitivity: object, epsilon: object) -> RectifiedLaplace:
@@ -88,11 +68,7 @@ class RectifiedLaplace:
         """
         check_domain(domain)
         shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
-        width = domain.width
-        reach = min(shift, width) if isinstance(width, Fraction) and width > 0 else shift
-        scale = as_float(reach / budget, "sensitivity / epsilon")
-        while Fraction(scale) * budget < reach:
-            scale = float(np.nextafter(scale, np.inf))
+        scale = least_scale(capped(domain, shift) or shift, budget)
         return cls(domain, scale=scale, sensitivity=shift, epsilon=budget)
 
     @property
@@ -101,36 +77,12 @@ class RectifiedLaplace:
 
     def loss(self, *, sensitivity: object) -> float:
         """Return min(sensitivity, width) / scale, in nats."""
-        shift, width = positive(sensitivity, "sensitivity"), self.domain.width
-        reach = min(shift, width) if isinstance(width, Fraction) else shift
+        reach = capped(self.domain, positive(sensitivity, "sensitivity"))
         return float(reach / Fraction(self.scale))
-
-    def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return the density of the continuous part; the atoms show in `cdf`."""
-        return nearest.pdf(self.domain, self._noise, x, check_locations(self.domain, location))
-
-    def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return P(Y <= x), atoms included."""
-        return nearest.cdf(self.domain, self._noise, x, check_locations(self.domain, location))
-
-    def mean(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the mean of the released value per location."""
-        return nearest.mean(self.domain, self._noise, check_locations(self.domain, location))
-
-    def variance(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the variance of the released value per location (unit squared)."""
-        return nearest.variance(self.domain, self._noise, check_locations(self.domain, location))
-
-    def mass(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the chance that the noisy value needs no mapping."""
-        return nearest.mass(self.domain, self._noise, check_locations(self.domain, location))
 
     def on_grid(self, step: object, *, sensitivity: object = None) -> UnitLaw:
         """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`)."""
-        shift = optional(sensitivity, "sensitivity") or self.sensitivity
-        budget = self.epsilon
-        if shift is not None and (budget is None or sensitivity is not None):
-            budget = shift / Fraction(self.scale)
+        shift, budget = self._asked(sensitivity)
         return on_grid(self.domain, step, shift, budget, self.grid_laws)
 
     @classmethod

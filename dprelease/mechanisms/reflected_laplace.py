@@ -39,11 +39,10 @@ from dprelease.mechanisms.arguments import (
     as_float,
     check_domain,
     check_locations,
-    float_scale,
-    optional,
 )
 from dprelease.mechanisms.forms.reflected import ReflectedLaplaceLaw, drawable
 from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.scaled import Scaled
 from dprelease.mechanisms.unit_law import UnitLaw, on_grid
 from dprelease.numeric import positive
 from dprelease.schema.domain import Domain
@@ -52,35 +51,23 @@ __all__ = ["ReflectedLaplace"]
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class ReflectedLaplace:
+class ReflectedLaplace(Scaled):
     """Laplace noise of `scale`, reflected at the ends of `domain` (one interval)."""
 
-    domain: Domain
-    scale: float
-    sensitivity: Fraction | None
-    epsilon: Fraction | None
-
-    def __init__(
-        self, domain: Domain, *, scale: object, sensitivity: object = None, epsilon: object = None
-    ) -> None:
-        """Build the mechanism from its scale.
-
-        Raises:
-            ArgumentError: not a Domain (DPR629), not one interval of positive width (DPR680), or
-                a scale that is not above 0 (DPR606).
-        """
-        check_domain(domain)
-        if len(domain.exact_pieces) > 1 or domain.width == 0:
+    @staticmethod
+    def _taken(domain: object) -> Domain:
+        found = check_domain(domain)
+        if len(found.exact_pieces) > 1 or found.width == 0:
             raise ArgumentError(
                 "reflected Laplace needs one interval of positive width",
                 why="a reflected draw would land inside a forbidden interval",
                 fix="use bounded_laplace for domains with gaps",
                 code="DPR680",
             )
-        object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "scale", float_scale(scale))
-        object.__setattr__(self, "sensitivity", optional(sensitivity, "sensitivity"))
-        object.__setattr__(self, "epsilon", optional(epsilon, "epsilon"))
+        return found
+
+    def _loss_of(self, sensitivity: Fraction) -> Fraction:
+        return Fraction(self.loss(sensitivity=sensitivity))
 
     @classmethod
     def calibrate(cls, domain: Domain, *, sensitivity: object, epsilon: object) -> ReflectedLaplace:
@@ -189,10 +176,7 @@ class ReflectedLaplace:
 
     def on_grid(self, step: object, *, sensitivity: object = None) -> UnitLaw:
         """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`)."""
-        shift = optional(sensitivity, "sensitivity") or self.sensitivity
-        budget = self.epsilon
-        if shift is not None and (budget is None or sensitivity is not None):
-            budget = Fraction(self.loss(sensitivity=shift))
+        shift, budget = self._asked(sensitivity)
         return on_grid(self.domain, step, shift, budget, self.grid_laws)
 
     @classmethod

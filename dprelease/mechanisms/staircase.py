@@ -28,11 +28,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
-from dprelease.mechanisms.arguments import FloatArray, as_float, check_domain, check_locations
-from dprelease.mechanisms.boundaries import nearest
+from dprelease.mechanisms.arguments import FloatArray, as_float, capped, check_domain
+from dprelease.mechanisms.boundaries.nearest import Clamped
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.kernels.staircase import EPSILON_FLOOR, StaircaseNoise
 from dprelease.mechanisms.law import GridLaw, GridRequest
@@ -72,7 +71,7 @@ class _StaircaseTails:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Staircase:
+class Staircase(Clamped):
     """Staircase noise for `sensitivity` at `epsilon`, mapped to the nearest point of `domain`."""
 
     domain: Domain
@@ -133,8 +132,7 @@ class Staircase:
             ArgumentError: invalid numbers (DPR605, DPR606) or not a Domain (DPR629).
         """
         shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
-        width = check_domain(domain).width
-        reach = min(shift, width) if isinstance(width, Fraction) and width > 0 else shift
+        reach = capped(check_domain(domain), shift) or shift
         return cls(domain, sensitivity=reach, epsilon=budget)
 
     @property
@@ -148,29 +146,8 @@ class Staircase:
 
     def loss(self, *, sensitivity: object) -> float:
         """Return epsilon * ceil(min(sensitivity, width) / own sensitivity), in nats."""
-        shift, width = positive(sensitivity, "sensitivity"), self.domain.width
-        reach = min(shift, width) if isinstance(width, Fraction) else shift
+        reach = capped(self.domain, positive(sensitivity, "sensitivity"))
         return float(self.epsilon * -(-reach // self.sensitivity))
-
-    def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return the density of the continuous part; the atoms show in `cdf`."""
-        return nearest.pdf(self.domain, self._noise, x, check_locations(self.domain, location))
-
-    def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return P(Y <= x), atoms included."""
-        return nearest.cdf(self.domain, self._noise, x, check_locations(self.domain, location))
-
-    def mean(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the mean of the released value per location."""
-        return nearest.mean(self.domain, self._noise, check_locations(self.domain, location))
-
-    def variance(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the variance of the released value per location (unit squared)."""
-        return nearest.variance(self.domain, self._noise, check_locations(self.domain, location))
-
-    def mass(self, location: npt.ArrayLike) -> FloatArray:
-        """Return the chance that the noisy value needs no mapping."""
-        return nearest.mass(self.domain, self._noise, check_locations(self.domain, location))
 
     def on_grid(self, step: object, *, loss: str = "absolute") -> UnitLaw:
         """Return the certified law: best first step, posterior remap for `loss`.

@@ -20,25 +20,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, float_scale
-from dprelease.mechanisms.forms.gaussian_release import GaussianRelease
+from dprelease.mechanisms.forms.gaussian_release import GaussianRelease, NoPureLaw
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta, normal_tails
-from dprelease.mechanisms.law import GridLaw, GridRequest, IntArray
-from dprelease.mechanisms.rectified_gaussian import gaussian_rho, no_grid_law
+from dprelease.mechanisms.law import IntArray
+from dprelease.mechanisms.rectified_gaussian import gaussian_rho
 from dprelease.numeric import positive
 
 __all__ = ["StochasticSign"]
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class StochasticSign:
+class StochasticSign(NoPureLaw):
     """The sign of the answer plus normal noise of `scale`."""
+
+    family: ClassVar[str] = "stochastic_sign"
 
     scale: float
 
@@ -121,18 +123,6 @@ class StochasticSign:
         return GaussianRelease.of_scale(
             self.scale, step, (-math.inf, math.inf), finish, rounding=Fraction(0)
         )
-
-    @classmethod
-    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return nothing: the request is for a pure loss."""
-        del request
-        return []
-
-    @classmethod
-    def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
-        """Refuse: no law of this family is ever stored."""
-        del value
-        no_grid_law("stochastic_sign")
 
 
 def _finite(location: npt.ArrayLike) -> FloatArray:

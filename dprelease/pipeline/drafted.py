@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from dprelease.engines.columns import stored_columns
-from dprelease.engines.physical import Physical
+from dprelease.engines.physical import KINDS, Physical
 from dprelease.engines.source import Source, TableLike, as_source, duckdb_table, postgres_table
 from dprelease.pipeline.secret_reference import SecretReference
 from dprelease.schema.column import Kind
@@ -18,21 +18,7 @@ from dprelease.schema.importers.draft import DraftColumn, DraftTable, write_draf
 
 __all__ = ["draft_schema", "named_source"]
 
-_KINDS: dict[Physical, Kind] = {
-    Physical.whole: Kind.integer,
-    Physical.unsigned: Kind.integer,
-    Physical.exact: Kind.number,
-    Physical.float: Kind.number,
-    Physical.boolean: Kind.boolean,
-    Physical.text: Kind.category,
-    Physical.bytes: Kind.category,
-    Physical.date: Kind.date,
-    Physical.timestamp: Kind.timestamp,
-    Physical.instant: Kind.timestamp,
-    Physical.seconds: Kind.timestamp,
-    Physical.nanoseconds: Kind.timestamp,
-    Physical.nanosecond_instant: Kind.timestamp,
-}
+_KINDS = {**KINDS, Physical.whole: Kind.integer, Physical.unsigned: Kind.integer}
 _ID = re.compile(r"(^|_)(id|uuid|guid)$", re.IGNORECASE)
 
 

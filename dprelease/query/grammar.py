@@ -356,18 +356,8 @@ class Parser:
         return self.functions.choice(conditions, values, start, end)
 
     def _call(self) -> Part:
-        token = self.read.next()
-        name = token.text.lower()
-        if name not in FUNCTIONS:
-            near = nearest(name, FUNCTIONS)
-            self.read.fail(
-                f"unknown function `{token.text}`",
-                token,
-                why="a filter sees one row and a fixed list of functions",
-                fix=f"did you mean `{near}`?" if near else f"available: {', '.join(FUNCTIONS)}",
-                code="DPR124",
-            )
-        self.read.next()
+        token = self.read.peek()
+        self.read.known_function(FUNCTIONS, "a filter sees one row and a fixed list of functions")
         arguments: list[Part] = []
         if not self.read.op(")"):
             arguments.append(self._or())

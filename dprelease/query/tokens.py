@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NoReturn
 
 from dprelease.errors import ConfigError
 from dprelease.query.pointing import Span, pointed
+from dprelease.schema.naming import nearest
 
 __all__ = ["MAX_DEPTH", "Token", "TokenReader"]
 
@@ -124,6 +126,26 @@ class TokenReader:
             fix=fix,
             code=code,
         )
+
+    def known_function(self, functions: Collection[str], why: str | None = None) -> str:
+        """Take the name of a function, the opening parenthesis behind it, and return it in small letters.
+
+        Raises:
+            ConfigError: it is not among `functions` (DPR124).
+        """
+        token = self.next()
+        name = token.text.lower()
+        if name not in functions:
+            near = nearest(name, functions)
+            self.fail(
+                f"unknown function `{token.text}`",
+                token,
+                why=why,
+                fix=f"did you mean `{near}`?" if near else f"available: {', '.join(functions)}",
+                code="DPR124",
+            )
+        self.next()
+        return name
 
     def unexpected(self, token: Token, wanted: str = "") -> NoReturn:
         if token.kind == "end":

@@ -159,17 +159,8 @@ class _Parser(Parser):
         return label
 
     def _call(self) -> Part:
-        token = self.read.next()
-        name = token.text.lower()
-        if name not in FUNCTIONS:
-            near = nearest(name, FUNCTIONS)
-            self.read.fail(
-                f"unknown function `{token.text}`",
-                token,
-                fix=f"did you mean `{near}`?" if near else f"available: {', '.join(FUNCTIONS)}",
-                code="DPR124",
-            )
-        self.read.next()
+        token = self.read.peek()
+        name = self.read.known_function(FUNCTIONS)
         given: list[Node] = []
         while not self.read.op(")"):
             given.append(self._argument())

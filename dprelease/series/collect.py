@@ -19,8 +19,7 @@ import hashlib
 import io
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dprelease import fitted
-from dprelease.budget.timeline import Reach, Timeline
 from dprelease.corrections import FILE as STATUS
 from dprelease.corrections import Correction, current, parse
 from dprelease.errors import DpreleaseError, printable
@@ -55,40 +53,19 @@ _FAULTS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
-    """One published period.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period(Stated):
+    """One published period: what its manifest states, and how it stands.
 
     Attributes:
         release: SHA-256 of its `release.json`.
-        budget: (spent, total) epsilon of the dataset as of its ledger entry, if recorded.
-        early: when it closes, if it was released before that.
-        words: what it calls things; line, stored, over_time, files: as in `foreign.Stated`.
-        observed: the plan's notes on what was observed and not proved.
+        report: whether the folder holds one.
         correction: its standing, if it was withdrawn or superseded.
     """
 
     name: str
     release: str
-    dataset: str | None
-    window: tuple[str, str] | None
-    scheduled: str | None
-    early: str | None
-    epsilon: Fraction
-    delta: Fraction
-    adjacency: str
-    unit: Any
-    protects: str
-    plan_hash: str
-    ledger: Mapping[str, Any] | None
-    budget: tuple[Fraction, Fraction] | None
     report: bool
-    words: PublicWords
-    line: Timeline | None
-    stored: Reach
-    over_time: str
-    files: Mapping[str, tuple[int, str]]
-    observed: tuple[str, ...]
     correction: Correction | None
 
     @property
@@ -195,27 +172,10 @@ def _read(
         raise ValueError("not this period")
     said = stated(manifest)
     period = Period(
+        **{part.name: getattr(said, part.name) for part in fields(Stated)},
         name=name,
         release=hashlib.sha256(files[json_.FILE]).hexdigest(),
-        dataset=said.dataset,
-        window=said.window,
-        scheduled=said.scheduled,
-        early=said.early,
-        epsilon=said.epsilon,
-        delta=said.delta,
-        adjacency=said.adjacency,
-        unit=said.unit,
-        protects=said.protects,
-        plan_hash=said.plan_hash,
-        ledger=said.ledger,
-        budget=said.budget,
         report=REPORT in files,
-        words=said.words,
-        line=said.line,
-        stored=said.stored,
-        over_time=said.over_time,
-        files=said.files,
-        observed=said.observed,
         correction=correction,
     )
     values = _values(files, manifest, said)

@@ -37,8 +37,10 @@ class Stated:
     """The checked fields of one manifest.
 
     Attributes:
-        line: how its losses lie in time, None where they all add up; reach: the units that it can have
-            read, in instants; stored: its window.
+        budget: (spent, total) epsilon of the dataset as of its ledger entry, if recorded.
+        early: when the period closes, if it was released before that.
+        observed: the plan's notes on what was observed and not proved.
+        line: how its losses lie in time, None where they all add up; stored: its window.
         over_time: what one unit and a whole person have lost as of its ledger entry, in words.
         files: name to bytes and SHA-256 of the folder's other files.
     """

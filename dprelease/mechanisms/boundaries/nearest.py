@@ -16,15 +16,16 @@ Limits   float64: quotes and plots, never a draw.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.mechanisms.arguments import FloatArray
+from dprelease.mechanisms.arguments import FloatArray, check_locations
 from dprelease.schema.domain import Domain
 
-__all__ = ["Tails", "cdf", "errors", "mass", "mean", "pdf", "variance"]
+__all__ = ["Clamped", "Tails", "cdf", "errors", "mass", "mean", "pdf", "variance"]
 
 
 class Tails(Protocol):
@@ -113,3 +114,36 @@ def mass(domain: Domain, noise: Tails, q: FloatArray) -> FloatArray:
             elif edge > 0:
                 out = out + 1.0
     return out
+
+
+class Clamped(ABC):
+    """A mechanism whose symmetric noise is mapped to the nearest point: the curves of what it publishes."""
+
+    __slots__ = ()
+
+    domain: Domain
+
+    @property
+    @abstractmethod
+    def _noise(self) -> Tails:
+        """The noise before the map."""
+
+    def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
+        """Return the density of the continuous part, broadcast; the atoms show in `cdf`."""
+        return pdf(self.domain, self._noise, x, check_locations(self.domain, location))
+
+    def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
+        """Return P(Y <= x), atoms included, broadcast."""
+        return cdf(self.domain, self._noise, x, check_locations(self.domain, location))
+
+    def mean(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the mean of the released value per location."""
+        return mean(self.domain, self._noise, check_locations(self.domain, location))
+
+    def variance(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the variance of the released value per location (unit squared)."""
+        return variance(self.domain, self._noise, check_locations(self.domain, location))
+
+    def mass(self, location: npt.ArrayLike) -> FloatArray:
+        """Return the chance that the noisy value needs no mapping."""
+        return mass(self.domain, self._noise, check_locations(self.domain, location))

@@ -18,17 +18,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.entropy import RandomBits, SystemBits
+from dprelease.errors import ArgumentError
 from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
-from dprelease.mechanisms.law import IntArray
+from dprelease.mechanisms.law import GridLaw, GridRequest, IntArray
 from dprelease.numeric import exact, floor_half_up, positive
 
-__all__ = ["GaussianRelease"]
+__all__ = ["GaussianRelease", "NoPureLaw"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +101,28 @@ class GaussianRelease:
         if not isinstance(number, Fraction):
             return high if number > 0 else low
         return min(max(math.floor(number / self.step + self.rounding), low), high)
+
+
+class NoPureLaw:
+    """A mechanism of normal noise among those that are priced for a pure loss: it offers nothing there."""
+
+    __slots__ = ()
+
+    family: ClassVar[str]
+
+    @classmethod
+    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
+        """Return nothing: the request is for a pure loss."""
+        del request
+        return []
+
+    @classmethod
+    def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
+        """Refuse: no law of this family is ever stored (DPR628)."""
+        del value
+        raise ArgumentError(
+            f"`{cls.family}` has no purely private grid law",
+            why="normal noise bounds no likelihood ratio",
+            fix="use bounded_gaussian",
+            code="DPR628",
+        )
