@@ -124,7 +124,7 @@ def audit_plan(
         progress: told the layer and the subject of every finding.
     """
     start = time.perf_counter()
-    tell = progress or (lambda _: None)
+    report = progress or (lambda _: None)
     findings: list[Finding] = []
     if plan.tables is not None:
         said = "several tables that are fitted to each other are not audited yet"
@@ -137,7 +137,7 @@ def audit_plan(
     ):
         for finding in part:
             findings.append(finding)
-            tell(f"{finding.layer}: {finding.subject}")
+            report(f"{finding.layer}: {finding.subject}")
     return Evidence(
         plan.hash, plan.guarantee, engine_name, tuple(findings), time.perf_counter() - start
     )

@@ -15,10 +15,10 @@ from dprelease.budget.record import Budget, Entry
 from dprelease.budget.timeline import ALWAYS, Reach
 from dprelease.numeric import NANO
 
-__all__ = ["spent_by", "standing"]
+__all__ = ["balance", "spent_by"]
 
 
-def standing(db: Connection, dataset: str, window: Reach = ALWAYS) -> Budget:
+def balance(db: Connection, dataset: str, window: Reach = ALWAYS) -> Budget:
     """Return the budget of a declared dataset and what is left of it to a release of that window."""
     total, line = declarations.total(db, dataset), declarations.timeline_of(db, dataset)
     charges = rows.charges(db, dataset)

@@ -17,10 +17,10 @@ from dprelease.budget import (
     stored,
 )
 from dprelease.budget.approval import Approved, Asked, approvals, must_cover
+from dprelease.budget.balance import balance, spent_by
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.parallel import Stretch, stretches
 from dprelease.budget.record import Anchor, Budget, Entry, EntryRow, Key, LedgerReport
-from dprelease.budget.standing import spent_by, standing
 from dprelease.budget.timeline import ALWAYS, Reach, Timeline
 from dprelease.errors import LedgerError
 
@@ -89,7 +89,7 @@ class ReadableLedger:
         """
         with self._read() as db:
             declarations.declared(db, dataset, self.path)
-            return standing(db, dataset, window)
+            return balance(db, dataset, window)
 
     def timeline(self, dataset: str) -> Timeline:
         """Return how the dataset's losses lie in time."""

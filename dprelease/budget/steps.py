@@ -24,9 +24,9 @@ from collections.abc import Callable, Mapping
 
 from dprelease.budget import chain, declarations, refusals, rows, stored
 from dprelease.budget.approval import Asked
+from dprelease.budget.balance import balance
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.record import Entry, Key, Receipt
-from dprelease.budget.standing import standing
 
 __all__ = ["charge", "commit_files", "draw", "fail", "publish"]
 
@@ -46,7 +46,7 @@ def charge(
         if again and stored.state(db, seq)[0] == "charged":
             rows.insert_again(db, entry, place, seq, asked)
             fresh = True
-    now, recorded = standing(db, key.dataset), rows.entry_row(db, seq)
+    now, recorded = balance(db, key.dataset), rows.entry_row(db, seq)
     return Receipt(
         key=key,
         plan_hash=entry.plan_hash,

@@ -81,13 +81,13 @@ def metered(connection: Any, meter: Meter | None) -> Iterator[None]:
     if meter is None:
         yield
         return
-    tell, done = meter, Event()
+    report, done = meter, Event()
 
     def watch() -> None:
         start = monotonic()
         while not done.wait(_PAUSE):
             share = min(max(float(connection.query_progress()) / 100, 0.0), 1.0)
-            tell(share, remaining(share, monotonic() - start))
+            report(share, remaining(share, monotonic() - start))
 
     watching = Thread(target=watch, daemon=True)
     watching.start()

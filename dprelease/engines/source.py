@@ -1,8 +1,8 @@
 """Name a private table without looking into it.
 
-A `Source` says where rows are and of which make, nothing else: building one opens no file and
+A `Source` says where rows are and in which input format, nothing else: building one opens no file and
 touches no row. Its payload has no repr, so a source may appear in a log line or a traceback.
-A unit's rows are found by equality of the canonical text of its id (`identity`), whatever the make.
+A unit's rows are found by equality of the canonical text of its id (`identity`), whatever the format.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Source:
     """Where the rows are.
 
     Attributes:
-        kind: the make of the table.
+        kind: the input format.
         payload: files: a sorted tuple of `Path`; `objects`: one of `object_store.StoredObject`;
             `duckdb_table`: `(database, table)`; `postgres`:
             `(reveal, table)`, where `reveal()` gives the connection string; `spark_table`: a name

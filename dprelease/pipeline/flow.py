@@ -50,20 +50,20 @@ class Flow:
 
     Attributes:
         request: the ledger and the key; None for a release that nothing records.
-        tell: told what happens, in public text.
+        report: told what happens, in public text.
         head_moved: called whenever the ledger's head has moved.
     """
 
     plan: ReleasePlan
     request: Request | None
     engine: Engine
-    tell: Progress = quiet
+    report: Progress = quiet
     head_moved: Callable[[], None] = _nothing
 
     def preflight(self, source: Source) -> None:
         """Refuse, before the charge, what the plan does not fit; see `preflight.preflight`."""
         preflight.preflight(self.plan, source, self.engine)
-        self.tell("preflight", f"{source.name} opens and fits the schema")
+        self.report("preflight", f"{source.name} opens and fits the schema")
 
     def charge(self, *, again: bool = False, early: str | None = None) -> Receipt:
         """Check the price and debit it durably; see `stages.charge`."""
@@ -72,9 +72,9 @@ class Flow:
         receipt = stages.charge(self.plan, self.request, again=again, early=early)
         with paid(receipt):
             self.head_moved()
-        self.tell("charge", str(receipt))
+        self.report("charge", str(receipt))
         if receipt.early is not None:
-            self.tell(
+            self.report(
                 "early",
                 f"paid for before the period closes, {receipt.early}: `latest` passes over it",
             )
@@ -83,17 +83,17 @@ class Flow:
     def draw(self, source: Source, receipt: Receipt) -> Noised:
         """Draw once, or read what was drawn; see `stages.draw`."""
         plan = self.plan
-        self.tell("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
+        self.report("draw", f"{len(plan.keys):,} groups, {len(plan.statistics)} statistics")
         with paid(receipt) if self.request else nullcontext():
             return stages.draw(plan, source, self.engine, request=self.request, receipt=receipt)
 
     def validate(self, noised: Noised, *, great_expectations: bool) -> None:
         """Check every value; WithheldError (DPR701), for good, if one is not valid."""
-        self.tell("validate", "every value against its domain")
+        self.report("validate", "every value against its domain")
         verdict = stages.validated(noised, great_expectations=great_expectations)
         if not verdict.ok:
             raise stages.withhold(self.request, verdict)
-        self.tell("validate", str(verdict))
+        self.report("validate", str(verdict))
 
     def commit(
         self,
@@ -138,6 +138,6 @@ class Flow:
         from dprelease.series.write import refresh_after_publication  # the page's library, jinja2
 
         if problem := refresh_after_publication(out.parent):
-            self.tell("index", problem)
-        self.tell("publish", str(out))
+            self.report("index", problem)
+        self.report("publish", str(out))
         return out, files

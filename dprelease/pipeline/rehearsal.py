@@ -67,22 +67,22 @@ def rehearse(
         ArgumentError: `to` lies in the pipeline's public folder, or holds it (DPR659).
         ConfigError, PlanError: as a run. WithheldError: as a run; nothing is spent all the same.
     """
-    tell = progress or quiet
+    report = progress or quiet
     name = period_name(config, period)
     folder = folder_for(to, config.name, name)
     _must_lie_apart(folder, config.publish.to)
     source = replace(config.source, view=None)
     plan = plan_pipeline(replace(config, source=source), name if config.period else None)
-    tell("plan", plan.guarantee)
+    report("plan", plan.guarantee)
     rows = made_up_rows(config.schema, plan)
-    flow = Flow(plan, None, preflight.engine_named("duckdb", config.limits), tell)
+    flow = Flow(plan, None, preflight.engine_named("duckdb", config.limits), report)
     made_up = as_source(rows)
     flow.preflight(made_up)
     noised = flow.draw(made_up, flow.charge())
     flow.validate(noised, great_expectations=True)
     files = _files(noised, config.publish.formats, name)
     out = publish_files(to, config.name, name, files)
-    tell("rehearsed", f"{out}: {rows.num_rows:,} made-up rows, nothing spent")
+    report("rehearsed", f"{out}: {rows.num_rows:,} made-up rows, nothing spent")
     return Rehearsal(out, {n: len(b) for n, b in sorted(files.items())}, plan, rows.num_rows)
 
 

@@ -115,13 +115,13 @@ def run(
         DpreleaseError: its class says what was already spent.
     """
     config = pipeline if isinstance(pipeline, PipelineConfig) else load_pipeline(pipeline)
-    tell = progress or quiet
+    report = progress or quiet
     name = period_name(config, period)
     folder_for(config.publish.to, config.name, name)
     must_be_held(config, name)
     closes = closes_at(config, name)
     plan = plan_pipeline(config, name if config.period else None)
-    tell("plan", plan.guarantee)
+    report("plan", plan.guarantee)
     request = _request(config, name, now)
     moment = now or datetime.now(UTC)
     known = request.ledger.has(request.key)
@@ -143,7 +143,7 @@ def run(
         plan,
         request,
         engine,
-        tell,
+        report,
         lambda: anchoring.export_after_charge(config.budget, request.ledger),
     )
     source = None if ready else open_source(config.source)

@@ -4,8 +4,8 @@ Tables hold what tables hold in practice: nulls, NaN, infinities, numbers as tex
 of several types; queries group, filter, bound, derive and count in random combinations. One random
 unit's rows are taken away, too: no primitive may move further than its bound.
 
-An engine that leaves a kind of primitive to others says so in its own preflight, and names the makes
-of table it reads: `check_engine(MyEngine, makes=("arrow", "parquet"))`.
+An engine that leaves a kind of primitive to others says so in its own preflight, and names the input
+formats that it reads: `check_engine(MyEngine, inputs=("arrow", "parquet"))`.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ from dprelease.schema.domain import Domain
 __all__ = [
     "COLUMNS",
     "CONDITIONS",
-    "MAKES",
+    "INPUTS",
     "SALT",
     "answer",
     "check_engine",
-    "make",
     "query_of",
     "rows_of",
+    "source_of",
     "table_of",
 ]
 
 Rows = dict[str, list[Any]]
 
 SALT = b"\x00\x01salt"
-MAKES = (
+INPUTS = (
     "arrow",
     "pandas",
     "polars",
@@ -186,8 +186,8 @@ def table_of(rows: Rows) -> pa.Table:
     return pa.table({name: pa.array(cells) for name, cells in rows.items()})
 
 
-def make(kind: str, rows: Rows, folder: Path) -> Source:
-    """Return `rows` as a source of the given make."""
+def source_of(kind: str, rows: Rows, folder: Path) -> Source:
+    """Return `rows` as a source of the given input format."""
     table = table_of(rows)
     match kind:
         case "arrow":
@@ -195,7 +195,7 @@ def make(kind: str, rows: Rows, folder: Path) -> Source:
         case "pandas":
             return as_source(pd.DataFrame({k: pd.Series(v) for k, v in rows.items()}))
         case "polars":
-            import polars as pl  # an optional make
+            import polars as pl  # an optional input format
 
             return as_source(pl.from_arrow(table))
         case "parquet":
@@ -328,13 +328,13 @@ def answer(engine: Engine, source: Source, query: BoundedQuery) -> list[list[int
 
 
 def check_engine(
-    engine: Callable[[], Engine], makes: Iterable[str] = MAKES, tables: int = 32
+    engine: Callable[[], Engine], inputs: Iterable[str] = INPUTS, tables: int = 32
 ) -> int:
-    """Compare an engine with the reference on `tables` generated tables per make.
+    """Compare an engine with the reference on `tables` generated tables per input format.
 
     Args:
         engine: makes a new engine.
-        makes: of `MAKES`, those that it reads.
+        inputs: of `INPUTS`, those that it reads.
 
     Returns:
         How many answers were compared.
@@ -345,13 +345,13 @@ def check_engine(
     """
     assert isinstance(engine(), Engine), "an engine has name, timeout, preflight and compute"
     compared = 0
-    for kind in makes:
+    for kind in inputs:
         nonzero = 0
         for seed in range(tables):
             rng = random.Random(f"{kind} {seed}")  # noqa: S311 - makes test tables
             rows = rows_of(rng, rng.choice([0, 1, 2, 12, 40]))
             with tempfile.TemporaryDirectory() as folder:
-                source, query = make(kind, rows, Path(folder)), query_of(rng)
+                source, query = source_of(kind, rows, Path(folder)), query_of(rng)
                 engine().preflight(source, query)
                 found = answer(engine(), source, query)
                 expected = answer(ReferenceEngine(), source, query)

@@ -21,13 +21,13 @@ from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.testing.engines import (
     COLUMNS,
-    MAKES,
+    INPUTS,
     SALT,
     Rows,
     answer,
-    make,
     query_of,
     rows_of,
+    source_of,
     table_of,
 )
 from tests.sizes import whole
@@ -35,13 +35,13 @@ from tests.sizes import whole
 
 def _made(kind: str, rows: Rows, folder: Path) -> Source:
     if kind != "objects":
-        return make(kind, rows, folder)
-    make("parquet", rows, folder)
+        return source_of(kind, rows, folder)
+    source_of("parquet", rows, folder)
     store = pyarrow.fs.SubTreeFileSystem(str(folder.parent), pyarrow.fs.LocalFileSystem())
     return object_source(f"s3://{folder.name}/*.parquet", store=store)
 
 
-@pytest.mark.parametrize("kind", [*MAKES, "objects"])
+@pytest.mark.parametrize("kind", [*INPUTS, "objects"])
 def test_the_engines_agree_on_generated_tables(kind: str, tmp_path: Path) -> None:
     nonzero = 0
     tables = whole(12, 32)

@@ -22,7 +22,7 @@ from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.query.intervals import Intervals
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
-from dprelease.testing.engines import COLUMNS, answer, make, query_of, rows_of, table_of
+from dprelease.testing.engines import COLUMNS, answer, query_of, rows_of, source_of, table_of
 from tests.engines.spark_session import needs_spark, session
 from tests.sizes import whole
 
@@ -77,10 +77,10 @@ def typed_table(rows: Rows) -> pa.Table:
     return table
 
 
-def source_of(kind: str, rows: Rows, folder: Path) -> tuple[Source, Source]:
+def both_of(kind: str, rows: Rows, folder: Path) -> tuple[Source, Source]:
     """Return the rows for DuckDB and for Spark: files are the same, frames hold the same."""
     if kind == "csv":
-        data = make("csv", rows, folder)
+        data = source_of("csv", rows, folder)
         return data, data
     import pyarrow.parquet as pq
 
@@ -107,7 +107,7 @@ def test_spark_agrees_with_duckdb_on_generated_tables(
         folder = tmp_path / str(seed)
         folder.mkdir()
         rows, query = stacked(rng), stacked_query(rng)
-        plain, for_spark = source_of(kind, rows, folder)
+        plain, for_spark = both_of(kind, rows, folder)
         found = answer(SparkEngine(), for_spark, query)
         assert found == answer(DuckDBEngine(threads=1), plain, query), (kind, seed)
         tables += PARTS
@@ -120,7 +120,7 @@ def test_spark_agrees_with_duckdb_on_generated_tables(
 def test_compiled_plans_agree_as_well(tmp_path: Path) -> None:
     rng = random.Random("compiled")
     rows, query = stacked(rng), stacked_query(rng)
-    plain, for_spark = source_of("parquet", rows, tmp_path)
+    plain, for_spark = both_of("parquet", rows, tmp_path)
     conf = session().conf
     before = {
         n: conf.get(n) for n in ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
@@ -170,7 +170,7 @@ def test_a_graph_has_the_same_edges() -> None:
 def test_intervals_of_a_zone_over_all_times_are_those_of_duckdb(tmp_path: Path) -> None:
     per = Intervals("at", "day", "America/New_York")
     rows, query = stacked(random.Random("zones 3")), stacked_query(random.Random("zones 3"))
-    plain, for_spark = source_of("parquet", rows, tmp_path)
+    plain, for_spark = both_of("parquet", rows, tmp_path)
     asked = replace(query, user="user id", per=per, window=None)
     found = answer(SparkEngine(), for_spark, asked)
     assert found == answer(DuckDBEngine(threads=1), plain, asked)
