@@ -31,6 +31,7 @@ _TABLE: dict[str, Any] = {
     "columns": {
         "person": {"kind": "identifier"},
         **dict.fromkeys(("age", "bmi", "hour"), _NUMBER),
+        "income": {"kind": "number", "range": [1, 100], "step": 1},  # for what needs values above 0
         "colour": {"kind": "category", "values": ["red", "green"]},
     },
 }
@@ -127,7 +128,11 @@ def _example(function: str) -> tuple[int, str]:
             except DpreleaseError:
                 continue
             return which, known
-    raise LookupError(f"no example schema for {text}")
+    columns = sorted({name for context in _CONTEXTS for name in context["columns"]})
+    raise LookupError(
+        f"the example of {function}, `{text}`, is refused: ask it of one of the columns {', '.join(columns)}, or add"
+        f" what it needs to the sample schemas of {__name__}"
+    )
 
 
 def _release(text: str, **option: Any) -> dict[str, Any]:

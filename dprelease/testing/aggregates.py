@@ -66,18 +66,25 @@ class Case:
         return tuple(key[0] for key in self.query.groups.keys)
 
 
-def check_aggregate(name: str, statistic: str | None = None) -> int:
+def check_aggregate(
+    name: str,
+    statistic: str | None = None,
+    columns: Mapping[str, Mapping[str, Any]] = COLUMNS,
+) -> int:
     """Check the aggregate registered as `name`; return how many settings were enumerated.
 
     Args:
         statistic: how it is asked of a numeric column x; `name(x)` if None. `{low}` and `{high}`
             stand for the ends of its range.
+        columns: what x is declared as, by a name for people, each in turn. For a statistic that takes
+            only some columns, of values above 0 say; at least two, as one range may hide a mistake.
 
     Raises:
-        AssertionError: a neighbour moves the cells further than stated, or `finish` is not total.
+        AssertionError: fewer than two columns, a neighbour moves the cells further than stated, or `finish` is not total.
     """
+    assert len(columns) > 1, "one column may hide a mistake: give two ranges"
     aggregate, count = aggregate_named(name), 0
-    for case in cases(statistic or f"{name}(x)"):
+    for case in cases(statistic or f"{name}(x)", columns):
         encoding = case.encoding
         assert encoding.additive, f"{encoding.family}: only additive cells are enumerated"
         found = moves(case)
@@ -96,8 +103,8 @@ def check_aggregate(name: str, statistic: str | None = None) -> int:
             )
             with np.errstate(all="ignore"):
                 values = aggregate.finish(encoding, cells)
-            columns = aggregate.columns(case.context)
-            assert values.shape == (len(cells), len(columns)), (
+            published = aggregate.columns(case.context)
+            assert values.shape == (len(cells), len(published)), (
                 f"{said}: finish has shape {values.shape}"
             )
         count += 1
@@ -105,11 +112,11 @@ def check_aggregate(name: str, statistic: str | None = None) -> int:
     return count
 
 
-def cases(statistic: str) -> Iterator[Case]:
-    """Yield every setting of a statistic of one numeric column x."""
+def cases(statistic: str, columns: Mapping[str, Mapping[str, Any]] = COLUMNS) -> Iterator[Case]:
+    """Yield every setting of a statistic of one numeric column x, declared as `columns` say."""
     adjacencies = ("add_remove", "substitution")
-    for column, unit, adjacency in itertools.product(COLUMNS, _UNITS, adjacencies):
-        low, high = COLUMNS[column]["range"]
+    for column, unit, adjacency in itertools.product(columns, _UNITS, adjacencies):
+        low, high = columns[column]["range"]
         text = statistic.replace("{low}", str(low)).replace("{high}", str(high))
         schema = Schema.from_dict(
             {
@@ -120,7 +127,7 @@ def cases(statistic: str) -> Iterator[Case]:
                 "rows": {"max": 50},
                 "columns": {
                     "who": {"kind": "identifier"},
-                    "x": {"kind": "number", **COLUMNS[column]},
+                    "x": {"kind": "number", **columns[column]},
                     "g": {"kind": "category", "values": ["a", "b"]},
                 },
                 "release": {"epsilon": 1, "by": ["g"], "statistics": [text]},

@@ -22,8 +22,8 @@ def test_the_built_in_ones_keep_it(name):
 def test_twin_one_step_too_few(lost, monkeypatch):
     true = aggregates.cases
 
-    def lying(statistic):
-        for case in true(statistic):
+    def lying(*asked):
+        for case in true(*asked):
             less = getattr(case.encoding, lost) - 1
             yield replace(case, encoding=replace(case.encoding, **{lost: less}))
 
@@ -37,6 +37,14 @@ def test_twin_a_finish_that_forgets_a_column(monkeypatch):
     monkeypatch.setattr(type(mean), "finish", lambda self, encoding, cells: cells)
     with pytest.raises(AssertionError, match="finish has shape"):
         check_aggregate("mean")
+
+
+def test_an_author_says_which_columns_a_statistic_takes():
+    positive = {"low": {"range": [1, 4], "step": 1}, "high": {"range": [20, 26], "step": 2}}
+    assert {c.context.lowest for c in cases("sum(x)", positive)} == {1, 20}
+    assert check_aggregate("sum", columns=positive) >= 12
+    with pytest.raises(AssertionError, match="give two ranges"):
+        check_aggregate("sum", columns={"low": positive["low"]})
 
 
 def test_the_enumeration_reaches_the_stated_moves():
