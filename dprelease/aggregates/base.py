@@ -93,7 +93,7 @@ class Aggregate(ABC):
         parts: its columns are parts of one whole, shown together.
         constant: it may be asked of a column that can hold one value only.
         by_spread: its error depends on how far the rows lie apart.
-        of_moments: what one column of a pair's cells tells about it is the same statistic.
+        moment: which moment of one column it is, 1 or 2, whatever block its cells are in; 0 for none.
         of_rows: without an argument, it is the number of rows.
         rules: how released values are made to fit each other where this one is among them.
     """
@@ -109,7 +109,7 @@ class Aggregate(ABC):
     parts: bool = False
     constant: bool = False
     by_spread: bool = True
-    of_moments: bool = False
+    moment: int = 0
     of_rows: bool = False
     rules: tuple[Rule, ...] = ()
 

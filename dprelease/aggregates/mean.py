@@ -31,12 +31,12 @@ class Mean(Aggregate):
     by_spread = False
 
     def __init__(
-        self, name: str, syntax: Syntax | None = None, heading: str = "", *, moment: bool = False
+        self, name: str, syntax: Syntax | None = None, heading: str = "", *, moment: int = 0
     ) -> None:
         self.name = name
         self.syntax = syntax or Syntax(1, 1, f"{name}(column)")
         self.heading = heading
-        self.of_moments = moment
+        self.moment = moment
 
     def domain(self, context: Context) -> Domain:
         return context.hull
@@ -127,7 +127,7 @@ def _value(encoding: Encoding, t: Floats) -> Floats:
     return np.asarray(float(encoding.offset) + width * t)[:, None]
 
 
-aggregate = Mean("mean", Syntax(1, 1, "mean(age)", sql=("AVG", "MEAN")), "Mean of {}", moment=True)
+aggregate = Mean("mean", Syntax(1, 1, "mean(age)", sql=("AVG", "MEAN")), "Mean of {}", moment=1)
 proportion = Mean(
     "proportion",
     Syntax(1, 1, "proportion(age > 65)", RowCondition(), ("PROPORTION",)),

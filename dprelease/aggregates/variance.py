@@ -89,7 +89,7 @@ def _hull(mean: Released) -> tuple[Fraction, Fraction] | None:
 class Variance(Aggregate):
     """`variance`, or `std` when `root` is true."""
 
-    of_moments = True
+    moment = 2
     rules = (moments,)
 
     def __init__(self, name: str, sql: str, heading: str, *, root: bool) -> None:

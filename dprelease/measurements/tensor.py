@@ -35,7 +35,7 @@ class Tensor(Columns):
         wanted = {o.key for m in members for o in m.options[:1] if o.family == self.family}
         seen = {}
         for member in members:
-            if not _shares(member) or not member.aggregate.of_moments:
+            if not _shares(member) or not member.aggregate.moment:
                 continue
             code = member.statistic.code
             for tensor in tensors:

@@ -27,13 +27,14 @@ Units: each statistic in its own; all arithmetic in `Fraction`s of multiples of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.encoding import Encoding
 from dprelease.measurements.base import measurement_of
 from dprelease.release_plan.block import PlannedBlock
@@ -43,21 +44,28 @@ from dprelease.schema.domain import Domain
 
 __all__ = ["JointRule", "holds", "hulls_of", "joint_rules", "surely_holds"]
 
-FUNCTIONS = ("mean", "variance", "std")
+Role = tuple[int, bool]
+"""Which moment of a column a statistic is, and whether its root."""
+
+MEAN, VARIANCE, ROOT = (1, False), (2, False), (2, True)
 
 
 @dataclass(frozen=True, slots=True)
 class JointRule:
     """A constraint between `first` and `second`, released from one block.
 
-    kind: "mean_variance", "mean_std" or "variance_std"; `low`, `high`: the column's hull.
+    roles: which two of mean, variance and its root; `low`, `high`: the column's hull.
     """
 
-    kind: str
+    roles: tuple[Role, Role]
     first: PlannedStatistic
     second: PlannedStatistic
     low: Fraction
     high: Fraction
+
+    @property
+    def kind(self) -> str:
+        return f"{self.first.function}_{self.second.function}"
 
     @property
     def name(self) -> str:
@@ -80,40 +88,31 @@ def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:
     for block, view, low, high in ((b, *hull) for b in plan.blocks for hull in hulls_of(b)):
         width = high - low
         whole = {
-            "mean": Domain(low, high),
-            "variance": Domain(0, width**2 / 4),
-            "std": Domain(0, width / 2),
+            MEAN: Domain(low, high),
+            VARIANCE: Domain(0, width**2 / 4),
+            ROOT: Domain(0, width / 2),
         }
-        by_function: Mapping[str, list[PlannedStatistic]] = {
-            f: [
-                s
-                for s in plan.statistics
-                if s.block == block.name
-                and s.function == f
-                and s.view == view
-                and s.domain == whole[f]
-            ]
-            for f in FUNCTIONS
+        here = [s for s in plan.statistics if s.block == block.name and s.view == view]
+        by_role = {
+            role: [s for s in here if _role(s) == role and s.domain == domain]
+            for role, domain in whole.items()
         }
-        for one, two in _pairs():
+        for one, two in combinations(whole, 2):
             found += [
-                JointRule(f"{one}_{two}", a, b, low, high)
-                for a in by_function[one]
-                for b in by_function[two]
+                JointRule((one, two), a, b, low, high) for a in by_role[one] for b in by_role[two]
             ]
     return tuple(found)
 
 
-def _pairs() -> Iterator[tuple[str, str]]:
-    for i, one in enumerate(FUNCTIONS):
-        for two in FUNCTIONS[i + 1 :]:
-            yield one, two
+def _role(statistic: PlannedStatistic) -> Role:
+    aggregate = aggregate_named(statistic.function)
+    return aggregate.moment, aggregate.root
 
 
 def holds(rule: JointRule, first: Fraction, second: Fraction) -> bool:
     """Return whether the published values of one group satisfy `rule` up to rounding."""
     s_first, s_second = rule.first.step, rule.second.step
-    if rule.kind == "variance_std":
+    if rule.roles == (VARIANCE, ROOT):
         root, s_root = second, s_second
         return (
             max(Fraction(0), root - s_root) ** 2 <= first + s_first
@@ -121,7 +120,7 @@ def holds(rule: JointRule, first: Fraction, second: Fraction) -> bool:
         )
     low, high, m = rule.low, rule.high, first
     ceiling = (high - m) * (m - low) + abs(high + low - 2 * m) * s_first
-    if rule.kind == "mean_variance":
+    if rule.roles == (MEAN, VARIANCE):
         return 0 <= second <= ceiling + s_second
     return max(Fraction(0), second - s_second) ** 2 <= ceiling
 
@@ -138,7 +137,7 @@ def surely_holds(
     s_first, s_second = float(rule.first.step), float(rule.second.step)
     low, high = float(rule.low), float(rule.high)
     with np.errstate(all="ignore"):
-        if rule.kind == "variance_std":
+        if rule.roles == (VARIANCE, ROOT):
             least = np.maximum(0.0, second - s_second) ** 2
             most = (second + s_second) ** 2
             size = (np.abs(second) + s_second) ** 2 + np.abs(first) + s_first
@@ -148,7 +147,7 @@ def surely_holds(
             ceiling = (high - first) * (first - low) + slack
             reach = abs(high) + abs(low) + 2 * np.abs(first)
             size = reach * (reach + s_first)
-            if rule.kind == "mean_variance":
+            if rule.roles == (MEAN, VARIANCE):
                 size += np.abs(second) + s_second
                 spare = np.where(second >= 0, ceiling + s_second - second, -np.inf)
             else:
