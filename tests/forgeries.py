@@ -7,6 +7,7 @@ the folder disagrees with anything else in it but for the derivation.
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 
 from dprelease.derivation import Derivation
 from dprelease.formats.json_ import FILE, manifest_bytes
+from dprelease.formats.parquet import ROWS_PER_GROUP
 from dprelease.measurements.draw import draw_from_json
 from dprelease.planning.again import plan_again
 from tests.folders import Files, manifest_of, remade, sealed
@@ -517,6 +519,28 @@ def padded(files: Files) -> None:
     files["data.parquet"] = data[:-footer] + b"p17, 72, HIV" + data[-footer:]
 
 
+def stored_schema(
+    files: Files,
+    change: Callable[[pa.Schema], pa.Schema],
+    columns: Callable[[pa.Schema], pa.Schema] = lambda schema: schema,
+) -> None:
+    """Write the table as it is, with another Arrow schema stored beside it: no longer than the honest one."""
+    made = pq.read_table(io.BytesIO(files["data.parquet"]))
+    stored = base64.b64encode(change(made.schema).serialize().to_pybytes())
+    sink = io.BytesIO()
+    plain = made.cast(columns(made.schema.with_metadata(None)))
+    options: Any = {"compression": "zstd", "version": "2.6", "store_schema": False}
+    with pq.ParquetWriter(sink, plain.schema, **options) as writer:
+        writer.write_table(plain, row_group_size=ROWS_PER_GROUP)
+        writer.add_key_value_metadata({b"ARROW:schema": stored, **made.schema.metadata})
+    files["data.parquet"] = sink.getvalue()
+
+
+def of_fields(schema: pa.Schema, key: str, text: str) -> pa.Schema:
+    """Return the schema with metadata of its columns in the place of its own."""
+    return pa.schema([field.with_metadata({key: text}) for field in schema])
+
+
 file(
     "an old software version and any report",
     "the report is of a version that nobody can check",
@@ -584,6 +608,21 @@ file(
     "a sorted Parquet file",
     "the rows stand in the order of their values",
     table(lambda t: t, row_group_size=1 << 20, sorting_columns=[pq.SortingColumn(2)]),
+)
+file(
+    "rows in the metadata of Parquet's columns",
+    "the columns say nothing more",
+    lambda f: stored_schema(f, lambda s: of_fields(s, "raw", "p17, 72, HIV")),
+)
+file(
+    "numbers as the field ids of Parquet's columns",
+    "the columns have no ids",
+    lambda f: stored_schema(f, lambda s: s, lambda s: of_fields(s, "PARQUET:field_id", "72")),
+)
+file(
+    "rows in the Arrow schema that Parquet stores",
+    "the metadata is the release's",
+    lambda f: stored_schema(f, lambda s: s.with_metadata({"raw": "p17, 72, HIV"})),
 )
 file("bytes between Parquet's pages", "the file holds the table alone", padded)
 file("a damaged Parquet file", "it opens", lambda f: f.update({"data.parquet": b"PAR1"}))
