@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from dprelease import noised
+from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.source import as_source
 from dprelease.errors import ConfigError, InternalError, SourceError
 from dprelease.pipeline import files as writing
@@ -124,3 +125,24 @@ def test_each_draw_is_new_and_each_unledgered_salt_is_fresh(drawn):
 
 def test_versions_are_listed():
     assert {"python", "dprelease", "duckdb", "great-expectations"} <= set(writing.software())
+
+
+def test_a_plan_that_claims_too_little_is_never_charged(tmp_path):
+    schema = Schema.from_dict(
+        {
+            "dprelease": "schema/1", "name": "t", "unit": "row", "adjacency": "substitution", "rows": {"max": 9},
+            "columns": {"g": {"kind": "category", "values": ["a", "b"]}},
+            "release": {"epsilon": 1, "by": ["g"], "statistics": ["count"]},
+        }
+    )  # fmt: skip
+    plan = plan_release(schema)
+    ledger = Ledger.create(
+        tmp_path / "ledger.db", dataset="t", epsilon=5, delta=0, adjacency="substitution", unit='"row"'
+    )  # fmt: skip
+    request = stages.Request(ledger, Key("t", "p", "once"))
+    with pytest.raises(InternalError) as refused:  # one group alone moves half as far
+        stages.charge(replace(plan, keys=plan.keys[:1]), request)
+    assert refused.value.code == "DPR902"
+    assert ledger.budget("t").spent == 0
+    stages.charge(plan, request)  # control
+    assert ledger.budget("t").spent == 1
