@@ -34,7 +34,8 @@ def main(folder: Path) -> None:
     months["quarter"] = months["month"].map(QUARTER)
     for table in ("carriers", "origins", "routes", "quarters"):
         published = release.to_pandas(table)
-        keys = [name for name in published if name in months and not name.startswith("flights")]
+        shared = [str(name) for name in published if name in months]
+        keys = [name for name in shared if not name.startswith("flights")]
         added = months.groupby(keys, sort=False)["flights"].sum()
         same = published.set_index(keys)["flights"].eq(added)
         print(f"{table}: {int(same.sum())} of {len(same)} are the sums of their months")

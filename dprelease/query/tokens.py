@@ -71,6 +71,16 @@ class TokenReader:
         here = Token("op", char, at, at + 1)
         if char in "'\"":
             self.fail("a quote is not closed", here, fix=f"add the closing {char}")
+        word = re.search(r"[^\W\d]\w*$", self.text[:at])
+        if char == "." and word is not None:
+            end = at + len((re.match(r"[.\w]*", self.text[at:]) or word)[0])
+            name = self.text[word.start() : end]
+            self.fail(
+                f"`{name}` is no name as it stands",
+                Token("op", name, word.start(), end),
+                fix=f'put a name with a dot into double quotes: "{name}"',
+                code="DPR122",
+            )
         if char.isdigit() or char == ".":
             end = at
             while end < len(self.text) and (self.text[end].isalnum() or self.text[end] in "._"):

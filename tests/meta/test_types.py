@@ -20,10 +20,13 @@ MARK = re.compile(r"  # refused: ([a-z-]+)$")
 FOUND = re.compile(r"calls\.py:(\d+): error: .*\[([a-z-]+)\]$")
 
 
-def test_mypy_accepts_the_right_calls_and_refuses_the_wrong_ones():
+def test_mypy_accepts_the_right_calls_and_the_examples_and_refuses_the_wrong_calls():
     """With the project's own configuration (strict, and the plugin), in one run."""
+    examples = sorted((ROOT / "examples").glob("*.py"))
+    assert len(examples) > 4
+    files = [path.relative_to(ROOT).as_posix() for path in (CALLS, *examples)]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--no-error-summary", CALLS.relative_to(ROOT).as_posix()],
+        [sys.executable, "-m", "mypy", "--no-error-summary", *files],
         capture_output=True,
         text=True,
         cwd=ROOT,

@@ -72,6 +72,7 @@ def test_over_several_groups():
         ("", "ends too early", "", "DPR120"),
         ("(" * 100 + "late", "nested too deeply", "", "DPR121"),
         ("late % 2 / 'x'", "needs numbers", "", "DPR123"),
+        ("late[T.categ='x']", "`T.categ` is no name", 'double quotes: "T.categ"', "DPR122"),
     ],
 )
 def test_faults_point_at_a_character_and_name_a_fix(text, what, fix, code):
