@@ -26,6 +26,7 @@ from markupsafe import Markup
 
 from dprelease.formats.chart import Scale, log_ticks
 from dprelease.formats.public_words import PublicWords, planned_words
+from dprelease.formats.word_breaks import breaks
 from dprelease.formats.words import mechanism_words, odds, short
 from dprelease.release_plan.curve import Curve
 from dprelease.release_plan.explain import HEADERS, rows
@@ -93,6 +94,7 @@ def _template() -> Template:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     # Style and script are ours and hold no data: the only texts that skip escaping.
+    environment.filters["breaks"] = breaks
     environment.globals.update(
         style=Markup(style),  # noqa: S704
         script=Markup(script),  # noqa: S704

@@ -58,7 +58,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
-        if tag not in {"meta", "line", "rect", "circle", "path"}:
+        if tag not in {"meta", "wbr", "line", "rect", "circle", "path"}:
             self.stack.append(tag)
 
     def handle_startendtag(self, tag, attrs):

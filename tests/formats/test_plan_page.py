@@ -104,3 +104,4 @@ def test_the_publishers_titles_are_its_headings():
     assert "<h1>Visits to clinics</h1>" in text
     assert "All visits <small>count</small>" in text
     assert "<h1>Clinic weekly</h1>" in page()
+    assert ">mean_<wbr>age</a>" in page()  # no name breaks in a word
