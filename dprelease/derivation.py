@@ -249,13 +249,11 @@ class Derivation:
         before = Fraction(0) if len(history) < 2 else history[-2]
         if timeline_of(self.plan).apart:  # units that earlier releases read are not these
             before = Fraction(0)
-        worth = {}
+        delta = fraction_from_json(value["delta"])
         if honest and value["composition"] == "basic":
-            honest = self.plan.epsilon <= spent - before
+            honest = self.plan.epsilon <= spent - before and self.plan.delta <= delta <= 1
         elif honest:  # not losses add up, but the rho that they are worth
-            delta = fraction_from_json(value["delta"])
             honest = 0 < delta < 1 and self._costs_by_rho(before, delta) <= spent
-            worth = {"delta": str(delta)}
         if not honest:
             raise _refused(
                 "the stated budget cannot be: spending adds up, stays within the total, and"
@@ -266,7 +264,7 @@ class Derivation:
             "total": str(total),
             "history": list(map(str, history)),
             "composition": value["composition"],
-            **worth,
+            "delta": str(delta),
             **self._whole(value),
         }
 

@@ -100,12 +100,12 @@ def release(
         epsilon, delta, statistics, by, where, tables: override the schema's `release` block; `tables` stand
             instead of `by` and `statistics`.
         during: release the rows of one period of the schema's `time` alone: 2026-W46, 2026-11, 2026-Q4. It
-            is the window that the loss counts in, and names the ledger's entry unless `period` does.
+            is the window that the loss counts in, and names the ledger's entry.
         ledger: its file, or a PostgreSQL server by reference: "${env:NAME}".
         dataset, period: charge durably under the key (dataset, schema name, period); the
             same key again returns the same values and costs nothing. Without them nothing records
             the spending: one `UnledgeredWarning`, and `publish` refuses. `period` is a label: it leaves
-            no row out, so its loss counts for all times.
+            no row out, so its loss counts for all times; beside `during` it can only be the same.
 
     Raises:
         ConfigError, PlanError, SourceError, BudgetError, LedgerError: nothing was spent.
@@ -229,6 +229,13 @@ def _request(
                 code="DPR632",
             )
         return None
+    if during is not None and period not in (None, during):
+        raise ArgumentError(
+            f"the rows of {during} would be released under another name",
+            why="`during` names the ledger's entry; who reads the folder must find the rows that it says",
+            fix="leave `period` out; another release of the same rows needs a schema with another name",
+            code="DPR632",
+        )
     key = Key(dataset or schema.name, schema.name, period or during or "once")
     create = f'dp.create_ledger("{ledger}", schema, dataset="{key.dataset}", epsilon=...)'
     try:

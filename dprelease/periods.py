@@ -58,6 +58,10 @@ LAST = datetime(2200, 1, 1, tzinfo=UTC)
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
+_FIRST_YEAR = 1000
+"""Instants are written with four digits of a year, and compared as they are written."""
+
+
 def zone(name: str) -> ZoneInfo:
     """Return the time zone `name`, e.g. Europe/Dublin; ArgumentError DPR641 if there is none."""
     try:
@@ -70,7 +74,7 @@ def zone(name: str) -> ZoneInfo:
 
 def check_period_name(text: str) -> str:
     """Return `text` if it may key a run: 1 to 64 of A-Z a-z 0-9 _ -; else ArgumentError DPR640."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
+    if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
         raise ArgumentError(
             "the period is not a valid name", fix="use 1 to 64 of A-Z a-z 0-9 _ -", code="DPR640"
         )
@@ -137,6 +141,8 @@ def row_window(
 def _window(text: str, every: Every, timezone: str) -> tuple[datetime, datetime]:
     check_period_name(text)
     first = _first_day(text, every)
+    if first.year < _FIRST_YEAR:
+        raise _no_period(text, every)
     try:
         return _midnight(first, timezone), _midnight(_next_first(first, every), timezone)
     except OverflowError:

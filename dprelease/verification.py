@@ -366,12 +366,15 @@ def _ledger(path: Path, found: Listing, made: Derivation, place: Place | str) ->
 def _budgeted(book: Ledger, anchor: Anchor, key: Key, stated: Mapping[str, Any]) -> bool:
     """Return whether the dataset had this budget at the entry: totals and deltas only rise."""
     now = book.budget(key.dataset)
-    delta = Fraction(stated["delta"]) if "delta" in stated else None
+    delta = Fraction(stated["delta"])
+    by_rho = book.composition(key.dataset) == "zcdp"
     return (
         stated["composition"] == book.composition(key.dataset)
         and Fraction(stated["spent"]) == book.spent_at(key.dataset, anchor.seq, delta)
         and Fraction(stated["total"]) <= now.epsilon
-        and (delta is None or delta <= now.delta)
+        and (
+            delta <= now.delta if by_rho else delta == book.spent_delta_at(key.dataset, anchor.seq)
+        )
         and _person_stated(book, anchor, key, stated, delta)
     )
 

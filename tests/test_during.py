@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -54,8 +55,9 @@ def test_disjoint_periods_share_a_budget_and_labels_do_not(tmp_path):
     for name in ("2026-W46", "2026-W47", "2026-W48"):
         receipt = visits().dp.release(schema(), during=name, **given).receipt
         assert (receipt.spent, receipt.period) == ("1", name)
+    again = schema(name="again")
     with pytest.raises(BudgetError):
-        dp.release(visits(), schema(), during="2026-W46", period="again", **given)
+        dp.release(visits(), again, during="2026-W46", **given)
     with pytest.raises(BudgetError):
         dp.release(visits(), schema(), period="2026-W49", **given)  # the whole table
     book = dp.open_ledger(ledger)
@@ -74,7 +76,29 @@ def test_fifty_two_calls_over_the_whole_table_are_not_parallel(tmp_path):
     assert dp.open_ledger(ledger).balance("visits").spent == Fraction(3)
 
 
-@pytest.mark.parametrize(("during", "code"), [("2026-46", "DPR640"), ("../x", "DPR640")])
+def test_rows_of_a_period_are_entered_under_its_name(tmp_path):
+    """Under another one the folder would ask for rows that its own name denies: `verify` refuses it."""
+    ledger = tmp_path / "ledger.db"
+    dp.create_ledger(ledger, schema(), epsilon=1)
+    for label in ("first_try", "2026-W12"):
+        with pytest.raises(ArgumentError, match="under another name") as caught:
+            dp.release(visits(), schema(), during="2026-W46", period=label, ledger=ledger)
+        assert caught.value.code == "DPR632"
+    assert dp.open_ledger(ledger).balance("visits").spent == 0
+    same = dp.release(visits(), schema(), during="2026-W46", period="2026-W46", ledger=ledger)
+    assert dp.verify(same.publish(tmp_path / "public"), ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    ("during", "code"),
+    [
+        ("2026-46", "DPR640"),
+        ("../x", "DPR640"),
+        (2026, "DPR640"),
+        (b"2026", "DPR640"),
+        ("0999", "DPR640"),
+    ],
+)
 def test_what_names_no_period_is_refused(during, code):
     with pytest.raises(ArgumentError) as caught:
         dp.plan(schema(), during=during)
@@ -83,3 +107,33 @@ def test_what_names_no_period_is_refused(during, code):
     with pytest.raises(ArgumentError, match="when a row was") as caught:
         dp.plan(bare, during="2026-W46")
     assert caught.value.code == "DPR639"
+
+
+def test_a_delta_is_that_of_everything_that_counts_against_one_unit(tmp_path):
+    """Four releases of one week: the second promise of each page is four times the first, delta too."""
+    ledger, public = tmp_path / "ledger.db", tmp_path / "public"
+    asked = {"epsilon": 1, "delta": "0.000001", "statistics": ["count"]}
+    dp.create_ledger(ledger, schema(), epsilon=9, delta="0.0001", dataset="visits")
+    folders = []
+    for n in range(4):
+        given = schema(name=f"v{n}", release=asked)
+        one = dp.release(visits(), given, during="2026-W46", ledger=ledger, dataset="visits")
+        folders.append(one.publish(public))
+    for n, folder in enumerate(folders, 1):
+        delta = "1e-06" if n == 1 else f"{n}e-06"
+        said = f"one row: ε = {n}, δ = {delta}, over all releases that can have read it"
+        manifest = json.loads((folder / "release.json").read_text())
+        assert manifest["over_time"] == said
+        report = (folder / "report.html").read_text()
+        assert f"<strong>Over time</strong>, as of this release: {said}" in report
+        assert Fraction(manifest["budget"]["delta"]) == n * Fraction("0.000001")
+        assert dp.verify(folder, ledger=ledger)
+    # a repeat says what held then, not what holds now
+    again = dp.release(
+        visits(),
+        schema(name="v0", release=asked),
+        during="2026-W46",
+        ledger=ledger,
+        dataset="visits",
+    )
+    assert "ε = 1, δ = 1e-06" in str(again.receipt)

@@ -15,7 +15,7 @@ from dprelease.budget.record import Budget, Entry
 from dprelease.budget.timeline import ALWAYS, Reach
 from dprelease.numeric import NANO
 
-__all__ = ["balance", "spent_by"]
+__all__ = ["balance", "spent_by", "spent_delta_by"]
 
 
 def balance(db: Connection, dataset: str, window: Reach = ALWAYS) -> Budget:
@@ -60,3 +60,11 @@ def spent_by(
     return rho_filter.spent_epsilon(
         nano, declarations.total(db, dataset).delta if delta is None else delta
     )
+
+
+def spent_delta_by(db: Connection, dataset: str, entries: Sequence[Entry]) -> Fraction:
+    """Return the delta beside that epsilon: added up like it, or the dataset's where rho adds up."""
+    if rho_filter.rho_budget(db, dataset) is not None:
+        return declarations.total(db, dataset).delta if entries else Fraction(0)
+    pairs = declarations.timeline_of(db, dataset).pairs
+    return worst([e.reach for e in entries], [e.delta for e in entries], pairs=pairs)

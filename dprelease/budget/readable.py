@@ -17,7 +17,7 @@ from dprelease.budget import (
     stored,
 )
 from dprelease.budget.approval import Approved, Asked, approvals, must_cover
-from dprelease.budget.balance import balance, spent_by
+from dprelease.budget.balance import balance, spent_by, spent_delta_by
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.parallel import Stretch, stretches
 from dprelease.budget.record import Anchor, Budget, Entry, EntryRow, Key, LedgerReport
@@ -115,6 +115,12 @@ class ReadableLedger:
         kept = [r.entry for r in self.entries(dataset) if r.anchor.seq <= seq]
         with self._read() as db:
             return spent_by(db, dataset, kept, delta)
+
+    def spent_delta_at(self, dataset: str, seq: int) -> Fraction:
+        """Return the delta beside `spent_at`: it belongs to the whole promise, as epsilon does."""
+        kept = [r.entry for r in self.entries(dataset) if r.anchor.seq <= seq]
+        with self._read() as db:
+            return spent_delta_by(db, dataset, kept)
 
     def salt(self, dataset: str) -> bytes:
         """Return the dataset's 32 secret bytes for contribution bounding; never publish them.

@@ -41,6 +41,17 @@ def _config(pipeline: Path | None) -> PipelineConfig:
     return load_pipeline(pipeline)
 
 
+def _called(pipeline: Path | None) -> dict[str, tuple[str, str]]:
+    """Return what a pipeline calls one protected unit of its dataset, and who is behind all of them."""
+    if pipeline is None:
+        return {}
+    from dprelease.schema.unit_words import one_unit, whole_unit
+
+    config = _config(pipeline)
+    unit, name = config.schema.unit, config.schema.about.unit_name
+    return {config.budget.dataset: (one_unit(unit, name), whole_unit(unit, name))}
+
+
 def _open(pipeline: Path | None, file: Path | None) -> Ledger:
     from dprelease.budget.ledger import Ledger
 
@@ -113,7 +124,7 @@ def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False
         return
     from rich.table import Table
 
-    out = console()
+    out, called = console(), _called(pipeline)
     for name, budget in budgets.items():
         out.print(
             f"{name}: spent {_shown(budget.spent)} of {_shown(budget.epsilon)}, "
@@ -121,7 +132,7 @@ def show(pipeline: Pipeline = None, ledger: File = None, as_json: AsJson = False
             style="bold",
             markup=False,
         )
-        for line in over_time(book, name):
+        for line in over_time(book, name, called.get(name)):
             out.print(line, markup=False)
         known = book.approvals(name)
         for found in known:

@@ -38,8 +38,12 @@ def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
     return out
 
 
-def over_time(book: Ledger, dataset: str) -> Iterator[str]:
-    """Yield the same in words, one line each."""
+def over_time(book: Ledger, dataset: str, called: tuple[str, str] | None = None) -> Iterator[str]:
+    """Yield the same in words, one line each.
+
+    Args:
+        called: what a pipeline calls one unit, and a whole person; the ledger itself has no names.
+    """
     from fractions import Fraction
 
     from dprelease.numeric import plain
@@ -61,12 +65,11 @@ def over_time(book: Ledger, dataset: str) -> Iterator[str]:
             if Fraction(most["delta"]):
                 rho = f" (rho {plain(Fraction(most['rho']))})" if "rho" in most else ""
                 whole += f"{rho}, apart from delta {float(Fraction(most['delta'])):.3g}"
-        yield (
-            f"one person's rows of one {said['per']}: epsilon {spent};"
-            f" one person over everything released so far: {whole}"
-        )
+        one, person = called or (f"one person's rows of one {said['per']}", "one person")
+        yield f"{one}: epsilon {spent}; {person} over everything released so far: {whole}"
     else:
-        yield f"one row: epsilon {spent}, over all releases that can have read it"
+        one = called[0] if called else "one row"
+        yield f"{one}: epsilon {spent}, over all releases that can have read it"
     found = said.get("over_time", [])
     if len(found) > _SHOWN:
         yield f"the newest {_SHOWN} of {len(found)} stretches of time:"

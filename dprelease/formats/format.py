@@ -52,13 +52,11 @@ def tables_of(write: object) -> Tables:
 
 
 def unfit(name: str, *, several: bool) -> str | None:
-    """Return why the format `name` cannot write such a release, or None; loads it if it is not ours.
+    """Load a package's format; return why it cannot write such a release, or None.
 
     Args:
         several: the release is of several tables.
     """
-    if name in registry.names("formats"):
-        return None
     try:
         write = registry.load("formats", name)
     except Exception as error:  # noqa: BLE001 - foreign code, before the charge

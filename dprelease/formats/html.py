@@ -24,7 +24,6 @@ from markupsafe import Markup
 from dprelease.formats.budget_figures import budget_figure, price_list
 from dprelease.formats.format import several_tables
 from dprelease.formats.hierarchy import layers
-from dprelease.formats.over_time import release_over_time
 from dprelease.formats.promise_words import promise
 from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.formats.report_sections import proved, released_rows, section
@@ -101,7 +100,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
         "statement": manifest["guarantee"]["statement"],
         "protects": manifest["guarantee"]["protects"],
         "protected": words.protected(tuple(plan["by"]), len(plan["keys"])),
-        "over_time": release_over_time(manifest, words),
+        "over_time": manifest["over_time"],
         "weak_promise": weak_promise(epsilon),
         "promise": promise(words, manifest["guarantee"]["adjacency"]),
         "epsilon": short(epsilon),

@@ -28,6 +28,8 @@ from typing import Any, Protocol
 
 from dprelease.budget.approval import request_hash
 from dprelease.budget.person import person_to_json
+from dprelease.formats.over_time import release_over_time
+from dprelease.formats.public_words import public_words
 from dprelease.noised import Noised
 from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.release_plan.plan import ReleasePlan, plan_hash
@@ -79,8 +81,8 @@ def build_manifest(
         files: name -> bytes of every other file of the release; `{}` while they are being made.
         software: name -> version.
         formats: the formats that were asked for, by name.
-        budget: `{"spent": "p/q", "total": "p/q", "history": [...]}` in epsilon, as of this
-            release's ledger entry; history: spent after each debit, the newest last.
+        budget: `{"spent": "p/q", "total": "p/q", "delta": "p/q", "history": [...]}`, as of this
+            release's ledger entry; history: epsilon spent after each debit, the newest last.
         scheduled: the instant the period is due, `2013-02-06T11:00:00Z`: of the calendar, never of
             the clock, so that a late run gives the same bytes.
         published: the day of publication, `2013-02-07` (UTC): noted before any row was read, and
@@ -98,7 +100,7 @@ def build_manifest(
     )
     budget = None if budget is None else dict(budget)
     key = {"pipeline": receipt.pipeline, "period": receipt.period, "dataset": receipt.dataset}
-    return {
+    manifest = {
         "dprelease": VERSION,
         "request": None if asked is None else {**asked, "formats": list(formats)},
         "draw": {
@@ -141,6 +143,7 @@ def build_manifest(
         "what_if": [dict(point) for point in what_if],
         "files": described(files),
     }
+    return {**manifest, "over_time": release_over_time(manifest, public_words(manifest)) or None}
 
 
 def _approved(noised: Noised) -> dict[str, Any]:

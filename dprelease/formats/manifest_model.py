@@ -115,8 +115,8 @@ class BudgetModel(Open):
     total: Rational
     history: list[Rational] = Field([], description="Spent after each debit, the newest last.")
     composition: Literal["basic", "zcdp"] = Field("basic", description="How debits add up.")
-    delta: Rational | None = Field(
-        None, description="The total delta, where debits add up by zCDP."
+    delta: Rational = Field(
+        description="Spent, like epsilon; the total one where debits add up by zCDP."
     )
     person: PersonModel | None = Field(
         None, description="What a whole person has lost by all debits so far; null: no bound."
@@ -219,5 +219,8 @@ class ManifestModel(Open):
     ledger: AnchorModel | None
     budget: BudgetModel | None
     what_if: list[OtherBudgetModel] = Field([], description="The same plan at other budgets.")
+    over_time: str | None = Field(
+        description="What one unit, and a whole person, have lost as of this release, in words."
+    )
     software: dict[str, str]
     files: dict[str, FileModel] = Field(description="Every other file of the folder.")

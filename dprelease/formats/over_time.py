@@ -56,10 +56,13 @@ def over_time_words(
 
 def ledger_over_time(book: Ledger, dataset: str, words: PublicWords, seq: int | None = None) -> str:
     """Return it of a dataset's debits up to entry `seq`, or of all."""
-    line, now = book.timeline(dataset), book.budget(dataset)
-    spent = now.spent if seq is None else book.spent_at(dataset, seq)
-    whole = person_at(book, dataset, seq)
-    return over_time_words(words, (spent, now.spent_delta), whole, apart=line.apart)
+    line, whole = book.timeline(dataset), person_at(book, dataset, seq)
+    if seq is None:
+        now = book.budget(dataset)
+        spent = now.spent, now.spent_delta
+    else:
+        spent = book.spent_at(dataset, seq), book.spent_delta_at(dataset, seq)
+    return over_time_words(words, spent, whole, apart=line.apart)
 
 
 def release_over_time(manifest: Mapping[str, Any], words: PublicWords) -> str:
@@ -68,8 +71,7 @@ def release_over_time(manifest: Mapping[str, Any], words: PublicWords) -> str:
     if "time" not in guarantee:
         return ""
     if budget is not None and ("person" in budget or "person" not in guarantee):
-        delta = fraction_from_json(budget.get("delta", guarantee["delta"]))
-        spent = fraction_from_json(budget["spent"])
+        spent, delta = (fraction_from_json(budget[name]) for name in ("spent", "delta"))
         person, scope = budget.get("person"), SO_FAR
     else:
         spent, delta = (fraction_from_json(guarantee[name]) for name in ("epsilon", "delta"))

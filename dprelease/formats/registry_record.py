@@ -23,7 +23,6 @@ from typing import Any
 import yaml
 
 from dprelease.formats.format import several_tables
-from dprelease.formats.over_time import release_over_time
 from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.formats.words import mechanism_words, period_words
 from dprelease.noised import Noised
@@ -119,8 +118,8 @@ def _variant(plan: ReleasePlan) -> dict[str, Any]:
 
 
 def _loss(plan: ReleasePlan, manifest: Mapping[str, Any], words: PublicWords) -> dict[str, Any]:
-    guarantee, over = manifest["guarantee"], release_over_time(manifest, words)
-    over = f" Over time: {over}." if over else ""
+    guarantee, over = manifest["guarantee"], manifest["over_time"]
+    over = f" Over time, as of this release: {over}." if over else ""
     weak = weak_promise(plan.epsilon)
     weak = f" {weak[:1].upper()}{weak[1:]}." if weak else ""
     parameters = {"epsilon": _up(plan.epsilon)}

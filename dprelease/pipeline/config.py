@@ -12,7 +12,6 @@ from pathlib import Path
 
 from dprelease import registry
 from dprelease.engines.limits import LIMITS, NO_LIMITS, Limits
-from dprelease.formats.format import unfit
 from dprelease.pipeline.budget_config import BudgetConfig, read_budget
 from dprelease.pipeline.models import EngineModel, PipelineModel, PublishModel
 from dprelease.pipeline.secret_reference import SecretReference, refuse_references, secret_at
@@ -161,16 +160,23 @@ def _limits(file: DeclarationFile, engine: EngineModel) -> Limits:
     return Limits(**found)  # type: ignore[arg-type]
 
 
+def _unfit(name: str, *, several: bool) -> str | None:
+    from dprelease.formats.format import unfit  # a plan with our formats loads none
+
+    return unfit(name, several=several)
+
+
 def _publish(file: DeclarationFile, publish: PublishModel, *, several: bool) -> PublishConfig:
     """Return where what is written. What a format cannot write it can refuse only after the charge."""
-    known = (*registry.names("formats"), *registry.third_party_names("formats"))
+    ours = registry.names("formats")
+    known = (*ours, *registry.third_party_names("formats"))
     for i, name in enumerate(publish.formats):
         if name not in known or name in publish.formats[:i]:
             near = nearest(name, known)
             fix = f"did you mean `{near}`?" if near else f"known formats: {', '.join(known)}"
             what = "unknown format" if name not in known else "repeated format"
             file.fail(f"{what} `{name}`", "publish", "formats", i, fix=fix, code="DPR146")
-        why = unfit(name, several=several)
+        why = None if name in ours else _unfit(name, several=several)
         if why is not None:
             file.fail(
                 f"the format `{name}` cannot write this release",

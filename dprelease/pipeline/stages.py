@@ -241,8 +241,9 @@ def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
     """Return the dataset's spent and total epsilon as of entry `seq`, for the report.
 
     `history` holds what was spent after each of the last debits, this one included; `composition`
-    says how they add up, `delta` at which delta a sum of rho is worth that much; `person` is what a
-    whole person has lost, where the unit is one of their intervals.
+    says how they add up; `delta` is that of the whole promise: spent like epsilon, or the one at which
+    a sum of rho is worth that much; `person` is what a whole person has lost, where the unit is one of
+    their intervals.
     """
     debits = [e.anchor.seq for e in ledger.entries(key.dataset) if e.anchor.seq <= seq]
     history = [str(ledger.spent_at(key.dataset, at)) for at in debits[-_HISTORY:]]
@@ -253,7 +254,7 @@ def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
         "total": str(budget.epsilon),
         "history": history,
         "composition": composition,
-        **({"delta": str(budget.delta)} if composition == "zcdp" else {}),
+        "delta": str(ledger.spent_delta_at(key.dataset, seq)),
         **(
             {"person": person_to_json(person_at(ledger, key.dataset, seq))}
             if ledger.timeline(key.dataset).per is not None

@@ -71,7 +71,7 @@ def _entry(feed: ET.Element, series: Series, period: Period) -> None:
     protected = period.words.protected(series.by, groups)
     summary = f"Privacy loss {loss_words(period.epsilon, period.delta)}; protected: {protected}."
     if period.over_time:
-        summary += f" Over time: {period.over_time}."
+        summary += f" Over time, as of this release: {period.over_time}."
     if weak := weak_promise(period.epsilon):
         summary += f" {weak[:1].upper()}{weak[1:]}."
     if period.correction is not None:

@@ -91,6 +91,7 @@ def _period(period: Period) -> dict[str, Any]:
         "early": period.early,
         "epsilon": str(period.epsilon),
         "delta": str(period.delta),
+        "over_time": period.over_time or None,
         "adjacency": period.adjacency,
         "unit": period.unit,
         "plan_hash": period.plan_hash,

@@ -121,6 +121,7 @@ def _page(series: Series) -> dict[str, Any]:
         "each": _each(p.epsilon for p in periods),
         "protects": list(dict.fromkeys(_protected(p, series) for p in reversed(periods))),
         "over_time": newest.over_time if newest else "",
+        "as_of": _when(newest.name) if newest else "",
         "apart": loss.apart,
         "whom": f"any {newest.words.one}"
         if newest and newest.words.about.unit_name
