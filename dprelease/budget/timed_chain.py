@@ -1,4 +1,7 @@
-"""Datasets whose losses are added up by time, followed while the chain is folded again.
+"""What datasets are declared as, and those whose losses are added up by time, while the chain is folded again.
+
+Every debit speaks of its dataset's adjacency, unit and time, as `charge` requires. When its window is
+laid out in time, the dataset's declaration says what it meets, never the debit's own.
 
 A debit never lowers what any unit has lost, and a budget never falls. So the debits up to a raise are
 added up once, under the budget that stood till then: the last of them speaks for all.
@@ -12,7 +15,8 @@ from typing import Any
 
 from dprelease.budget.accountant import Cost, fits
 from dprelease.budget.parallel import Charge, worst_cost, worst_rho
-from dprelease.budget.record import Entry
+from dprelease.budget.person import window_of_texts
+from dprelease.budget.record import Entry, protected_unit
 from dprelease.budget.rho_filter import CEILING, NEXT
 from dprelease.budget.timeline import Timeline, timeline
 
@@ -26,7 +30,6 @@ class _Dataset:
     """One of them: its declaration, its budget where the tables hold a ceiling, its debits so far."""
 
     line: Timeline
-    time: str
     budget: Cost = _NOTHING
     charges: list[Charge] = field(default_factory=list)
 
@@ -36,15 +39,18 @@ class Timed:
     """The datasets by name. What is wrong is returned as text, None for nothing."""
 
     datasets: dict[str, _Dataset] = field(default_factory=dict)
+    declared: dict[str, tuple[str, str, str | None]] = field(default_factory=dict)
 
     def __contains__(self, name: object) -> bool:
         return name in self.datasets
 
     def declare(self, body: Mapping[str, Any]) -> None:
-        """Note a dataset, if it has a time."""
-        if "time" in body:
-            line = timeline(str(body["adjacency"]), str(body["unit"]), str(body["time"]))
-            self.datasets[str(body["name"])] = _Dataset(line, str(body["time"]))
+        """Note what a dataset is declared as, and how its losses lie in time, if it has one."""
+        name, adjacency, unit = (str(body[part]) for part in ("name", "adjacency", "unit"))
+        time = str(body["time"]) if "time" in body else None
+        self.declared[name] = adjacency, protected_unit(unit), time
+        if time is not None:
+            self.datasets[name] = _Dataset(timeline(adjacency, unit, time))
 
     def raise_budget(self, body: Mapping[str, Any]) -> str | None:
         """Note a budget: where disjoint losses do not add up, its row is a ceiling and it says so."""
@@ -63,12 +69,16 @@ class Timed:
         return None
 
     def debit(self, entry: Entry, nano_rho: int) -> str | None:
-        """Note a debit; it speaks of its dataset's time, or of none."""
+        """Note a debit; it speaks of its dataset's adjacency, unit and time, and lies in that time."""
         found = self.datasets.get(entry.key.dataset)
-        if entry.time != (None if found is None else found.time):
-            return "is of another time than its dataset"
         if found is not None:
-            found.charges.append(Charge(entry.reach, entry.cost, nano_rho))
+            reach = found.line.reach(window_of_texts(entry.window))
+            found.charges.append(Charge(reach, entry.cost, nano_rho))
+        adjacency, unit, time = self.declared[entry.key.dataset]
+        if entry.time != time:
+            return "is of another time than its dataset"
+        if (entry.adjacency, protected_unit(entry.unit)) != (adjacency, unit):
+            return "is of another adjacency or unit than its dataset"
         return None
 
     def check(self, name: str, seq: int, left: Cost, nano_rho: int | None) -> str | None:

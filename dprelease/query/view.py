@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dprelease.errors import PlanError
-from dprelease.schema.time import Time
+from dprelease.schema.time import Time, declared_time
 from dprelease.schema.unit import EdgeUnit, Unit, UserUnit
 
 __all__ = [
@@ -81,8 +81,12 @@ class View:
 def check_unit(view: View, unit: Unit, time: Time | None) -> None:
     """Refuse a proven view whose unit or time is not what the private table stores.
 
+    A time that losses are added up by keeps its stored name too: two columns of one table called
+    alike would lay one row into two disjoint windows (docs/theory/composition.md#over-time).
+
     Raises:
-        PlanError: a column of the unit or the time is computed, public or missing (DPR263).
+        PlanError: a column of the unit or the time is computed, public or missing, or a time that
+            losses are added up by has another stored name (DPR263).
     """
     if not view.proven or view.private is None:
         return
@@ -105,6 +109,22 @@ def check_unit(view: View, unit: Unit, time: Time | None) -> None:
                 fix=f"select the private table's column: {alias}.COLUMN AS {name}",
                 code="DPR263",
             )
+        if time is not None and name == time.column and column.place[1] != name:
+            _must_keep_its_name(column, column.place, unit, time)
+
+
+def _must_keep_its_name(column: ViewColumn, place: Place, unit: Unit, time: Time) -> None:
+    """Refuse another stored column as the time, where a ledger adds up losses by it."""
+    if declared_time(unit, time) is None:
+        return
+    raise PlanError(
+        f"the view takes `{'.'.join(place)}` for the time, and the schema's time is `{time.column}`",
+        where=column.at,
+        why="losses are added up by one stored column: by two, a row could lie in two disjoint periods",
+        fix=f"name the stored column in the schema, `time: {{column: {place[1]}, …}}`, and select"
+        f" {'.'.join(place)} under its own name",
+        code="DPR263",
+    )
 
 
 STOPS = (

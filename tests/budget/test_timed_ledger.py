@@ -227,6 +227,48 @@ def test_a_debit_of_another_time_does_not_verify(tmp_path, monkeypatch, kept, sa
     assert any("of another time than its dataset" in problem for problem in report.problems)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"unit": WEEKLY.replace("week", "day")},
+        {"unit": WEEKLY.replace("who", "badge")},
+        {"unit": ROW},
+        {"adjacency": "substitution"},
+    ],
+)
+@pytest.mark.parametrize("said", [time(), None])
+def test_a_debit_of_another_unit_or_adjacency_does_not_verify(tmp_path, monkeypatch, change, said):
+    """Each epsilon of the chain speaks of its dataset's unit, in datasets without a time too."""
+    ledger = timed_ledger(tmp_path / "l.db", unit=WEEKLY, epsilon=2, time=said)
+    given = {"unit": WEEKLY, "time": said, "open_window": said is None}
+    more = WEEKLY.replace('"max_groups": 1', '"max_groups": 7')  # bounds are no part of the unit
+    ledger.charge(entry("2013-W02", **{**given, "unit": more}))
+    assert ledger.verify().ok
+    from dprelease.budget import rows
+
+    asked = entry("2013-W03", **{**given, **change})
+    stated = asked.adjacency, protected_unit(asked.unit), asked.time
+    monkeypatch.setattr(rows, "declared", lambda db, dataset, path: stated)
+    ledger.charge(asked)
+    (problem,) = ledger.verify().problems
+    assert "is of another adjacency or unit than its dataset" in problem
+
+
+def test_a_chain_lays_debits_in_its_datasets_time_and_not_in_theirs(tmp_path, monkeypatch):
+    """Two days of one week, each debit said to be of a unit of a day: the week lost both."""
+    ledger = timed_ledger(tmp_path / "l.db", unit=WEEKLY, epsilon=1)
+    from dprelease.budget import rows
+
+    for day in ("2013-01-08", "2013-01-09"):
+        asked = entry(day, unit=WEEKLY.replace("week", "day"))
+        stated = asked.adjacency, protected_unit(asked.unit), asked.time
+        monkeypatch.setattr(rows, "declared", lambda db, dataset, path, said=stated: said)
+        ledger.charge(asked)
+    found = ledger.verify().problems
+    assert sum("another adjacency or unit" in problem for problem in found) == 2
+    assert any("exceeds the budget" in problem for problem in found)
+
+
 def test_software_without_windows_refuses_the_ledger(tmp_path, monkeypatch):
     ledger = timed_ledger(tmp_path / "l.db")
     monkeypatch.setattr(chain, "_VERSIONS", ((1,), (2,), (3,), (4,)))

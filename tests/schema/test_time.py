@@ -114,6 +114,27 @@ def test_a_view_passes_the_time_on_as_it_is_stored():
             plan_release(schema, view=parse_view(sql, private=["visits"], public=["p"]))
 
 
+@pytest.mark.parametrize("unit", ["row", USER])
+def test_a_view_does_not_call_another_column_the_time(unit):
+    """Two stored times under one name would lay one row into two windows that count as disjoint."""
+    schema = schema_from_dict(clinic(unit=unit))
+    other = "SELECT v.who, v.day AS at, v.age FROM visits v"
+    for sql in (other, "SELECT who, day AS at, age FROM visits"):
+        with pytest.raises(PlanError, match=r"takes `\w+\.day` for the time") as caught:
+            plan_release(schema, view=parse_view(sql, private=["visits"], public=[]))
+        assert caught.value.code == "DPR263"
+        assert "column: day" in str(caught.value.fix)
+    same = "SELECT v.who, v.at AS at, v.age FROM visits v"
+    assert plan_release(schema, view=parse_view(same, private=["visits"], public=[])).hash
+
+
+def test_a_time_that_no_loss_is_added_up_by_may_have_another_name():
+    view = parse_view("SELECT v.who, v.day AS at, v.age FROM visits v", private=["visits"], public=[])  # fmt: skip
+    person = {name: part for name, part in USER.items() if name != "per"}
+    for schema in (clinic(unit=person), clinic(unit="row", time={"column": "at"})):
+        assert plan_release(schema_from_dict(schema), view=view).query.view is view
+
+
 def test_a_period_is_of_the_declared_time():
     from datetime import UTC, datetime
 

@@ -12,6 +12,7 @@ _timeline = partial(Guard, file="budget/timeline.py", tests=_tests)
 _chain = partial(Guard, file="budget/timed_chain.py", tests=_tests)
 _record = partial(Guard, file="budget/record.py", tests=_tests)
 _declarations = partial(Guard, file="budget/declarations.py", tests=_tests)
+_view = partial(Guard, file="query/view.py", tests=("tests/schema/test_time.py",))
 _promise = partial(
     Guard, file="release_plan/promise.py", tests=("tests/release_plan/test_promise.py",)
 )
@@ -69,7 +70,22 @@ GUARDS = (
     ),
     _chain(
         "a debit of another time verifies",
-        old="        if entry.time != (None if found is None else found.time):\n",
+        old="        if entry.time != time:\n",
+        new="        if False:\n",
+    ),
+    _chain(
+        "a debit of another unit or adjacency verifies",
+        old="        if (entry.adjacency, protected_unit(entry.unit)) != (adjacency, unit):\n",
+        new="        if False:\n",
+    ),
+    _chain(
+        "a debit says itself which intervals its window meets",
+        old="            reach = found.line.reach(window_of_texts(entry.window))\n",
+        new="            reach = entry.reach\n",
+    ),
+    _view(
+        "a view calls another stored column the time",
+        old="        if time is not None and name == time.column and column.place[1] != name:\n",
         new="        if False:\n",
     ),
     _promise(
