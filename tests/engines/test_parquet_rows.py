@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from dprelease.engines.parquet_rows import ParquetRows, stored_columns
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source, tables_source
 from dprelease.errors import SourceError
-from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive, Window
+from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive, Window
 from dprelease.query.expression import parse_condition
 from dprelease.query.read_view import parse_view
 from dprelease.schema.column import Column, Kind
+from dprelease.schema.domain import Domain
 
 ROWS = (Primitive("rows"),)
 AT, ID, X = Column("at", Kind.timestamp), Column("id", Kind.identifier), Column("x", Kind.integer)
@@ -174,6 +176,25 @@ def test_what_a_file_claims_of_its_values_filters_nothing(
     assert counted(source, asked, (DuckDBEngine,)) == [
         0
     ]  # the guard's broken twin believes the file
+
+
+def stepped(low: int, high: int) -> BoundedQuery:
+    """Return the sum of x in steps above `low`."""
+    fixed = Fixed("x", Domain(low, high).on_grid(Fraction(1)), Fraction(1))
+    return BoundedQuery((X,), GroupKeys((), ((),)), (fixed,), (Primitive("power", 0, 1),))
+
+
+def test_values_are_clamped_whatever_a_file_claims(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = lying(tmp_path / "t.parquet")
+    above, below = stepped(0, 700_000_000), stepped(700_000_006, 700_000_009)
+    assert counted(source, above) == [1000 * 700_000_000] * 2
+    assert counted(source, below) == [0, 0]
+    left = tuple(name for name in duckdb_engine._HARMFUL if name != "statistics_propagation")
+    monkeypatch.setattr(duckdb_engine, "_HARMFUL", left)
+    # the broken twin believes the file, and finds nothing to clamp
+    assert counted(source, above, (DuckDBEngine,)) == [1000 * 700_000_001]
 
 
 def test_a_join_believes_no_claim(tmp_path: Path) -> None:

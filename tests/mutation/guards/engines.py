@@ -166,6 +166,7 @@ GUARDS = (
         "whole numbers below the range are not clamped",
         old="(exp.LT(this=make(), expression=low.copy()), low.copy()),",
         new="(exp.LT(this=make(), expression=low.copy()), make()),",
+        tests=("tests/engines/test_parquet_rows.py",),
     ),
     _codes(
         "a null becomes the lower end",
@@ -176,6 +177,7 @@ GUARDS = (
         "the optimizer believes what a file says of its values",
         old='    "statistics_propagation",\n',
         new="",
+        tests=("tests/engines/test_parquet_rows.py",),
     ),
     _duckdb(
         "a filter believes what a file says of its values",
