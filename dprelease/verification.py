@@ -346,7 +346,11 @@ def _ledger(path: Path, found: Listing, made: Derivation, place: Place | str) ->
     stated = manifest["budget"]
     if stated is not None and entry.anchor == anchor and not _budgeted(book, anchor, key, stated):
         return False, f"the budget as of entry {anchor.seq} is another one"
-    # A restored ledger may know the debit without the bytes (`reconcile`).
+    # A restored ledger may know the debit without the bytes (`reconcile`): then by the manifest's hash,
+    # which holds its budget and what it says of whole persons.
+    adopted = book.adopted_manifest(key)
+    if adopted is not None and adopted != hashlib.sha256(made.files[FILE]).hexdigest():
+        return False, f"the manifest is not the one that was reconciled under entry {anchor.seq}"
     committed = book.files(key)
     if committed is not None and (
         set(committed) != set(found)

@@ -242,6 +242,30 @@ def test_a_debit_made_again_by_reconcile_verifies(published, tmp_path):
     assert verify(folder, ledger=rebuilt.path).ok
 
 
+def with_a_larger_budget(folder):
+    """Write the folder again with a larger budget, every file made of the new text."""
+    manifest = manifest_of(folder)
+    manifest["receipt"]["budget"]["total"] = "1000"
+    made = derivation.Derivation(manifest, lambda name, data: as_published(folder / name, data))
+    for name, data in made.files.items():
+        (folder / name).write_bytes(data)
+
+
+def test_a_reconciled_debit_holds_its_folder_to_the_manifest_it_was_made_of(published, tmp_path):
+    folder, _ = published
+    public = folder.parents[1]
+    schema = public.parent / "schemas" / "clinic.yaml"
+    dp.create_ledger(tmp_path / "new.db", schema, dataset="clinic", epsilon=12)
+    rebuilt = Ledger.open(tmp_path / "new.db")
+    assert rebuilt.reconcile([public]) == 1
+    place = tmp_path / "forged" / folder.name
+    shutil.copytree(folder, place)
+    assert verify(place, ledger=rebuilt.path).ok
+    with_a_larger_budget(place)
+    assert verify(place).ok  # nothing in the folder disagrees with the rest of it
+    assert "not the one that was reconciled" in failed(place, ledger=rebuilt.path)["ledger"]
+
+
 def test_a_missing_ledger_is_a_failed_check(copy, tmp_path):
     assert "there is no ledger" in failed(copy, ledger=tmp_path / "none.db")["ledger"]
 

@@ -11,11 +11,11 @@ from dprelease.budget import chain, refusals
 from dprelease.budget.citation import Citation
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.declarations import declaration
-from dprelease.budget.record import Anchor
+from dprelease.budget.record import Anchor, Key
 from dprelease.budget.rows import entry_row, find, insert_entry
 from dprelease.budget.stored import insert_state, state
 
-__all__ = ["accounted", "adopt", "must_account", "origins", "relevant"]
+__all__ = ["accounted", "adopt", "adopted_manifest", "must_account", "origins", "relevant"]
 
 
 def origins(db: Connection) -> set[Anchor]:
@@ -23,6 +23,22 @@ def origins(db: Connection) -> set[Anchor]:
     found = db.execute("""SELECT body FROM chain WHERE body LIKE '%"origin":{%'""").fetchall()
     values = [json.loads(text).get("origin") for (text,) in found]
     return {Anchor(**value) for value in values if value}
+
+
+def adopted_manifest(db: Connection, key: Key) -> str | None:
+    """Return the SHA-256 of the manifest that `reconcile` adopted for the key, or None."""
+    seq = find(db, key)
+    row = db.execute(
+        "SELECT body FROM chain JOIN state USING (seq) WHERE entry = ?", (seq or 0,)
+    ).fetchone()
+    if seq is None or row is None:
+        return None
+    body = json.loads(row[0])
+    if body["origin"] is None:
+        return None
+    debited = entry_row(db, seq).entry.mechanisms[0].get("manifest_sha256")
+    found = body.get("manifest_sha256", debited)
+    return None if found is None else str(found)
 
 
 def relevant(db: Connection, citation: Citation) -> bool:
@@ -72,4 +88,5 @@ def adopt(db: Connection, citation: Citation, path: Place) -> None:
         # the same key it is a second draw.
         if name != "charged" and not (name == "drawn" and chain.head(db, seq) == origin):
             raise refusals.drawn_elsewhere(path, key)
-    insert_state(db, seq, "published", None, origin=origin)
+    manifest = str(citation.entry.mechanisms[0]["manifest_sha256"])
+    insert_state(db, seq, "published", None, origin=origin, manifest=manifest)

@@ -185,6 +185,11 @@ class ReadableLedger:
             own = row == (anchor.head_hash,) and anchor.ledger_id == chain.ledger_id(db)
             return own or anchor in cited.origins(db)
 
+    def adopted_manifest(self, key: Key) -> str | None:
+        """Return the SHA-256 of the manifest that `reconcile` recorded for the key, or None."""
+        with self._read() as db:
+            return cited.adopted_manifest(db, key)
+
     def verify(self) -> LedgerReport:
         """Check the whole file: SQLite integrity, chain, tables, sums, every stored byte."""
         try:

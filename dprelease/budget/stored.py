@@ -46,12 +46,15 @@ def insert_state(
     code: str | None,
     *,
     origin: Anchor | None = None,
+    manifest: str | None = None,
 ) -> None:
-    body = {
+    """Record how an entry ended; `origin`, `manifest`: what `reconcile` adopted, and its SHA-256."""
+    body: dict[str, object] = {
         "entry": seq,
         "state": name,
         "code": code,
         "origin": None if origin is None else asdict(origin),
+        **({} if manifest is None else {"manifest_sha256": manifest}),
     }
     at = chain.append(db, "state", body)
     db.execute("INSERT INTO state VALUES (?, ?, ?, ?)", (seq, at, name, code))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -176,6 +177,9 @@ def test_a_rollback_between_debit_and_publication_would_draw_again(ledger, publi
     opened = Ledger.open(ledger.path, public=public)
     assert opened.state(key("2030-02")) == "published"
     assert opened.budget("clinic").spent == Fraction(2, 10)
+    adopted = (public / "weekly" / "2030-02" / "release.json").read_bytes()
+    assert opened.adopted_manifest(key("2030-02")) == hashlib.sha256(adopted).hexdigest()
+    assert opened.adopted_manifest(key("2030-03")) is None
     assert opened.verify().ok
 
 

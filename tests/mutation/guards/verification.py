@@ -19,6 +19,11 @@ _compare = partial(Guard, file="comparison.py", tests=_forged)
 
 GUARDS = (
     _verify(
+        "a reconciled debit speaks for any manifest",
+        old="    if adopted is not None and adopted != hashlib.sha256(made.files[FILE]).hexdigest():\n",
+        new="    if False:\n",
+    ),
+    _verify(
         "values are always in their domains",
         old='verdict.ok, f"{rows:,} made again',
         new='True, f"{rows:,} made again',
