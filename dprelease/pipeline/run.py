@@ -106,7 +106,8 @@ def run(
         pipeline: a pipeline file, or its loaded configuration.
         period: the period's name, `2013-W05`; needed if the pipeline has a `period` block, else
             a name of your choice (default `once`).
-        early: release a period that is not over, too; the release says so for good.
+        early: release a period that is not over, too; the release says so for good. One that is
+            over waits for its rows all the same (`period.ready`).
         now: what the time is, aware; the system's clock by default.
         progress: called with (stage, public detail).
         meter: told how far the scan is, where the engine knows; for a terminal.
@@ -131,7 +132,7 @@ def run(
     undrawn = not known or request.ledger.state(request.key) == "charged"
     if ahead is not None and undrawn and not early:
         raise still_open(config, name, ahead)
-    if undrawn and not early:
+    if undrawn and ahead is None:
         must_be_ready(config, name)
     with _said_of(config):
         must_be_approved(plan, request)

@@ -68,8 +68,7 @@ def time_notes(query: Query, epsilon: Fraction, delta: Fraction = Fraction(0)) -
     if line.apart and time is not None:
         out.append(
             f"declared, not checked: the time of a row ({time_words(time)}), and every value used is of"
-            " its own row, or of rows of the same unit; so losses of releases of disjoint periods do"
-            " not add up"
+            f" its own row, or of rows of the same unit; {_over_periods(query, line)}"
         )
     elif query.calendar is not None:
         out.append(_saving(query.calendar, schema.adjacency, epsilon, rows=not person))
@@ -92,6 +91,18 @@ def _person_words(
     apart = f", apart from delta {float(probability):.3g}" if probability else ""
     spans = f"{intervals} {unit.per}{'s' if intervals > 1 else ''}"
     return f"{one}; one {unit.column} over all of this release, which meets {spans}: at most {plain(most)}{apart}"
+
+
+def _over_periods(query: Query, line: Timeline) -> str:
+    """Return how the loss of this release adds up with those of releases of other periods."""
+    if query.view is not None and not query.view.proven:
+        return "but an unproven view makes the rows, so this loss adds up with that of every other release"
+    if line.pairs:
+        return (
+            "so releases of disjoint periods cost together at most the two largest of their losses: a"
+            " replaced row may be of another period"
+        )
+    return "so losses of releases of disjoint periods do not add up"
 
 
 def _saving(calendar: Calendar, adjacency: Adjacency, epsilon: Fraction, *, rows: bool) -> str:

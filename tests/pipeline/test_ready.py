@@ -46,7 +46,20 @@ def test_a_file_says_that_rows_have_arrived(tmp_path):
     assert run(made, period=WEEK, now=NOW).receipt.fresh
     (tmp_path / "landed" / f"{WEEK}.ok").unlink()
     assert not run(made, period=WEEK, now=NOW).receipt.fresh  # what is drawn is published again
-    assert run(made, period="2026-W02", early=True, now=NOW).receipt.fresh  # accepted as it is
+
+
+def test_early_is_about_time_and_not_about_rows_that_have_not_arrived(tmp_path):
+    """`--early` releases a period that is not over, and says so; one that is over waits for its rows."""
+    made = config(tmp_path, '{file: "../landed/{period}.ok"}')
+    init_ledger(made)
+    with pytest.raises(SourceError) as caught:
+        run(made, period=WEEK, early=True, now=NOW)
+    assert (caught.value.code, caught.value.spent) == ("DPR523", "nothing")
+    assert Ledger.open(made.budget.ledger).entries() == []
+    within = datetime(2026, 1, 8, tzinfo=UTC)
+    assert run(made, period="2026-W02", early=True, now=within).receipt.fresh
+    (entry,) = Ledger.open(made.budget.ledger).entries()
+    assert entry.entry.early is not None
 
 
 def test_the_scheduler_waits_and_spends_nothing(tmp_path):

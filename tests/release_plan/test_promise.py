@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from dprelease.budget.parallel import worst
 from dprelease.pipeline.planned import plan_release, window_of
 from dprelease.query.bounded import Window
 from dprelease.query.calendar import Calendar
 from dprelease.query.load import schema_from_dict
 from dprelease.query.read_view import parse_view
-from dprelease.release_plan.promise import ledger_window
+from dprelease.release_plan.promise import ledger_window, timeline_of
 from tests.schema.test_time import USER, clinic
 
 PERIODS = {"week": "2013-W05", "month": "2013-02", "year": "2013", "day": "2013-02-01"}
@@ -83,3 +85,21 @@ def test_a_proven_view_keeps_the_window_and_an_unproven_one_loses_it():
     made = plan(view=wide, allow=["unproven-view"])
     assert ledger_window(made) == (None, None)
     assert "no bound" in said(made)
+    assert "this loss adds up with that of every other release" in said(made)
+    assert "do not add up" not in said(made)
+
+
+@pytest.mark.parametrize(("count", "together"), [(1, 1), (2, 2), (3, 2), (52, 2)])
+def test_disjoint_periods_of_replaced_rows_cost_a_pair_and_the_plan_says_so(count, together):
+    made = plan(unit="row", adjacency="substitution", rows={"exact": 5})
+    assert "at most the two largest of their losses" in said(made)
+    assert "do not add up" not in said(made)
+    line = timeline_of(made)
+    start = made.query.window.start
+    windows = [(start + k * timedelta(weeks=1), start + (k + 1) * timedelta(weeks=1)) for k in range(count)]  # fmt: skip
+    assert (
+        worst([line.reach(w) for w in windows], [made.epsilon] * count, pairs=line.pairs)
+        == together
+    )
+    added = plan(unit="row")
+    assert "releases of disjoint periods do not add up" in said(added)

@@ -12,12 +12,28 @@ _timeline = partial(Guard, file="budget/timeline.py", tests=_tests)
 _chain = partial(Guard, file="budget/timed_chain.py", tests=_tests)
 _record = partial(Guard, file="budget/record.py", tests=_tests)
 _declarations = partial(Guard, file="budget/declarations.py", tests=_tests)
+_run = partial(Guard, file="pipeline/run.py", tests=("tests/pipeline/test_ready.py",))
 _view = partial(Guard, file="query/view.py", tests=("tests/schema/test_time.py",))
 _promise = partial(
     Guard, file="release_plan/promise.py", tests=("tests/release_plan/test_promise.py",)
 )
 
 GUARDS = (
+    _promise(
+        "a plan of replaced rows says that disjoint periods do not add up",
+        old="    if line.pairs:\n",
+        new="    if False:\n",
+    ),
+    _promise(
+        "a plan through an unproven view says that disjoint periods do not add up",
+        old="    if query.view is not None and not query.view.proven:\n",
+        new="    if False:\n",
+    ),
+    _run(
+        "an early run does not wait for the rows of a period that is over",
+        old="    if undrawn and ahead is None:\n        must_be_ready",
+        new="    if undrawn and not early:\n        must_be_ready",
+    ),
     _parallel(
         "an overlapping window is forgotten",
         old="        changes[end + 1] -= cost\n",
