@@ -116,10 +116,11 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
     lines = document.marks.below("release") if raw is not None else {}
     release = merge_release(schema, block, document.marks.at("release"), lines)
     period, schedule = model.period, model.schedule
+    source = read_source(file, model.source, engine.kind, release.allow)
     return PipelineConfig(
         name=model.name,
         origin=document.marks.at(),
-        source=read_source(file, model.source, engine.kind, release.allow),
+        source=source,
         schema=schema,
         release=release,
         budget=read_budget(file, model.budget),
@@ -128,7 +129,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
         engine=engine.kind,
         limits=_limits(file, engine),
         spark=_spark(file, engine),
-        period=None if period is None else read_period(file, period, schema),
+        period=None if period is None else read_period(file, period, schema, source),
         schedule=None
         if schedule is None
         else read_schedule(file, schedule, periodic=period is not None),

@@ -1,7 +1,7 @@
 """Have a period's rows arrived? A public fact that whoever loads them writes down, asked before the charge.
 
     ready: {file: "../landed/{period}.ok"}                      the file is there
-    ready: {partition: "week={period}"}                         the source's folder has this partition
+    ready: {partition: "week={period}"}                         the folder above the source's first wildcard has it
     ready: {table: {database: loads.duckdb, table: loads, column: week}}    the table names the period
 
 A period is released once, so one whose rows are still on their way would be spent on what had come so
@@ -12,6 +12,8 @@ is made by its rows alone would tell whether there are any.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, time
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +65,19 @@ def must_be_ready(config: PipelineConfig, period: str) -> None:
 def _folder(pattern: str) -> Path:
     """Return the folder of a source's files above its first wildcard."""
     path = Path(pattern)
-    fixed = [part for part in path.parts if not any(sign in part for sign in _WILD)]
+    fixed = list(takewhile(lambda part: not any(sign in part for sign in _WILD), path.parts))
     whole = Path(*fixed)
     return whole.parent if len(fixed) == len(path.parts) and whole.suffix else whole
 
 
 def _loaded(ready: ReadyConfig) -> set[str]:
-    """Return the periods that the table of loads names."""
-    return {str(cell) for cell in _cells(ready)}
+    """Return the periods that the table of loads names; an instant at midnight names its day."""
+    return {_name(cell) for cell in _cells(ready)}
+
+
+def _name(cell: object) -> str:
+    midnight = isinstance(cell, datetime) and cell.time() == time()
+    return cell.date().isoformat() if isinstance(cell, datetime) and midnight else str(cell)
 
 
 def _cells(ready: ReadyConfig) -> Iterator[Any]:
@@ -79,9 +86,10 @@ def _cells(ready: ReadyConfig) -> Iterator[Any]:
 
         source = postgres_table(ready.dsn.reveal_to_source, str(ready.table))
         described = postgres.describe(source)
-        if ready.column in described:
-            wanted = {ready.column: described[ready.column]}
-            yield from postgres.read(source, wanted).read_all().column(0).to_pylist()
+        if ready.column not in described:
+            raise _does_not_open(f"{ready.table}.{ready.column}")
+        wanted = {ready.column: described[ready.column]}
+        yield from postgres.read(source, wanted).read_all().column(0).to_pylist()
         return
     import duckdb
 
@@ -94,10 +102,15 @@ def _cells(ready: ReadyConfig) -> Iterator[Any]:
     except duckdb.Error:
         found = None
     if found is None:
-        raise SourceError(
-            "the table of loads does not open",
-            where=str(ready.database),
-            fix="check `ready: {table: {database, table, column}}`",
-            code="DPR502",
-        )
+        raise _does_not_open(str(ready.database))
     yield from (cell for (cell,) in found)
+
+
+def _does_not_open(where: str) -> SourceError:
+    return SourceError(
+        "the table of loads does not open",
+        where=where,
+        why="it, or its column, is not there",
+        fix="check `ready: {table: {database, table, column}}`",
+        code="DPR502",
+    )

@@ -10,6 +10,7 @@ from dprelease.errors import ArgumentError
 from dprelease.periods import Every, parse_period, zone
 from dprelease.pipeline.models import PeriodModel, ReadyModel, ScheduleModel
 from dprelease.pipeline.secret_reference import SecretReference, secret_at
+from dprelease.pipeline.source_config import SourceConfig
 from dprelease.query.calendar import delay_from_text
 from dprelease.schema.column import Kind
 from dprelease.schema.declaration_file import DeclarationFile
@@ -59,7 +60,9 @@ class ScheduleConfig:
     catch_up: int = 1
 
 
-def read_period(file: DeclarationFile, period: PeriodModel, schema: TableSchema) -> PeriodConfig:
+def read_period(
+    file: DeclarationFile, period: PeriodModel, schema: TableSchema, source: SourceConfig
+) -> PeriodConfig:
     """Return the period; ConfigError for an unknown column (DPR122) or a faulty block (DPR141)."""
     name, timezone = _column_and_zone(file, period, schema)
     column = schema.columns.get(name)
@@ -101,8 +104,27 @@ def read_period(file: DeclarationFile, period: PeriodModel, schema: TableSchema)
             fix="write the earlier period as `first`",
             code="DPR141",
         )
-    return PeriodConfig(
-        name, period.every, delay, timezone, period.first, period.last, _ready(file, period.ready)
+    ready = _ready(file, period.ready)
+    if ready is not None and ready.partition is not None:
+        _has_partitions(file, source)
+    return PeriodConfig(name, period.every, delay, timezone, period.first, period.last, ready)
+
+
+def _has_partitions(file: DeclarationFile, source: SourceConfig) -> None:
+    """Refuse a partition of a source that is no folder of this machine: it could never be there."""
+    path = source.path or ""
+    files = source.kind in ("parquet", "csv", "arrow")
+    if files and (set("*?[") & set(path) or not Path(path).suffix):
+        return
+    file.fail(
+        "the source has no partitions",
+        "period",
+        "ready",
+        "partition",
+        why="a partition is a folder of a source of many files on this machine",
+        fix='write the source as a pattern, e.g. `parquet: "../data/*/*.parquet"`, or let a file or a'
+        " table of loads say it: `ready: {file: …}`, `ready: {table: …}`",
+        code="DPR147",
     )
 
 

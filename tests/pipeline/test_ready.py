@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -87,6 +88,46 @@ def test_a_partition_or_a_table_of_loads_says_it(tmp_path):
     assert is_ready(table, WEEK)
     assert not is_ready(table, "2026-W02")
     assert is_ready(load_pipeline(project(tmp_path)), WEEK)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["hive/week=*/a.parquet", "hive/*/*.parquet", "hive/**/part-?.parquet", "hive/week=*/x/[ab].parquet",
+     "hive"],
+)  # fmt: skip
+def test_partitions_are_looked_for_above_the_first_wildcard(tmp_path, pattern):
+    """A part behind a wildcard is no folder of the source: the marker could never come true."""
+    made = config(tmp_path, '{partition: "week={period}"}', "../data/*.parquet")
+    source = replace(made.source, path=str(tmp_path / pattern))
+    made = replace(made, source=source)
+    assert not is_ready(made, WEEK)
+    (tmp_path / "hive" / f"week={WEEK}").mkdir(parents=True)
+    assert is_ready(made, WEEK)
+
+
+def test_a_partition_that_can_never_be_there_is_refused(tmp_path):
+    ready = '{partition: "week={period}"}'
+    with pytest.raises(ConfigError, match="has no partitions") as caught:
+        config(tmp_path, ready)
+    assert caught.value.code == "DPR147"
+    for other in ("duckdb: {database: ../x.duckdb, table: v}", "parquet: s3://b/x/*.parquet"):
+        path = project(tmp_path)
+        text = path.read_text().replace("delay: 1d,", f"delay: 1d, ready: {ready},")
+        path.write_text(text.replace("parquet: ../data/visits.parquet", other))
+        with pytest.raises(ConfigError, match="has no partitions"):
+            load_pipeline(path)
+    assert config(tmp_path, ready, "../data/*/*.parquet").period is not None
+
+
+def test_an_instant_at_midnight_names_its_day(tmp_path):
+    table = config(tmp_path, "{table: {database: ../loads.duckdb, table: loads, column: loaded}}")
+    with duckdb.connect(str(tmp_path / "loads.duckdb")) as connection:
+        connection.execute("CREATE TABLE loads (loaded TIMESTAMP)")
+        connection.execute(
+            "INSERT INTO loads VALUES ('2026-01-05'), ('2026-01-06 07:00:00'), (NULL)"
+        )
+    assert is_ready(table, "2026-01-05")
+    assert not is_ready(table, "2026-01-06")
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,20 @@ _chain = partial(Guard, file="budget/timed_chain.py", tests=_tests)
 _record = partial(Guard, file="budget/record.py", tests=_tests)
 _declarations = partial(Guard, file="budget/declarations.py", tests=_tests)
 _run = partial(Guard, file="pipeline/run.py", tests=("tests/pipeline/test_ready.py",))
+_partition = partial(
+    Guard, file="pipeline/timing_config.py", tests=("tests/pipeline/test_ready.py",)
+)
 _view = partial(Guard, file="query/view.py", tests=("tests/schema/test_time.py",))
 _promise = partial(
     Guard, file="release_plan/promise.py", tests=("tests/release_plan/test_promise.py",)
 )
 
 GUARDS = (
+    _partition(
+        "a partition is asked of a source that has none",
+        old="    if ready is not None and ready.partition is not None:\n",
+        new="    if False:\n",
+    ),
     _promise(
         "a plan of replaced rows says that disjoint periods do not add up",
         old="    if line.pairs:\n",
