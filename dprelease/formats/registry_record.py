@@ -28,7 +28,7 @@ from dprelease.formats.words import mechanism_words, period_words
 from dprelease.noised import Noised
 from dprelease.numeric import plain
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.release_plan.promise import timeline_of
+from dprelease.release_plan.promise import ledger_window, timeline_of
 from dprelease.release_plan.weak import weak_promise
 
 __all__ = ["FILE", "record", "write"]
@@ -145,17 +145,24 @@ def _model(plan: ReleasePlan) -> dict[str, Any]:
         "and need no trust.",
         "release_type": "Many releases" if many else "One release",
         "release_type_details": "One release per period; each is charged to one ledger, and "
-        + (
-            "losses of disjoint periods do not add up for one unit, which lies in one interval of time."
-            if timeline_of(plan).apart
-            else "losses of periods add up for a unit that is in several."
-        )
+        + _over_periods(plan)
         if many
         else "Published once, charged to a ledger.",
         "data_source_type": "Dynamic" if many else "Static",
         "access_type": "Non-interactive",
         "access_type_details": "Readers get the published files; nobody queries the data.",
     }
+
+
+def _over_periods(plan: ReleasePlan) -> str:
+    line = timeline_of(plan)
+    if not line.apart or ledger_window(plan) == (None, None):
+        return "losses of periods add up for a unit that is in several."
+    if line.pairs:
+        return "disjoint periods cost together at most the two largest of their losses."
+    return (
+        "losses of disjoint periods do not add up for one unit, which lies in one interval of time."
+    )
 
 
 def _accounting(plan: ReleasePlan) -> dict[str, Any]:

@@ -224,7 +224,7 @@ class TimeModel(Strict):
         False,
         description="Declares that a row's time never changes between runs, and that every column "
         "used is a function of its own row, or of rows of the same unit: then the losses of "
-        "disjoint periods do not add up.",
+        "disjoint periods do not add up, or where rows are replaced are at most the two largest.",
     )
 
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
+import dprelease as dp
 from dprelease.formats import registry_record
 from dprelease.formats.json_ import build_manifest
 from dprelease.formats.registry_record import FILE, OPEN, record, write
@@ -143,3 +144,20 @@ def test_a_loss_is_never_understated_and_nearly_exact(loss):
 
 def test_the_twin_that_rounds_to_nearest_understates():
     assert Fraction(round(float(Fraction(1, 3)), 9)) < Fraction(1, 3)
+
+
+def test_how_losses_of_other_periods_add_up_is_that_of_the_unit():
+    base = {
+        "dprelease": "schema/1", "name": "visits", "unit": "row", "adjacency": "add_remove",
+        "rows": {"max": 1000}, "columns": {"at": {"kind": "timestamp"}},
+        "time": {"column": "at", "immutable": True},
+        "release": {"epsilon": 1, "statistics": ["count"]},
+    }  # fmt: skip
+    said = {
+        "losses of disjoint periods do not add up": {},
+        "at most the two largest": {"adjacency": "substitution"},
+        "losses of periods add up for a unit": {"time": {"column": "at"}},
+    }
+    for words, changes in said.items():
+        model = registry_record._model(dp.plan({**base, **changes}, during="2026-W46"))
+        assert words in model["release_type_details"]
