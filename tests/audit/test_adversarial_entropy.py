@@ -33,7 +33,7 @@ from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
 from dprelease.mechanisms.law import GridRequest, grid_laws
 from dprelease.mechanisms.stochastic_sign import StochasticSign
 from dprelease.schema.domain import GridSet
-from tests.planning.requests import planned
+from tests.planning.requests import X, planned
 from tests.test_recompute import TOGETHER, plan_of
 
 COUNT = 40
@@ -59,6 +59,12 @@ def plans():
         "a median": planned(["median(x)"]),
         "quartiles": planned([f"quantile(x, {p})" for p in (0.25, 0.5, 0.75)]),
         "bins": planned(["histogram(x, [0, 2, 5, 10])"]),
+        "bins of a public size": planned(
+            ["histogram(x, [0, 2, 5, 10])"],
+            adjacency="substitution",
+            rows={"exact": 60},
+            x={**X, "nulls": {"default": 0}},
+        ),
         "a count": planned(["count"]),
         "normal bins": planned([NORMAL], delta=0.000001),
         "a box": plan_of(TOGETHER),

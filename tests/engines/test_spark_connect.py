@@ -53,7 +53,7 @@ address = f"sc://127.0.0.1:{sys.argv[1]}"
 rng = random.Random("connect parquet 0")
 rows, query = contract.stacked(rng), contract.stacked_query(rng)
 with tempfile.TemporaryDirectory() as folder:
-    plain, source = contract.source_of("parquet", rows, Path(folder))
+    plain, source = contract.both_of("parquet", rows, Path(folder))
     engine = SparkEngine(remote=lambda: address)
     engine.preflight(source, query)
     found = answer(engine, source, query)

@@ -14,7 +14,7 @@ RUN_CUTS = sized(whole(4, 8), 200)  # whole runs that are killed or interrupted 
 KILL_ROUNDS = sized(whole(40, 100), 1000)
 WINDOW_KILLS = whole(24, 300)  # rounds on a ledger with windows, per adjacency
 WINDOW_RACERS = whole(16, 100)
-POWER_STATES = sized(whole(75, 150), 1_000_000)  # at night all prefixes, `POWER_VARIANTS` ways each
+POWER_STATES = sized(whole(110, 150), 1_000_000)  # at night all, `POWER_VARIANTS` ways each
 POWER_VARIANTS = sized(4, 8)
 RUN_STATES = sized(
     whole(20, 40), 1_000_000
