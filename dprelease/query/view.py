@@ -79,14 +79,14 @@ class View:
 
 
 def check_unit(view: View, unit: Unit, time: Time | None) -> None:
-    """Refuse a proven view whose unit or time is not what the private table stores.
+    """Refuse a proven view whose unit or time is not what the private table stores, under its name.
 
-    A time that losses are added up by keeps its stored name too: two columns of one table called
-    alike would lay one row into two disjoint windows (docs/theory/composition.md#over-time).
+    A ledger knows both by their names. Of two columns called alike, two persons would be protected as
+    one, or one row would lie in two disjoint windows (docs/theory/composition.md#over-time).
 
     Raises:
-        PlanError: a column of the unit or the time is computed, public or missing, or a time that
-            losses are added up by has another stored name (DPR263).
+        PlanError: a column of the unit or the time is computed, public or missing, or is called
+            otherwise than where it is stored (DPR263); a time by which no losses are added up may be.
     """
     if not view.proven or view.private is None:
         return
@@ -106,23 +106,25 @@ def check_unit(view: View, unit: Unit, time: Time | None) -> None:
                 f"the view does not pass the column `{name}` on as it is stored",
                 where=None if column is None else column.at,
                 why=why,
-                fix=f"select the private table's column: {alias}.COLUMN AS {name}",
+                fix=f"select the private table's column `{name}`: {alias}.{name}",
                 code="DPR263",
             )
-        if time is not None and name == time.column and column.place[1] != name:
-            _must_keep_its_name(column, column.place, unit, time)
+        is_time = time is not None and name == time.column
+        if column.place[1] != name and not (is_time and declared_time(unit, time) is None):
+            _refuse_another_name(column, column.place, time=is_time)
 
 
-def _must_keep_its_name(column: ViewColumn, place: Place, unit: Unit, time: Time) -> None:
-    """Refuse another stored column as the time, where a ledger adds up losses by it."""
-    if declared_time(unit, time) is None:
-        return
+def _refuse_another_name(column: ViewColumn, place: Place, *, time: bool) -> None:
+    """Refuse another stored column as the unit, or as the time that losses are added up by."""
+    role, key = ("the time", f"time: {{column: {place[1]}, …}}") if time else ("the unit", "unit")
     raise PlanError(
-        f"the view takes `{'.'.join(place)}` for the time, and the schema's time is `{time.column}`",
+        f"the view takes `{'.'.join(place)}` for {role}, which the schema calls `{column.name}`",
         where=column.at,
-        why="losses are added up by one stored column: by two, a row could lie in two disjoint periods",
-        fix=f"name the stored column in the schema, `time: {{column: {place[1]}, …}}`, and select"
-        f" {'.'.join(place)} under its own name",
+        why="losses are added up by one stored column: by two, a row could lie in two disjoint periods"
+        if time
+        else "losses are added up for one stored id: by two, they would be those of different persons",
+        fix=f"name the stored column in the schema, under `{key}`, and select {'.'.join(place)} under"
+        " its own name",
         code="DPR263",
     )
 

@@ -204,7 +204,7 @@ def test_a_missing_period_names_the_file(pipeline):
 def view_project(folder, view, allow=""):
     (folder / ".dprelease").mkdir()
     pd.DataFrame(
-        {"id": range(40), "age": [30] * 40, "code": [i % 4 for i in range(40)]}
+        {"pid": range(40), "age": [30] * 40, "code": [i % 4 for i in range(40)]}
     ).to_parquet(folder / "visits.parquet")
     (folder / "codes.csv").write_text("code,region\n0,n\n1,s\n2,n\n")
     (folder / "s.yaml").write_text(
@@ -225,7 +225,7 @@ def view_project(folder, view, allow=""):
     return config
 
 
-VIEW = "SELECT v.id AS pid, v.age, c.region FROM visits v JOIN codes c ON c.code = v.code WHERE v.age > 3"
+VIEW = "SELECT v.pid, v.age, c.region FROM visits v JOIN codes c ON c.code = v.code WHERE v.age > 3"
 
 
 def test_a_view_is_released_and_verified(tmp_path):
@@ -246,7 +246,7 @@ def test_a_repeated_public_key_spends_nothing(tmp_path):
 
 
 def test_an_unproven_view_is_named_in_the_manifest(tmp_path):
-    wide = "SELECT id AS pid, max(age) AS age, 'n' AS region FROM visits GROUP BY id"
+    wide = "SELECT pid, max(age) AS age, 'n' AS region FROM visits GROUP BY pid"
     done = run(view_project(tmp_path, wide, "allow: [unproven-view],"))
     manifest = json.loads((done.folder / "release.json").read_text())
     assert manifest["plan"]["query"]["view"]["proven"] is False

@@ -109,8 +109,14 @@ GUARDS = (
     ),
     _view(
         "a view calls another stored column the time",
-        old="        if time is not None and name == time.column and column.place[1] != name:\n",
-        new="        if False:\n",
+        old="        is_time = time is not None and name == time.column\n        if column.place[1] != name and",
+        new="        is_time = time is not None and name == time.column\n        if column.place[1] != name and not is_time and",
+    ),
+    _view(
+        "a view calls another stored column the unit",
+        old="        if column.place[1] != name and not (is_time and",
+        new="        if is_time and column.place[1] != name and not (is_time and",
+        tests=("tests/query/test_view.py",),
     ),
     _promise(
         "a release through an unproven view counts in its window alone",
