@@ -72,9 +72,10 @@ def asked(name: str, adjacency: str, pipeline: str = "weekly") -> Entry:
 @pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
 def test_kills_over_overlapping_windows(place, evidence, adjacency):
     chance = random.Random(20300102)  # which window, point and instant: not noise
-    pairs, kills, rounds_per_ledger = adjacency == "substitution", 0, 20
+    pairs, n, kills, rounds_per_ledger = adjacency == "substitution", 0, 0, 20
     budget = Fraction(3, 10) * (2 if pairs else 1)
-    for n in range(WINDOW_KILLS):
+    while kills < WINDOW_KILLS:  # on a quick machine many rounds end before the blow
+        assert n < 50 * WINDOW_KILLS
         if n % rounds_per_ledger == 0:
             folder, seen = place / f"{adjacency}{n}", {}
             folder.mkdir()
@@ -99,10 +100,10 @@ def test_kills_over_overlapping_windows(place, evidence, adjacency):
         for period, files in published(folder / "public").items():
             assert files == ledger.files(Key("visits", "weekly", period))
             assert seen.setdefault(period, files) == files
-    assert kills > WINDOW_KILLS / 5
+        n += 1
     evidence(
         f"kill -9 over windows, {adjacency}",
-        f"{WINDOW_KILLS} rounds, 2 processes each",
+        f"{n} rounds, 2 processes each",
         f"{kills} kills, 0 violations",
     )
 
