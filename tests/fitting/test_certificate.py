@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -60,6 +61,53 @@ def test_the_bound_holds_by_enumeration(domain):
         reached += own <= best + 1e-9
         assert len(v) == 4
     assert reached >= 15
+
+
+def lagrangian(case, above, proof):
+    """Return the least of the Lagrangian over every cell and every sum of a margin, by looking at all."""
+    from dprelease.fitting import certificate as c
+
+    structure, variances, estimates = case.structure, case.variances, case.estimates.values
+    name, side, ring = structure.finest.name, structure.tables[structure.sides[0]], 2**16
+    margin = [int(m) for m in proof[name]["margins"][side.name]]
+    parents = [int(m) for m in proof[name]["parents"]]
+    of, sums = structure.parent(1), side.of
+    heavy = c._margin_weight(variances[name], variances[side.name])
+    total = sum(2 * ring * m * v for m, v in zip(parents, above, strict=True))
+    aims, weights = c._aims(estimates[name]), c._weights(variances[name])
+    for k, (t, w) in enumerate(zip(aims, weights, strict=True)):
+        pull = parents[of[k]] + margin[sums[k]]
+        options = members(case.reachable.sets[name][k])
+        total += min(w * (ring * v - t) ** 2 - 2 * ring * pull * v for v in options)
+    for t, m in zip(c._aims(estimates[side.name]), margin, strict=True):
+        total += min(heavy * (ring * s - t) ** 2 + 2 * ring * m * s for s in range(-500, 500))
+    return Fraction(total, 2**42)
+
+
+def test_with_crossing_margins_the_gap_is_the_distance_to_the_lagrangian():
+    case = Fitted(SMALL, SMALL_NOISES, {"ab": ((0, 0), (2, 6))})
+    rng = np.random.default_rng(11)
+    below = 0
+    for k in range(40):
+        noisy = {
+            name: rng.integers(-2, 9, n).tolist() for name, n in (("a", 2), ("b", 2), ("ab", 4))
+        }
+        fit = case.fit(noisy)
+        above = fit.values[SMALL.tables[SMALL.chain[0]].name]
+        stated = copy.deepcopy(fit.proof)
+        if k % 2:
+            part = stated["ab"]
+            part["parents"] = [m + int(rng.integers(-(2**27), 2**27)) for m in part["parents"]]
+            part["margins"] = {
+                side: [m + int(rng.integers(-(2**27), 2**27)) for m in margin]
+                for side, margin in part["margins"].items()
+            }
+        least = lagrangian(case, above, stated)
+        own = Fraction(objective(case, fit.values["ab"]))
+        found = case.gaps(type(fit)(fit.values, stated, fit.mended))["ab"]
+        assert abs(found - (own - least)) < Fraction(1, 10**6)
+        below += any(int(m) for margin in stated["ab"]["margins"].values() for m in margin)
+    assert below >= 20  # many a case whose margins have multipliers
 
 
 @pytest.mark.parametrize("name", ["tree", "gaps", "cross"])
