@@ -11,6 +11,7 @@ import pytest
 
 from dprelease import Domain
 from dprelease.mechanisms import BoundedLaplace
+from dprelease.mechanisms.calibration import laplace_loss
 from dprelease.mechanisms.calibration.laplace_delta import full_runs, hockey
 from dprelease.mechanisms.calibration.laplace_loss import LossView
 from tests.reference import laplace as reference
@@ -103,3 +104,38 @@ def test_infinite_ends_and_far_locations() -> None:
     out = hockey(domain, q, r, 1.0, 0.5, ratio)
     assert out[0] == pytest.approx(1 - math.exp((0.5 - 1) / 2), rel=1e-9)
     assert 0 < out[1] < 1
+
+
+LEAST = [
+    ([(0.0, 1.0)], Fraction(33, 100), Fraction(4, 5), 1.1e-5),
+    ([(0.0, 0.4), (1.3, 2.7), (4.9, 6.3), (8.4, 10.0)], Fraction(5), Fraction(14, 5), 1.4e-6),
+    ([(0.0, 1.0), (1.5, 2.5)], Fraction(6, 5), Fraction(1, 2), 1e-2),
+    ([(0.0, math.inf)], Fraction(1), Fraction(1), 1e-4),
+]
+
+
+def excess(
+    m: BoundedLaplace, shift: Fraction, epsilon: Fraction, delta: float
+) -> tuple[bool, bool]:
+    """Return whether the scale holds, and whether one less by a millionth would too."""
+    smaller = BoundedLaplace(m.domain, scale=m.scale * (1 - 1e-6))
+    first, second = (law.delta(epsilon=epsilon, sensitivity=shift) for law in (m, smaller))
+    return first <= delta, second <= delta
+
+
+@pytest.mark.parametrize(("pieces", "shift", "epsilon", "delta"), LEAST)
+def test_no_scale_that_is_less_by_a_millionth_holds(
+    pieces: list[tuple[float, float]], shift: Fraction, epsilon: Fraction, delta: float
+) -> None:
+    domain = Domain.from_pieces(pieces)
+    m = BoundedLaplace.calibrate(domain, sensitivity=shift, epsilon=epsilon, delta=delta)
+    assert excess(m, shift, epsilon, delta) == (True, False)
+
+
+def test_twin_that_never_adds_the_worst_place_is_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes alone miss the worst pair; widening what they give until it holds goes too far."""
+    monkeypatch.setattr(laplace_loss, "_WORST_PLACES", 1)
+    pieces, shift, epsilon, delta = LEAST[0]
+    domain = Domain.from_pieces(pieces)
+    m = BoundedLaplace.calibrate(domain, sensitivity=shift, epsilon=epsilon, delta=delta)
+    assert excess(m, shift, epsilon, delta) == (True, True)
