@@ -1,16 +1,18 @@
 """A plan on its way to the privacy officer and back: the file that `plan --out` writes, and its approval.
 
     plan file   the pipeline's request for all periods, its price, and the plan for whoever reads it
-    approve     the request in the file is the pipeline's, and its price is what the planner says today;
-                then the ledger records the request, who approved it, when, and the limits
+    approve     the request in the file is the pipeline's, its price is what the planner says today, and
+                all else in it follows from the request and the choice of laws that it records; then
+                the ledger records the request, who approved it, when, and the limits
 
-Nothing in the file is believed: what is recorded is the request of the pipeline file, once it is equal.
+Nothing in the file is believed: it is made again and compared, because an officer approves what he reads
+in it. What is recorded is the request of the pipeline file.
 """
 
 from __future__ import annotations
 
 import getpass
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -20,13 +22,14 @@ from dprelease.budget.approval import Approval, request_hash
 from dprelease.budget.approval_words import apart
 from dprelease.budget.ledger import Ledger
 from dprelease.budget.signature import Signer, load_signer
-from dprelease.errors import ArgumentError, BudgetError, ConfigError, SourceError
+from dprelease.errors import ArgumentError, BudgetError, ConfigError, DpreleaseError, SourceError
 from dprelease.formats.json_ import manifest_bytes
 from dprelease.numeric import Number, positive
 from dprelease.pipeline import anchoring
 from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.config import PipelineConfig
 from dprelease.pipeline.planned import plan_pipeline
+from dprelease.planning.again import plan_again
 from dprelease.query.request import request_for_all_periods
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret_text import parse_reference, read_secret
@@ -35,6 +38,10 @@ from dprelease.strict_json import MOST_BYTES, read_json
 __all__ = ["PLAN_FILE", "approve", "plan_file", "signer_named"]
 
 PLAN_FILE = "plan-file/1"
+_FAULTS = (
+    DpreleaseError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError,
+)  # fmt: skip
+"""What readers of a foreign plan raise where it has another shape."""
 
 
 def plan_file(config: PipelineConfig, plan: ReleasePlan, period: str | None) -> bytes:
@@ -85,12 +92,14 @@ def approve(
 
     Raises:
         ConfigError: the file is no plan file (DPR182).
-        BudgetError: it is of another pipeline, or the pipeline asks for something else by now (DPR306).
+        BudgetError: it is of another pipeline, the pipeline asks for something else by now, or the file says
+            what does not follow from that (DPR306).
         LedgerError: as `Ledger.approve`. ArgumentError: a limit or date is malformed (DPR606, DPR656).
     """
     stated = _read(file)
     plan = plan_pipeline(config, stated["period"])
     _must_be_this(stated, config, _stated(plan), file)
+    _must_say_so(stated, config, plan, file)
     made = Approval(
         dataset=config.budget.dataset,
         pipeline=config.name,
@@ -181,10 +190,45 @@ def _must_be_this(
         {**own, **{name: now[name] for name in names}},
     )
     if lines:
-        raise BudgetError(
+        raise _another(
             "the plan file is not what the pipeline asks for",
-            where=str(file),
-            why="\n         ".join(("in the file (approved) and in the pipeline (asked)", *lines)),
-            fix=f"plan again: `dprelease plan {config.origin.rpartition(':')[0]} --out {file}`, and read it",
-            code="DPR306",
+            "in the file (approved) and in the pipeline (asked)",
+            lines,
+            config,
+            file,
         )
+
+
+def _must_say_so(
+    stated: Mapping[str, Any], config: PipelineConfig, plan: ReleasePlan, file: Path
+) -> None:
+    """Refuse a file whose other words and figures do not follow from its request and recorded choice.
+
+    The choice is the file's: another machine's floating point may have tipped it (`planning.again`).
+    """
+    assert plan.asked is not None
+    try:
+        made = plan_file(config, plan_again(plan.asked, stated["plan"]), stated["period"])
+        lines = apart(dict(stated), read_json(made))
+    except _FAULTS:
+        lines = ["the plan in it is none of this request"]
+    if lines:
+        raise _another(
+            "the plan file does not say what follows from its request",
+            "in the file (approved) and as it follows (asked)",
+            lines,
+            config,
+            file,
+        )
+
+
+def _another(
+    what: str, beside: str, lines: Sequence[str], config: PipelineConfig, file: Path
+) -> BudgetError:
+    return BudgetError(
+        what,
+        where=str(file),
+        why="\n         ".join((beside, *lines)),
+        fix=f"plan again: `dprelease plan {config.origin.rpartition(':')[0]} --out {file}`, and read it",
+        code="DPR306",
+    )

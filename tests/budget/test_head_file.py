@@ -69,6 +69,13 @@ def test_a_head_that_is_missing_or_does_not_parse_is_not_passed_over(tmp_path, p
     assert code(check_head, place, ledger) == "DPR419"
 
 
+@pytest.mark.parametrize("seq", [10**30, 2**63, -(2**63) - 1, -1, 0])
+def test_an_event_that_no_ledger_can_hold_is_not_held(tmp_path, place, seq):
+    ledger = new_ledger(tmp_path)
+    write_head(place, replace(ledger.head(), seq=seq))
+    assert code(check_head, place, ledger) == "DPR419"
+
+
 def test_a_link_is_not_followed(tmp_path, place):
     ledger = new_ledger(tmp_path)
     write_head(place, ledger.head())

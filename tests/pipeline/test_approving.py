@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 import dprelease as dp
+from dprelease.budget.ledger import Ledger
 from dprelease.cli import app
 from dprelease.errors import BudgetError, DpreleaseError, VerificationError
 from dprelease.pipeline.approving import approve, plan_file
@@ -160,6 +161,41 @@ def test_the_file_must_be_what_the_pipeline_asks_for(file, tmp_path):
         assert line in str(caught.value)
     (tmp_path / "plan.json").write_text(json.dumps(made))
     assert approve(config, tmp_path / "plan.json")[0] == 4  # control: after ledger, dataset, budget
+
+
+FALSE_WORDS = {
+    "a smaller price in words": ("guarantee", "differentially private with epsilon=0.01"),
+    "another price in the plan": ("plan.epsilon", "1/100"),
+    "a certificate of less": ("plan.blocks.0.certificate.epsilon_upper", "1/1000000"),
+    "a bound that is not asked for": ("plan.unit", {"user": "who", "max_groups": 1, "max_rows_per_group": 1}),
+    "another filter": ("plan.where", "age >= 65"),
+    "a smaller error": ("plan.statistics.0.expected_error", 0.0001),
+    "other words on a statistic": ("plan.statistics.0.sensitivity", "0 rows"),
+    "no notes": ("plan.notes", ["nothing to see"]),
+    "another hash": ("hash", "0" * 64),
+    "another hash of the request": ("request_hash", "0" * 64),
+    "a line that no plan has": ("approved_by", "the minister"),
+    "no plan at all": ("plan", 5),
+    "a number without end": ("plan.epsilon", "1e1000000000"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", FALSE_WORDS)
+def test_what_an_officer_reads_is_made_again_and_compared(file, tmp_path, change):
+    config = load_pipeline(file)
+    made = json.loads(plan_file(config, plan_pipeline(config), None))
+    path, value = FALSE_WORDS[change]
+    *way, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+    place = made
+    for step in way:
+        place = place[step]
+    assert not isinstance(place, dict) or place.get(last) != value
+    place[last] = value
+    (tmp_path / "plan.json").write_text(json.dumps(made))
+    with pytest.raises(BudgetError, match="does not say what follows from its request") as caught:
+        approve(config, tmp_path / "plan.json")
+    assert caught.value.code == "DPR306"
+    assert not Ledger.open(config.budget.ledger).approvals(config.budget.dataset)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"dprelease": "plan-file/1"}', "x" * 100])

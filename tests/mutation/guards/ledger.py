@@ -317,6 +317,13 @@ GUARDS = (
         "        if not before:\n",
         ("tests/pipeline/test_approving.py",),
     ),
+    Guard(
+        "an officer reads what does not follow from the request",
+        "pipeline/approving.py",
+        "    _must_say_so(stated, config, plan, file)\n",
+        "",
+        ("tests/pipeline/test_approving.py",),
+    ),
     _head(
         "an earlier head replaces a later one",
         old="            if later and not replace:\n                return\n",
