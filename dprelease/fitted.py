@@ -26,6 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dprelease.aggregates.base import Floats
+from dprelease.fitted_ratios import Sums, ratio_parts
 from dprelease.fitting.certificate import gaps, violations
 from dprelease.fitting.estimate import ONE, Estimates, Estimator
 from dprelease.fitting.feasible import Reachable
@@ -33,6 +34,7 @@ from dprelease.fitting.interval import ends
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.nearest import Between, Fit, nearest
 from dprelease.fitting.noise import Noise
+from dprelease.fitting.quotient import classes_of
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Cells, Noised, Receipt, assemble, tidy
@@ -180,10 +182,22 @@ def columns_of(plan: ReleasePlan, cells: Cells, fits: Fits) -> dict[tuple[str, s
     """Return every fitted column, by table and published name."""
     assert plan.tables is not None
     out: dict[tuple[str, str], Column] = {}
-    for fit in plan.tables.fits:
-        each = OneFit(plan, fit, cells)
-        for part in fit.tables:
-            out[part.table, part.column] = each.column(part.table, fits[fit.name]["values"])
+    ones = {fit.name: OneFit(plan, fit, cells) for fit in plan.tables.fits}
+    for name, each in ones.items():
+        for part in each.fit.tables:
+            out[part.table, part.column] = each.column(part.table, fits[name]["values"])
+    for ratio in plan.tables.ratios:
+        top, bottom = ones[ratio.top], ones[ratio.bottom]
+        statistic = top.statistics[ratio.table, ratio.statistic]
+        parts = ratio_parts(
+            ratio,
+            statistic,
+            top.fit.pitch,
+            classes_of(top.estimator, bottom.estimator, ratio.table),
+            top.sums(ratio.table, fits[ratio.top]["values"]),
+            bottom.sums(ratio.table, fits[ratio.bottom]["values"]),
+        )
+        out[ratio.table, statistic.columns[0]] = Column(**parts)
     return out
 
 
@@ -193,7 +207,8 @@ class OneFit:
     def __init__(self, plan: ReleasePlan, fit: PlannedFit, cells: Cells) -> None:
         assert plan.tables is not None
         self.plan, self.fit = plan, fit
-        self.statistics = {(s.table or "", s.name): s for s in plan.statistics}
+        both = (*plan.statistics, *plan.tables.hidden)
+        self.statistics = {(s.table or "", s.name): s for s in both}
         self.structure = plan.tables.structure([t.table for t in fit.tables])
         blocks = {t.table: plan.block(t.block) for t in fit.tables if t.block is not None}
         self.noises: dict[str, Noise | None] = dict.fromkeys(t.table for t in fit.tables)
@@ -269,6 +284,10 @@ class OneFit:
             table: [((between.low * c, between.high * c),) for c in counts]
             for table, counts in between.counts.items()
         }
+
+    def sums(self, table: str, values: Mapping[str, Sequence[int]]) -> Sums:
+        """Return what a quotient takes of this fit."""
+        return Sums(values[table], self.estimates.values[table], self.estimates.slack)
 
     def column(self, table: str, values: Mapping[str, Sequence[int]]) -> Column:
         part = self.fit.at(table)

@@ -89,6 +89,7 @@ class Aggregate(ABC):
         whole: its values are whole numbers; additive: a sum over rows, as exact as the law's grid.
         adds_up: its values of disjoint groups of rows add up to that of all of them.
         within: the statistic that counts its rows: it lies between its ends times that.
+        sums: of a quotient, the statistics that publish its top and its bottom where no row is left out.
         root: it is the square root of what is drawn.
         parts: its columns are parts of one whole, shown together.
         constant: it may be asked of a column that can hold one value only.
@@ -105,6 +106,7 @@ class Aggregate(ABC):
     additive: bool = False
     adds_up: bool = False
     within: str | None = None
+    sums: tuple[str, str] = ("", "")
     root: bool = False
     parts: bool = False
     constant: bool = False
@@ -150,6 +152,15 @@ class Aggregate(ABC):
             return None
         count = len(encoding.cells)
         return tuple(Form(tuple(Fraction(i == j) for j in range(count))) for i in range(count))
+
+    def quotient(self, context: Context) -> tuple[Encoding, Encoding] | None:
+        """Return the sums over rows whose quotient it is, top and bottom; None: it is none of sums.
+
+        Its value is the value of code 0, plus the encoding's pitch times (what the top takes off per row,
+        plus the quotient).
+        """
+        del context
+        return None
 
     def title(self, arguments: tuple[str, ...]) -> str:
         """Return a title for a report from the arguments as written; "" for none."""

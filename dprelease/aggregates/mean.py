@@ -20,7 +20,14 @@ from dprelease.aggregates.base import Aggregate, Floats, Form, Reading
 from dprelease.aggregates.cells import bernstein_mean, two_sums_mean
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.pivot import ratio_interval
-from dprelease.aggregates.scalar import bernstein2, public_mean, truncated_mean, two_sums
+from dprelease.aggregates.scalar import (
+    bernstein2,
+    centred_sum,
+    known_rows,
+    public_mean,
+    truncated_mean,
+    two_sums,
+)
 from dprelease.query.arguments import RowCondition, Syntax
 from dprelease.schema.domain import Domain
 
@@ -29,6 +36,7 @@ __all__ = ["Mean", "aggregate", "proportion"]
 
 class Mean(Aggregate):
     by_spread = False
+    sums = ("sum", "count")
 
     def __init__(
         self, name: str, syntax: Syntax | None = None, heading: str = "", *, moment: int = 0
@@ -45,6 +53,9 @@ class Mean(Aggregate):
         if context.public_rows is not None:
             return (public_mean(context),)
         return (two_sums(context), bernstein2(context), truncated_mean(context))
+
+    def quotient(self, context: Context) -> tuple[Encoding, Encoding]:
+        return centred_sum(context), known_rows(context)
 
     def finish(self, encoding: Encoding, cells: Floats) -> Floats:
         match encoding.family:

@@ -14,6 +14,8 @@ from dprelease.errors import PlanError
 
 __all__ = [
     "bernstein2",
+    "centred_sum",
+    "known_rows",
     "public_mean",
     "public_scatter",
     "require_cap",
@@ -55,6 +57,39 @@ def two_sums(context: Context) -> Encoding:
         scale=k,
         offset=context.lowest,
         pitch=context.step,
+    )
+
+
+def centred_sum(context: Context) -> Encoding:
+    """S(code - K/2), K/2 rounded down: a row moves it by the larger half of K, a replaced one by K."""
+    k, cap = context.scale, require_cap(context)
+    middle = k // 2
+    return Encoding(
+        family="scalar",
+        key=("scalar", "centred sum", context.subject),
+        cells=(f"sum of {context.subject} around the middle",),
+        measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
+        weights=((-middle, 1),),
+        per_row=k - middle,
+        per_swap=k,
+        lower=-cap * middle,
+        upper=cap * (k - middle),
+        scale=k,
+        pitch=context.step,
+    )
+
+
+def known_rows(context: Context) -> Encoding:
+    """S(1) over the rows whose value is known: a row moves it by 1."""
+    return Encoding(
+        family="scalar",
+        key=("scalar", "known rows", context.subject),
+        cells=(f"rows with {context.subject}",),
+        measures=(Measure("power", context.code, 0),),
+        weights=((1,),),
+        per_row=1,
+        per_swap=1,
+        upper=require_cap(context),
     )
 
 

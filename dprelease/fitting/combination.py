@@ -27,7 +27,7 @@ import numpy.typing as npt
 from dprelease.fitting.estimate import Estimator, Term, law_of
 from dprelease.fitting.law import Law
 
-__all__ = ["half_width", "half_widths"]
+__all__ = ["half_width", "half_widths", "quantile_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,6 +67,11 @@ def half_widths(
         whole = None if law.bulk.variance else _on_lattice(estimator.terms(table, cell), level)
         out.append(_up(_smoothed(law, level, points)) if whole is None else whole)
     return out
+
+
+def quantile_of(law: Law, level: float) -> Fraction:
+    """Return q with P(|X| <= q) >= level for a law itself, by the shorter series of `half_widths`."""
+    return _up(_smoothed(law, level, _COARSE))
 
 
 def _up(q: float) -> Fraction:

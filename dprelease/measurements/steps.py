@@ -14,7 +14,7 @@ from dprelease.measurements.members import Member
 from dprelease.numeric import plain
 from dprelease.schema.domain import Domain
 
-__all__ = ["best_step", "check_step", "publish_step"]
+__all__ = ["best_step", "check_step", "fine_step", "publish_step"]
 
 _EXACT_DOUBLE = 2**53
 
@@ -60,8 +60,11 @@ def _finer(step: Fraction) -> Fraction:
 def publish_step(draw: Draw, member: Member, error: float) -> Fraction:
     """Return the output step when none is declared: fine against the error, decimal, exact."""
     drawn = draw.published_step(member)
-    if drawn is not None:
-        return drawn
+    return fine_step(member, error) if drawn is None else drawn
+
+
+def fine_step(member: Member, error: float) -> Fraction:
+    """Return a decimal step that is fine against the error."""
     if member.aggregate.whole:
         return Fraction(1)
     width = Fraction(member.domain.width)

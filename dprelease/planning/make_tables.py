@@ -12,19 +12,15 @@ errors (root mean squares under squared loss), taken as those of normal noise of
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
-from dprelease.allocation.share import Priced
 from dprelease.allocation.spend import Spending, spend
 from dprelease.errors import PlanError
-from dprelease.fitting.combination import half_widths
-from dprelease.fitting.estimate import Estimator
-from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.levels import Kind
-from dprelease.fitting.noise import Gaussian, Noise
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.candidate import Option
 from dprelease.measurements.members import BlockLayout
@@ -32,14 +28,21 @@ from dprelease.numeric import figure, shown
 from dprelease.planning.maker import Maker
 from dprelease.planning.statistic_words import statistic_notes
 from dprelease.planning.table_families import Family, deviation, families, measured
+from dprelease.planning.table_fitting import Fitting, alone_variance, fits_of_family, fitting_of
+from dprelease.planning.table_quotients import Quotient
+from dprelease.planning.table_ratios import Reaches, hidden_of, planned_ratio
 from dprelease.planning.table_shares import family_parts, goal_missed, shares_of
-from dprelease.planning.table_valid import check_valid, paired, public_totals
+from dprelease.planning.table_valid import check_valid, paired
 from dprelease.planning.write import check_names, written
 from dprelease.query.spec import Query
-from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.release_plan.tables import STATED, FitTable, PlannedFit, PlannedTable, PlannedTables
+from dprelease.release_plan.tables import (
+    STATED,
+    PlannedRatio,
+    PlannedTable,
+    PlannedTables,
+)
 
 __all__ = [
     "Errors",
@@ -69,7 +72,13 @@ class Frame:
     query: Query
     maker: Maker
     families: tuple[Family, ...]
+    quotients: tuple[Quotient, ...]
     tables: PlannedTables
+
+    @property
+    def beside(self) -> dict[str, int]:
+        """How many numbers are fitted in each table."""
+        return Counter(table for family in self.families for table in family.members)
 
     def structure(self, family: Family) -> Structure:
         return self.tables.structure(list(family.members))
@@ -94,7 +103,9 @@ def plan_tables(query: Query) -> ReleasePlan:
 
     def made(kind: Kind) -> ReleasePlan:
         def split(family: Family, part: Fraction) -> dict[str, Fraction]:
-            return shares_of(query, family, part, structures[family.name], moved[family.name], kind)
+            return shares_of(
+                query, family, part, structures[family.name], moved[family.name], kind, frame.beside
+            )
 
         parts = zip(frame.families, family_parts(frame.families, query, split), strict=True)
         blocks = [b for f, part in parts for b in measured(f, split(f, part))]
@@ -125,13 +136,14 @@ def _beside(plan: ReleasePlan, other: ReleasePlan) -> float:
 def frame_of(query: Query) -> Frame:
     """Return families and groups of a request whose published names can stand together."""
     assert query.tables is not None
-    found = families(query)
+    found, quotients = families(query)
     for table in query.tables.tables:
-        members = [f.members[table.name] for f in found if table.name in f.members]
+        members = [f.members[table.name] for f in found if table.name in f.published]
+        members += [q.member for q in quotients if q.table == table.name]
         columns = [c for m in members for c in m.aggregate.columns(m.context)]
         names = [m.statistic.spec.name for m in members]
         check_names(table.spec.by, names, columns, table.spec.origin)
-    return Frame(query, Maker(query), found, _tables(query))
+    return Frame(query, Maker(query), found, quotients, _tables(query))
 
 
 def _tables(query: Query) -> PlannedTables:
@@ -161,26 +173,10 @@ def table_blocks(frame: Frame, names: Sequence[str]) -> tuple[BlockLayout, ...]:
 # --- writing ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Fitting:
-    """One family with what measures it; `halves`: half an interval's width, per class of cells, in steps."""
-
-    family: Family
-    structure: Structure
-    estimator: Estimator
-    priced: Mapping[str, Priced]
-    halves: Mapping[str, tuple[Fraction, ...]]
-    totals: Mapping[str, tuple[int, ...]]
-
-    @property
-    def noises(self) -> dict[str, Noise]:
-        return {name: noise_of(p.best.draw) for name, p in self.priced.items()}
-
-
 class Recorded(Protocol):
     """The floating point figures of a plan that is made again: last digits differ between machines.
 
-    Both return what is recorded, or raise VerificationError where it is not near what is found.
+    They return what is recorded, or raise VerificationError where it is not near what is found.
     """
 
     def halves(
@@ -189,75 +185,55 @@ class Recorded(Protocol):
 
     def errors(self, table: str, statistic: str, found: Errors) -> Errors: ...
 
+    def reach(self, table: str, statistic: str, found: Reaches) -> Reaches: ...
+
 
 def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = None) -> ReleasePlan:
     """Return the plan of what was chosen: the same for equal requests, choices and figures."""
     query, maker = frame.query, frame.maker
     by_name = {p.block.name: p for p in spending.priced}
-    found = [_fitting(frame, family, by_name, recorded) for family in frame.families]
-    fits = paired([fit for each in found for fit in _fits(each)], frame.families)
-    tables = PlannedTables(frame.tables.axes, frame.tables.tables, fits)
-    statistics = [
-        s for table in frame.tables.tables for s in _statistics(frame, found, table.name, recorded)
+    found = [
+        fitting_of(query, frame.tables, family, by_name, recorded) for family in frame.families
     ]
-    check_valid(tables, statistics, query.spec.origin)
+    fits = paired([fit for each in found for fit in fits_of_family(each)], frame.families)
+    by_family = {each.family.name: each for each in found}
+    quotients = {
+        (q.table, q.member.statistic.spec.name): planned_ratio(
+            query, q, by_family[q.top], by_family[q.bottom], recorded
+        )
+        for q in frame.quotients
+    }
+    tables = replace(
+        frame.tables,
+        fits=fits,
+        ratios=tuple(ratio for _, ratio in quotients.values()),
+        hidden=tuple(s for each in found for s in hidden_of(each)),
+    )
+    statistics = [
+        s
+        for table in frame.tables.tables
+        for s in _statistics(frame, found, table.name, recorded, quotients)
+    ]
+    check_valid(tables, (*statistics, *tables.hidden), query.spec.origin)
     by = tuple(column.name for column in query.groups.columns)
     return written(query, spending, maker, by, statistics, tables, _notes(query, found))
 
 
-def _fitting(
-    frame: Frame, family: Family, by_name: Mapping[str, Priced], recorded: Recorded | None
-) -> Fitting:
-    structure = frame.structure(family)
-    priced = {
-        table: by_name[name]
-        for table in family.members
-        if (name := family.layout(table, None).name) in by_name
-    }
-    noises: dict[str, Noise | None] = dict.fromkeys(family.members)
-    noises |= {table: noise_of(p.best.draw) for table, p in priced.items()}
-    totals = public_totals(frame.query, family, frame.tables)
-    made = estimator(structure, noises, list(totals))
-    halves = {table: tuple(half_widths(made, table)) for table in family.members}
-    if recorded is not None:
-        names = {table: m.statistic.spec.name for table, m in family.members.items()}
-        halves = {t: recorded.halves(t, names[t], found) for t, found in halves.items()}
-    return Fitting(family, structure, made, priced, halves, totals)
-
-
-def _fits(found: Fitting) -> list[PlannedFit]:
-    """Return the family's fits: one per cell of its blocks."""
-    family = found.family
-    cells = next(iter(family.members.values())).options[0].cells
-    columns = {t: m.aggregate.columns(m.context) for t, m in family.members.items()}
-    out = []
-    for cell, label in enumerate(cells):
-        tables = tuple(
-            FitTable(
-                table=table,
-                statistic=member.statistic.spec.name,
-                column=columns[table][cell],
-                block=found.priced[table].block.name if table in found.priced else None,
-                halves=found.halves[table],
-                totals=tuple(found.totals.get(table, ())),
-            )
-            for table, member in family.members.items()
-        )
-        name = family.name if len(cells) == 1 else f"{family.name} {label}"
-        out.append(PlannedFit(name, cell, family.pitch, tables))
-    return out
-
-
 def _statistics(
-    frame: Frame, found: Sequence[Fitting], table: str, recorded: Recorded | None
+    frame: Frame,
+    found: Sequence[Fitting],
+    table: str,
+    recorded: Recorded | None,
+    quotients: Mapping[tuple[str, str], tuple[PlannedStatistic, PlannedRatio]],
 ) -> list[PlannedStatistic]:
     """Return one table's statistics, in the order in which they were asked for."""
     assert frame.query.tables is not None
-    mine = {
-        f.family.members[table].statistic.spec.name: f for f in found if table in f.family.members
-    }
-    spec = frame.query.tables.named(table).spec
-    return [_statistic(frame.query, mine[s.name], table, recorded) for s in spec.statistics]
+    made = {name: s for (of, name), (s, _) in quotients.items() if of == table}
+    for each in found:
+        if table in each.family.published:
+            statistic = _statistic(frame.query, each, table, recorded)
+            made[statistic.name] = statistic
+    return [made[s.name] for s in frame.query.tables.named(table).spec.statistics]
 
 
 def _statistic(
@@ -320,21 +296,11 @@ def _errors(query: Query, found: Fitting, table: str) -> Errors:
     noises = found.noises
     fitted = float(found.estimator.variance(table).mean())
     before = float(noises[table].variance()) if table in noises else None
-    return error(fitted), None if before is None else error(before), error(_alone(found, table))
-
-
-def _alone(found: Fitting, table: str) -> float:
-    """Return the variance of a table that gets an equal part of what the family spends."""
-    count = sum(name not in found.totals for name in found.family.members)
-    finest = found.priced[found.family.finest]
-    mine = found.priced.get(table, finest)
-    if isinstance(noise_of(finest.best.draw), Gaussian):
-        rho = sum((p.share.rho or Fraction(0) for p in found.priced.values()), Fraction(0))
-        own = mine.share.rho or rho
-        return float(noise_of(mine.best.draw).variance() * own * count / rho)
-    total = sum((p.share.epsilon for p in found.priced.values()), Fraction(0))
-    ratio = float(mine.share.epsilon * count / total)
-    return float(noise_of(mine.best.draw).variance()) * ratio**2
+    return (
+        error(fitted),
+        None if before is None else error(before),
+        error(alone_variance(found, table)),
+    )
 
 
 def _error_text(fitted: float, before: float | None, alone: float, unit: str) -> str:

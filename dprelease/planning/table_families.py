@@ -10,18 +10,18 @@ Units: a cell counts steps of the column; a share is a part of epsilon, or of rh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import Encoding
 from dprelease.errors import PlanError
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.numeric import plain
 from dprelease.planning.layout import member_of
+from dprelease.planning.table_quotients import Key, Part, Quotient, parts_of, settled
 from dprelease.query.spec import Query, Statistic
 from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
@@ -45,11 +45,19 @@ class Family:
     Attributes:
         name: as it is asked for; members: by table, in the tables' order; finest: the table of which
             all others are sums.
+        hidden: tables that do not publish it: a quotient there is computed from it.
+        counts: the family of the rows that it sums, where it is a sum.
     """
 
     name: str
     members: Mapping[str, Member]
     finest: str
+    hidden: frozenset[str] = frozenset()
+    counts: str | None = None
+
+    @property
+    def published(self) -> dict[str, Member]:
+        return {table: m for table, m in self.members.items() if table not in self.hidden}
 
     @property
     def pitch(self) -> Fraction:
@@ -78,34 +86,95 @@ class Family:
         return BlockLayout((member,), member.options, table)
 
 
-def families(query: Query) -> tuple[Family, ...]:
-    """Return the families of a release of several tables, in order of first appearance.
+@dataclass(slots=True)
+class _Found:
+    """A family while it is looked for."""
+
+    name: str
+    members: dict[str, Member] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+    counts: Key | None = None
+
+
+def families(query: Query) -> tuple[tuple[Family, ...], tuple[Quotient, ...]]:
+    """Return the families of a release of several tables, in order of first appearance, and their quotients.
 
     Raises:
-        PlanError: a statistic does not add up (DPR292), stands twice in a table or in no finest one
-            (DPR290), or as `layout.member_of`.
+        PlanError: a statistic is neither a sum nor a quotient of sums (DPR292), stands twice in a table or
+            in no finest one (DPR290), or as `layout.member_of`.
     """
     assert query.tables is not None
-    found: dict[tuple[object, ...], dict[str, Member]] = {}
     each = iter(query.statistics)
-    for table in query.tables.tables:
-        for _ in table.spec.statistics:
-            statistic = next(each)
-            key = (statistic.function, statistic.spec.arguments)
-            members = found.setdefault(key, {})
-            if table.name in members:
-                raise PlanError(
-                    f"table `{table.name}` asks for {statistic.spec.text} twice",
-                    where=statistic.spec.origin,
-                    fix="keep one of the two",
-                    code="DPR290",
-                )
-            members[table.name] = _member(query, table, statistic)
-    return tuple(_family(query, members) for members in found.values())
+    asked = [(t, next(each)) for t in query.tables.tables for _ in t.spec.statistics]
+    found: dict[Key, _Found] = {}
+    others: list[tuple[TableGroups, Statistic]] = []
+    for table, statistic in asked:
+        if not aggregate_named(statistic.function).adds_up:
+            others.append((table, statistic))
+            continue
+        family = found.setdefault(*_found(query, table, statistic))
+        if table.name in family.members:
+            raise PlanError(
+                f"table `{table.name}` asks for {statistic.spec.text} twice",
+                where=statistic.spec.origin,
+                fix="keep one of the two",
+                code="DPR290",
+            )
+        family.members[table.name] = _member(query, table, statistic)
+    known = frozenset(found)
+    quotients = [_quotient(query, table, one, found, known) for table, one in others]
+    names = {key: one.name for key, one in found.items()}
+    made = tuple(_family(query, f, names[f.counts] if f.counts else None) for f in found.values())
+    return made, tuple(quotients)
 
 
-def _family(query: Query, members: Mapping[str, Member]) -> Family:
+def _quotient(
+    query: Query,
+    table: TableGroups,
+    statistic: Statistic,
+    found: dict[Key, _Found],
+    known: Collection[Key],
+) -> Quotient:
+    """Return a statistic as a quotient, once its two sums are among those found."""
+    parts = parts_of(query, table, statistic, known)
+    if parts is None:
+        raise PlanError(
+            f"{statistic.spec.text} does not add up over groups",
+            where=statistic.spec.origin,
+            why=f"table `{table.name}` is fitted to the other tables of the release, and no sums make it",
+            fix="publish it in a release of its own",
+            code="DPR292",
+        )
+    member, top, bottom = parts
+    for part in (top, bottom):
+        _joined(found.setdefault(part.key, _Found(part.text)), table.name, part)
+    return Quotient(table.name, member, found[top.key].name, found[bottom.key].name)
+
+
+def _joined(family: _Found, table: str, part: Part) -> None:
+    family.counts = family.counts or part.counts
+    if table not in family.members:
+        family.members[table] = part.member
+        family.hidden.add(table)
+
+
+def _found(query: Query, table: TableGroups, statistic: Statistic) -> tuple[Key, _Found]:
+    """Return what tells one additive number from others; alone in its table where units are in several groups."""
+    key: Key = (statistic.function, statistic.spec.arguments)
+    if _units_in_several(query, statistic):
+        return (*key, table.name), _Found(f"{statistic.spec.text} of {table.name}")
+    return key, _Found(statistic.spec.text)
+
+
+def _units_in_several(query: Query, statistic: Statistic) -> bool:
+    unit = query.schema.unit
+    several = isinstance(unit, UserUnit) and unit.max_groups > 1
+    return several and member_of(query, statistic).options[0].per_unit
+
+
+def _family(query: Query, found: _Found, counts: str | None) -> Family:
     assert query.tables is not None
+    members = found.members
     first = next(iter(members.values())).statistic.spec
     finest = query.tables.finest_of(list(members))
     if finest is None:
@@ -127,7 +196,8 @@ def _family(query: Query, members: Mapping[str, Member]) -> Family:
             fix="leave the statistic's `step` out, or declare it for the column",
             code="DPR292",
         )
-    return Family(first.text, _widened(query, members, finest), finest.name)
+    widened = _widened(query, members, finest)
+    return Family(found.name, widened, finest.name, frozenset(found.hidden), counts)
 
 
 def _widened(query: Query, members: Mapping[str, Member], finest: TableGroups) -> dict[str, Member]:
@@ -156,33 +226,17 @@ def _above(coarse: TableGroups, fine: TableGroups) -> bool:
 
 
 def _member(query: Query, table: TableGroups, statistic: Statistic) -> Member:
-    spec, unit = statistic.spec, query.schema.unit
-    aggregate = aggregate_named(statistic.function)
-    if not aggregate.adds_up:
-        raise PlanError(
-            f"{spec.text} does not add up over groups",
-            where=spec.origin,
-            why=f"table `{table.name}` is fitted to the other tables of the release",
-            fix="publish what it is made of, e.g. count and sum, or release it in a release of its own",
-            code="DPR292",
-        )
     member = member_of(query, statistic)
-    encoding = _added(member.options[0], table.name)
-    if encoding.per_unit and isinstance(unit, UserUnit) and unit.max_groups > 1:
+    if not table.apart and _units_in_several(query, statistic):
+        assert isinstance(query.schema.unit, UserUnit)
         raise PlanError(
-            f"{spec.text} does not add up where a unit may be in {unit.max_groups} groups",
-            where=spec.origin,
-            why="the sum of two groups would count a unit of both twice",
-            fix="declare `max_groups: 1`, or publish `count`",
+            f"{statistic.spec.text} does not add up where a unit may be in {query.schema.unit.max_groups} groups",
+            where=statistic.spec.origin,
+            why=f"a cell of table `{table.name}` is a sum of finer groups, and would count a unit of two twice",
+            fix="ask for it in the finest table, declare `max_groups: 1`, or publish `count`",
             code="DPR292",
         )
-    settled = replace(spec, step=spec.step or encoding.pitch)
-    return replace(member, statistic=replace(statistic, spec=settled), options=(encoding,))
-
-
-def _added(encoding: Encoding, table: str) -> Encoding:
-    """Return the encoding as cells that noise is added to."""
-    return replace(encoding, family="bins", key=(*encoding.key, "table", table))
+    return settled(member, table.name)
 
 
 def measured(family: Family, shares: Mapping[str, Fraction | None]) -> tuple[BlockLayout, ...]:

@@ -112,14 +112,18 @@ def shares_of(
     structure: Structure,
     sensitivities: Mapping[str, Sensitivity],
     kind: Kind,
+    beside: Mapping[str, int],
 ) -> dict[str, Fraction]:
     """Return the part of the release's budget for each table of the family that is measured.
+
+    Args:
+        beside: how many families have a number in each table.
 
     Raises:
         PlanError: the declared shares leave nothing for the finest table (DPR220), or a `max_error` is
             missed (DPR240).
     """
-    fixed = _declared(query, family, part)
+    fixed = _declared(query, family, part, beside)
     if len(fixed) == len(family.members):
         return fixed
     known = _stated(query, family)
@@ -152,14 +156,16 @@ def shares_of(
     raise goal_missed(family.members[worst].statistic.spec, query.epsilon, math.sqrt(over[worst]))
 
 
-def _declared(query: Query, family: Family, part: Fraction) -> dict[str, Fraction]:
+def _declared(
+    query: Query, family: Family, part: Fraction, beside: Mapping[str, int]
+) -> dict[str, Fraction]:
     """Return the shares that tables declare; PlanError where they leave nothing (DPR220)."""
     assert query.tables is not None
     fixed = {}
     for name in family.members:
         spec = query.tables.named(name).spec
-        if spec.share is not None:  # its statistics divide it
-            fixed[name] = _thousandths(spec.share / len(spec.statistics))
+        if spec.share is not None:  # what is measured of it divides it
+            fixed[name] = _thousandths(spec.share / beside[name])
     if sum(fixed.values(), Fraction(0)) > part or (
         family.finest not in fixed and sum(fixed.values(), Fraction(0)) >= part
     ):

@@ -18,6 +18,7 @@ from dprelease.errors import PlanError
 from dprelease.fitting.feasible import Reachable, check_pair
 from dprelease.measurements.members import Member
 from dprelease.planning.table_families import Family
+from dprelease.planning.table_quotients import per_row
 from dprelease.query.spec import Query
 from dprelease.release_plan.fits import reachable
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -55,16 +56,21 @@ def paired(fits: Sequence[PlannedFit], families: Sequence[Family]) -> tuple[Plan
         family = next(
             f for f in families if f.name == fit.name or fit.name.startswith(f"{f.name} ")
         )
-        member = next(iter(family.members.values()))
-        counts = next((f for f in families if f.name == member.aggregate.within), None)
-        column = member.statistic.column
-        complete = column is not None and column.null_default is not None
+        counts = next((f for f in families if f.name == _rows_of(family)), None)
         same = counts is not None and set(counts.members) == set(family.members)
-        if counts is not None and complete and same and not fit.totals and _plain(family):
-            low = int(member.context.lowest / family.pitch)
-            fit = replace(fit, counts=counts.name, low=low, high=low + member.context.scale)  # noqa: PLW2901
+        if counts is not None and same and not fit.totals and _plain(family):
+            low, high, _ = per_row(next(iter(family.members.values())))
+            fit = replace(fit, counts=counts.name, low=low, high=high)  # noqa: PLW2901
         out.append(fit)
     return tuple(out)
+
+
+def _rows_of(family: Family) -> str | None:
+    """Return the family of the rows that a family sums: of all rows, where no null leaves one out."""
+    member = next(iter(family.members.values()))
+    column = member.statistic.column
+    complete = column is not None and column.null_default is not None
+    return family.counts or (member.aggregate.within if complete else None)
 
 
 def _plain(family: Family) -> bool:

@@ -9,7 +9,8 @@ in any other way is left out, too.
 Units    errors as a plan prints them: E|error| in the statistic's unit, its root mean square under
          squared loss; six digits.
 Limits   a statistic without an expected error (a quantile's depends on the data) is left out, and
-         so is a release whose epsilon follows from its `max_error` goals: it has no other budget.
+         so is a release whose epsilon follows from its `max_error` goals: it has no other budget. A release
+         of several tables has none of it: no page shows it, and planning it three times more is dear.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ FACTORS = (Fraction(1, 2), Fraction(2), Fraction(4))
 def what_if(plan: ReleasePlan) -> list[dict[str, Any]]:
     """Return `{"epsilon": "p/q", "errors": {name: error}}` per other budget, the smallest first.
 
-    Empty where the plan does not know its request (one read back from a manifest).
+    Empty where the plan does not know its request (one read back from a manifest), or is of several tables.
     """
     asked = plan.asked
-    if asked is None or not asked.epsilon:
+    if asked is None or not asked.epsilon or plan.tables is not None:
         return []
 
     def make(epsilon: Fraction) -> ReleasePlan:

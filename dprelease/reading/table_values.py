@@ -8,11 +8,11 @@ from fractions import Fraction
 from dprelease.errors import ArgumentError
 from dprelease.noised import WEAK, Noised
 from dprelease.reading.estimated import Estimate, FitForms
-from dprelease.reading.forms import Linear
+from dprelease.reading.forms import Linear, Ratio
 from dprelease.reading.quantity import Quantity
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.release_plan.tables import PlannedFit
+from dprelease.release_plan.tables import PlannedFit, PlannedRatio
 
 __all__ = ["TableValues", "values_of"]
 
@@ -31,23 +31,43 @@ class TableValues(ReleasedValues):
             for part in fit.tables
             if part.table == table
         }
+        self._ratio_of: Mapping[str, PlannedRatio] = {
+            statistic.columns[0]: ratio
+            for ratio in whole.plan.tables.ratios
+            if ratio.table == table
+            for statistic in self.noised.plan.statistics
+            if statistic.name == ratio.statistic
+        }
 
     @property
     def _drawn(self) -> Noised:
         return self.whole
 
     def has_interval(self, statistic: PlannedStatistic) -> bool:
-        return any(column in self._fit_of for column in statistic.columns)
+        known = {*self._fit_of, *self._ratio_of}
+        return any(column in known for column in statistic.columns)
 
     def quantity(self, column: str, group: int) -> Quantity:
         statistic, _ = self.columns[column]
         value, status = self.published[column, group]
-        fit = self._fit_of[column]
+        form = self._form(column, group)
+        return Quantity(form, value, statistic.domain.hull, status in WEAK)
+
+    def _form(self, column: str, group: int) -> Linear | Ratio:
+        """Return a fitted cell as a form, or a quotient of two, as the plan computes it."""
+        ratio = self._ratio_of.get(column)
+        if ratio is None:
+            return self._estimate(self._fit_of[column], group)
+        assert self.whole.plan.tables is not None
+        top = self._estimate(self.whole.plan.tables.fit(ratio.top), group)
+        bottom = self._estimate(self.whole.plan.tables.fit(ratio.bottom), group)
+        return Ratio(top.plus(bottom, ratio.offset), bottom)
+
+    def _estimate(self, fit: PlannedFit, group: int) -> Linear:
         if fit.name not in self._forms:
             self._forms[fit.name] = FitForms(self.identity, self.whole, fit.name)
         atom = Estimate(self.identity, fit.name, self.table, group, self._forms[fit.name])
-        form = Linear(Fraction(0), {atom: fit.pitch})
-        return Quantity(form, value, statistic.domain.hull, status in WEAK)
+        return Linear(Fraction(0), {atom: fit.pitch})
 
 
 def values_of(noised: Noised, table: str | None) -> ReleasedValues:

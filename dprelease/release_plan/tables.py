@@ -18,8 +18,9 @@ import numpy as np
 
 from dprelease.fitting.structure import Axis, Structure, crossed, nested
 from dprelease.numeric import fraction_from_json, whole_from_json
+from dprelease.release_plan.statistic import PlannedStatistic
 
-__all__ = ["STATED", "FitTable", "PlannedFit", "PlannedTable", "PlannedTables"]
+__all__ = ["STATED", "FitTable", "PlannedFit", "PlannedRatio", "PlannedTable", "PlannedTables"]
 
 STATED = "stated by the publisher"
 """What is said of public totals in place of an error."""
@@ -158,16 +159,63 @@ class PlannedFit:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedRatio:
+    """One statistic of one table that is a quotient of two fits: offset + pitch of the top * top / bottom.
+
+    Attributes:
+        top, bottom: the fits; low, high: the range of top / bottom, in steps.
+        reach: per class of cells and piece of the range, how far the noise takes top - t bottom from 0.
+    """
+
+    table: str
+    statistic: str
+    top: str
+    bottom: str
+    offset: Fraction
+    low: int
+    high: int
+    reach: tuple[tuple[Fraction, ...], ...] = field(repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "statistic": self.statistic,
+            "top": self.top,
+            "bottom": self.bottom,
+            "offset": str(self.offset),
+            "low": str(self.low),
+            "high": str(self.high),
+            "reach": [[str(r) for r in pieces] for pieces in self.reach],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PlannedRatio:
+        return cls(
+            table=str(value["table"]),
+            statistic=str(value["statistic"]),
+            top=str(value["top"]),
+            bottom=str(value["bottom"]),
+            offset=fraction_from_json(value["offset"]),
+            low=whole_from_json(value["low"]),
+            high=whole_from_json(value["high"]),
+            reach=tuple(tuple(map(fraction_from_json, pieces)) for pieces in value["reach"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedTables:
     """All tables of a release, and what is fitted.
 
     Attributes:
         axes: per axis and level, coarse to fine, the cell of each of the axis's keys.
+        ratios: what is computed from two fits; hidden: numbers that are fitted for it alone, and not published.
     """
 
     axes: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)
     tables: tuple[PlannedTable, ...]
     fits: tuple[PlannedFit, ...] = ()
+    ratios: tuple[PlannedRatio, ...] = ()
+    hidden: tuple[PlannedStatistic, ...] = ()
 
     def named(self, name: str) -> PlannedTable:
         return next(t for t in self.tables if t.name == name)
@@ -212,6 +260,8 @@ class PlannedTables:
             "axes": [[list(level) for level in axis] for axis in self.axes],
             "tables": [t.to_json() for t in self.tables],
             "fits": [f.to_json() for f in self.fits],
+            **({"ratios": [r.to_json() for r in self.ratios]} if self.ratios else {}),
+            **({"hidden": [s.to_json() for s in self.hidden]} if self.hidden else {}),
         }
 
     @classmethod
@@ -220,6 +270,8 @@ class PlannedTables:
             axes=tuple(tuple(map(_integers, axis)) for axis in value["axes"]),
             tables=tuple(PlannedTable.from_json(t) for t in value["tables"]),
             fits=tuple(PlannedFit.from_json(f) for f in value["fits"]),
+            ratios=tuple(PlannedRatio.from_json(r) for r in value.get("ratios", ())),
+            hidden=tuple(PlannedStatistic.from_json(s) for s in value.get("hidden", ())),
         )
 
 

@@ -67,3 +67,8 @@ def test_a_plan_read_back_does_not_know_its_request():
     assert what_if(again) == []
     assert replace(plan, asked=None) == plan  # the plan is the same with and without it
     assert again.hash == plan.hash
+
+
+def test_several_tables_are_not_planned_again_for_prices_that_no_page_shows():
+    tables = [{"name": "all", "by": [], "statistics": ["count"]}]
+    assert what_if(planned({"epsilon": 1, "tables": tables})) == []

@@ -145,7 +145,7 @@ def test_everything_else_is_refused_where_it_stands(text: str) -> None:
 @pytest.mark.parametrize(
     ("item", "text", "code"),
     [
-        ("AVG(income)", "ROLLUP(sex)", "DPR292"),
+        ("VAR_POP(income)", "ROLLUP(sex)", "DPR292"),
         ("COUNT(*)", "GROUPING SETS (sex, region)", "DPR290"),
         ("COUNT(*)", "ROLLUP(district, region)", "DPR290"),
         ("GROUPING(sex), COUNT(*)", "ROLLUP(sex)", "DPR253"),
@@ -158,3 +158,11 @@ def test_what_cannot_add_up_is_refused_with_its_place(item: str, text: str, code
         planned(sql)
     assert caught.value.code == code
     assert "SQL, line 1, column" in str(caught.value)
+
+
+def test_averages_are_quotients_of_fitted_sums() -> None:
+    plan = planned("SELECT AVG(income), COUNT(*) FROM people GROUP BY ROLLUP(sex)")
+    assert plan.tables is not None
+    assert [(r.table, r.top, r.bottom) for r in plan.tables.ratios] == [
+        (table, "sum of income around the middle", "count") for table in ("by_sex", "all_rows")
+    ]

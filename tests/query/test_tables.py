@@ -140,7 +140,7 @@ def test_a_hierarchy_that_is_none_is_refused(change: dict[str, Any], code: str, 
         ),
         ([NATION, {**FINE, "statistics": [{"statistic": "count", "share": 0.5}]}], {}, "DPR154"),
         ([NATION, {**FINE, "statistics": [{"statistic": "count", "spikes": "forbid"}]}], {}, "DPR154"),
-        ([NATION, {**FINE, "statistics": ["mean(income)"]}], {}, "DPR292"),
+        ([NATION, {**FINE, "statistics": ["variance(income)"]}], {}, "DPR292"),
         ([NATION, {**FINE, "statistics": ["count", {"statistic": "count", "as": "n"}]}], {}, "DPR290"),
         ([NATION, {**NATION, "name": "land"}], {}, "DPR290"),
         ([NATION, {**FINE, "zeros": [["d9"]]}], {}, "DPR291"),
@@ -173,6 +173,22 @@ def test_persons_add_up_only_where_a_unit_is_in_one_group() -> None:
     tables = [{**t, "statistics": ["count(persons)"]} for t in TREE]
     assert refused(schema(tables, unit=USER)).code == "DPR292"
     assert dp.plan(schema(tables, unit={**USER, "max_groups": 1})).tables is not None
+
+
+def test_persons_of_several_groups_stand_in_the_finest_table_alone() -> None:
+    finest = {**TREE[2], "statistics": ["count", "count(persons)"]}
+    plan = dp.plan(schema([TREE[0], finest], unit=USER))
+    assert plan.tables is not None
+    assert [(f.name, [t.table for t in f.tables]) for f in plan.tables.fits][-1] == (
+        "count(persons) of districts",
+        ["districts"],
+    )
+    block = plan.block("districts.count_persons")
+    assert block.encoding["sensitivity"]["total"] == "2"  # one in each of two groups
+    # in a coarser table a unit of two groups would be counted twice
+    coarse = {**TREE[1], "statistics": ["count", "count(persons)"]}
+    found = refused(schema([coarse, finest], unit=USER))
+    assert found.code == "DPR292" and "twice" in str(found)
 
 
 def test_totals_are_stated_where_they_may_be() -> None:

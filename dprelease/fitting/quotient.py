@@ -1,0 +1,200 @@
+"""The quotient of two estimates: every value that their noise does not rule out.
+
+At the true quotient t = S / C the form S - t C is exactly 0, so its estimate is noise alone:
+X_S - t X_C, two independent combinations of draws. The range that t may have is cut into short cells
+[a, b] with the middle m, and in each
+
+    |X_S - t X_C| <= |X_S - m X_C| + (b - a) / 2 |X_C|,
+
+the first at level + e, the second at 1 - e. Those bounds, the *reach* of a cell, are public and stand
+in the plan. Where classes of cells are too many for a quantile per cell, the two parts are bounded
+apart, each at half the risk. What is not ruled out in any cell is the interval: it covers at the level for
+tiny denominators too. An estimate of S beyond what C allows is moved to the nearest that it does, which is
+nearer to every t C: no noise, however large, leaves a single point. Where C is not above 0 nothing is said.
+
+Units    of the two estimates: t in steps of the first per step of the second.
+Sources  `docs/theory/publications-that-add-up.md#quotients-of-fitted-cells`; the pivot: Fieller 1954.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.errors import PlanError
+from dprelease.fitting.combination import quantile_of
+from dprelease.fitting.estimate import ONE, Estimator
+from dprelease.fitting.law import Law
+from dprelease.fitting.structure import IntArray
+
+__all__ = ["MOST", "Reach", "classes_of", "ends_of_quotient", "middle_of_quotient", "reach_of"]
+
+Floats = npt.NDArray[np.float64]
+
+MOST = 4096
+"""More classes of cells than that are refused."""
+_JOINT = 256
+"""For more classes the two parts are bounded apart."""
+_BESIDE = 0.02
+"""e, as a part of the risk."""
+_ROOM = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far S - t C may be from 0.
+
+    Attributes:
+        low, high: the range of t, which is cut into cells of one length.
+        cells: per class of the table's cells, the reach in every cell of the range, in steps.
+    """
+
+    low: int
+    high: int
+    cells: tuple[tuple[Fraction, ...], ...]
+
+
+def classes_of(top: Estimator, bottom: Estimator, table: str) -> IntArray:
+    """Return the class of every cell of a table: within one, both errors have one law."""
+    pairs = np.stack([top.classes(table), bottom.classes(table)], axis=1)
+    _, found = np.unique(pairs, axis=0, return_inverse=True)
+    return np.asarray(found, dtype=np.int64).reshape(-1)
+
+
+def reach_of(
+    top: Estimator, bottom: Estimator, table: str, low: int, high: int, level: float = 0.95
+) -> Reach:
+    """Return the reach per class of a table's cells, for t in [low, high].
+
+    Raises:
+        PlanError: the table has too many classes of cells (DPR286).
+    """
+    _, first = np.unique(classes_of(top, bottom, table), return_index=True)
+    if first.size > MOST:
+        raise PlanError(
+            f"table `{table}` has {first.size:,} kinds of cells, too many for quotients of them",
+            why="each kind has errors of a law of its own: its hierarchy has branches of as many sizes;"
+            f" at most {MOST:,} are supported",
+            fix="publish the two sums, or a coarser table",
+            code="DPR286",
+        )
+    if first.size > _JOINT:
+        return Reach(low, high, _apart(top, bottom, table, first, (low, high), level))
+    pieces = 64 if first.size <= _JOINT // 4 else 32
+    edges = _edges(low, high, pieces)
+    found = [
+        _together(top.law(table, cell), bottom.law(table, cell), edges, level)
+        for cell in first.tolist()
+    ]
+    return Reach(low, high, tuple(found))
+
+
+def _edges(low: int, high: int, pieces: int) -> list[Fraction]:
+    return [low + Fraction(k * (high - low), pieces) for k in range(pieces + 1)]
+
+
+def _together(
+    top: Law, bottom: Law, edges: Sequence[Fraction], level: float
+) -> tuple[Fraction, ...]:
+    risk = _BESIDE * (1 - level)
+    turned = quantile_of(bottom, 1 - risk) * (edges[1] - edges[0]) / 2
+    known: dict[Fraction, Fraction] = {}
+    out = []
+    for a, b in pairwise(edges):
+        middle = abs(a + b) / 2  # the law is symmetric in the sign of t
+        if middle not in known:
+            law = Law.of([(top, 1.0, 1), (bottom, float(middle), 1)])
+            known[middle] = quantile_of(law, level + risk)
+        out.append(known[middle] + turned)
+    return tuple(out)
+
+
+def _apart(
+    top: Estimator,
+    bottom: Estimator,
+    table: str,
+    first: IntArray,
+    ends: tuple[int, int],
+    level: float,
+) -> tuple[tuple[Fraction, ...], ...]:
+    half = 1 - (1 - level) / 2
+    edges = _edges(*ends, 8)
+    sizes = [max(abs(a), abs(b)) for a, b in pairwise(edges)]
+    known: dict[tuple[bool, int], Fraction] = {}
+
+    def quantile(each: Estimator, cell: int) -> Fraction:
+        kind = each is top, int(kinds[each is top][cell])
+        if kind not in known:
+            known[kind] = quantile_of(each.law(table, cell), half)
+        return known[kind]
+
+    kinds = {True: top.classes(table), False: bottom.classes(table)}
+    return tuple(
+        tuple(quantile(top, cell) + size * quantile(bottom, cell) for size in sizes)
+        for cell in first.tolist()
+    )
+
+
+def ends_of_quotient(
+    reach: Reach,
+    classes: IntArray,
+    top: Sequence[int],
+    bottom: Sequence[int],
+    slack: tuple[Fraction, Fraction],
+) -> tuple[Floats, Floats]:
+    """Return the ends of every cell's interval. Sums, products and quotients of doubles: the same everywhere.
+
+    Args:
+        top, bottom: the estimates, in `ONE`ths of a step; slack: what rounding moved them by, in steps.
+    """
+    s, c = _steps(top), _steps(bottom)
+    s = np.clip(
+        s, np.minimum(reach.low * c, reach.high * c), np.maximum(reach.low * c, reach.high * c)
+    )
+    pieces = len(reach.cells[0])
+    edges = [float(edge) for edge in _edges(reach.low, reach.high, pieces)]
+    own = np.array([[float(r) for r in cells] for cells in reach.cells])[classes]
+    low, high = np.full(s.size, np.inf), np.full(s.size, -np.inf)
+    for k in range(pieces):
+        a, b = edges[k], edges[k + 1]
+        widest = max(abs(a), abs(b))
+        far = own[:, k] + float(slack[0]) + widest * float(slack[1])
+        far = far * (1 + _ROOM) + _ROOM * (np.abs(s) + widest * np.abs(c))
+        least, most = _between(s, c, far, a, b)
+        some = least <= most
+        low = np.where(some, np.minimum(low, least), low)
+        high = np.where(some, np.maximum(high, most), high)
+    nothing = (c <= 0) | (low > high)
+    return np.where(nothing, edges[0], low), np.where(nothing, edges[-1], high)
+
+
+def _between(s: Floats, c: Floats, far: Floats, a: float, b: float) -> tuple[Floats, Floats]:
+    """Return the ends of all t in [a, b] with |s - t c| <= far, c > 0; crossed where there are none."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        least, most = (s - far) / c, (s + far) / c
+    room = _ROOM * max(abs(a), abs(b))
+    return np.maximum(least - room, a), np.minimum(most + room, b)
+
+
+def middle_of_quotient(reach: Reach, top: Sequence[int], bottom: Sequence[int]) -> Floats:
+    """Return the median-unbiased estimate, kept to the range; NaN where no signal is left.
+
+    S - t C is noise with median 0 at the true t. Where it falls from low to high that is its zero, or
+    the end that it does not reach; where it rises every negative noise outweighs the rows.
+    """
+    s, c = _steps(top), _steps(bottom)
+    first, last = s - reach.low * c, s - reach.high * c
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        root = np.where(c > 0, s / c, np.nan)
+    root = np.where((first > 0) & (last > 0), float(reach.high), root)
+    root = np.where((first < 0) & (last < 0), float(reach.low), root)
+    return np.asarray(np.clip(root, reach.low, reach.high))
+
+
+def _steps(values: Sequence[int]) -> Floats:
+    return np.array([value / ONE for value in values], dtype=np.float64)

@@ -1,0 +1,171 @@
+"""Which sums a mean, or a share, of one of several tables is a quotient of.
+
+A quotient is not measured. It is computed from two fitted numbers of the same table: a sum over rows and
+the number of these rows. Where the table publishes both it costs nothing. What is missing joins the family
+of that name in other tables, or makes one of its own: measured and fitted with the others, and not published.
+
+    rows known    `count`, where no null leaves a row out; else the rows whose value is known
+    sum           `sum(column)`, where some table asks for it; else around the middle of the range, which a
+                  row moves half as far
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dprelease.aggregates.base import aggregate_named
+from dprelease.aggregates.encoding import Encoding
+from dprelease.errors import PlanError
+from dprelease.measurements.members import Member
+from dprelease.planning.layout import member_of
+from dprelease.query.never_null import never_null
+from dprelease.query.spec import Query, Statistic
+from dprelease.query.tables import TableGroups
+from dprelease.schema.domain import Domain
+from dprelease.schema.table import StatisticSpec
+
+__all__ = ["Key", "Part", "Quotient", "parts_of", "per_row", "settled"]
+
+Key = tuple[object, ...]
+"""What one additive number is, in whatever table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of a quotient's two sums.
+
+    Attributes:
+        counts: of which family the rows are that it is a sum over, if it is a sum.
+    """
+
+    key: Key
+    member: Member
+    counts: Key | None = None
+
+    @property
+    def text(self) -> str:
+        return self.member.statistic.spec.text
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """A statistic of a table that is computed from two fitted numbers: the names of their families."""
+
+    table: str
+    member: Member
+    top: str
+    bottom: str
+
+
+def per_row(member: Member) -> tuple[int, int, Fraction]:
+    """Return what one row adds to a sum at least and at most, in steps, and the value that steps start from."""
+    (low, _), pitch = member.options[0].weights[0], member.options[0].pitch
+    return low, low + member.context.scale, member.context.lowest - low * pitch
+
+
+def parts_of(
+    query: Query, table: TableGroups, statistic: Statistic, asked: Collection[Key]
+) -> tuple[Member, Part, Part] | None:
+    """Return a statistic with the two sums that it is a quotient of; None: it is none.
+
+    Args:
+        asked: the additive numbers that some table asks for.
+
+    Raises:
+        PlanError: a `max_error` is declared for it (DPR292), or as `layout.member_of`.
+    """
+    member = member_of(query, statistic)
+    encodings = member.aggregate.quotient(member.context)
+    if encodings is None:
+        return None
+    if statistic.spec.max_error is not None:
+        raise PlanError(
+            f"`max_error` of {statistic.spec.text} does not go with `tables`",
+            where=statistic.spec.origin,
+            why=f"table `{table.name}` computes it from fitted sums: its error depends on the number of rows",
+            fix="declare a `max_error` of the sum or the count, or leave it out",
+            code="DPR292",
+        )
+    bottom = _bottom(query, table, member, encodings[1])
+    top = _top(query, table, member, encodings[0], asked, bottom.key)
+    return member, top, bottom
+
+
+def _complete(query: Query, statistic: Statistic) -> bool:
+    """Return whether no null leaves a row out."""
+    if statistic.condition is not None:
+        return never_null(statistic.condition, query.schema.columns.values())
+    return statistic.column is not None and statistic.column.null_default is not None
+
+
+def _bottom(query: Query, table: TableGroups, member: Member, known: Encoding) -> Part:
+    subject = member.context.subject
+    if _complete(query, member.statistic):
+        rows = member.aggregate.sums[1]
+        count = Statistic(_spec(member, rows, rows, (), "number of rows"), rows)
+        return Part((rows, ()), settled(member_of(query, count), table.name))
+    name = f"rows with {subject}"
+    spec = _spec(member, name, member.aggregate.sums[1], (subject,), name)
+    return Part((name,), _own(member, spec, known, table.name))
+
+
+def _top(
+    query: Query,
+    table: TableGroups,
+    member: Member,
+    centred: Encoding,
+    asked: Collection[Key],
+    counts: Key,
+) -> Part:
+    subject, arguments = member.context.subject, member.statistic.spec.arguments
+    function = member.aggregate.sums[0]
+    key: Key = (function, arguments)
+    if member.context.column is not None and key in asked:
+        spec = _spec(member, f"{function}({subject})", function, arguments, f"sum of {subject}")
+        own = replace(member.statistic, spec=spec, function=function)
+        return Part(key, settled(member_of(query, own), table.name), counts)
+    name = f"sum of {subject} around the middle"
+    if member.context.condition is not None:
+        name = f"rows where {subject}"
+    spec = _spec(member, name, function, (subject,), name)
+    return Part((name,), _own(member, spec, centred, table.name), counts)
+
+
+def _spec(
+    member: Member, text: str, function: str, arguments: tuple[str, ...], name: str
+) -> StatisticSpec:
+    asked = member.statistic.spec
+    return StatisticSpec(
+        text=text,
+        function=function,
+        arguments=arguments,
+        name=name,
+        weight=asked.weight,
+        origin=asked.origin,
+    )
+
+
+def _own(member: Member, spec: StatisticSpec, encoding: Encoding, table: str) -> Member:
+    """Return a number that nobody asked for by itself."""
+    pitch, top = encoding.pitch, encoding.upper
+    assert top is not None
+    domain = Domain(encoding.lower * pitch, top * pitch)
+    made = Member(
+        statistic=replace(member.statistic, spec=spec, function=spec.function),
+        aggregate=aggregate_named(spec.function),
+        context=replace(member.context, spec=spec),
+        domain=domain,
+        options=(encoding,),
+        induced=domain,
+    )
+    return settled(made, table)
+
+
+def settled(member: Member, table: str) -> Member:
+    """Return the number as integer cells that noise is added to, one per cell of `table`."""
+    encoding, statistic = member.options[0], member.statistic
+    added = replace(encoding, family="bins", key=(*encoding.key, "table", table))
+    settled = replace(statistic.spec, step=statistic.spec.step or encoding.pitch)
+    return replace(member, statistic=replace(statistic, spec=settled), options=(added,))

@@ -1,0 +1,171 @@
+"""Write the quotients of several tables: their reach, their expected error, and in which way they are made.
+
+Errors are those of the first order, at the expected number of rows of a cell and for a value anywhere in its
+range alike: sqrt(var of the sum + t^2 var of the rows) / rows, t^2 its mean over the range.
+
+Sources: `docs/theory/publications-that-add-up.md#quotients-of-fitted-cells`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from dprelease.fitting.quotient import Reach, reach_of
+from dprelease.measurements.candidate import Option
+from dprelease.measurements.members import Member
+from dprelease.measurements.price import REFERENCE_SIZE
+from dprelease.measurements.steps import check_step, fine_step
+from dprelease.numeric import figure
+from dprelease.planning.statistic_words import statistic_notes
+from dprelease.planning.table_families import deviation
+from dprelease.planning.table_fitting import Fitting
+from dprelease.planning.table_quotients import Quotient, per_row
+from dprelease.query.spec import Query
+from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.tables import PlannedRatio
+
+__all__ = ["Reaches", "hidden_of", "planned_ratio"]
+
+_Figures = tuple[float, float | None, float]
+_WAYS = ("from the fitted sum and rows", "every table measured alone")
+
+Reaches = tuple[tuple[Fraction, ...], ...]
+
+
+class Recorded(Protocol):
+    def errors(self, table: str, statistic: str, found: _Figures) -> _Figures: ...
+
+    def reach(self, table: str, statistic: str, found: Reaches) -> Reaches: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """Rows per cell of a table: as expected, else a number to compare at."""
+
+    rows: float
+    known: bool
+
+
+def planned_ratio(
+    query: Query,
+    quotient: Quotient,
+    top: Fitting,
+    bottom: Fitting,
+    recorded: Recorded | None,
+) -> tuple[PlannedStatistic, PlannedRatio]:
+    """Return a quotient as it stands in a plan.
+
+    Raises:
+        PlanError: its step does not meet its domain (DPR208, DPR213), or its table has too many kinds of
+            cells (DPR286).
+    """
+    member, table = quotient.member, quotient.table
+    low, high, start = per_row(top.family.members[table])
+    reach = reach_of(top.estimator, bottom.estimator, table, low, high)
+    spec = member.statistic.spec
+    size = _size(query, table)
+    errors = _errors(query, top, bottom, table, (low, high), size)
+    if recorded is not None:
+        reach = Reach(low, high, recorded.reach(table, spec.name, reach.cells))
+        errors = recorded.errors(table, spec.name, errors)
+    fitted, _, alone = errors
+    step = spec.step or fine_step(member, fitted)
+    check_step(member, step, public=False)
+    block, mechanism = top.drawn_for(table)
+    options = tuple(
+        Option(mechanism, e, None, w) for e, w in zip((fitted, alone), _WAYS, strict=True)
+    )
+    unit = f" {member.measure}" if member.measure else ""
+    made = PlannedStatistic(
+        name=spec.name,
+        text=spec.text,
+        function=member.statistic.function,
+        block=block,
+        columns=member.aggregate.columns(member.context),
+        domain=member.domain,
+        step=step,
+        measure=member.measure,
+        mechanism=mechanism,
+        chosen=options,
+        planned_error=fitted if size.known else None,
+        error_text=f"±{figure(fitted)}{unit} at n={round(size.rows):,} (±{figure(alone)} if every table were measured alone)",
+        sensitivity="not measured: computed from fitted cells",
+        notes=(
+            *statistic_notes(query, member, top.family.members[table].options[0]),
+            _way(top, bottom, table),
+        ),
+        remark=spec.note,
+        table=table,
+    )
+    ratio = PlannedRatio(
+        table, spec.name, top.family.name, bottom.family.name, start, low, high, reach.cells
+    )
+    return made, ratio
+
+
+def _way(top: Fitting, bottom: Fitting, table: str) -> str:
+    """Return which way it is made, and what was measured for it."""
+    unseen = [each.family.name for each in (top, bottom) if table in each.family.hidden]
+    said = f"computed from the fitted {top.family.name} and {bottom.family.name} of this table"
+    if not unseen:
+        return f"{said}, at no cost"
+    return f"{said}; {' and '.join(unseen)} is fitted for it and not published"
+
+
+def _size(query: Query, table: str) -> _Size:
+    assert query.tables is not None
+    groups, cells = len(query.groups.keys), len(query.tables.named(table).keys)
+    rows = query.schema.rows
+    if rows.expected:
+        return _Size(max(1.0, rows.expected * groups / cells), known=True)
+    if rows.exact:
+        return _Size(max(1.0, rows.exact / cells), known=True)
+    return _Size(float(REFERENCE_SIZE), known=False)
+
+
+def _errors(
+    query: Query, top: Fitting, bottom: Fitting, table: str, ends: tuple[int, int], size: _Size
+) -> _Figures:
+    low, high = ends
+    square = (low * low + low * high + high * high) / 3
+    pitch = float(top.family.pitch)
+    own, rows = top.variances(table), bottom.variances(table)
+
+    def error(which: int) -> float:
+        variance = max(0.0, own[which] + square * rows[which])
+        return deviation(query.loss) * pitch * math.sqrt(variance) / size.rows
+
+    return error(0), None, error(1)
+
+
+def _hidden(member: Member, block: str, mechanism: str, table: str) -> PlannedStatistic:
+    """Return a number that is fitted and not published: its domain, and where it is drawn."""
+    spec = member.statistic.spec
+    return PlannedStatistic(
+        name=spec.name,
+        text=spec.text,
+        function=member.statistic.function,
+        block=block,
+        columns=(spec.name,),
+        domain=member.domain,
+        step=member.options[0].pitch,
+        measure="",
+        mechanism=mechanism,
+        chosen=(),
+        planned_error=None,
+        error_text="",
+        sensitivity="",
+        table=table,
+    )
+
+
+def hidden_of(found: Fitting) -> list[PlannedStatistic]:
+    """Return the family's numbers in tables that do not publish them."""
+    return [
+        _hidden(found.family.members[table], *found.drawn_for(table), table)
+        for table in found.family.members
+        if table in found.family.hidden
+    ]

@@ -1,0 +1,157 @@
+"""Quotients of fitted cells: coverage by enumeration, tiny denominators included, and what less would cover."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from dprelease.errors import PlanError
+from dprelease.fitting import quotient
+from dprelease.fitting.combination import half_width
+from dprelease.fitting.estimate import ONE, Term
+from dprelease.fitting.least_squares import estimator
+from dprelease.fitting.noise import Gaussian, Laplace
+from dprelease.fitting.quotient import (
+    classes_of,
+    ends_of_quotient,
+    middle_of_quotient,
+    reach_of,
+)
+from dprelease.fitting.structure import nested
+from tests.fitting.small import NOISES, UNEVEN, tree
+from tests.fitting.test_noise import law
+
+LOW, HIGH = -3, 6
+LAWS = {
+    "laplace": (Laplace(Fraction(1, 4)), Laplace(Fraction(4, 5))),
+    "gaussian": (Gaussian(40), Gaussian(3)),
+    "mixed, tiny": (Gaussian(9), Laplace(Fraction(2))),
+}
+
+
+def outcomes(noise):
+    d, p = law(noise)
+    keep = p > 1e-5
+    return list(zip(d[keep].tolist(), p[keep].tolist(), strict=True))
+
+
+def pair(count, noises):
+    """Estimators of a sum and a count in `count` independent trees of one root and one leaf."""
+    structure = nested({"all": np.arange(count), "part": np.arange(count)})
+    top, bottom = noises
+    return (
+        estimator(structure, {"all": None, "part": top}),
+        estimator(structure, {"all": bottom, "part": bottom}),
+    )
+
+
+@lru_cache(maxsize=4)
+def every(noises, truth):  # about 10^4 outcomes
+    """Return estimates of all outcomes of the draws, their chances, and the reach."""
+    s, c = truth
+    drawn = list(itertools.product(outcomes(noises[0]), *[outcomes(noises[1])] * 2))
+    drawn = [each for each in drawn if each[0][1] * each[1][1] * each[2][1] > 2e-7]
+    chance = np.array([a[1] * b[1] * d[1] for a, b, d in drawn])
+    assert chance.sum() > 0.997  # what is left out counts as missed
+    top, bottom = pair(len(drawn), noises)
+    tops = top.estimates({"part": [s + a[0] for a, _, _ in drawn]}, {})
+    bottoms = bottom.estimates(
+        {"all": [c + b[0] for _, b, _ in drawn], "part": [c + d[0] for _, _, d in drawn]}, {}
+    )
+    reach = reach_of(*pair(1, noises), "part", LOW, HIGH)
+    return tops, bottoms, chance, reach
+
+
+def coverage(found, truth, factor=Fraction(1)):
+    tops, bottoms, chance, reach = found
+    cells = tuple(tuple(r * factor for r in of) for of in reach.cells)
+    low, high = ends_of_quotient(
+        replace(reach, cells=cells),
+        np.zeros(chance.size, dtype=int),
+        tops.values["part"],
+        bottoms.values["part"],
+        (tops.slack, bottoms.slack),
+    )
+    assert (low >= LOW).all() and (high <= HIGH).all() and (low <= high).all()
+    exact = truth[0] / truth[1]
+    return float(chance[(low <= exact) & (exact <= high)].sum())
+
+
+TRUTHS = [(1, 1), (-3, 1), (12, 2), (9, 5), (140, 40)]
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_coverage_by_enumeration(name, truth):
+    assert coverage(every(LAWS[name], truth), truth) >= 0.95
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+def test_a_tenth_too_short_does_not_cover(name):
+    truth = (1400, 400)
+    found = every(LAWS[name], truth)
+    assert 0.95 <= coverage(found, truth) < 0.97
+    assert coverage(found, truth, Fraction(9, 10)) < 0.95
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("truth", [(9, 5), (140, 40)])
+def test_the_estimate_is_median_unbiased_up_to_its_atoms_and_what_says_nothing(name, truth):
+    tops, bottoms, chance, reach = every(LAWS[name], truth)
+    middle = middle_of_quotient(reach, tops.values["part"], bottoms.values["part"])
+    exact = truth[0] / truth[1]
+    below, above = chance[middle < exact].sum(), chance[middle > exact].sum()
+    left = chance[np.isnan(middle)].sum()
+    assert below <= 0.5 + 1e-3 and above <= 0.5 + 3e-3
+    assert abs(below - above) <= left + 3e-3
+
+
+def test_no_more_than_a_twentieth_longer_than_the_exact_quantile():
+    structure = tree()
+    tops = {"nation": Laplace(Fraction(1, 30)), "region": Laplace(Fraction(1, 40))}
+    tops["leaf"] = Laplace(Fraction(1, 50))
+    top, bottom = estimator(structure, tops), estimator(structure, NOISES)
+    for name in ("nation", "region", "leaf"):
+        reach = reach_of(top, bottom, name, 0, 10)
+        classes = classes_of(top, bottom, name)
+        assert len(reach.cells) == classes.max() + 1
+        cell = int(np.flatnonzero(classes == 0)[0])
+        for k in (0, 31, 63):
+            middle = Fraction(10 * (2 * k + 1), 128)
+            terms = [*top.terms(name, cell)]
+            terms += [Term(n, d, -middle * w) for n, d, w in bottom.terms(name, cell)]
+            exact = half_width(terms)
+            assert exact <= reach.cells[0][k] <= Fraction(105, 100) * exact
+
+
+def test_many_kinds_of_cells_are_bounded_apart_or_refused(monkeypatch):
+    noises = LAWS["laplace"]
+    truth = (140, 40)
+    monkeypatch.setattr(quotient, "_JOINT", 0)
+    found = every.__wrapped__(noises, truth)
+    assert len(found[3].cells[0]) == 8
+    assert coverage(found, truth) >= 0.95
+    top, bottom = estimator(nested(UNEVEN), NOISES), estimator(nested(UNEVEN), NOISES)
+    monkeypatch.setattr(quotient, "MOST", 2)
+    with pytest.raises(PlanError, match="3 kinds of cells") as caught:
+        reach_of(top, bottom, "leaf", 0, 1)
+    assert caught.value.code == "DPR286"
+
+
+def test_no_denominator_leaves_the_whole_range_and_no_noise_a_point():
+    top, bottom = pair(1, LAWS["gaussian"])
+    reach = reach_of(top, bottom, "part", LOW, HIGH)
+    s = [0, 900 * ONE, -900 * ONE, 900 * ONE, 900 * ONE, -900 * ONE, 5000 * ONE]
+    c = [0, 0, -20 * ONE, ONE, 50 * ONE, 50 * ONE, 500 * ONE]
+    none = Fraction(0), Fraction(0)
+    low, high = ends_of_quotient(reach, np.zeros(7, dtype=int), s, c, none)
+    assert (low[:4] == LOW).all() and (high[:4] == HIGH).all()
+    far = [float(reach.cells[0][k]) for k in (-1, 0)]
+    assert (high[4], low[5]) == (HIGH, LOW)
+    assert 0 < HIGH - low[4] <= 1.05 * far[0] / 50 and 0 < high[5] - LOW <= 1.05 * far[1] / 50
+    assert high[6] == HIGH and low[6] < HIGH
