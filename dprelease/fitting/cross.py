@@ -33,6 +33,7 @@ from dprelease.errors import PlanError
 from dprelease.fitting.estimate import (
     BITS,
     ONE,
+    Behind,
     Estimates,
     Objects,
     Term,
@@ -72,6 +73,7 @@ class CrossEstimator:
             if table.name not in public and (noise := noises.get(table.name)) is not None
         }
         self.known = [*self.public, *(t for t in structure.tables if t.name in self.noises)]
+        self._form_of: dict[str, dict[str, dict[_Levels, Fraction]]] = {}
 
     def merged(self, level: _Levels) -> int:
         """Return how many finest cells of the even cross a cell at `level` holds."""
@@ -113,6 +115,11 @@ class CrossEstimator:
 
     def _forms(self, table: Table) -> dict[str, dict[_Levels, Fraction]]:
         """Return D: per known table, the coefficient of its sums to every level."""
+        if table.name not in self._form_of:
+            self._form_of[table.name] = self._made_forms(table)
+        return self._form_of[table.name]
+
+    def _made_forms(self, table: Table) -> dict[str, dict[_Levels, Fraction]]:
         out = {}
         for known, of in self._averages.items():
             found: dict[_Levels, Fraction] = {}
@@ -147,25 +154,28 @@ class CrossEstimator:
             values[table.name] = flat.tolist()
         return Estimates(values, Fraction(1, ONE))
 
-    def behind(self, wanted: Wanted) -> dict[str, list[Fraction]]:
+    def behind(self, wanted: Wanted) -> Behind:
         """Sum weights where `estimates` spreads, and spread them where it sums."""
         out = {
             known.name: whole_numbers([0] * known.cells).reshape(self._shape(known.level))
             for known in self.known
         }
-        for name, of in wanted.items():
-            table = self.structure.table(name)
-            weights: Objects = np.full(table.cells, Fraction(0), dtype=object)
-            for cell, weight in of.items():
-                weights[cell] = weight
-            weights[self.structure.empty(table)] = Fraction(0)
+        tables = [self.structure.table(name) for name in wanted]
+        forms = [w for table in tables for of in self._forms(table).values() for w in of.values()]
+        below = math.lcm(*(w.denominator for w in forms))
+        bottom = math.lcm(*(w.denominator for of in wanted.values() for w in of.values()))
+        for table in tables:
+            weights = whole_numbers([0] * table.cells)
+            for cell, weight in wanted[table.name].items():
+                weights[cell] = int(weight * bottom)
+            weights = np.where(self.structure.empty(table), 0, weights)
             weights = weights.reshape(self._shape(table.level))
             for known, coefficients in self._forms(table).items():
                 level = self.structure.table(known).level
                 for r, weight in coefficients.items():
                     sums = self._summed(weights, table.level, r)
-                    out[known] = out[known] + self._spread(sums, r, level) * weight
-        return {known: [Fraction(w) for w in found.reshape(-1)] for known, found in out.items()}
+                    out[known] = out[known] + self._spread(sums, r, level) * int(weight * below)
+        return Behind({known: found.reshape(-1) for known, found in out.items()}, bottom * below)
 
     def _shape(self, level: _Levels) -> tuple[int, ...]:
         return tuple(a.axis.sizes[k] for a, k in zip(self.axes, level, strict=True))

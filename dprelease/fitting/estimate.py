@@ -26,6 +26,7 @@ from dprelease.fitting.structure import IntArray, Structure
 
 __all__ = [
     "ONE",
+    "Behind",
     "Estimates",
     "Estimator",
     "Objects",
@@ -67,6 +68,24 @@ class Estimates:
     slack: Fraction
 
 
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What a weighted sum of estimates takes of each noisy integer and each public total.
+
+    `weights[table][cell]` is the numerator, all over the one denominator `bottom`: exact, and quick
+    where a table has thousands of cells.
+    """
+
+    weights: dict[str, Objects]
+    bottom: int
+
+    def fractions(self) -> dict[str, list[Fraction]]:
+        """Return the weights themselves."""
+        return {
+            table: [Fraction(int(w), self.bottom) for w in of] for table, of in self.weights.items()
+        }
+
+
 class Estimator(Protocol):
     """Linear estimates of one statistic in every table; public."""
 
@@ -87,7 +106,7 @@ class Estimator(Protocol):
     def law(self, table: str, cell: int) -> Law:
         """Return the same for computing quantiles: many small terms in one bulk."""
 
-    def behind(self, wanted: Wanted) -> dict[str, list[Fraction]]:
+    def behind(self, wanted: Wanted) -> Behind:
         """Return what a weighted sum of estimates takes of each noisy integer and each public total.
 
         Exact: the estimates before they are rounded. `wanted[table][cell]` are the weights.

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from dprelease.fitting.estimate import (
     BITS,
     ONE,
+    Behind,
     Estimates,
     Objects,
     Term,
@@ -277,38 +278,35 @@ class TreeEstimator:
             sums[level] = _sums(up[level + 1], self.parents[level])
             if self.public[level]:
                 continue
-            gain = whole_numbers([one.gain for one in self.kinds[level]])[self.kind[level]]
-            up[level] = own[level] + _shifted(gain * (sums[level] - own[level]))
+            up[level] = own[level] + _shifted(self._gains[level] * (sums[level] - own[level]))
         out = [up[0]]
         for level in range(1, last + 1):
             out.append(self._down(level, up[level], out[-1] - sums[level - 1]))
         values = {table.name: x.tolist() for table, x in zip(self.tables, out, strict=True)}
         return Estimates(values, Fraction(sum(table.cells for table in self.tables), ONE))
 
-    def behind(self, wanted: Wanted) -> dict[str, list[Fraction]]:
+    def behind(self, wanted: Wanted) -> Behind:
         """Follow `estimates` backwards: what goes down there comes up here, and the other way round."""
         last = len(self.tables) - 1
         bits = _WEIGHT * (2 * last + 1)  # every weight is a multiple of 2^-bits, so no shift rounds
         bottom = math.lcm(*(w.denominator for of in wanted.values() for w in of.values()))
         out = [whole_numbers([0] * table.cells) for table in self.tables]
         for table, of in wanted.items():
+            at = out[self._level(table)]
             for cell, weight in of.items():
-                out[self._level(table)][cell] = int(weight * bottom) << bits
+                at[cell] = int(weight * bottom) << bits
         for level in range(last, 0, -1):
             up = self.parents[level - 1]
-            missing = _sums(out[level] * self._shares(level), up) >> _WEIGHT
+            missing = _sums(out[level] * self._shares[level - 1], up) >> _WEIGHT
             out[level - 1] = out[level - 1] + missing
             out[level] = out[level] - missing[up]
         for level in range(last):
-            gain = whole_numbers([one.gain for one in self.kinds[level]])[self.kind[level]]
-            below = (out[level] * gain) >> _WEIGHT
+            below = (out[level] * self._gains[level]) >> _WEIGHT
             out[level] = out[level] - below
             out[level + 1] = out[level + 1] + below[self.parents[level]]
         out[last] = np.where(self.structure.zeros, 0, out[last])
-        return {
-            table.name: [Fraction(int(w), bottom << bits) for w in weights]
-            for table, weights in zip(self.tables, out, strict=True)
-        }
+        names = [table.name for table in self.tables]
+        return Behind(dict(zip(names, out, strict=True)), bottom << bits)
 
     def _read(
         self, level: int, noisy: Mapping[str, Sequence[int]], totals: Mapping[str, Sequence[int]]
@@ -322,10 +320,22 @@ class TreeEstimator:
 
     def _down(self, level: int, up: Objects, missing: Objects) -> Objects:
         """Share what is missing at the parents among their children."""
-        return np.asarray(up + _shifted(self._shares(level) * missing[self.parents[level - 1]]))
+        return np.asarray(up + _shifted(self._shares[level - 1] * missing[self.parents[level - 1]]))
 
-    def _shares(self, level: int) -> Objects:
-        """Return h of every cell of a level, in 2^-48."""
+    @cached_property
+    def _gains(self) -> list[Objects]:
+        """g of every cell of a level, in 2^-48."""
+        return [
+            whole_numbers([one.gain for one in kinds])[kind]
+            for kinds, kind in zip(self.kinds, self.kind, strict=True)
+        ]
+
+    @cached_property
+    def _shares(self) -> list[Objects]:
+        """h of every cell of a level below the first, in 2^-48."""
+        return [self._level_shares(level) for level in range(1, len(self.tables))]
+
+    def _level_shares(self, level: int) -> Objects:
         pairs = np.stack([self.kind[level - 1][self.parents[level - 1]], self.kind[level]], axis=1)
         found, at = np.unique(pairs, axis=0, return_inverse=True)
         shares = [self._share(level, k, p) * (1 << _WEIGHT) for p, k in found.tolist()]

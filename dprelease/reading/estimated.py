@@ -10,22 +10,39 @@ Units: weights are in the statistic's unit per step. Sources: `docs/theory/inter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from dprelease.fitted import OneFit
+from dprelease.fitting.estimate import Behind
 from dprelease.measurements.draw import AddedNoise, draw_from_json
 from dprelease.noised import Noised
 from dprelease.reading.forms import Atom, Linear, Source
+from dprelease.reading.noise_sums import Noise
 
-__all__ = ["Estimate", "FitForms", "expanded"]
+__all__ = ["SURELY", "TRACE", "Drawn", "Estimate", "FitForms", "expanded"]
 
 
-_TRACE = Fraction(1, 2**36)
-_SURELY = 1 - 1e-15
+TRACE = Fraction(1, 2**36)
+SURELY = 1 - 1e-15
 """Of 10^5 traces not one is larger, but for a chance of 10^-10: `noise_sums.ROOM`."""
+
+
+class Drawn(NamedTuple):
+    """The noise of one table's cells: block, cell of it, law, and what rounding may have moved."""
+
+    block: str
+    cell: int
+    noise: Noise
+    moved: Fraction
+
+    def source(self, release: str, group: int, raw: int) -> Source:
+        """Return one of its noisy integers."""
+        return Source(release, self.block, group, self.cell, raw, self.noise, self.moved)
 
 
 class FitForms:
@@ -37,37 +54,69 @@ class FitForms:
         self.fit = noised.plan.tables.fit(fit)
         self._cells = noised.cells
         self._one = OneFit(noised.plan, self.fit, dict(noised.cells))
+        self._followed: deque[tuple[Mapping[Atom, Fraction], Behind]] = deque(maxlen=4)
 
-    def form(self, wanted: Mapping[str, Mapping[int, Fraction]]) -> Linear:
+    @property
+    def place(self) -> tuple[str, str]:
+        """Which fit it is: release, and name."""
+        return self.release, self.fit.name
+
+    def behind(self, terms: Mapping[Atom, Fraction]) -> Behind:
+        """Return what a form over estimates of this fit takes of each noisy integer.
+
+        Forms that many rows share, such as a total, are followed once.
+        """
+        for known, found in self._followed:
+            if known is terms:
+                return found
+        wanted: dict[str, dict[int, Fraction]] = {}
+        for atom, weight in terms.items():
+            if isinstance(atom, Estimate) and atom.place == self.place:
+                wanted.setdefault(atom.table, {})[atom.group] = weight
+        found = self._one.estimator.behind(wanted)
+        self._followed.append((terms, found))
+        return found
+
+    def numbers(self, table: str) -> tuple[Sequence[int], Drawn | None]:
+        """Return a table's noisy integers and their noise; public totals have none.
+
+        A table that is neither measured nor public has no numbers, and nothing is made of it.
+        """
+        totals = self.fit.totals.get(table)
+        if totals is not None:
+            return totals, None
+        block = self.fit.at(table).block
+        assert block is not None
+        added = self._added[block]
+        assert added.noise is not None
+        return self._one.noisy[table], Drawn(block, self.fit.cell, added.noise, added.moved)
+
+    def measures(self, block: str) -> bool:
+        """Whether the fit is made of this block's integers."""
+        return any(part.block == block for part in self.fit.tables)
+
+    def form(self, terms: Mapping[Atom, Fraction]) -> Linear:
         """Return a weighted sum of estimates, in steps, over the noisy integers.
 
         Weights of a fit are rounded in their last digits, so that a sum over all cells may keep a trace of
         what cancels in it. Traces are left out; the most that they can come to is the form's slack.
         """
         constant, slack = Fraction(0), Fraction(0)
-        terms: dict[Atom, Fraction] = {}
-        least = _TRACE * max(abs(w) for of in wanted.values() for w in of.values())
-        for table, weights in self._one.estimator.behind(wanted).items():
-            totals = self.fit.totals.get(table)
-            if totals is not None:
-                constant += sum(w * t for w, t in zip(weights, totals, strict=True))
+        out: dict[Atom, Fraction] = {}
+        least = TRACE * max(abs(w) for w in terms.values())
+        for table, weights in self.behind(terms).fractions().items():
+            if not any(weights):
+                continue
+            raw, drawn = self.numbers(table)
+            if drawn is None:
+                constant += sum(w * t for w, t in zip(weights, raw, strict=True))
                 continue
             for group, weight in enumerate(weights):
-                if not weight:
-                    continue
-                source = self._source(table, group)
-                if abs(weight) < least:
-                    slack += abs(weight) * source.noise.quantile(_SURELY)
-                else:
-                    terms[source] = weight
-        return Linear(constant, terms, slack)
-
-    def _source(self, table: str, group: int) -> Source:
-        block = self.fit.at(table).block
-        assert block is not None
-        added = self._added[block]
-        raw, cell = self._cells[block][group][self.fit.cell], self.fit.cell
-        return Source(self.release, block, group, cell, raw, added.noise, added.moved)
+                if weight and abs(weight) < least:
+                    slack += abs(weight) * drawn.noise.quantile(SURELY)
+                elif weight:
+                    out[drawn.source(self.release, group, raw[group])] = weight
+        return Linear(constant, out, slack)
 
     @cached_property
     def _added(self) -> Mapping[str, AddedNoise]:
@@ -91,26 +140,30 @@ class Estimate:
     of: FitForms = field(compare=False, repr=False)
 
     @property
+    def place(self) -> tuple[str, str]:
+        """The fit's own name: `FitForms.place`."""
+        return self.release, self.block
+
+    @property
     def raw(self) -> Fraction:
         """The estimate itself, before it is rounded, in steps."""
-        return self.of.form({self.table: {self.group: Fraction(1)}}).observed
+        return self.of.form({self: Fraction(1)}).observed
 
 
 def expanded(form: Linear) -> Linear:
     """Return the same form over noisy integers alone."""
-    atoms: dict[Atom, Fraction] = {}
-    wanted: dict[tuple[str, str], dict[str, dict[int, Fraction]]] = {}
-    found: dict[tuple[str, str], FitForms] = {}
+    sources: dict[Atom, Fraction] = {}
+    estimates: dict[tuple[str, str], dict[Atom, Fraction]] = {}
+    fits: dict[tuple[str, str], FitForms] = {}
     for atom, weight in form.terms.items():
         if isinstance(atom, Estimate):
-            place = atom.release, atom.block
-            found[place] = atom.of
-            wanted.setdefault(place, {}).setdefault(atom.table, {})[atom.group] = weight
+            fits[atom.place] = atom.of
+            estimates.setdefault(atom.place, {})[atom] = weight
         else:
-            atoms[atom] = weight
-    if not found:
+            sources[atom] = weight
+    if not fits:
         return form
-    out = Linear(form.constant, atoms)
-    for place, forms in found.items():
-        out = out.plus(forms.form(wanted[place]))
+    out = Linear(form.constant, sources, form.slack)
+    for place, fit in fits.items():
+        out = out.plus(fit.form(estimates[place]))
     return out

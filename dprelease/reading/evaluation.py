@@ -16,7 +16,7 @@ from dprelease.query import nodes as n
 from dprelease.query.nodes import Node
 from dprelease.reading.grammar import PREVIOUS, Across, Reference
 from dprelease.reading.public_table import PublicTable
-from dprelease.reading.quantity import Quantity, combined, number
+from dprelease.reading.quantity import Quantity, added, combined, number
 from dprelease.reading.released_values import Key, ReleasedValues
 
 __all__ = ["Evaluation", "Periods", "result_keys"]
@@ -161,10 +161,7 @@ class Evaluation:
     def _total(self, operand: Node) -> Quantity:
         if operand not in self._totals:
             found = [self.at(operand, row) for row in self.rows]
-            total = found[0]
-            for other in found[1:]:
-                total = combined("+", total, other)
-            self._totals[operand] = total
+            self._totals[operand] = added(found)
         return self._totals[operand]
 
     def _standardised(self, node: Across, row: dict[str, str]) -> Quantity:

@@ -8,18 +8,18 @@ together (`fitting.combination`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from dprelease.fitting.combination import half_width
 from dprelease.fitting.estimate import Term as FitTerm
 from dprelease.mechanisms.arguments import check_level
-from dprelease.reading.estimated import expanded
-from dprelease.reading.forms import Linear, pattern
+from dprelease.reading.forms import Linear
+from dprelease.reading.joint import Joint, joint
 from dprelease.reading.noise_sums import Term, sum_law
 from dprelease.release_plan.fits import fit_noise
 
-__all__ = ["FEW", "LEVELS", "linear_chance", "linear_ends", "quantile_of_many"]
+__all__ = ["FEW", "LEVELS", "ends_of", "linear_chance", "linear_ends", "quantile_of_many"]
 
 _FINE = 2**16
 
@@ -33,24 +33,28 @@ LEVELS = tuple(1 - 2.0 ** (-k / 4) for k in range(1, 133))
 def linear_ends(form: Linear, level: float) -> tuple[float, float]:
     """Return the ends of the interval at `level`."""
     check_level(level)
-    whole = expanded(form)
-    value = float(whole.observed)
-    terms = pattern(whole)
+    return ends_of(joint(form), level)
+
+
+def ends_of(whole: Joint, level: float) -> tuple[float, float]:
+    """Return the ends of the interval of one form."""
+    value = float(whole.observed[0])
+    terms = whole.pattern()
     if len(terms) <= FEW:
         q = sum_law(terms, size=_FINE).quantile(level)
     else:
         q = quantile_of_many(terms, level)
-    q += float(whole.moved)
+    q += float(whole.moved[0])
     return value - q, value + q
 
 
 def linear_chance(form: Linear) -> float:
     """Return an upper bound of the chance of noise as large as seen if the form were 0."""
-    whole = expanded(form)
-    size = abs(float(whole.observed)) - float(whole.moved)
-    if not whole.terms:
+    whole = joint(form)
+    size = abs(float(whole.observed[0])) - float(whole.moved[0])
+    if not whole.draws:
         return float(size <= 0)
-    terms = pattern(whole)
+    terms = whole.pattern()
     if len(terms) <= FEW:
         return sum_law(terms, size=_FINE).chance(max(0.0, size))
     first, last = 0, len(LEVELS)  # the first level at which 0 is inside
@@ -61,7 +65,8 @@ def linear_chance(form: Linear) -> float:
     return 1.0 if first == 0 else 1 - LEVELS[first - 1]
 
 
-def quantile_of_many(terms: Sequence[Term], level: float) -> float:
+@lru_cache(maxsize=8192)
+def quantile_of_many(terms: tuple[Term, ...], level: float) -> float:
     """Return q with P(|S| <= q) >= level."""
     found = [FitTerm(fit_noise(noise), count, Fraction(w)) for noise, count, w in terms]
     return float(half_width(found, level)) * (1 + 1e-12)

@@ -22,6 +22,7 @@ Sources: Fieller 1954; Birnbaum 1948; `docs/theory/intervals.md#derived-values`.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -30,11 +31,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.mechanisms.arguments import check_level
-from dprelease.reading.estimated import expanded
-from dprelease.reading.forms import Linear, Ratio
+from dprelease.reading.forms import Ratio
+from dprelease.reading.joint import Joint, joint
 from dprelease.reading.linear_interval import linear_chance, linear_ends
 from dprelease.reading.noise_sums import Noise, SumLaw, sum_law
-from dprelease.reading.ratio_of_many import Shape, reaches_of_many
+from dprelease.reading.ratio_of_many import Shape, cells_of_many
 
 __all__ = ["ratio_chance", "ratio_ends"]
 
@@ -54,39 +55,61 @@ def ratio_ends(ratio: Ratio, level: float, domain: tuple[float, float]) -> tuple
         domain: the values that the ratio can have.
     """
     check_level(level)
-    ratio = Ratio(expanded(ratio.top), expanded(ratio.bottom))
-    if _sure(ratio.bottom):
-        least, most = linear_ends(ratio.top.times(1 / ratio.bottom.constant), level)
+    both = joint(ratio.top, ratio.bottom)
+    if _sure(both):
+        least, most = linear_ends(ratio.top.times(1 / both.observed[1]), level)
         room = _ROOM * max(abs(least), abs(most))
         return max(least - room, domain[0]), min(most + room, domain[1])
-    shape, unit, scale = _normal(ratio)
+    shape, unit, scale = _normal(both)
     if not shape:
-        return _known(ratio, domain)
-    middle, length = _observed(ratio, unit)
-    moved = _moved(ratio, unit)
+        return domain
+    middle, length = _observed(both, unit)
+    moved = float(both.moved[0]) + unit * float(both.moved[1])
+    within = math.atan(domain[0] / unit), math.atan(domain[1] / unit)
     if len(shape) <= _FEW:
-        reach = np.array(_reaches(shape, level)) * scale + moved
+        edges, reach = _EDGES, np.array(_reaches(shape, level)) * scale + moved
+        first, last = edges[:-1], edges[1:]
     else:
 
-        def far(bound: Floats) -> npt.NDArray[np.bool_]:
-            return np.asarray(bound * scale + moved < length * _nearest(middle))
+        def out(cell: tuple[float, float], bound: float) -> bool:
+            return bound * scale + moved < length * _nearest(cell, middle) * (1 - _ROOM)
 
-        reach = reaches_of_many(shape, level, _EDGES, far) * scale + moved
-    with np.errstate(divide="ignore"):
-        spread = np.arcsin(np.minimum(1.0, reach / length)) if length else np.full(_CELLS, 2.0)
-    spread = np.where((length <= reach) | (length == 0), math.pi, spread) + _ROOM
-    low, high = (math.atan(end / unit) for end in domain)
-    first, last = np.maximum(_EDGES[:-1], low), np.minimum(_EDGES[1:], high)
+        cells = cells_of_many(shape, level, within, out)
+        first, last = (np.array([cell[k] for cell, _ in cells]) for k in (0, 1))
+        reach = np.array([bound for _, bound in cells]) * scale + moved
+    return _hull(_Pivot(middle, length, unit), (first, last, reach), within, domain)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pivot:
+    """The noisy form over the angles: its zero, its largest size, and the unit of theta."""
+
+    middle: float
+    length: float
+    unit: float
+
+
+def _hull(
+    pivot: _Pivot,
+    cells: tuple[Floats, Floats, Floats],
+    within: tuple[float, float],
+    domain: tuple[float, float],
+) -> tuple[float, float]:
+    """Return the ends of all that is accepted; `cells` are their edges, and the reach in each."""
+    first, last, reach = cells
+    spread = np.full(reach.shape, math.pi)
+    inside = reach < pivot.length
+    spread[inside] = np.arcsin(reach[inside] / pivot.length) + _ROOM
+    first, last = np.maximum(first, within[0]), np.minimum(last, within[1])
     ends: list[float] = []
-    for centre in (middle - math.pi, middle, middle + math.pi):
+    for centre in (pivot.middle - math.pi, pivot.middle, pivot.middle + math.pi):
         a, b = np.maximum(first, centre - spread), np.minimum(last, centre + spread)
         some = a <= b
         if some.any():
             ends += [float(a[some].min()), float(b[some].max())]
     if not ends:  # the noise leaves no possible value: the nearest end of the domain
-        near = min((low, high), key=lambda angle: abs(math.sin(angle - middle)))
-        ends = [near]
-    return _ratio_at(min(ends), unit, domain), _ratio_at(max(ends), unit, domain)
+        ends = [min(within, key=lambda angle: abs(math.sin(angle - pivot.middle)))]
+    return _ratio_at(min(ends), pivot.unit, domain), _ratio_at(max(ends), pivot.unit, domain)
 
 
 def ratio_chance(ratio: Ratio, value: float) -> float:
@@ -102,40 +125,34 @@ def _ratio_at(angle: float, unit: float, domain: tuple[float, float]) -> float:
     return min(max(math.tan(angle) * unit, domain[0]), domain[1])
 
 
-def _sure(bottom: Linear) -> bool:
-    """Whether a denominator is public, but for traces that `_ROOM` covers."""
-    return not bottom.terms and bottom.slack < abs(bottom.constant) * Fraction(_ROOM) / 4
+def _sure(both: Joint) -> bool:
+    """Whether the denominator is public, but for traces that `_ROOM` covers, and not 0."""
+    noisy = any(weights[1] for _, weights in both.draws)
+    return not noisy and both.moved[1] < abs(both.observed[1]) * Fraction(_ROOM) / 4
 
 
-def _known(ratio: Ratio, domain: tuple[float, float]) -> tuple[float, float]:
-    """Return the ends of a ratio of public numbers."""
-    if ratio.bottom.constant == 0:
-        return domain
-    value = float(ratio.top.constant / ratio.bottom.constant)
-    return value, value
+def _nearest(cell: tuple[float, float], middle: float) -> float:
+    """Return the least |sin(angle - middle)| of a cell of angles."""
+    a, b = math.sin(cell[0] - middle), math.sin(cell[1] - middle)
+    return 0.0 if a * b <= 0 else min(abs(a), abs(b))
 
 
-def _nearest(middle: float) -> Floats:
-    """Return the least |sin(angle - middle)| of each cell of angles."""
-    a, b = np.sin(_EDGES[:-1] - middle), np.sin(_EDGES[1:] - middle)
-    return np.asarray(np.where(a * b <= 0, 0.0, np.minimum(np.abs(a), np.abs(b))))
+def _norm(both: Joint, form: int) -> float:
+    return math.sqrt(
+        sum(n * float(w[form]) ** 2 * noise.variance() for (noise, w), n in both.draws.items())
+    )
 
 
-def _norm(form: Linear) -> float:
-    return math.sqrt(sum(float(w) ** 2 * s.noise.variance() for s, w in form.cells))
-
-
-def _normal(ratio: Ratio) -> tuple[Shape, float, float]:
+def _normal(both: Joint) -> tuple[Shape, float, float]:
     """Return (shape, unit of theta, scale): theta = unit tan(angle), weights = scale * the shape's."""
-    top, bottom = _norm(ratio.top), _norm(ratio.bottom)
+    top, bottom = _norm(both, 0), _norm(both, 1)
     scale = top or 1.0
-    unit = scale / bottom if bottom else abs(float(ratio.top.observed)) or 1.0
+    unit = scale / bottom if bottom else abs(float(both.observed[0])) or 1.0
     counted: dict[tuple[Noise, float, float], int] = {}
-    for source in dict([*ratio.top.cells, *ratio.bottom.cells]):
-        t = float(ratio.top.terms.get(source, 0)) / scale
-        b = float(ratio.bottom.terms.get(source, 0)) * unit / scale
-        key = (source.noise, _short(t), _short(b))
-        counted[key] = counted.get(key, 0) + 1
+    for (noise, weights), count in both.draws.items():
+        t, b = float(weights[0]) / scale, float(weights[1]) * unit / scale
+        key = (noise, _short(t), _short(b))
+        counted[key] = counted.get(key, 0) + count
     ordered = sorted(counted.items(), key=lambda item: (item[0][1], item[0][2], repr(item[0][0])))
     return tuple((noise, m, t, b) for (noise, t, b), m in ordered), unit, scale
 
@@ -145,16 +162,12 @@ def _short(weight: float) -> float:
     return float(f"{weight:.12g}")
 
 
-def _observed(ratio: Ratio, unit: float) -> tuple[float, float]:
+def _observed(both: Joint, unit: float) -> tuple[float, float]:
     """Return the angle at which the noisy form is 0, and its largest size."""
-    top, bottom = float(ratio.top.observed), unit * float(ratio.bottom.observed)
+    top, bottom = float(both.observed[0]), unit * float(both.observed[1])
     if bottom < 0:
         top, bottom = -top, -bottom
     return (math.atan2(top, bottom) if top or bottom else 0.0), math.hypot(top, bottom)
-
-
-def _moved(ratio: Ratio, unit: float) -> float:
-    return float(ratio.top.moved) + unit * float(ratio.bottom.moved)
 
 
 @lru_cache(maxsize=256)

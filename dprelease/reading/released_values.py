@@ -10,7 +10,7 @@ from functools import cached_property
 from dprelease.errors import ArgumentError
 from dprelease.formats.tidy_rows import group_places, places_of
 from dprelease.noised import WEAK, Noised
-from dprelease.reading.forms import Linear, Ratio
+from dprelease.reading.forms import Linear, Ratio, total
 from dprelease.reading.measurement import MeasuredValue, Measurement
 from dprelease.reading.quantity import Quantity
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -117,13 +117,13 @@ class ReleasedValues:
         forms = [q.form for q in found]
         low, high = found[0].domain
         if all(isinstance(form, Linear) for form in forms):
-            total = _total([form for form in forms if isinstance(form, Linear)])
+            whole = total([form for form in forms if isinstance(form, Linear)])
             values = [q.value for q in found]
             value = None if None in values else sum(v for v in values if v is not None)
-            return Quantity(total, value, (low * len(found), high * len(found)), weak)
+            return Quantity(whole, value, (low * len(found), high * len(found)), weak)
         if all(isinstance(form, Ratio) for form in forms):
             ratios = [form for form in forms if isinstance(form, Ratio)]
-            ratio = Ratio(_total([r.top for r in ratios]), _total([r.bottom for r in ratios]))
+            ratio = Ratio(total([r.top for r in ratios]), total([r.bottom for r in ratios]))
             below = float(ratio.bottom.observed)
             mean = None if below <= 0 else float(ratio.top.observed) / below
             inside = None if mean is None else min(max(mean, low), high)
@@ -141,10 +141,3 @@ def _identity(noised: Noised) -> str:
     drawn = {name: [list(map(str, row)) for row in rows] for name, rows in noised.cells.items()}
     text = json.dumps([noised.plan.hash, noised.receipt.head_hash, drawn])
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _total(forms: Sequence[Linear]) -> Linear:
-    out = Linear()
-    for form in forms:
-        out = out.plus(form)
-    return out

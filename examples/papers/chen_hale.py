@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -38,11 +39,12 @@ TABLE_1 = (
     (2.5, 52.8, 32.9),
     (3.0, 44.0, 27.2),
 )
+Rule = Literal["exact", "chen_hale"]
 # A ring of ten nodes with four chords; node 0 has degree 4.
 EDGES = [(i, (i + 1) % 10) for i in range(10)] + [(0, 5), (0, 3), (2, 7), (4, 8)]
 
 
-def variance(epsilon: float, rule: str, sensitivity: float) -> float:
+def variance(epsilon: float, rule: Rule, sensitivity: float) -> float:
     """Return sigma^2 on the paper's box."""
     law = BoundedGaussian.calibrate(BOX, sensitivity=sensitivity, epsilon=epsilon, rule=rule)
     return max(law.scales) ** 2
@@ -74,12 +76,14 @@ def query() -> npt.NDArray[np.float64]:
 
 def errors(epsilon: float) -> list[tuple[object, ...]]:
     """Return rule, sigma^2 and root mean squared error of both coordinates."""
-    truth, rows = query(), []
-    for name, rule, sensitivity in (
+    truth = query()
+    rows: list[tuple[object, ...]] = []
+    tried: tuple[tuple[str, Rule, float], ...] = (
         ("chen_hale, sensitivity as printed", "chen_hale", PRINTED),
         ("exact, sensitivity as printed", "exact", PRINTED),
         ("exact, sensitivity (k + 1, k)", "exact", TIGHT),
-    ):
+    )
+    for name, rule, sensitivity in tried:
         law = BoundedGaussian.calibrate(BOX, sensitivity=sensitivity, epsilon=epsilon, rule=rule)
         rmse = np.sqrt(law.variance(truth) + (law.mean(truth) - truth) ** 2)
         rows.append((name, max(law.scales) ** 2, float(rmse[0]), float(rmse[1])))

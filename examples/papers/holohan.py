@@ -38,7 +38,7 @@ def fixed_point(sensitivity: float, epsilon: float, delta: float = 0.0) -> float
 
 def figure_rows() -> list[tuple[float, ...]]:
     """Return sensitivity, epsilon, ratio by the paper's equation, ours, and the naive loss."""
-    rows = []
+    rows: list[tuple[float, ...]] = []
     for sensitivity in (0.001, 0.1, 0.5, 1.0):
         for epsilon in (0.001, 0.1, 1.0, 5.0):
             paper = epsilon * fixed_point(sensitivity, epsilon) / sensitivity
@@ -50,7 +50,7 @@ def figure_rows() -> list[tuple[float, ...]]:
 
 def delta_rows() -> list[tuple[float, ...]]:
     """Return epsilon, delta, the theorem's scale, the exact one, and delta spent by the theorem's."""
-    rows = []
+    rows: list[tuple[float, ...]] = []
     for epsilon, delta in ((1.0, 0.01), (1.0, 0.1), (0.1, 0.01), (0.5, 1e-4)):
         paper = BoundedLaplace.calibrate(
             UNIT, sensitivity=0.1, epsilon=epsilon, delta=delta, rule="holohan"

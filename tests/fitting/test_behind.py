@@ -39,7 +39,7 @@ def test_it_is_the_estimate_before_rounding(name):
     found = made.estimates(given, totals)
     for table in structure.tables:
         for cell in range(table.cells):
-            weights = made.behind({table.name: {cell: Fraction(1)}})
+            weights = made.behind({table.name: {cell: Fraction(1)}}).fractions()
             exact = sum(
                 w * int(given[source][k])
                 for source, of in weights.items()
@@ -56,7 +56,7 @@ def test_of_numbers_that_add_up_it_is_the_cell_itself(name):
     exact = finest(structure, np.random.default_rng(8))
     for table in structure.tables:
         for cell in range(table.cells):
-            weights = made.behind({table.name: {cell: Fraction(1)}})
+            weights = made.behind({table.name: {cell: Fraction(1)}}).fractions()
             found = sum(
                 w * int(exact[source][k])
                 for source, of in weights.items()
@@ -71,7 +71,7 @@ def test_it_has_the_terms_of_the_cell(name):
     made = estimator(structure, noises, list(totals))
     for table in structure.tables:
         cell = table.cells - 1
-        weights = made.behind({table.name: {cell: Fraction(1)}})
+        weights = made.behind({table.name: {cell: Fraction(1)}}).fractions()
         drawn = Counter(
             (noises[source], w)
             for source, of in weights.items()
@@ -88,10 +88,10 @@ def test_it_has_the_terms_of_the_cell(name):
 def test_a_sum_of_estimates_is_taken_at_once():
     made = estimator(tree(), NOISES)
     wanted = {"leaf": {2: Fraction(1, 3), 7: Fraction(-2)}, "nation": {0: Fraction(5)}}
-    both = made.behind(wanted)
+    both = made.behind(wanted).fractions()
     for source in both:
         parts = [
-            [w * weight for w in made.behind({table: {cell: Fraction(1)}})[source]]
+            [w * weight for w in made.behind({table: {cell: Fraction(1)}}).fractions()[source]]
             for table, of in wanted.items()
             for cell, weight in of.items()
         ]

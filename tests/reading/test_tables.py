@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import warnings
+from collections import Counter
 from fractions import Fraction
 
 import pytest
@@ -10,8 +13,10 @@ import pytest
 import dprelease as dp
 from dprelease.errors import ArgumentError
 from dprelease.fitting.estimate import ONE
+from dprelease.reading import forms, ratio_interval, ratio_of_many
 from dprelease.reading.estimated import expanded
 from dprelease.reading.forms import Linear, Ratio
+from dprelease.reading.joint import joint
 from dprelease.reading.ratio_interval import ratio_ends
 from dprelease.reading.table_values import values_of
 from tests.benchmarks.test_scripts import load
@@ -153,3 +158,57 @@ def test_coverage(drawn):
 def test_a_fifth_too_short_shows(drawn):
     assert tables.measured(drawn, "difference of towns", "t0").misses <= MOST
     assert tables.measured(drawn, "difference of towns", "t0", shrink=0.8).misses > MOST
+
+
+@pytest.mark.parametrize("name", ["districts", "regions"])
+def test_counted_noise_is_the_noise_cell_by_cell(release, name):
+    """`joint` never makes a term per cell; `expanded` does, and says the same."""
+    values = values_of(release.noised, name)
+    count, income = (values.quantity(n, 1).form for n in ("count", "sum_income"))
+    total = forms.total([values.quantity("count", g).form for g in range(len(values.keys))])
+    mixed = count.plus(total, Fraction(-1, 7))
+    found = joint(mixed, income, total)
+    wanted: Counter = Counter()
+    parts = [expanded(form) for form in (mixed, income, total)]
+    for source in dict.fromkeys(s for part in parts for s, _ in part.cells):
+        wanted[source.noise, tuple(part.terms.get(source, Fraction(0)) for part in parts)] += 1
+    assert found.draws == wanted
+    assert found.moved == tuple(part.moved for part in parts)
+    for observed, part in zip(found.observed, parts, strict=True):
+        assert abs(observed - part.observed) <= Fraction(1, 2**20)
+
+
+def test_a_cell_that_is_named_itself_and_in_an_estimate_is_one_noise(release):
+    values = values_of(release.noised, "districts")
+    form = values.quantity("count", 1).form
+    source, weight = expanded(form).cells[0]
+    assert weight
+    mixed = form.plus(Linear(Fraction(0), {source: -weight}))
+    draws = joint(mixed).draws
+    assert sum(draws.values()) == sum(joint(form).draws.values()) - 1
+
+
+def test_no_angle_is_left_out_that_a_bound_does_not_rule_out(release):
+    """The two ends that are searched for hold what 512 cells one by one do not rule out."""
+    values = values_of(release.noised, "districts")
+    for group in range(0, len(values.keys), 3):
+        count, income = (values.quantity(n, group).form for n in ("count", "sum_income"))
+        both = joint(income, count)
+        shape, unit, scale = ratio_interval._normal(both)
+        middle, length = ratio_interval._observed(both, unit)
+        reach = ratio_of_many.reach_of_many(shape, 0.95)
+
+        def out(cell, bound, middle=middle, length=length, scale=scale):
+            return bound * scale < length * ratio_interval._nearest(cell, middle)
+
+        within = math.atan(-100 / unit), math.atan(200 / unit)
+        found = ratio_of_many.cells_of_many(shape, 0.95, within, out)
+        edges = [-math.pi / 2 + math.pi * i / 512 for i in range(513)]
+        kept = [
+            cell
+            for cell in itertools.pairwise(edges)
+            if cell[1] >= within[0] and cell[0] <= within[1]
+            and not out(cell, min(reach.crude(cell), reach.fine(cell)))
+        ]  # fmt: skip
+        assert kept
+        assert found[0][0][0] <= kept[0][0] + 1e-9 and found[-1][0][1] >= kept[-1][1] - 1e-9

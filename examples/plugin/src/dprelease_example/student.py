@@ -42,7 +42,8 @@ class StudentLaw(CertifiedTableLaw):
         """Return the weights by distance; the library keeps them at 1 or more."""
         distance = np.arange(allowed.hull_steps + 1) * (_UNIT / p)
         found = np.floor(2.0 ** top_bits(allowed) / (1 + distance**2)).astype(np.int64)
-        return np.maximum(found, 1).tolist()
+        kept: list[int] = np.maximum(found, 1).tolist()
+        return kept
 
     @property
     def scale(self) -> float:
