@@ -1,5 +1,9 @@
 """The interval of a cell: that of its least-squares estimate, inside the hull of its domain.
 
+An estimate outside the hull is moved to its nearer end first. That brings it nearer to every value in the hull,
+so coverage only grows; and an interval is never a single point because the noise went far beyond an end, which
+would look like certainty.
+
 An exact value that is a whole step lies in the interval if and only if it lies in the interval cut
 to whole steps, so the ends round inwards; a value that was itself rounded to the step adds what it
 moved by. Integers only: the half width comes from the plan.
@@ -39,8 +43,8 @@ def ends(
     low, high = hull
     lows, highs = [], []
     reaches = {half: math.ceil((half + slack) * ONE) for half in set(halves)}
-    for value, half in zip(values, halves, strict=True):
-        reach = reaches[half]
+    for estimate, half in zip(values, halves, strict=True):
+        reach, value = reaches[half], min(max(estimate, low * ONE), high * ONE)
         if whole:
             first, last = -((reach - value) // ONE), (value + reach) // ONE
             if first > last:  # no whole step lies inside: the nearest one

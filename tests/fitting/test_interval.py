@@ -84,14 +84,9 @@ def test_no_wider_than_its_own_measurement(noise, fan):
         assert mean <= 1.02 * 2 * float(own)
 
 
-def test_the_nearer_end_where_hull_and_interval_do_not_meet():
-    low, high = ends([-50 * ONE, 50 * ONE, 5 * ONE], [Fraction(3)] * 3, (0, 20))
-    assert (low, high) == ([0, 20, 2], [0, 20, 8])
-
-
-def test_ends_round_inwards_for_whole_steps_and_outwards_else():
-    value = [5 * ONE + ONE // 4]
-    assert ends(value, [Fraction(3, 2)], (0, 20)) == ([4], [6])
-    assert ends(value, [Fraction(3, 2)], (0, 20), whole=False) == ([3], [7])
-    assert ends(value, [Fraction(0)], (0, 20)) == ([5], [5])
-    assert ends(value, [Fraction(1)], (0, 20), slack=Fraction(1, 2)) == ([4], [6])
+def test_an_estimate_beyond_the_hull_is_that_of_its_nearer_end():
+    values = [-50 * ONE, -2 * ONE, 0, 50 * ONE, 5 * ONE]
+    low, high = ends(values, [Fraction(3)] * 5, (0, 20))
+    assert (low, high) == ([0, 0, 0, 17, 2], [3, 3, 3, 20, 8])
+    # where the hull is shorter than half of the interval it is all of it
+    assert ends([-50 * ONE], [Fraction(30)], (0, 20)) == ([0], [20])

@@ -21,7 +21,35 @@ _quantile = partial(
     tests=("tests/fitting/test_combination.py", "tests/fitting/test_interval.py"),
 )
 
+_interval = partial(Guard, file="fitting/interval.py", tests=("tests/fitting/test_interval.py",))
+_quotient = partial(Guard, file="fitting/quotient.py", tests=("tests/fitting/test_quotient.py",))
+
 GUARDS = (
+    _interval(
+        "an estimate far below 0 is certain to be 0",
+        old="min(max(estimate, low * ONE), high * ONE)",
+        new="estimate",
+    ),
+    _quotient(
+        "what the form turns by in a cell is left out",
+        old="        out.append(known[middle] + turned)",
+        new="        out.append(known[middle] * 3 / 4)",
+    ),
+    _quotient(
+        "the noise of the rows does not count",
+        old="            law = Law.of([(top, 1.0, 1), (bottom, float(middle), 1)])",
+        new="            law = Law.of([(top, 1.0, 1)])",
+    ),
+    _quotient(
+        "a denominator below 0 is one as any",
+        old="    nothing = (c <= 0) | (low > high)",
+        new="    nothing = low > high",
+    ),
+    _quotient(
+        "both parts at the whole risk",
+        old="    half = 1 - (1 - level) / 2\n    edges",
+        new="    half = 1 - (1 - level) * 9\n    edges",
+    ),
     _feasible(
         "what parts add up to does not matter",
         old="        sets = [met(a, b) for a, b in zip(given, sums, strict=True)]",
