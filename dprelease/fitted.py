@@ -87,14 +87,13 @@ def noised_of(
 
 
 def _table(plan: ReleasePlan, name: str, columns: Mapping[tuple[str, str], Column]) -> pa.Table:
-    """Return the tidy table of one table of several; the fitted value is the consistent one."""
+    """Return the tidy table of one table of several: the fitted value is the consistent one."""
     parts: dict[str, list[Any]] = {}
     for statistic in plan.statistics:
         mine = [columns[name, column] for column in statistic.columns]
         for part in ("value", "lower", "upper", "estimate", "unbiased", "status"):
             made = np.stack([getattr(column, part) for column in mine], axis=1)
             parts.setdefault(part, []).append(made)
-    parts["consistent"] = parts["value"]
     return tidy(plan.by, plan.keys, plan.statistics, plan.blocks, parts)
 
 

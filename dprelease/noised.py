@@ -20,7 +20,8 @@ The tidy table has one row per (group, published column):
                               releases. May lie outside the domain. Null where none exists
                               (truncated laws) or none is offered (ratios, tables, ranks)
     consistent      float64   the value made to fit the other released ones (`consistency`), inside
-                              its domain; the same as `value` where nothing has to move
+                              its domain; the same as `value` where nothing has to move. Not in tables that
+                              add up: there the value is it
     mechanism       utf8
     block           utf8
     epsilon         float64   of the block
@@ -64,6 +65,7 @@ __all__ = [
     "decode",
     "encode",
     "tidy",
+    "tidy_columns",
     "width",
 ]
 
@@ -101,6 +103,12 @@ TIDY = pa.schema(
     ]
 )
 """The tidy table's columns after the key columns."""
+
+
+def tidy_columns(plan: ReleasePlan) -> pa.Schema:
+    """Return the columns after the key columns of a table of `plan`: where tables add up, no consistent value beside it."""
+    return TIDY if not plan.fitted else TIDY.remove(TIDY.get_field_index("consistent"))
+
 
 _MAYBE_UNKNOWN = ("lower", "upper", "estimate", "unbiased")
 
@@ -250,6 +258,8 @@ def tidy(
         for i, name in enumerate(by)
     }
     for column in TIDY:
+        if column.name not in (*names, *parts):  # tables that add up have no consistent values
+            continue
         if column.name in names:
             arrays[column.name] = pa.array(names[column.name], pa.utf8()).take(in_column)
             continue

@@ -133,6 +133,12 @@ def test_the_folder_holds_every_table_and_verifies(published: Path) -> None:
     assert dp.verify(published).ok
     read = dp.read(published)
     assert list(read.tables) == ["nation", "districts"]
+    # a value that adds up is the consistent one: there is no second column of it anywhere
+    assert "consistent" not in read.tables["nation"].column_names
+    assert "consistent" not in (published / "districts.csv").read_text().splitlines()[0]
+    assert "consistent" not in (published / "datapackage.json").read_text()
+    assert "consistent" not in (published / "report.html").read_text()
+    assert "status" in read.tables["nation"].column_names
     assert read.to_pandas("districts")["count"].sum() == read.to_pandas("nation")["count"][0]
     package = json.loads((published / "datapackage.json").read_text())
     assert {r["path"] for r in package["resources"]} == names - {

@@ -25,7 +25,7 @@ from dprelease.formats.licences import licence_entry
 from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.formats.table_files import table_file
 from dprelease.formats.wide import is_whole
-from dprelease.noised import TIDY, Noised
+from dprelease.noised import TIDY, Noised, tidy_columns
 from dprelease.numeric import Exact, plain
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -208,7 +208,7 @@ def _key_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[F
 def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[Field]:
     published = [c for s in plan.statistics for c in s.columns]
     fields = _key_fields(plan, words, guard=guard)
-    for name in TIDY.names:
+    for name in tidy_columns(plan).names:
         field: Field = {
             "name": name,
             "type": "number" if pa.types.is_floating(TIDY.field(name).type) else "string",
@@ -221,7 +221,7 @@ def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[
             }
         elif name == "status":
             field["constraints"] = {"required": True, "enum": _statuses(plan)}
-            if _fitted(plan):
+            if plan.fitted:
                 field["description"] += FITTED_WORDS
         elif name in ("value", "consistent"):
             hulls = [s.domain for s in plan.statistics]
@@ -234,12 +234,8 @@ def _tidy_fields(plan: ReleasePlan, words: PublicWords, *, guard: bool) -> list[
     return fields
 
 
-def _fitted(plan: ReleasePlan) -> bool:
-    return any(s.table is not None for s in plan.statistics)
-
-
 def _statuses(plan: ReleasePlan) -> list[str]:
-    return [*STATUSES, *FITTED] if _fitted(plan) else list(STATUSES)
+    return [*STATUSES, *FITTED] if plan.fitted else list(STATUSES)
 
 
 def _wide_fields(plan: ReleasePlan, words: PublicWords) -> list[Field]:

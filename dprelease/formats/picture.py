@@ -23,7 +23,7 @@ from dprelease.errors import ArgumentError
 from dprelease.formats.chart import Point
 from dprelease.formats.plots import BAR_TOP, DotPlot, bars, dot_plot
 from dprelease.formats.public_words import planned_words
-from dprelease.noised import TIDY, WEAK, Noised
+from dprelease.noised import WEAK, Noised, tidy_columns
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.naming import nearest
 
@@ -282,7 +282,7 @@ def _points(
 ) -> dict[tuple[tuple[str, ...], str], Point]:
     """Return the listed groups' values; a large table is thinned before it becomes Python."""
     table, keys = noised.table, len(noised.plan.by)
-    at = {name: keys + TIDY.get_field_index(name) for name in TIDY.names}
+    at = {name: keys + i for i, name in enumerate(tidy_columns(noised.plan).names)}
     wanted = pa.array(chosen.columns, pa.utf8())
     table = table.filter(pc.is_in(table.column(at["statistic"]), value_set=wanted))
     for i in range(keys):

@@ -21,7 +21,6 @@ from dprelease.formats.numbers import decimals_of, figure_text, reading_decimals
 from dprelease.formats.plots import Bars, DotPlot, bars, dot_plot
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import mechanism_words, short
-from dprelease.noised import TIDY
 from dprelease.numeric import Exact, fraction_from_json
 from dprelease.release_plan.block import PlannedBlock
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -86,7 +85,9 @@ def released_rows(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns
     for i in range(keys):
         labels = pa.array(sorted({key[i] for key in listed}), pa.utf8())
         table = table.filter(pc.is_in(table.column(i), value_set=labels))
-    at = {name: keys + TIDY.get_field_index(name) for name in TIDY.names}
+    names = table.schema.names[keys:]
+    at = {name: keys + names.index(name) for name in names}
+    at.setdefault("consistent", at["value"])  # where tables add up
     columns = [table.column(i).to_pylist() for i in range(keys)]
     groups = zip(*columns, strict=True) if keys else [()] * table.num_rows
     parts = [table.column(at[name]).to_pylist() for name in ("statistic", "value", *COMPANIONS)]

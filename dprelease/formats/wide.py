@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dprelease.formats.tidy_rows import group_places, places_of
-from dprelease.noised import TIDY, WEAK, Noised
+from dprelease.noised import WEAK, Noised, tidy_columns
 from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = ["is_whole", "wide_table"]
@@ -39,7 +39,7 @@ def wide_table(noised: Noised, *, intervals: bool = True, status: bool = True) -
     A value missing from the tidy table is null; validation has refused such a table before.
     """
     plan, table = noised.plan, noised.table
-    keys = len(plan.by)
+    keys, parts = len(plan.by), tidy_columns(plan)
     groups = group_places(table, plan)
     published = [name for s in plan.statistics for name in s.columns]
     which = places_of(table.column(keys), published)
@@ -55,7 +55,7 @@ def wide_table(noised: Noised, *, intervals: bool = True, status: bool = True) -
         rows = pa.array(at, mask=at < 0)
 
         def taken(part: str, rows: pa.Array = rows) -> pa.Array:
-            column = table.column(keys + TIDY.get_field_index(part))
+            column = table.column(keys + parts.get_field_index(part))
             return pa.chunked_array([column.combine_chunks()]).take(rows).combine_chunks()
 
         kind = pa.int64() if is_count else pa.float64()

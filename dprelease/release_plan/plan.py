@@ -76,6 +76,11 @@ class ReleasePlan:
         said = f"{count} statistic{'s' if count > 1 else ''} in {groups}, epsilon {plain(self.epsilon)}"
         return f"<ReleasePlan {self.schema}: {said}; print() shows it>"
 
+    @property
+    def fitted(self) -> bool:
+        """Whether it is of tables that add up, or of one of them."""
+        return any(s.table is not None for s in self.statistics)
+
     def groups(self, block: PlannedBlock) -> int:
         """Return how many groups a block is drawn for: the engine's, or its table's."""
         named = None if block.table is None or self.tables is None else block.table

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import ConfigError
 from dprelease.formats.tidy_rows import group_places
-from dprelease.noised import TIDY, Noised
+from dprelease.noised import Noised, tidy_columns
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.validate import gx_release
 from dprelease.validate.gx_release import COLUMNS, group_labels
@@ -136,8 +136,9 @@ def _table(noised: Noised, groups: list[str]) -> pd.DataFrame:
     plan, keys, table = noised.plan, len(noised.plan.by), noised.table
     # Texts repeat: as categories they are hashed once, not row by row for every expectation.
     columns = {}
-    for name in COLUMNS:
-        column = table.column(keys + TIDY.get_field_index(name))
+    parts = tidy_columns(plan)
+    for name in (name for name in COLUMNS if name in parts.names):
+        column = table.column(keys + parts.get_field_index(name))
         text = name in ("statistic", "status")
         columns[name] = (column.dictionary_encode() if text else column).to_pandas()
     joint = [(rule.first.columns[0], rule.second.columns[0]) for rule in joint_rules(plan)]
@@ -203,7 +204,11 @@ def _suite(plan: ReleasePlan, groups: list[str]) -> ExpectationSuite:
         ),
         obey("finite", value, "finite", {}),
         obey("domain", value, "domain", domains),
-        obey("domain", ["statistic", "consistent"], "consistent", domains),
+        *(
+            []
+            if plan.fitted
+            else [obey("domain", ["statistic", "consistent"], "consistent", domains)]
+        ),
         obey("interval", ["statistic", "lower", "upper"], "interval", {"none": without}),
         *(
             obey("joint", [*value, f"joint_{i}"], rule.name, _joint(rule))

@@ -71,11 +71,11 @@ def long_table(
     """Return the suite's table.
 
     Args:
-        frame: `COLUMNS` of the tidy table.
+        frame: `COLUMNS` of the tidy table; tables that add up have no `consistent`.
         groups: one label per row.
         joint: published columns (first, second) of each joint rule, in order.
     """
-    out = frame[list(COLUMNS)].copy()
+    out = frame[[name for name in COLUMNS if name in frame]].copy()
     out.insert(0, "group", groups)
     for i, (first, second) in enumerate(joint):
         partner = out.loc[out["statistic"] == second].drop_duplicates("group")
@@ -94,7 +94,7 @@ def read_release(folder: Path, by: Sequence[str]) -> pd.DataFrame:
     frame.columns = frame.columns.str.removeprefix("'")
     for name in (*by, "statistic"):
         frame[name] = frame[name].str.removeprefix("'")
-    for name in _NUMBERS:
+    for name in (name for name in _NUMBERS if name in frame):
         frame[name] = [float(cell) if cell else math.nan for cell in frame[name]]
     return frame
 

@@ -5,7 +5,7 @@
     finite     the value is a number
     domain     the value lies in its statistic's domain, gaps left out
     step       the value is the double nearest to a multiple of its statistic's step
-    consistent the consistent value is in the domain and on the step, too
+    consistent the consistent value is in the domain and on the step, too; where tables add up there is none
     interval   lower and upper are numbers and lower <= upper; both missing for a choice by rank
     status     ok, at_bound, uninformative, empty_signal or no_interval; adjusted or gap
     adds_up    several tables: every constraint between them holds
@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 
 from dprelease.fitted import broken
 from dprelease.formats.tidy_rows import group_places, places_of
-from dprelease.noised import TIDY, WEAK, Noised
+from dprelease.noised import WEAK, Noised, tidy_columns
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.validate.joint import holds, joint_rules, surely_holds
@@ -97,9 +97,10 @@ def _several(noised: Noised) -> Verdict:
 
 def has_tidy_columns(table: pa.Table, plan: ReleasePlan) -> bool:
     """Return whether the table has the key columns and then exactly the tidy ones, with types."""
-    if table.column_names != [*plan.by, *TIDY.names]:
+    columns = tidy_columns(plan)
+    if table.column_names != [*plan.by, *columns.names]:
         return False
-    return [field.type for field in table.schema][len(plan.by) :] == TIDY.types and all(
+    return [field.type for field in table.schema][len(plan.by) :] == columns.types and all(
         pa.types.is_string(f.type) for f in list(table.schema)[: len(plan.by)]
     )
 
@@ -110,11 +111,14 @@ def _read(table: pa.Table, plan: ReleasePlan) -> _Table:
     column = places_of(table.column(keys), published)
     group = group_places(table, plan)
     slot = np.where((column >= 0) & (group >= 0), group * len(published) + column, -1)
+    parts = tidy_columns(plan)
     value, lower, upper, fitted = (
-        table.column(keys + TIDY.get_field_index(name)).to_numpy(zero_copy_only=False).astype(float)
-        for name in ("value", "lower", "upper", "consistent")
+        table.column(keys + parts.get_field_index(name))
+        .to_numpy(zero_copy_only=False)
+        .astype(float)
+        for name in ("value", "lower", "upper", "value" if plan.fitted else "consistent")
     )
-    status = pc.is_in(table.column(keys + len(TIDY) - 1), value_set=pa.array(STATUSES))
+    status = pc.is_in(table.column(keys + len(parts) - 1), value_set=pa.array(STATUSES))
     legal = status.to_numpy(zero_copy_only=False).astype(bool)
     return _Table(slot, value, lower, upper, fitted, legal)
 
@@ -138,12 +142,13 @@ def _statistic_rules(
     def result(name: str, good: npt.NDArray[np.bool_]) -> RuleResult:
         return RuleResult(name, statistic.name, int(good.size), int((~good).sum()))
 
+    beside = statistic.domain.contains(fitted) & on_step(fitted, statistic.step)
     return [
         result("groups", times == 1),
         result("finite", np.isfinite(value)),
         result("domain", statistic.domain.contains(value)),
         result("step", on_step(value, statistic.step)),
-        result("consistent", statistic.domain.contains(fitted) & on_step(fitted, statistic.step)),
+        *([] if plan.fitted else [result("consistent", beside)]),
         result("interval", ordered),
         result("status", table.legal_status[mine]),
     ]
