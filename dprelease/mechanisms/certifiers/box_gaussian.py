@@ -67,6 +67,7 @@ class BoundedGaussianBoxLaw:
     multiplier: Fraction
 
     @classmethod
+    @lru_cache(maxsize=64)
     def calibrate(
         cls,
         box: Box,
@@ -76,6 +77,9 @@ class BoundedGaussianBoxLaw:
         scales: tuple[float, ...],
     ) -> BoundedGaussianBoxLaw:
         """Return the law whose certificate is within `epsilon`, widening `scales` (the box's unit).
+
+        The same arguments give the same law; the last ones are kept, as a plan asks again for each
+        statistic of a block.
 
         Raises:
             ArgumentError: a grid that is too fine (DPR622), a side without grid points (DPR604).
@@ -123,9 +127,8 @@ class BoundedGaussianBoxLaw:
     ) -> BoundedGaussianBoxLaw:
         laws = []
         for a, k, p in zip(allowed, moved, decays, strict=True):
-            bare = BoundedGaussianLaw(a, max(k, 1), epsilon, "absolute", p)
-            own = log_upper(worst_ratio(bare.table, k)) if k else Fraction(0)
-            laws.append(BoundedGaussianLaw(a, max(k, 1), own or epsilon, "absolute", p))
+            own = _side_loss(a, p, k) or epsilon
+            laws.append(BoundedGaussianLaw(a, max(k, 1), own, "absolute", p))
         multiplier = Fraction(0)
         if radius is not None:
             curves = _curves(tuple(laws), moved)
@@ -140,9 +143,7 @@ class BoundedGaussianBoxLaw:
         """Recompute the joint proof from the sides' integers."""
         if self.radius is None:
             parts = zip(self.laws, self.moved, strict=True)
-            proved = sum(
-                (log_upper(worst_ratio(law.table, k)) for law, k in parts if k), Fraction(0)
-            )
+            proved = sum((_side_loss(law.allowed, law.p, k) for law, k in parts), Fraction(0))
             method = "sum of the sides' certified losses"
         else:
             curves = _curves(self.laws, self.moved)
@@ -233,6 +234,15 @@ def _check(allowed: tuple[GridSet, ...], moved: tuple[int, ...]) -> None:
                 fix="use a coarser step, or per-coordinate sensitivities",
                 code="DPR622",
             )
+
+
+@lru_cache(maxsize=64)
+def _side_loss(allowed: GridSet, p: int, moved: int) -> Fraction:
+    """Return the certified loss of the table that `p` makes at distances up to `moved`; 0 for 0."""
+    if not moved:
+        return Fraction(0)
+    side = BoundedGaussianLaw(allowed, moved, Fraction(1), "absolute", p)
+    return log_upper(worst_ratio(side.table, moved))
 
 
 @lru_cache(maxsize=8)
