@@ -10,8 +10,11 @@ A built-in name cannot be taken over.
 from __future__ import annotations
 
 import difflib
+import sys
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from dprelease.errors import ArgumentError
 
@@ -115,8 +118,21 @@ def names(kind: str) -> tuple[str, ...]:
 
 def third_party_names(kind: str) -> tuple[str, ...]:
     """Return the names other installed packages offer for `kind`; loads none of them."""
-    found = {point.name for point in entry_points(group=f"dprelease.{kind}")}
+    found = {point.name for point in _offers(kind)}
     return tuple(sorted(found - set(_BUILT_IN[kind])))
+
+
+def _offers(kind: str) -> tuple[EntryPoint, ...]:
+    return _found(f"dprelease.{kind}", tuple(sys.path), entry_points)
+
+
+@lru_cache(maxsize=64)
+def _found(
+    group: str, path: tuple[str, ...], search: Callable[..., Iterable[EntryPoint]]
+) -> tuple[EntryPoint, ...]:
+    """Return what packages on `path` offer: their files are read once per process and path."""
+    del path  # where `search` looks
+    return tuple(search(group=group))
 
 
 def load(kind: str, name: str) -> object:
@@ -130,7 +146,7 @@ def load(kind: str, name: str) -> object:
     if target is not None:
         module, _, attribute = target.partition(":")
         return getattr(import_module(module), attribute)
-    offers = [] if kind in _OWN else list(entry_points(group=f"dprelease.{kind}", name=name))
+    offers = [] if kind in _OWN else [point for point in _offers(kind) if point.name == name]
     if len(offers) > 1:
         raise ArgumentError(
             f"two installed packages offer {kind} `{name}`",
