@@ -36,6 +36,10 @@ HARNESSES = (
     "tests/end_to_end/test_karate.py",
     "tests/fitting",
     "tests/contracts",
+    "tests/query/test_expression.py",
+    "tests/query/test_select.py",
+    "tests/schema/test_load.py",
+    "tests/pipeline/test_config.py",
     "tests/engines/test_postgres_engine.py",
     "tests/meta/test_distribution.py",
 )

@@ -14,6 +14,7 @@ import pytest
 from dprelease.errors import ConfigError, DpreleaseError, SourceError
 from dprelease.pipeline.config import PipelineConfig, load_pipeline
 from tests.schema.declarations import CLINIC
+from tests.sizes import whole
 
 WEEKLY = """\
 dprelease: pipeline/1
@@ -313,7 +314,7 @@ def test_mutated_files_never_raise_anything_else(project: Path) -> None:
     bits += ["&a", "*a", "!!str", "${env:X}", "..", "/", "\\", "*", "[a", "\x7f", "é", "1e9", "010"]
     seen: list[ConfigError] = []
     lines = WEEKLY.splitlines(keepends=True)
-    for _ in range(300):
+    for _ in range(whole(150, 300)):
         text = list(lines)
         i = pick.randrange(len(text))
         at = pick.randrange(len(text[i]) + 1)

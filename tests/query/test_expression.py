@@ -19,6 +19,7 @@ from dprelease.query import nodes as n
 from dprelease.query.expression import evaluate, parse_condition, parse_expression, to_sql
 from dprelease.query.sql import node_to_sql
 from dprelease.schema.column import Column, Kind
+from tests.sizes import whole
 
 KINDS = {
     "age": "integer",
@@ -162,7 +163,7 @@ def expressions() -> st.SearchStrategy[str]:
     return condition
 
 
-@settings(max_examples=250)
+@settings(max_examples=whole(100, 250))
 @given(text=expressions())
 def test_sql_agrees_with_the_plain_evaluation(table: duckdb.DuckDBPyConnection, text: str) -> None:
     code = ""
@@ -399,7 +400,7 @@ PIECES += ["date '2013-01-01'", "if(", "coalesce(", "\x00", "\n", "é", "--", "/
 def test_fuzz_never_raises_anything_else() -> None:
     pick = random.Random(11)
     seen: list[ConfigError] = []
-    for _ in range(2000):
+    for _ in range(whole(800, 2000)):
         text = " ".join(pick.choices(PIECES, k=pick.randint(1, 9)))
         if pick.random() < 0.5:
             cut = pick.randrange(len(text) + 1)

@@ -22,7 +22,7 @@ from dprelease.pipeline.run import load_pipeline, plan_pipeline
 from dprelease.pipeline.starter import create_starter
 from dprelease.query.load import load_schema
 from tests.end_to_end.projects import tree
-from tests.sizes import sized
+from tests.sizes import sized, whole
 
 VALUES = [
     "", "null", "NO", "010", "1e-6", "-1", "0", "1e400", ".inf", ".nan", "12:30:00", "1_0", "0x1F",
@@ -87,6 +87,9 @@ class Opened:
         monkeypatch.setattr(builtins, "open", watched)
 
 
+MUTANTS = sized(whole(300, 1000), 10_000)
+
+
 def look(error: DpreleaseError) -> None:
     text = str(error)
     assert error.code.startswith(("DPR1", "DPR2")), text
@@ -109,7 +112,7 @@ def test_mutants_are_read_or_refused_with_a_place(
     pick = random.Random(name)
     codes: dict[str, int] = {}
     planned = 0
-    for _ in range(sized(1000, 10_000)):
+    for _ in range(MUTANTS):
         file.write_bytes(mutated(pick, good).encode("utf-8", "surrogatepass"))
         with monkeypatch.context() as patch:
             opened = Opened(patch)
@@ -130,7 +133,7 @@ def test_mutants_are_read_or_refused_with_a_place(
     assert {path: data for path, data in tree(tmp_path).items() if path != name} == before
     assert len(codes) >= 12  # the mutants reach many checks
     assert planned > 10  # and some are still sound
-    size = f"{sized(1000, 10_000):,} mutants of {name}"
+    size = f"{MUTANTS:,} mutants of {name}"
     refused = f"{sum(codes.values()):,} refused by {len(codes)} codes, each with its place"
     evidence(f"configurations, {name}", size, f"{refused}; 0 tracebacks, 0 files touched")
 

@@ -32,7 +32,7 @@ from dprelease.query.load import Schema
 from dprelease.query.read_view import parse_view
 from dprelease.query.select import parse_select
 from dprelease.schema.column import Column, Kind
-from tests.sizes import sized
+from tests.sizes import sized, whole
 
 CANARY = "Zq9canary"
 KINDS = {
@@ -180,12 +180,14 @@ def same(got: Any, wanted: Any) -> bool:
     return (got is None and wanted is None) or (type(got) is bool and got == wanted)
 
 
+CONDITIONS = sized(whole(160, 500), 5000)
+SELECTS = sized(whole(300, 1000), 20_000)
 PARSED: list[int] = []
 BEGAN: list[float] = []
 
 
 @settings(
-    max_examples=sized(500, 5000), derandomize=True, database=None,
+    max_examples=CONDITIONS, derandomize=True, database=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 @given(st.lists(st.one_of(texts(), texts(), texts(), SOUP), min_size=10, max_size=10))
@@ -212,7 +214,7 @@ def test_ten_generated_conditions(rows: Any, batch: list[str]) -> None:
 
 def test_enough_of_them_were_conditions(evidence: Callable[..., None]) -> None:
     """Control: the generator above makes conditions, not only errors."""
-    assert len(PARSED) >= sized(500, 5000)
+    assert len(PARSED) >= CONDITIONS
     assert sum(PARSED) > 4 * len(PARSED)
     evidence(
         "expressions",
@@ -262,7 +264,7 @@ def test_mutated_selects_and_views_raise_nothing_else(evidence: Callable[..., No
     extra = [";", "--", "/*", "UNION", "(SELECT 1)", "random()", "'", '"', "*", "read_csv('x')", "\0", "ATTACH",
              "COPY", "INSTALL", "v", "p", "t", "JOIN", "OVER ()", "LIMIT 1", "é", ",", "(", ")", "DISTINCT"]  # fmt: skip
     sound = 0
-    for _ in range(sized(1000, 20_000)):
+    for _ in range(SELECTS):
         for text, read in (
             (select, lambda s: parse_select(s, SCHEMA, "sql")),
             (
@@ -282,5 +284,5 @@ def test_mutated_selects_and_views_raise_nothing_else(evidence: Callable[..., No
             except DpreleaseError as error:
                 assert error.spent == "nothing" and error.code[3] in "12"
     assert sound
-    size = f"{sized(1000, 20_000):,} mutants each of a SELECT and of a view"
+    size = f"{SELECTS:,} mutants each of a SELECT and of a view"
     evidence("SQL text", size, f"{sound:,} still sound, the others refused; 0 tracebacks")
