@@ -1,7 +1,9 @@
-"""A line of evidence from every harness that has one to give; generated examples have no deadline."""
+"""A line of evidence from every harness that has one to give; generated examples have no deadline; garbage."""
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 import os
 import time
@@ -10,11 +12,31 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import settings
 
+from tests.engines.spark_session import needs_spark
+
 _PASSED = pytest.StashKey[bool]()
 
 # How long an example takes tells how busy the machine is, not whether the code is right.
 settings.register_profile("dprelease", deadline=None)
 settings.load_profile("dprelease")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of Spark first: next to one another they are one worker's, and start Java once."""
+    items.sort(key=lambda item: needs_spark.mark not in item.iter_markers("skipif"))
+
+
+def pytest_collection() -> None:
+    """Collect no garbage while thousands of tests are made: none of them is any."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves out of every later search for garbage: a second each time."""
+    gc.collect()
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # libraries in C complain of objects that nobody freed
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
