@@ -13,6 +13,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -387,16 +388,23 @@ class TestSecret:
         assert "424242" not in str(caught.value)
 
 
+@cache
+def mentioned() -> dict[str, set[object]]:
+    """Return each module's attributes and constants; the package is parsed once."""
+    found: dict[str, set[object]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        names = found.setdefault(path.relative_to(PACKAGE).as_posix(), set())
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute):
+                names.add(node.attr)
+            elif isinstance(node, ast.Constant):
+                names.add(node.value)
+    return found
+
+
 def calls(name: str) -> set[str]:
     """Return the modules of the package that mention attribute or string `name`."""
-    found = set()
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            attribute = isinstance(node, ast.Attribute) and node.attr == name
-            text = isinstance(node, ast.Constant) and node.value == name
-            if attribute or text:
-                found.add(path.relative_to(PACKAGE).as_posix())
-    return found
+    return {module for module, names in mentioned().items() if name in names}
 
 
 class TestTheWallInTheSource:

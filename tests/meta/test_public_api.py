@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -60,17 +61,18 @@ print([m for m in {heavy!r} if m in sys.modules])
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
-def modules():
-    for path in sorted((ROOT / "dprelease").rglob("*.py")):
-        yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+MODULES = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "dprelease").rglob("*.py"))
 
 
-TREE = dict(modules())
+@cache
+def parsed(path):
+    """Return a module's tree; made when a test asks, not while tests are collected."""
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path", sorted(TREE))
+@pytest.mark.parametrize("path", MODULES)
 def test_a_module_states_its_purpose_and_keeps_the_house_rules(path):
-    tree = TREE[path]
+    tree = parsed(path)
     if path.endswith("__init__.py") and not tree.body:
         return
     assert ast.get_docstring(tree), "no module docstring"
@@ -112,8 +114,8 @@ def test_a_module_states_its_purpose_and_keeps_the_house_rules(path):
 )
 def test_dangerous_names_stay_where_they_belong(word, allowed):
     found = set()
-    for path, tree in TREE.items():
-        for node in ast.walk(tree):
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Attribute) and node.attr == word and word.startswith("reveal"):
                 found.add(path)
             if isinstance(node, ast.FunctionDef) and node.name == word:
@@ -154,8 +156,8 @@ def test_every_command_that_a_message_names_exists():
 def test_error_codes_belong_to_their_class():
     """DPR2xx is a PlanError and so on: the exit status follows from the code alone."""
     checked = 0
-    for path, tree in TREE.items():
-        for node in ast.walk(tree):
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 kind = getattr(dp.errors, node.func.id, None)
                 for keyword in node.keywords:
