@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,7 @@ def test_a_session_that_starts_here_has_them() -> None:
         text=True,
         cwd=ROOT,
         check=False,
+        env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
     )
     assert done.stdout.split() == ["local[1]", "1", "True", "True"], done.stderr[-2000:]
 
