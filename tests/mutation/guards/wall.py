@@ -180,8 +180,8 @@ GUARDS = (
     Guard(
         "another package's code draws what a plan's file names",
         "registry.py",
-        "offers = [] if kind in _OWN else list(",
-        "offers = list(",
+        "offers = [] if kind in _OWN else [",
+        "offers = [",
         ("tests/test_registry.py",),
     ),
     Guard(
