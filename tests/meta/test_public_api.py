@@ -92,7 +92,7 @@ def test_every_module_states_its_purpose_and_keeps_the_house_rules():
 
 
 def test_a_broken_rule_is_named():
-    text = "from os import *\nraise NotImplementedError\n"
+    text = "from os import *\nNotImplementedError\n"
     assert len(list(broken_rules("dprelease/utils.py", ast.parse(text)))) == 4
 
 
