@@ -182,7 +182,7 @@ def _suite(plan: ReleasePlan, groups: list[str]) -> ExpectationSuite:
         "statistic": list(columns),
         "status": list(STATUSES),
     }
-    value = ["statistic", "value"]
+    value, beside = ["statistic", "value"], () if plan.fitted else ("consistent",)
 
     def obey(rule: str, on: list[str], name: str, parameters: Mapping[str, Any]) -> Any:
         return ExpectReleasedRowsToObey(
@@ -204,11 +204,7 @@ def _suite(plan: ReleasePlan, groups: list[str]) -> ExpectationSuite:
         ),
         obey("finite", value, "finite", {}),
         obey("domain", value, "domain", domains),
-        *(
-            []
-            if plan.fitted
-            else [obey("domain", ["statistic", "consistent"], "consistent", domains)]
-        ),
+        *(obey("domain", ["statistic", name], name, domains) for name in beside),
         obey("interval", ["statistic", "lower", "upper"], "interval", {"none": without}),
         *(
             obey("joint", [*value, f"joint_{i}"], rule.name, _joint(rule))
