@@ -34,7 +34,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, vstack
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.consistency import to_domain
 from dprelease.engines.reference import ReferenceEngine
@@ -222,7 +222,7 @@ def drawn(world: World, text: str, plan: ReleasePlan) -> Floats:
     """Return the planner's mean |error| on every table, summed over cells."""
     (block,) = plan.blocks
     (statistic,) = {s.text: s for s in plan.statistics}.values()
-    draw, encoding = draw_from_json(block.law), Encoding.from_json(dict(block.encoding))
+    draw, encoding = draw_from_json(block.law), PlacedEncoding.from_json(block.encoding)
     aggregate = aggregate_named(statistic.function)
     bits, out = SystemBits(), []
     for state in world.states:

@@ -17,7 +17,8 @@ default, so that a new field with a default changes no stored file:
     Any, object       JSON data, passed on as it is
 
 What a type cannot say is said beside it: `count: Annotated[int, AtLeast(1)]`; see `Key`, `AtLeast`,
-`Unstored`, `Tagged` and `As`.
+`Always`, `AsText`, `Inline`, `Unstored`, `Tagged`, and `As` for a type with JSON of its own. A dataclass that
+is `Stored` may hold `constants` that stand beside its fields, and complete what was read (`completed`).
 
 `encode` trusts its argument. `decode` trusts nothing: whatever JSON value it is given, it returns an
 object of the declared type or raises one bounded `ConfigError` that says where. Give it what
@@ -28,15 +29,17 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cache
 from typing import (
     Annotated,
     Any,
+    ClassVar,
     Literal,
     NamedTuple,
+    Self,
     TypeVar,
     Union,
     get_args,
@@ -45,49 +48,65 @@ from typing import (
     overload,
 )
 
+from dprelease.codec_notes import (
+    Always,
+    As,
+    AsText,
+    AtLeast,
+    Digits,
+    Inline,
+    Key,
+    Tagged,
+    Unstored,
+)
 from dprelease.codec_values import PLAIN, Coder, Fault, expected, guarded, one_of, same, text
 from dprelease.errors import ConfigError
 
-__all__ = ["As", "AtLeast", "Key", "Tagged", "Unstored", "decode", "encode"]
+__all__ = [
+    "Always",
+    "As",
+    "AsText",
+    "AtLeast",
+    "Digits",
+    "Inline",
+    "Key",
+    "Stored",
+    "Tagged",
+    "Unstored",
+    "decode",
+    "encode",
+]
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A field that is stored under another name than its own."""
+class Stored:
+    """A frozen dataclass that is written and read by its declared types.
 
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class AtLeast:
-    """A number that is refused below `least` when it is read."""
-
-    least: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unstored:
-    """A field that is not written; read back, it has its default."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tagged:
-    """The key that tells the members of a union apart, where `kind` is taken."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class As:
-    """A type with JSON of its own: `decode(encode(value)) == value`.
-
-    `decode` gets any JSON value; what it raises becomes the one error of `codec.decode`.
+    Attributes:
+        constants: keys that stand beside the fields, each with the class attribute that it holds.
     """
 
-    encode: Callable[[Any], Any]
-    decode: Callable[[Any], Any]
+    __slots__ = ()
+    constants: ClassVar[Mapping[str, str]] = {}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its JSON, exact; `from_json` is the inverse."""
+        out: dict[str, Any] = encode(self)
+        return out
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Return what `to_json` wrote; ConfigError (DPR180) for anything else."""
+        return decode(cls, value)
+
+    def completed(self) -> Self:
+        """Return it as it is used, once its fields are read, each well typed.
+
+        Raises:
+            ValueError, ArgumentError: they do not belong together.
+        """
+        return self
 
 
 def encode(value: object, kind: Any = None) -> Any:
@@ -164,16 +183,25 @@ def _is_made_of_its_fields(cls: type) -> bool:
 def _annotated(base: Any, said: tuple[object, ...]) -> Coder:
     for note in said:
         if isinstance(note, As):
-            return Coder(note.encode, guarded(note.decode))
+            return _through(note)
         if isinstance(note, Tagged):
             return _union(get_args(base), note.key)
     coder = _coder(base)
     for note in said:
+        if isinstance(note, AsText):
+            if base is not int:
+                raise TypeError(f"`AsText` is said of {base!r}, which is no integer")
+            coder = Coder(str, coder.decode)
         if isinstance(note, AtLeast):
-            if not {base, *get_args(base)} <= {int, float, Fraction, type(None)}:
+            if not {*(get_args(base) or (base,))} <= {int, float, Fraction, type(None), Digits}:
                 raise TypeError(f"`AtLeast` is said of {base!r}, which is no number")
             coder = Coder(coder.encode, _at_least(coder.decode, note.least))
     return coder
+
+
+def _through(note: As) -> Coder:
+    inner, back = _coder(note.of), guarded(note.decode)
+    return Coder(lambda v: inner.encode(note.encode(v)), lambda v: back(inner.decode(v)))
 
 
 def _at_least(read: Callable[[Any], Any], least: int) -> Callable[[Any], Any]:
@@ -237,12 +265,16 @@ def _mapping(kind: Any) -> Coder:
 
 
 class _Field(NamedTuple):
-    """One stored field: its attribute, its key, its default (MISSING if it has none), its coder."""
+    """One stored field: its attribute, its keys, the default that is left out (or MISSING), its coder.
+
+    `inline`: its value is an object whose keys are `keys`, else it stands under its one key.
+    """
 
     name: str
-    key: str
+    keys: tuple[str, ...]
     default: Any
     coder: Coder
+    inline: bool
 
 
 @cache
@@ -258,38 +290,69 @@ def _stored_fields(cls: Any) -> tuple[_Field, ...]:
             if default is MISSING and field.init:
                 raise TypeError(f"{cls.__name__}.{field.name} is not stored and has no default")
             continue
+        if any(isinstance(note, Always) for note in notes):
+            default = MISSING
+        inline = any(isinstance(note, Inline) for note in notes)
         key = next((note.name for note in notes if isinstance(note, Key)), field.name)
-        out.append(_Field(field.name, key, default, _coder(kind)))
-    if len({field.key for field in out}) < len(out):
+        keys = _keys(get_args(kind)[0]) if inline else (key,)
+        out.append(_Field(field.name, keys, default, _coder(kind), inline))
+    every = [key for field in out for key in field.keys]
+    if len(set(every)) < len(every):
         raise TypeError(f"two fields of {cls.__name__} have one key")
     return tuple(out)
 
 
-def _record(cls: Any, tag: Mapping[str, str]) -> Coder:
+def _keys(cls: Any) -> tuple[str, ...]:
+    return tuple(key for field in _stored_fields(cls) for key in field.keys)
+
+
+def _record(cls: Any, tag: dict[str, Any]) -> Coder:
     """Return the coder of a dataclass; its fields are looked at on first use, so it may nest."""
 
     def write(value: Any) -> dict[str, Any]:
-        out: dict[str, Any] = dict(tag)
+        out: dict[str, Any] = tag | _constants(cls)
         for field in _stored_fields(cls):
             held = getattr(value, field.name)
             if field.default is MISSING or held != field.default:
-                out[field.key] = field.coder.encode(held)
+                said = field.coder.encode(held)
+                out |= said if field.inline else {field.keys[0]: said}
         return out
 
     def read(value: Any) -> Any:
         stored = expected(dict, "an object")(value)
-        known = _stored_fields(cls)
-        if unknown := stored.keys() - tag.keys() - {field.key for field in known}:
+        known, said = _stored_fields(cls), _constants(cls)
+        if unknown := stored.keys() - tag.keys() - said.keys() - set(_keys(cls)):
             raise Fault(f"it has an unknown key, `{min(unknown)}`")
+        for key, constant in said.items():
+            if type(stored.get(key)) is not type(constant) or stored[key] != constant:
+                raise Fault(f"its `{key}` is not `{constant}`")
         given = {}
         for field in known:
-            if field.key in stored:
-                given[field.name] = _inside(field.coder.decode, stored[field.key], field.key)
+            key = field.keys[0]
+            if field.inline:
+                given[field.name] = field.coder.decode(
+                    {k: stored[k] for k in field.keys if k in stored}
+                )
+            elif key in stored:
+                given[field.name] = _inside(field.coder.decode, stored[key], key)
             elif field.default is MISSING:
-                raise Fault(f"it has no `{field.key}`")
-        return guarded(lambda _: cls(**given))(None)
+                raise Fault(f"it has no `{key}`")
+        return guarded(_made)((cls, given))
 
     return Coder(write, read)
+
+
+def _made(parts: tuple[Any, Mapping[str, Any]]) -> Any:
+    cls, given = parts
+    made = cls(**given)
+    return made.completed() if isinstance(made, Stored) else made
+
+
+@cache
+def _constants(cls: Any) -> dict[str, Any]:
+    """Return what stands beside the fields of a `Stored` class."""
+    named = cls.constants if issubclass(cls, Stored) else {}
+    return {key: getattr(cls, attribute) for key, attribute in named.items()}
 
 
 def _union(members: tuple[Any, ...], key: str) -> Coder:
@@ -318,7 +381,7 @@ def _tagged(kinds: Sequence[Any], key: str) -> Coder:
         if type(value) not in kinds:
             raise TypeError(f"{type(value).__name__} is no member of the union")
         kind, coder = records[value.tag]
-        if any(field.key == key for field in _stored_fields(kind)):
+        if key in _keys(kind):
             raise TypeError(f"{kind.__name__} has a field `{key}`: name the tag with `Tagged`")
         return coder.encode(value)
 

@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from dprelease.aggregates.base import Floats, Rule, aggregate_named
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import Encoding, PlacedEncoding
 from dprelease.measurements.draw import draw_from_json
 from dprelease.query.statistic import parse_statistic
 from dprelease.release_plan.block import PlannedBlock
@@ -80,7 +80,7 @@ class Released:
 
     @property
     def encoding(self) -> Encoding:
-        return Encoding.from_json(dict(self.block.encoding))
+        return PlacedEncoding.from_json(self.block.encoding)
 
     @property
     def noise(self) -> float | None:

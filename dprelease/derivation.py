@@ -24,8 +24,9 @@ from typing import Any
 from dprelease import execute, registry
 from dprelease.budget.approval import request_hash
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
-from dprelease.budget.person import person_from_json, person_to_json
+from dprelease.budget.person import PersonLoss
 from dprelease.budget.record import check_identifier
+from dprelease.codec import decode, encode
 from dprelease.errors import VerificationError
 from dprelease.fitted import Fits, faults, noised_of
 from dprelease.formats.json_ import SOFTWARE
@@ -272,13 +273,13 @@ class Derivation:
         """Return what a whole person is said to have lost so far: no less than by this release."""
         if "person" not in budget:
             return {}
-        stated, own = person_from_json(budget["person"]), person_in_plan(self.plan)
+        stated, own = decode(PersonLoss | None, budget["person"]), person_in_plan(self.plan)
         possible = timeline_of(self.plan).per is not None and (own is not None or stated is None)
         if stated is not None and own is not None and budget["composition"] == "basic":
             possible = possible and stated.epsilon >= own.epsilon and stated.delta >= own.delta
         if not possible:
             raise _refused("a whole person cannot have lost what the stated budget says")
-        return {"person": person_to_json(stated)}
+        return {"person": encode(stated, PersonLoss | None)}
 
     def _costs_by_rho(self, before: Fraction, delta: Fraction) -> Fraction:
         """Return the least epsilon that this release leaves spent under zCDP, after `before`.

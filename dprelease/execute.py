@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells, summed
 from dprelease.aggregates.graph_moves import OBSERVED
 from dprelease.budget.composition import Proof, total_rho
@@ -71,9 +71,8 @@ def _proofs(plan: ReleasePlan) -> list[Proof]:
 
 def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivity:
     """Recompute what one unit can move, from what the engine sums and the declared unit alone."""
-    stored = block.encoding
-    encoding = Encoding.from_json(dict(stored))
-    why = measurement_of(encoding).refusal(encoding, law, plan.query, stored["primitives"])
+    encoding = PlacedEncoding.from_json(block.encoding)
+    why = measurement_of(encoding).refusal(encoding, law, plan.query, encoding.primitives)
     if why:
         raise InternalError(
             f"block {block.name} draws something else than its encoding says",
@@ -91,8 +90,8 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
     return recompute(
         plan.query,
         encoding,
-        tuple(stored["primitives"]),
-        stored["max_rows"],
+        encoding.primitives,
+        encoding.max_rows,
         unit=plan.unit,
         adjacency=plan.adjacency,
         groups=len(plan.keys),
@@ -170,8 +169,7 @@ def draw(
 
 
 def _cells(plan: ReleasePlan, block: PlannedBlock, answer: Answer) -> Objects:
-    stored = block.encoding
-    encoding = Encoding.from_json(dict(stored))
-    cells = exact_cells(encoding, stored["primitives"], answer, len(plan.keys))
+    encoding = PlacedEncoding.from_json(block.encoding)
+    cells = exact_cells(encoding, encoding.primitives, answer, len(plan.keys))
     merge = None if plan.tables is None else plan.tables.sums(block.table)
     return cells if merge is None else summed(cells, *merge)

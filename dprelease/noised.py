@@ -42,7 +42,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import Encoding, PlacedEncoding
 from dprelease.consistency import consistent, outward, to_domain
 from dprelease.measurements.base import measurement_of
 from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, draw_from_json
@@ -289,7 +289,7 @@ class _Drawn:
     def __init__(self, block: PlannedBlock, cells: Sequence[Sequence[int]]) -> None:
         self.block = block
         self._draw: Draw = draw_from_json(block.law)
-        self._encoding = Encoding.from_json(dict(block.encoding))
+        self._encoding = PlacedEncoding.from_json(block.encoding)
         raw = as_raw(cells)
         self._cells = self._draw.cells(raw)
         self._reading = reading_of(self._draw, raw, LEVEL)

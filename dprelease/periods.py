@@ -31,11 +31,11 @@ __all__ = [
     "check_period_name",
     "clamped",
     "day_start",
-    "every_from_json",
     "every_of",
     "following_period",
     "interval_day",
     "intervals_met",
+    "known_every",
     "parse_period",
     "period_id",
     "row_window",
@@ -81,7 +81,7 @@ def check_period_name(text: str) -> str:
     return text
 
 
-def every_from_json(value: object) -> Every:
+def known_every(value: object) -> Every:
     """Return a period's length; ArgumentError DPR640 for anything else."""
     if value not in get_args(Every):
         raise ArgumentError(
@@ -206,7 +206,7 @@ def day_start(day: date, timezone: str) -> datetime:
 
 
 def _first_day(text: str, every: Every) -> date:
-    every_from_json(every)
+    known_every(every)
     found = re.fullmatch(_FORMS[every][0], text, re.ASCII)
     if found is None:
         raise _no_period(text, every)

@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from dprelease.budget.connection import Place
 from dprelease.budget.ledger import Anchor, Key, Ledger
-from dprelease.budget.person import person_at, person_to_json
+from dprelease.budget.person import PersonLoss, person_at
 from dprelease.codec import encode
 from dprelease.comparison import (
     Listing,
@@ -45,7 +45,7 @@ from dprelease.comparison import (
     read_file,
 )
 from dprelease.derivation import Derivation, missing_packages
-from dprelease.errors import DpreleaseError, VerificationError, printable, shortened
+from dprelease.errors import ConfigError, DpreleaseError, VerificationError, printable, shortened
 from dprelease.formats.json_ import FILE, VERSION
 from dprelease.formats.manifest_file import read_manifest
 from dprelease.formats.over_time import ledger_over_time
@@ -201,7 +201,7 @@ def made_again(folder: Path) -> tuple[dict[str, Any], pa.Table | dict[str, pa.Ta
     with within(PATIENCE):
         try:
             return read_json(made.files[FILE]), made.noised.shown, release
-        except _FAULTS:
+        except (*_FAULTS, ConfigError):
             raise VerificationError(
                 "the release does not follow from its request",
                 where=str(folder),
@@ -390,4 +390,4 @@ def _person_stated(
     if "person" not in stated:
         return True
     found = person_at(book, key.dataset, anchor.seq, delta)
-    return bool(stated["person"] == person_to_json(found))
+    return bool(stated["person"] == encode(found, PersonLoss | None))

@@ -142,7 +142,8 @@ def noisier(m: Manifest) -> None:
 def trifle(m: Manifest) -> None:
     """The planner calls its errors equal to the best: only the recomputed loss is above the claim."""
     laws = (b["law"].get("law", {}) for b in m["plan"]["blocks"])
-    next(law["noise"] for law in laws if "p" in law.get("noise", {}))["p"] -= 10**12
+    noise = next(law["noise"] for law in laws if "p" in law.get("noise", {}))
+    noise["p"] = str(int(noise["p"]) - 10**12)
     m["plan"] = json.loads(json.dumps(plan_again(Derivation(m).query, m["plan"]).to_json()))
 
 
@@ -773,7 +774,7 @@ def future(m: Manifest) -> None:
     m["dprelease"] = "release/99"
 
 
-@forged("a plan of another format", "the rules of plan/1 hold", again=True)
+@forged("a plan of another format", "the rules of plan/1 hold")
 def plan_format(m: Manifest) -> None:
     m["plan"]["dprelease"] = "plan/1"
 

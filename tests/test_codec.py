@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass, replace
 from datetime import UTC, date, datetime
 from enum import Enum
 from fractions import Fraction
@@ -15,7 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprelease.codec import As, AtLeast, Key, Tagged, Unstored, decode, encode
+from dprelease.codec import (
+    Always,
+    As,
+    AtLeast,
+    Digits,
+    Inline,
+    Key,
+    Stored,
+    Tagged,
+    Unstored,
+    decode,
+    encode,
+)
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import MOST_DIGITS
 from dprelease.strict_json import read_json
@@ -292,3 +304,85 @@ def test_a_type_without_a_json_form_is_the_mistake_of_its_author(kind, value):
 def test_a_float_that_json_lacks_is_not_written(value):
     with pytest.raises(ValueError, match="infinity"):
         encode(Sample("a", 1, Fraction(1), Circle(Fraction(1)), Square(2), rate=value))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    street: str
+    number: Annotated[Digits, AtLeast(1)]
+
+
+Few = Annotated[frozenset[int], As(sorted, frozenset, tuple[Digits, ...])]
+
+
+@dataclass(frozen=True, slots=True)
+class House(Stored):
+    kind: ClassVar[str] = "house"
+    floors: ClassVar[int] = 2
+    constants: ClassVar[Mapping[str, str]] = {"kind": "kind", "levels": "floors"}
+
+    at: Annotated[Place, Inline()]
+    rooms: Annotated[Few, Always()] = frozenset()
+    note: Annotated[str | None, Always()] = None
+    far: Annotated[Digits | None, AtLeast(0)] = None
+
+    def completed(self) -> House:
+        if self.at.number == 13:
+            raise ValueError("13")
+        return self if self.note is None else replace(self, note=self.note.strip())
+
+
+HOUSE = House(Place("a", 7), frozenset({3, 1}))
+WRITTEN = {
+    "kind": "house",
+    "levels": 2,
+    "street": "a",
+    "number": "7",
+    "rooms": ["1", "3"],
+    "note": None,
+}
+
+
+def test_a_stored_class_writes_its_constants_and_what_is_always_written():
+    assert HOUSE.to_json() == WRITTEN
+    assert House.from_json(WRITTEN) == HOUSE
+    assert House.from_json({**WRITTEN, "number": 7, "far": 2**70}).far == 2**70
+
+
+def test_what_was_read_is_completed():
+    assert House.from_json({**WRITTEN, "note": " b "}).note == "b"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "hut"},
+        {"kind": None},
+        {"levels": True},
+        {"levels": 2.0},
+        {"number": "13"},
+        {"number": 0},
+        {"far": -1},
+        {"rooms": "13"},
+        {"rooms": [1.5]},
+        {"at": {}},
+        {"street": None},
+    ],
+    ids=str,
+)
+def test_a_stored_class_refuses_what_it_did_not_write(change):
+    with pytest.raises(ConfigError) as caught:
+        House.from_json(WRITTEN | change)
+    assert caught.value.code == "DPR180"
+
+
+@pytest.mark.parametrize("key", WRITTEN)
+def test_what_is_always_written_is_missed(key):
+    with pytest.raises(ConfigError):
+        House.from_json({k: part for k, part in WRITTEN.items() if k != key})
+
+
+def test_two_fields_of_one_key_are_the_mistake_of_their_author():
+    kind = make_dataclass("Two", [("street", str), ("at", Annotated[Place, Inline()])], frozen=True)
+    with pytest.raises(TypeError, match="one key"):
+        encode(kind("a", Place("b", 1)))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from dprelease import noised
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.entropy import ReplayBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import CELL_BYTES, TIDY, assemble, decode, encode, outward
@@ -53,7 +53,7 @@ def replayed(plan: ReleasePlan, rows: npt.NDArray[np.float64], label: str) -> di
     sums = np.array([primitives(plan, rows)] * len(plan.keys), dtype=object)
     cells = {}
     for block in plan.blocks:
-        encoding = Encoding.from_json(dict(block.encoding))
+        encoding = PlacedEncoding.from_json(block.encoding)
         chosen = sums[:, list(block.encoding["primitives"])]
         if encoding.form == "scatter":
             exact = (encoding.public_rows * chosen[:, 1] - chosen[:, 0] ** 2)[:, None]
@@ -153,7 +153,7 @@ def test_intervals_cover_the_clamped_answer(name: str, monkeypatch: pytest.Monke
 def test_intervals_cover_under_a_public_size(statistic: str) -> None:
     plan = public([statistic], n=57)
     block = plan.blocks[0]
-    encoding, rows = Encoding.from_json(dict(block.encoding)), rows_of(5)
+    encoding, rows = PlacedEncoding.from_json(block.encoding), rows_of(5)
     sums = np.array([primitives(plan, rows)], dtype=object)[:, list(block.encoding["primitives"])]
     if encoding.form == "scatter":
         cell = 57 * int(sums[0, 1]) - int(sums[0, 0]) ** 2

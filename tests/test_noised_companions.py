@@ -110,7 +110,7 @@ def test_an_estimate_is_too_low_exactly_where_the_pivot_is_negative(family: str)
         list(itertools.product((-90, -7, -1, 0, 2, 11, 80), repeat=scores.size)), dtype=float
     )
     cells = tuple(f"c{i}" for i in range(scores.size))
-    encoding = Encoding(family, ("m",), cells, (), (), 1, 2)  # type: ignore[arg-type]
+    encoding = Encoding(family, ("m",), cells, (), 1, 2)  # type: ignore[arg-type]
     found = Mean("mean").estimate(encoding, Reading(raw, raw, raw, 1.0, 0.95))[:, 0]
     for theta in (0.03, 0.2, 0.51, 0.77, 0.98):
         pivot = raw @ (scores - theta)

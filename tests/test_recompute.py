@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dprelease import execute
-from dprelease.errors import InternalError
+from dprelease.errors import ConfigError, InternalError
 from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.spec import resolve
@@ -128,7 +128,7 @@ def test_a_tampered_plan_is_refused(
     del what
     plan = copy.deepcopy(plans[name])
     change(plan)
-    with pytest.raises((InternalError, ValueError)):
+    with pytest.raises((InternalError, ConfigError)):
         execute.check(ReleasePlan.from_json(plan))
 
 

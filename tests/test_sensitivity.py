@@ -29,7 +29,7 @@ def encoding(
     weights: tuple[tuple[int, ...], ...], family: Family = "scalar", **more: object
 ) -> Encoding:
     made = Encoding(
-        family, ("k",), tuple(f"cell {i}" for i in range(max(1, len(weights)))), (), weights, 0, 0
+        family, ("k",), tuple(f"cell {i}" for i in range(max(1, len(weights)))), weights, 0, 0
     )
     return replace(made, **more)  # type: ignore[arg-type]
 

@@ -30,11 +30,12 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#scalars`, `#par
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from dprelease.numeric import fraction_from_json, whole_from_json, whole_or_none
+from dprelease.codec import Always, AtLeast, Digits, Stored, Unstored
 from dprelease.query.bounded import Code, Fixed, Near
 from dprelease.query.expression import Expression
 from dprelease.query.graph import Graph
@@ -42,7 +43,16 @@ from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
 
-__all__ = ["CHOICES", "Axis", "Context", "Encoding", "Family", "Form", "Measure"]
+__all__ = [
+    "CHOICES",
+    "Axis",
+    "Context",
+    "Encoding",
+    "Family",
+    "Form",
+    "Measure",
+    "PlacedEncoding",
+]
 
 Family = Literal[
     "scalar",
@@ -88,7 +98,7 @@ CHOICES: tuple[Form, ...] = ("ranks", "joint_ranks")
 class Axis:
     """One of several columns: its code k in 0..scale stands for offset + pitch * k."""
 
-    scale: int
+    scale: Annotated[Digits, AtLeast(0)]
     offset: Fraction
     pitch: Fraction
 
@@ -112,7 +122,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoding:
+class Encoding(Stored):
     """Integer cells of one block.
 
     Attributes:
@@ -130,21 +140,21 @@ class Encoding:
     family: Family
     key: tuple[str, ...]
     cells: tuple[str, ...]
-    measures: tuple[Measure, ...]
-    weights: tuple[tuple[int, ...], ...]
-    per_row: int
-    per_swap: int
-    lower: int = 0
-    upper: int | None = None
-    scale: int = 1
-    offset: Fraction = Fraction(0)
-    pitch: Fraction = Fraction(1)
-    per_unit: bool = False
-    form: Form = "linear"
-    public_rows: int | None = None
-    value: Fraction = Fraction(0)
+    weights: tuple[tuple[Digits, ...], ...]
+    per_row: Annotated[Digits, AtLeast(0)]
+    per_swap: Annotated[Digits, AtLeast(0)]
+    measures: Annotated[tuple[Measure, ...], Unstored()] = ()
+    lower: Annotated[Digits, Always()] = 0
+    upper: Annotated[Digits | None, Always()] = None
+    scale: Annotated[Digits, Always()] = 1
+    offset: Annotated[Fraction, Always()] = Fraction(0)
+    pitch: Annotated[Fraction, Always()] = Fraction(1)
+    per_unit: Annotated[bool, Always()] = False
+    form: Annotated[Form, Always()] = "linear"
+    public_rows: Annotated[int | None, AtLeast(1), Always()] = None
+    value: Annotated[Fraction, Always()] = Fraction(0)
     axes: tuple[Axis, ...] = ()
-    each: tuple[int, ...] = ()
+    each: tuple[Digits, ...] = ()
 
     @property
     def additive(self) -> bool:
@@ -156,62 +166,22 @@ class Encoding:
         """Whether an L2 move is proved: of sums over rows and of a scatter, of no other form."""
         return self.form in ("linear", "scatter")
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what post-processing and re-checking need; public numbers only."""
-        return {
-            "family": self.family,
-            "key": list(self.key),
-            "cells": list(self.cells),
-            "per_row": str(self.per_row),
-            "per_swap": str(self.per_swap),
-            "lower": str(self.lower),
-            "upper": None if self.upper is None else str(self.upper),
-            "scale": str(self.scale),
-            "offset": str(self.offset),
-            "pitch": str(self.pitch),
-            "per_unit": self.per_unit,
-            "form": self.form,
-            "public_rows": self.public_rows,
-            "value": str(self.value),
-            "weights": [[str(w) for w in row] for row in self.weights],
-            **({"axes": [_axis_json(a) for a in self.axes]} if self.axes else {}),
-            **({"each": [str(v) for v in self.each]} if self.each else {}),
-        }
 
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Encoding:
-        """Return the encoding without its measures: enough for post-processing."""
-        return cls(
-            family=value["family"],
-            key=tuple(value["key"]),
-            cells=tuple(value["cells"]),
-            measures=(),
-            weights=tuple(tuple(map(whole_from_json, row)) for row in value["weights"]),
-            per_row=whole_from_json(value["per_row"], least=0),
-            per_swap=whole_from_json(value["per_swap"], least=0),
-            lower=whole_from_json(value["lower"]),
-            upper=None if value["upper"] is None else whole_from_json(value["upper"]),
-            scale=whole_from_json(value["scale"]),
-            offset=fraction_from_json(value["offset"]),
-            pitch=fraction_from_json(value["pitch"]),
-            per_unit=value["per_unit"] is True,
-            form=value["form"],
-            public_rows=whole_or_none(value["public_rows"], least=1),
-            value=fraction_from_json(value["value"]),
-            axes=tuple(
-                Axis(
-                    whole_from_json(a["scale"], least=0),
-                    fraction_from_json(a["offset"]),
-                    fraction_from_json(a["pitch"]),
-                )
-                for a in value.get("axes", ())
-            ),
-            each=tuple(map(whole_from_json, value.get("each", ()))),
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedEncoding(Encoding):
+    """An encoding as a plan holds it.
 
+    Attributes:
+        primitives: places of its measures among the query's primitives.
+        max_rows: rows of one unit and group that enter, where it is not the query's.
+        data: public facts about the column, for rules between statistics.
+        sensitivity: what is claimed that one unit moves; the wall makes it again.
+    """
 
-def _axis_json(axis: Axis) -> dict[str, str]:
-    return {"scale": str(axis.scale), "offset": str(axis.offset), "pitch": str(axis.pitch)}
+    primitives: tuple[int, ...]
+    max_rows: int | None
+    data: Mapping[str, Any]
+    sensitivity: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,23 +11,24 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Annotated, Protocol
 
 from dprelease.aggregates.encoding import Encoding
 from dprelease.allocation.choose import candidates
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_epsilon
 from dprelease.budget.exact_rho import pure_of_rho
-from dprelease.errors import ArgumentError, PlanError
+from dprelease.codec import AtLeast, Stored
+from dprelease.errors import PlanError
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.gaussian import gaussian_candidates, narrow
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
-from dprelease.numeric import NANO, fraction_from_json, nano_up
+from dprelease.numeric import NANO, nano_up
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["Cost", "Priced", "Pricer", "Share", "cost", "ways"]
@@ -41,7 +42,7 @@ _FULL = Fraction(99, 100)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Share(Stored):
     """What one block may spend.
 
     Attributes:
@@ -50,26 +51,9 @@ class Share:
         split: laws over several groups must be charged group by group.
     """
 
-    epsilon: Fraction
-    rho: Fraction | None = None
+    epsilon: Annotated[Fraction, AtLeast(0)]
+    rho: Annotated[Fraction | None, AtLeast(0)] = None
     split: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the share, exactly."""
-        return {
-            "epsilon": str(self.epsilon),
-            **({} if self.rho is None else {"rho": str(self.rho)}),
-            **({"split": True} if self.split else {}),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Share:
-        """Return the share that `to_json` wrote; ArgumentError for a faulty or negative number."""
-        epsilon = fraction_from_json(value["epsilon"], "a block's share")
-        rho = fraction_from_json(value["rho"], "a block's share") if "rho" in value else None
-        if epsilon < 0 or (rho is not None and rho < 0):
-            raise ArgumentError("a block's share is negative", code="DPR606")
-        return cls(epsilon, rho, value.get("split") is True)
 
     @classmethod
     def concentrated(cls, rho: Fraction) -> Share:

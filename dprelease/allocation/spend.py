@@ -34,7 +34,7 @@ from dprelease.measurements.base import measurement_of
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import NANO, nano_up, plain
-from dprelease.release_plan.block import Composition
+from dprelease.release_plan.block import Composition, Evidence
 
 __all__ = ["Spending", "added_up", "spend"]
 
@@ -68,7 +68,7 @@ class Spending:
         method = self.composition.method
         if method == "basic/1":
             return ("every mechanism here is pure: the guarantee holds with delta 0 as well",)
-        total = plain(self.composition.epsilon_upper)
+        total = plain(self.composition.evidence.epsilon_upper)
         at = f"epsilon {total} at delta={float(delta):.3g} by {WORDS[method]}"
         return (f"the blocks together cost {at}; their own epsilons do not add up to it",)
 
@@ -128,8 +128,10 @@ def _record(
     proofs = [p.proof for p in way.priced]
     return Composition(
         method=way.method,
-        epsilon_upper=compose(way.method, proofs, delta),
-        rho=Fraction(nano_up(total_rho(proofs)), NANO),
+        evidence=Evidence(
+            epsilon_upper=compose(way.method, proofs, delta),
+            rho=Fraction(nano_up(total_rho(proofs)), NANO),
+        ),
         compared=compared,
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells
 from dprelease.engines.source import as_source
 from dprelease.query.answer import Answer, Objects
@@ -33,7 +33,7 @@ def cells_of(plan: ReleasePlan, answer: Answer) -> tuple[Objects, ...]:
     """Return the exact cells of every block, as the wall makes them."""
     return tuple(
         exact_cells(
-            Encoding.from_json(dict(b.encoding)), b.encoding["primitives"], answer, len(plan.keys)
+            PlacedEncoding.from_json(b.encoding), b.encoding["primitives"], answer, len(plan.keys)
         )
         for b in plan.blocks
     )

@@ -25,13 +25,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 from dprelease.budget.approval_words import apart
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.period_cap import counted_period
 from dprelease.budget.record import Entry, canonical
 from dprelease.budget.signature import Signer, verifies_bytes
+from dprelease.codec import Always, Stored
 from dprelease.errors import ArgumentError, BudgetError, LedgerError
 from dprelease.numeric import fraction_from_json, plain
 
@@ -51,7 +52,7 @@ def request_hash(request: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(Stored):
     """One decision.
 
     Attributes:
@@ -76,7 +77,7 @@ class Approval:
     total: Fraction | None = None
     until: str | None = None
     note: str | None = None
-    after: str = ""
+    after: Annotated[str, Always()] = ""
     public_key: str | None = None
     signature: str | None = None
 
@@ -116,54 +117,10 @@ class Approval:
         """The hash of the request."""
         return request_hash(self.request)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the event's body."""
-        given = {
-            "until": self.until,
-            "note": self.note,
-            "total": None if self.total is None else str(self.total),
-            "public_key": self.public_key,
-            "signature": self.signature,
-        }
-        return {
-            "dataset": self.dataset,
-            "pipeline": self.pipeline,
-            "request": dict(self.request),
-            "per_period": str(self.per_period),
-            "by": self.by,
-            "at": self.at,
-            "after": self.after,
-            **{name: part for name, part in given.items() if part is not None},
-        }
-
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Approval:
-        """Return the approval of an event's body.
-
-        Raises:
-            LookupError, TypeError, ValueError, DpreleaseError: it is none.
-        """
-        texts = {
-            name: body.get(name) for name in ("until", "note", "after", "public_key", "signature")
-        }
-        if not isinstance(body["request"], dict) or not all(
-            isinstance(text, str | None) for text in texts.values()
-        ):
-            raise TypeError("approval")
-        return cls(
-            dataset=str(body["dataset"]),
-            pipeline=str(body["pipeline"]),
-            request=body["request"],
-            per_period=fraction_from_json(body["per_period"]),
-            by=str(body["by"]),
-            at=str(body["at"]),
-            total=fraction_from_json(body["total"]) if "total" in body else None,
-            until=texts["until"],
-            note=texts["note"],
-            after=texts["after"] or "",
-            public_key=texts["public_key"],
-            signature=texts["signature"],
-        )
+    def of_event(cls, body: Mapping[str, Any]) -> Approval:
+        """Return the approval of an event's body; ConfigError (DPR180) if it is none."""
+        return cls.from_json({k: part for k, part in body.items() if k not in ("kind", "nonce")})
 
     def signed(self, signer: Signer) -> Approval:
         """Return it with the signer's key and signature."""
@@ -218,7 +175,7 @@ def approvals(
     ).fetchall()
     bodies = [(int(seq), json.loads(text)) for seq, text in found]
     return [
-        Approved(seq, Approval.from_json(body))
+        Approved(seq, Approval.of_event(body))
         for seq, body in bodies
         if body["kind"] == "approval"
         and dataset in (None, body["dataset"])

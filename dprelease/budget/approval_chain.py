@@ -32,7 +32,7 @@ class Approvals:
 
     def declare(self, seq: int, body: Mapping[str, Any], previous: str) -> str | None:
         """Note an approval; `previous` is the hash of the event before it."""
-        approval = Approval.from_json(body)
+        approval = Approval.of_event(body)
         known = self.known.setdefault(approval.dataset, [])
         key = signing_key(known)
         known.append(Approved(seq, approval))

@@ -9,20 +9,19 @@ Units    epsilon in nats, rho in nats, exact; delta rounded up to whole atto-uni
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 from dprelease.budget.accountant import ATTO
 from dprelease.budget.record import Entry
 from dprelease.budget.timeline import Reach, Timeline, instant
+from dprelease.codec import Always, AtLeast, Stored
 from dprelease.numeric import (
     NANO,
     exp_lower,
     exp_upper,
-    fraction_from_json,
-    fraction_to_json,
 )
 
 if TYPE_CHECKING:
@@ -32,10 +31,8 @@ __all__ = [
     "PersonLoss",
     "group_rule",
     "person_at",
-    "person_from_json",
     "person_loss",
     "person_of",
-    "person_to_json",
     "window_of_texts",
 ]
 
@@ -44,12 +41,17 @@ _FAR = 200
 
 
 @dataclass(frozen=True, slots=True)
-class PersonLoss:
+class PersonLoss(Stored):
     """What one person in every interval loses at most; `rho` where losses add up by zCDP."""
 
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
-    rho: Fraction | None = None
+    epsilon: Annotated[Fraction, AtLeast(0)]
+    delta: Annotated[Fraction, AtLeast(0), Always()] = Fraction(0)
+    rho: Annotated[Fraction | None, AtLeast(0)] = None
+
+    def completed(self) -> PersonLoss:
+        if self.delta > 1:
+            raise ValueError("delta")
+        return self
 
 
 def group_rule(epsilon: Fraction, delta: Fraction, count: int) -> tuple[Fraction, Fraction]:
@@ -130,35 +132,6 @@ def window_of_texts(window: Sequence[str | None]) -> Reach:
     """Return a window as it is written in a ledger or manifest."""
     start, end = (None if text is None else instant(text) for text in window)
     return start, end
-
-
-def person_to_json(loss: PersonLoss | None) -> dict[str, str] | None:
-    """Return it as manifests and the ledger's JSON say it; None for no bound."""
-    if loss is None:
-        return None
-    rho = {} if loss.rho is None else {"rho": fraction_to_json(loss.rho)}
-    return {
-        "epsilon": fraction_to_json(loss.epsilon),
-        "delta": fraction_to_json(loss.delta),
-        **rho,
-    }
-
-
-def person_from_json(value: Mapping[str, Any] | None) -> PersonLoss | None:
-    """Return what `person_to_json` wrote.
-
-    Raises:
-        ValueError, TypeError, LookupError, ArgumentError: nothing wrote this.
-    """
-    if value is None:
-        return None
-    if not {"epsilon", "delta"} <= set(value) <= {"epsilon", "delta", "rho"}:
-        raise ValueError("not what a person loses")
-    epsilon, delta = (fraction_from_json(value[name]) for name in ("epsilon", "delta"))
-    rho = fraction_from_json(value["rho"]) if "rho" in value else None
-    if epsilon < 0 or not 0 <= delta <= 1 or (rho or 0) < 0:
-        raise ValueError("not what a person loses")
-    return PersonLoss(epsilon, delta, rho)
 
 
 def _atto(delta: Fraction) -> Fraction:

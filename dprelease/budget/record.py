@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
+from typing import Annotated
 
 from dprelease.budget.accountant import BASIC, Cost
 from dprelease.budget.timeline import Reach, instant, timeline
+from dprelease.codec import Always, As, Inline, Stored
 from dprelease.errors import ArgumentError, ConfigError
-from dprelease.numeric import fraction_from_json, fraction_to_json
 
 __all__ = [
     "OPEN",
@@ -119,7 +119,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Stored):
     """What is to be debited, before any row is read: public by construction.
 
     Attributes:
@@ -138,14 +138,16 @@ class Entry:
         ArgumentError: a field is malformed (DPR650, DPR651).
     """
 
-    key: Key
+    key: Annotated[Key, Inline()]
     plan_hash: str
     adjacency: str
     unit: str
-    mechanisms: Sequence[Mapping[str, object]]
+    mechanisms: Annotated[
+        Sequence[Mapping[str, object]], As(tuple, tuple, tuple[Mapping[str, object], ...])
+    ]
     epsilon: Fraction
-    delta: Fraction = Fraction(0)
-    accountant: str = BASIC
+    delta: Annotated[Fraction, Always()] = Fraction(0)
+    accountant: Annotated[str, Always()] = BASIC
     rho: Fraction | None = None
     early: str | None = None
     time: str | None = None
@@ -210,56 +212,6 @@ class Entry:
     @property
     def cost(self) -> Cost:
         return Cost.of(self.epsilon, self.delta)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the entry as plain JSON, exact; `from_json` is the inverse."""
-        return {
-            "dataset": self.key.dataset,
-            "pipeline": self.key.pipeline,
-            "period": self.key.period,
-            "plan_hash": self.plan_hash,
-            "adjacency": self.adjacency,
-            "unit": self.unit,
-            "mechanisms": [dict(mechanism) for mechanism in self.mechanisms],
-            "epsilon": fraction_to_json(self.epsilon),
-            "delta": fraction_to_json(self.delta),
-            "accountant": self.accountant,
-            **({} if self.rho is None else {"rho": fraction_to_json(self.rho)}),
-            **({} if self.early is None else {"early": self.early}),
-            **({} if self.time is None else {"time": self.time}),
-            **({} if self.window == OPEN else {"window": list(self.window)}),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Entry:
-        """Return the entry that `to_json` wrote.
-
-        Raises:
-            KeyError, TypeError, ValueError, DpreleaseError: it did not write this. Callers that
-                read files turn these into one LedgerError.
-        """
-        mechanisms = value["mechanisms"]
-        if not isinstance(mechanisms, list) or not all(isinstance(m, dict) for m in mechanisms):
-            raise TypeError("mechanisms")
-        text = {name: value[name] for name in value if name not in ("mechanisms", "window")}
-        window: Any = value.get("window", OPEN)
-        start, end = window
-        if not all(isinstance(part, str) for part in text.values()):
-            raise TypeError("text")
-        return cls(
-            key=Key(str(text["dataset"]), str(text["pipeline"]), str(text["period"])),
-            plan_hash=str(text["plan_hash"]),
-            adjacency=str(text["adjacency"]),
-            unit=str(text["unit"]),
-            mechanisms=tuple(mechanisms),
-            epsilon=fraction_from_json(str(text["epsilon"])),
-            delta=fraction_from_json(str(text["delta"])),
-            accountant=str(text["accountant"]),
-            rho=fraction_from_json(str(text["rho"])) if "rho" in text else None,
-            early=str(text["early"]) if "early" in text else None,
-            time=str(text["time"]) if "time" in text else None,
-            window=(start, end),
-        )
 
 
 def time_text(time: str | None) -> str | None:

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from dprelease.periods import Every, every_from_json, interval_day, intervals_met
+from dprelease.periods import Every, interval_day, intervals_met, known_every
 
 __all__ = ["ALWAYS", "Reach", "Timeline", "instant", "timeline", "window_text"]
 
@@ -89,7 +89,7 @@ def timeline(adjacency: str, unit: str, time: str | None) -> Timeline:
     if value is None:
         return Timeline()
     return Timeline(
-        per=None if per is None else every_from_json(per),
+        per=None if per is None else known_every(per),
         zone="UTC" if value["dates"] else str(value["timezone"]),
         apart=bool(value["immutable"]) and (per is not None or declared == "row"),
         pairs=per is None and adjacency == "substitution",

@@ -16,8 +16,9 @@ _SHOWN = 60
 
 def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
     """Return the stretches of time and the whole person's figure; nothing where losses all add up."""
-    from dprelease.budget.person import person_at, person_to_json
+    from dprelease.budget.person import PersonLoss, person_at
     from dprelease.budget.timeline import window_text
+    from dprelease.codec import encode
 
     line = book.timeline(dataset)
     out: dict[str, Any] = {}
@@ -34,7 +35,10 @@ def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
             if s.entries
         ]
     if line.per is not None:
-        out["per"], out["whole_person"] = line.per, person_to_json(person_at(book, dataset))
+        out["per"], out["whole_person"] = (
+            line.per,
+            encode(person_at(book, dataset), PersonLoss | None),
+        )
     return out
 
 

@@ -27,10 +27,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dprelease.budget.approval import request_hash
-from dprelease.budget.person import person_to_json
+from dprelease.budget.person import PersonLoss
+from dprelease.codec import encode
 from dprelease.formats.over_time import release_over_time
 from dprelease.formats.public_words import public_words
-from dprelease.noised import Noised
+from dprelease.noised import Noised, Receipt
 from dprelease.query.request import request_for_all_periods, request_to_json
 from dprelease.release_plan.plan import ReleasePlan, plan_hash
 from dprelease.release_plan.promise import ledger_window, person_in_plan
@@ -92,58 +93,64 @@ def build_manifest(
     plan, receipt = noised.plan, noised.receipt
     planned = plan.to_json()
     asked = None if plan.asked is None else request_to_json(plan.asked)
-    anchored = receipt.seq is not None
-    anchor = (
-        {"ledger_id": receipt.ledger_id, "seq": receipt.seq, "head_hash": receipt.head_hash}
-        if anchored
-        else None
-    )
-    budget = None if budget is None else dict(budget)
-    key = {"pipeline": receipt.pipeline, "period": receipt.period, "dataset": receipt.dataset}
+    anchor = {"ledger_id": receipt.ledger_id, "seq": receipt.seq, "head_hash": receipt.head_hash}
+    when = {**_period(receipt), "scheduled": scheduled, "published": published}
+    paid = {
+        "ledger": None if receipt.seq is None else anchor,
+        "budget": None if budget is None else dict(budget),
+    }
     manifest = {
         "dprelease": VERSION,
         "request": None if asked is None else {**asked, "formats": list(formats)},
-        "draw": {
-            "cells": {
-                block: [list(map(str, row)) for row in rows] for block, rows in noised.cells.items()
-            },
-            **({"fits": dict(noised.fits)} if noised.fits else {}),
-        },
+        "draw": _draw(noised),
         "receipt": {
             "epsilon": receipt.epsilon,
             "delta": receipt.delta,
             "protects": receipt.protects,
-            **key,
-            "scheduled": scheduled,
-            "published": published,
-            "early": receipt.early,
-            "ledger": anchor,
-            "budget": budget,
+            **when,
+            **paid,
             **_approved(noised),
         },
         "software": dict(software),
-        **key,
-        "scheduled": scheduled,
-        "published": published,
-        "early": receipt.early,
-        "guarantee": {
-            "statement": plan.guarantee,
-            "epsilon": str(plan.epsilon),
-            "delta": str(plan.delta),
-            "adjacency": plan.adjacency.value,
-            "unit": unit_to_json(plan.unit),
-            "protects": describe(plan.adjacency, plan.unit),
-            **_accounted(plan),
-        },
+        **when,
+        "guarantee": _guarantee(plan),
         "plan": planned,
         "plan_hash": plan_hash(planned),
         "validation": verdict.to_json(),
-        "ledger": anchor,
-        "budget": budget,
+        **paid,
         "what_if": [dict(point) for point in what_if],
         "files": described(files),
     }
     return {**manifest, "over_time": release_over_time(manifest, public_words(manifest)) or None}
+
+
+def _draw(noised: Noised) -> dict[str, Any]:
+    """Return the noisy integers, as text: readers lose large ones; and what was fitted to them."""
+    rows = {name: [list(map(str, row)) for row in cells] for name, cells in noised.cells.items()}
+    return {"cells": rows, **({"fits": dict(noised.fits)} if noised.fits else {})}
+
+
+def _period(receipt: Receipt) -> dict[str, Any]:
+    """Return what was released, and when it closes if that was before it closed."""
+    return {
+        "pipeline": receipt.pipeline,
+        "period": receipt.period,
+        "dataset": receipt.dataset,
+        "early": receipt.early,
+    }
+
+
+def _guarantee(plan: ReleasePlan) -> dict[str, Any]:
+    """Return what is promised, and to whom."""
+    return {
+        "statement": plan.guarantee,
+        "epsilon": str(plan.epsilon),
+        "delta": str(plan.delta),
+        "adjacency": plan.adjacency.value,
+        "unit": unit_to_json(plan.unit),
+        "protects": describe(plan.adjacency, plan.unit),
+        **_accounted(plan),
+    }
 
 
 def _approved(noised: Noised) -> dict[str, Any]:
@@ -161,7 +168,7 @@ def _accounted(plan: ReleasePlan) -> dict[str, Any]:
         return {}
     said = {"time": json.loads(time), "window": list(ledger_window(plan))}
     if isinstance(plan.unit, UserUnit):
-        said["person"] = person_to_json(person_in_plan(plan))
+        said["person"] = encode(person_in_plan(plan), PersonLoss | None)
     return said
 
 

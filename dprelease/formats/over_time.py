@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dprelease.budget.person import PersonLoss, person_at, person_from_json
+from dprelease.budget.person import PersonLoss, person_at
+from dprelease.codec import decode
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import short
 from dprelease.numeric import fraction_from_json
@@ -78,7 +79,7 @@ def release_over_time(manifest: Mapping[str, Any], words: PublicWords) -> str:
         person, scope = guarantee.get("person"), "over all of this release"
     apart = bool(guarantee["time"]["immutable"])
     return over_time_words(
-        words, (spent, delta), person_from_json(person), scope=scope, apart=apart
+        words, (spent, delta), decode(PersonLoss | None, person), scope=scope, apart=apart
     )
 
 

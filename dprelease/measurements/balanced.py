@@ -11,21 +11,20 @@ Source: `docs/theory/kernels-and-boundaries.md#noise-that-adds-up-to-zero`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.budget.composition import Proof
+from dprelease.codec import Always, Digits, Key
 from dprelease.entropy import RandomBits
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import RAW_LIMIT, AddedNoise, Draw, Objects, underclaimed
 from dprelease.mechanisms.forms.balanced import BalancedNoise
-from dprelease.numeric import whole_from_json
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["BalancedDraw"]
@@ -37,8 +36,8 @@ class BalancedDraw(CellDraw):
 
     tag: ClassVar[str] = "balanced_cells"
 
-    noise: BalancedNoise
-    rows: int = 0
+    noise: Annotated[BalancedNoise, Key("law")]
+    rows: Annotated[Digits, Always()] = 0
 
     @property
     def noise_scale(self) -> float | None:
@@ -67,17 +66,3 @@ class BalancedDraw(CellDraw):
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:
         """Return the bins within their domain, and as they were drawn: the noise is symmetric."""
         return self.cells(raw), raw.astype(np.float64)
-
-    def to_json(self) -> dict[str, Any]:
-        return {**CellDraw.to_json(self), "rows": str(self.rows)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> BalancedDraw:
-        upper = value["upper"]
-        return cls(
-            BalancedNoise.from_json(value["law"]),
-            whole_from_json(value["count"], least=1),
-            None if upper is None else whole_from_json(upper),
-            value["mechanism"],
-            whole_from_json(value["rows"]),
-        )

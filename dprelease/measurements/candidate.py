@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 from dprelease.aggregates.encoding import Encoding
+from dprelease.codec import Always
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
@@ -31,8 +33,8 @@ class Option:
 
     mechanism: str
     expected_error: float | None
-    worst_error: float | None = None
-    note: str = ""
+    worst_error: Annotated[float | None, Always()] = None
+    note: Annotated[str, Always()] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.encoding import Encoding
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
+from dprelease.codec import Always, AtLeast, Digits, Key
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import Measurement, Normal
 from dprelease.measurements.candidate import Candidate, Pricing
@@ -31,7 +31,6 @@ from dprelease.measurements.price import cell_error
 from dprelease.measurements.spread import Spread, spreads
 from dprelease.mechanisms.companion import unclipped
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
-from dprelease.numeric import whole_from_json
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["CellDraw", "Cells", "Moments", "cells_text"]
@@ -43,10 +42,12 @@ class CellDraw(Draw):
 
     tag: ClassVar[str] = "cells"
 
-    noise: CellNoise
-    count: int
-    upper: int | None = None
-    mechanism: str = "discrete_laplace"  # or "rectified_laplace": raised to 0, it is both
+    noise: Annotated[CellNoise, Key("law")]
+    count: Annotated[int, AtLeast(1)]
+    upper: Annotated[Digits | None, Always()] = None
+    mechanism: Annotated[str, Always()] = (
+        "discrete_laplace"  # or "rectified_laplace": raised to 0, it is both
+    )
 
     @property
     def noise_scale(self) -> float | None:
@@ -112,26 +113,6 @@ class CellDraw(Draw):
 
     def evidence(self) -> dict[str, Any]:
         return {"law": self.noise.certificate.to_json(), "groups_charged": 1}
-
-    def to_json(self) -> dict[str, Any]:
-        upper = None if self.upper is None else str(self.upper)
-        return {
-            "draw": self.tag,
-            "law": self.noise.to_json(),
-            "count": self.count,
-            "upper": upper,
-            "mechanism": self.mechanism,
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> CellDraw:
-        upper = value["upper"]
-        return cls(
-            CellNoise.from_json(value["law"]),
-            whole_from_json(value["count"], least=1),
-            None if upper is None else whole_from_json(upper),
-            value["mechanism"],
-        )
 
 
 class Cells(Measurement):

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.encoding import Encoding
+from dprelease.codec import Unstored
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import Measurement
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import AddedNoise, Draw, Objects, floats, underclaimed
 from dprelease.measurements.members import Member
-from dprelease.numeric import whole_from_json
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["Constant", "ConstantDraw"]
@@ -30,7 +30,7 @@ class ConstantDraw(Draw):
     tag: ClassVar[str] = "constant"
 
     value: int
-    mechanism: str = "public_constant"
+    mechanism: Annotated[str, Unstored()] = "public_constant"
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if sensitivity.total != 0:
@@ -64,13 +64,6 @@ class ConstantDraw(Draw):
 
     def evidence(self) -> dict[str, Any]:
         return {"method": "a public constant"}
-
-    def to_json(self) -> dict[str, Any]:
-        return {"draw": self.tag, "value": self.value}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> ConstantDraw:
-        return cls(whole_from_json(value["value"]))
 
 
 class Constant(Measurement):

@@ -32,6 +32,7 @@ import numpy.typing as npt
 from dprelease import registry
 from dprelease.aggregates.base import Floats
 from dprelease.budget.composition import Proof
+from dprelease.codec import Stored
 from dprelease.entropy import RandomBits
 from dprelease.errors import InternalError
 from dprelease.measurements.members import Loss, Member
@@ -69,7 +70,7 @@ class AddedNoise:
     moved: Fraction = Fraction(0)
 
 
-class Draw(ABC):
+class Draw(Stored, ABC):
     """One block's law. What most laws say is said here; a law's file says what is different.
 
     Attributes:
@@ -79,6 +80,7 @@ class Draw(ABC):
 
     __slots__ = ()
     tag: ClassVar[str]
+    constants: ClassVar[Mapping[str, str]] = {"draw": "tag"}
     gaussian: ClassVar[bool] = False
 
     @property
@@ -109,15 +111,6 @@ class Draw(ABC):
     @abstractmethod
     def evidence(self) -> dict[str, Any]:
         """Return what a stranger needs beside the law to follow the proof."""
-
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """Return the draw, exactly; `draw` is its tag."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Draw:
-        """Rebuild a draw from `to_json`; raises as `law_from_json` does."""
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
         """Return what is proved about a whole block, recomputed from scratch: by default one loss.

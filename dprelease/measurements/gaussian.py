@@ -13,10 +13,9 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#l2-norms`,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.encoding import Encoding
 from dprelease.budget.composition import Proof
+from dprelease.codec import Always, AtLeast, Digits, Key
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.measurements.base import Normal, cell_hull, measurement_of
@@ -41,7 +41,6 @@ from dprelease.measurements.members import BlockLayout, Loss, Member
 from dprelease.measurements.price import rectified_error
 from dprelease.measurements.spread import rooted, rooted_worst
 from dprelease.mechanisms.forms.vector import GaussianCells
-from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.sensitivity import Sensitivity
 
 __all__ = [
@@ -68,14 +67,14 @@ class GaussianDraw(Draw):
     tag: ClassVar[str] = "gaussian"
     gaussian: ClassVar[bool] = True
 
-    noise: GaussianCells
-    count: int
-    lower: int
-    upper: int | None
+    noise: Annotated[GaussianCells, Key("law")]
+    count: Annotated[int, AtLeast(1)]
+    lower: Digits
+    upper: Digits | None
     pitch: Fraction
     offset: Fraction
     joint: bool
-    mechanism: str = "rectified_gaussian"
+    mechanism: Annotated[str, Always()] = "rectified_gaussian"
 
     @property
     def noise_scale(self) -> float | None:
@@ -138,33 +137,6 @@ class GaussianDraw(Draw):
 
     def evidence(self) -> dict[str, Any]:
         return {"law": self.noise.evidence(), "groups_charged": 1}
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "draw": self.tag,
-            "law": self.noise.to_json(),
-            "count": self.count,
-            "lower": str(self.lower),
-            "upper": None if self.upper is None else str(self.upper),
-            "pitch": str(self.pitch),
-            "offset": str(self.offset),
-            "joint": self.joint,
-            "mechanism": self.mechanism,
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> GaussianDraw:
-        upper = value["upper"]
-        return cls(
-            GaussianCells.from_json(value["law"]),
-            whole_from_json(value["count"], least=1),
-            whole_from_json(value["lower"]),
-            None if upper is None else whole_from_json(upper),
-            fraction_from_json(value["pitch"]),
-            fraction_from_json(value["offset"]),
-            bool(value["joint"]),
-            value["mechanism"],
-        )
 
 
 def gaussian_candidates(

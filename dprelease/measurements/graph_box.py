@@ -14,10 +14,10 @@ sensitivities: `docs/theory/graphs-and-spectra.md#laplacian-eigenvalues`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.graph import graph_box, one_cell
+from dprelease.codec import Unstored
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.measurements.base import Measurement, Moved
@@ -48,7 +49,7 @@ class BoxDraw(Draw):
     tag: ClassVar[str] = "box"
 
     law: BoundedGaussianBoxLaw
-    mechanism: str = "bounded_gaussian"
+    mechanism: Annotated[str, Unstored()] = "bounded_gaussian"
 
     @classmethod
     def calibrate(
@@ -125,13 +126,6 @@ class BoxDraw(Draw):
 
     def evidence(self) -> dict[str, Any]:
         return {"law": self.law.certificate.to_json(), "groups_charged": 1}
-
-    def to_json(self) -> dict[str, Any]:
-        return {"draw": self.tag, "law": self.law.to_json()}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> BoxDraw:
-        return cls(BoundedGaussianBoxLaw.from_json(value["law"]))
 
 
 def _scale(domains: Sequence[Domain], moves: Sequence[Fraction], epsilon: Fraction) -> float:

@@ -20,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,8 @@ from dprelease.aggregates.encoding import CHOICES, Encoding
 from dprelease.aggregates.graph import one_cell
 from dprelease.aggregates.joint_ranks import LEVELS, Positions, joint_ranks
 from dprelease.aggregates.ranks import spreads, target
+from dprelease.codec import Always, AtLeast
 from dprelease.entropy import RandomBits
-from dprelease.errors import ConfigError
 from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Objects, underclaimed
@@ -40,7 +40,6 @@ from dprelease.measurements.ranks import ChoiceDraw, Ranks, moved_text, rank_err
 from dprelease.measurements.ranks_price import choice_error
 from dprelease.mechanisms.forms.joint_scores import Blocks, JointChoice, work
 from dprelease.mechanisms.forms.scores import OUTCOME_LIMIT, ScoreLaw
-from dprelease.numeric import whole_from_json
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
@@ -75,6 +74,10 @@ class JointChoiceDraw(ChoiceDraw):
     """
 
     tag: ClassVar[str] = "joint_choice"
+    levels: ClassVar[int] = LEVELS
+    constants: ClassVar[Mapping[str, str]] = {"draw": "tag", "levels": "levels"}
+
+    many: Annotated[int, AtLeast(1), Always()] = 1
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.many < 1 or self.law.candidates != outcomes(len(self.allowed), self.many):
@@ -125,26 +128,6 @@ class JointChoiceDraw(ChoiceDraw):
         """
         reach = self.law.reach(level)
         return None if reach is None else -(-reach // (2 * denominator * (LEVELS - 1)))
-
-    def to_json(self) -> dict[str, Any]:
-        return {**ChoiceDraw.to_json(self), "draw": self.tag, "many": self.many, "levels": LEVELS}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> JointChoiceDraw:
-        """Rebuild a choice.
-
-        Raises:
-            ConfigError: its law does not parse, is one for numbers, or has other levels (DPR180).
-        """
-        alone = ChoiceDraw.from_json(value)
-        if whole_from_json(value["levels"]) != LEVELS:
-            raise ConfigError(
-                "a stored choice splits equal rows in another way than this version",
-                fix="use the file as it was written",
-                code="DPR180",
-            )
-        many = whole_from_json(value["many"], least=1)
-        return cls(alone.law, alone.allowed, alone.step, many)
 
     @classmethod
     def calibrate(

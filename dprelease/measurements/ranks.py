@@ -14,10 +14,10 @@ place among the allowed ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,19 +27,18 @@ from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.ranks import Stretches, aimed, near, target
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_of_pure
+from dprelease.codec import Unstored
 from dprelease.entropy import RandomBits
-from dprelease.errors import ConfigError
 from dprelease.measurements.base import Measurement
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.measurements.members import Member
 from dprelease.measurements.ranks_price import choice_error, rows_inside
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.mechanisms.law import allowed_from_json, law_from_json
-from dprelease.numeric import fraction_from_json, shown
+from dprelease.numeric import shown
 from dprelease.query.answer import TABLE_LIMIT
 from dprelease.query.bounded import BoundedQuery, Fixed
-from dprelease.schema.domain import GridSet
+from dprelease.schema.domain import LongRuns
 from dprelease.sensitivity import Sensitivity
 
 __all__ = [
@@ -63,10 +62,10 @@ class ChoiceDraw(Draw):
     tag: ClassVar[str] = "choice"
 
     law: ScoreLaw
-    allowed: GridSet
+    allowed: LongRuns
     step: Fraction
 
-    many: int = 1
+    many: Annotated[int, Unstored()] = 1
 
     @property
     def mechanism(self) -> str:
@@ -134,30 +133,6 @@ class ChoiceDraw(Draw):
 
     def evidence(self) -> dict[str, Any]:
         return {"law": self.law.certificate.to_json(), "groups_charged": 1}
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "draw": self.tag,
-            "law": self.law.to_json(),
-            "allowed": [[str(a), str(b)] for a, b in self.allowed.runs],
-            "step": str(self.step),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> ChoiceDraw:
-        """Rebuild a choice.
-
-        Raises:
-            ConfigError: its law does not parse, or is one for numbers (DPR180).
-        """
-        law = law_from_json(value["law"])
-        if not isinstance(law, ScoreLaw):
-            raise ConfigError(
-                "a stored choice has a law for numbers",
-                fix="use the file as it was written",
-                code="DPR180",
-            )
-        return cls(law, allowed_from_json(value["allowed"]), fraction_from_json(value["step"]))
 
 
 class Ranks(Measurement):

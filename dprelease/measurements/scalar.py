@@ -7,11 +7,11 @@ Sources: `docs/theory/certificates.md#additive-noise`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from dprelease.aggregates.base import Floats
 from dprelease.aggregates.encoding import Encoding
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
+from dprelease.codec import AtLeast
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import Normal
 from dprelease.measurements.candidate import Candidate, Pricing
@@ -43,11 +44,11 @@ from dprelease.mechanisms.law import (
     ExpectedError,
     GridLaw,
     GridRequest,
+    WrittenLaw,
     family_laws,
     grid_laws,
-    law_from_json,
 )
-from dprelease.numeric import fraction_from_json, shown, whole_from_json
+from dprelease.numeric import shown
 from dprelease.schema.domain import GridSet
 from dprelease.sensitivity import Sensitivity
 
@@ -70,10 +71,10 @@ class ScalarDraw(Draw):
 
     tag: ClassVar[str] = "scalar"
 
-    law: GridLaw
+    law: WrittenLaw
     linear: bool
-    touched: int
-    shift: int
+    touched: Annotated[int, AtLeast(1)]
+    shift: Annotated[int, AtLeast(0)]
     pitch: Fraction
     offset: Fraction
     step: Fraction
@@ -202,32 +203,6 @@ class ScalarDraw(Draw):
         unit = float(self.step) if loss == "absolute" else float(self.step) ** 2
         average = self.law.expected_error().average * unit
         return tuple(max(rooted(member, average, loss)) for member in members)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "draw": self.tag,
-            "law": self.law.to_json(),
-            "linear": self.linear,
-            "touched": self.touched,
-            "shift": self.shift,
-            "pitch": str(self.pitch),
-            "offset": str(self.offset),
-            "step": str(self.step),
-            "origin": str(self.origin),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> ScalarDraw:
-        return cls(
-            law=law_from_json(value["law"]),
-            linear=value["linear"] is True,
-            touched=whole_from_json(value["touched"], least=1),
-            shift=whole_from_json(value["shift"], least=0),
-            pitch=fraction_from_json(value["pitch"]),
-            offset=fraction_from_json(value["offset"]),
-            step=fraction_from_json(value["step"]),
-            origin=fraction_from_json(value["origin"]),
-        )
 
 
 def steps_moved(s: Sensitivity, pitch: Fraction, step: Fraction, *, linear: bool) -> int:

@@ -7,11 +7,11 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#truncated-mean`
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from dprelease import registry
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.encoding import Encoding
+from dprelease.codec import Always, AtLeast, Digits
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.measurements.base import Measurement
@@ -30,9 +31,9 @@ from dprelease.measurements.scalar_grid import MOST_POINTS
 from dprelease.measurements.steps import best_step
 from dprelease.mechanisms.companion import median_unbiased
 from dprelease.mechanisms.law import GridLaw, GridRequest
-from dprelease.numeric import floor_half_up, fraction_from_json, shown, whole_from_json
+from dprelease.numeric import floor_half_up, shown
 from dprelease.query.bounded import BoundedQuery
-from dprelease.schema.domain import GridSet
+from dprelease.schema.domain import GridSet, LongRuns
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["MeanDraw", "TruncatedMean", "mean_reach"]
@@ -63,16 +64,16 @@ class MeanDraw(Draw):
     tag: ClassVar[str] = "mean"
 
     size: ScalarDraw
-    allowed: GridSet
+    allowed: LongRuns
     step: Fraction
     reach: Fraction
     epsilon: Fraction
-    moves: int
-    scale: int
+    moves: Annotated[int, AtLeast(1)]
+    scale: Annotated[Digits, AtLeast(1)]
     pitch: Fraction
     offset: Fraction
     mechanism: str
-    loss: str = "absolute"
+    loss: Annotated[str, Always()] = "absolute"
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.moves < sensitivity.moves:
@@ -206,40 +207,6 @@ class MeanDraw(Draw):
             **self.size.evidence(),
             "mean": {"epsilon_per_move": str(self.epsilon), "moves": self.moves},
         }
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "draw": self.tag,
-            "size": self.size.to_json(),
-            "allowed": [[str(a), str(b)] for a, b in self.allowed.runs],
-            "step": str(self.step),
-            "reach": str(self.reach),
-            "epsilon": str(self.epsilon),
-            "moves": self.moves,
-            "scale": str(self.scale),
-            "pitch": str(self.pitch),
-            "offset": str(self.offset),
-            "mechanism": self.mechanism,
-            "loss": self.loss,
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> MeanDraw:
-        return cls(
-            size=ScalarDraw.from_json(value["size"]),
-            allowed=GridSet(
-                tuple((whole_from_json(a), whole_from_json(b)) for a, b in value["allowed"])
-            ),
-            step=fraction_from_json(value["step"]),
-            reach=fraction_from_json(value["reach"]),
-            epsilon=fraction_from_json(value["epsilon"]),
-            moves=whole_from_json(value["moves"], least=1),
-            scale=whole_from_json(value["scale"], least=1),
-            pitch=fraction_from_json(value["pitch"]),
-            offset=fraction_from_json(value["offset"]),
-            mechanism=value["mechanism"],
-            loss=value["loss"],
-        )
 
 
 def mean_reach(sensitivity: Sensitivity, width: Fraction) -> Fraction:

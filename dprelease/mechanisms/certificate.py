@@ -11,17 +11,23 @@ Sources  `docs/theory/certificates.md#what-a-certificate-says`, `#powers-of-e`.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated
 
-from dprelease.numeric import exp_lower, fraction_to_json
+from dprelease.codec import As, Stored
+from dprelease.numeric import exp_lower
 
 __all__ = ["Certificate", "certify_ratio", "log_upper"]
 
 
+def _pairs(named: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(named.items())
+
+
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Stored):
     """A proved loss.
 
     Attributes:
@@ -37,17 +43,7 @@ class Certificate:
     epsilon_upper: Fraction
     ratio: Fraction | None
     method: str
-    ingredients: tuple[tuple[str, str], ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON; fractions are "p/q" strings."""
-        return {
-            "family": self.family,
-            "epsilon_upper": fraction_to_json(self.epsilon_upper),
-            "ratio": None if self.ratio is None else fraction_to_json(self.ratio),
-            "method": self.method,
-            "ingredients": dict(self.ingredients),
-        }
+    ingredients: Annotated[tuple[tuple[str, str], ...], As(dict, _pairs, Mapping[str, str])]
 
 
 def log_upper(ratio: Fraction) -> Fraction:

@@ -166,4 +166,4 @@ class DiscreteLaplace(Scaled):
     @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
         """Rebuild the grid law."""
-        return AdditiveLaw.from_json(value, DiscreteLaplaceNoise.from_json(value["noise"]))
+        return AdditiveLaw.with_noise(value, DiscreteLaplaceNoise)

@@ -19,12 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, Protocol, cast
+from operator import methodcaller
+from typing import Annotated, Any, Literal, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease import registry
+from dprelease.codec import As
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.mechanisms.certificate import Certificate
@@ -38,7 +40,7 @@ __all__ = [
     "GridRequest",
     "IntArray",
     "Loss",
-    "allowed_from_json",
+    "WrittenLaw",
     "choose_answers",
     "family_laws",
     "grid_laws",
@@ -236,12 +238,8 @@ def law_from_json(value: dict[str, Any]) -> GridLaw:
         ) from None
 
 
-def allowed_from_json(runs: list[list[Any]]) -> GridSet:
-    """Return the grid set stored as `[[low, high], ...]`; ValueError if it is not one."""
-    pairs = [(int(low), int(high)) for low, high in runs]
-    if not pairs or any(low > high for low, high in pairs):
-        raise ValueError("allowed")
-    return GridSet.from_runs(pairs)
+WrittenLaw = Annotated[GridLaw, As(methodcaller("to_json"), law_from_json)]
+"""A law in a stored dataclass: its family knows how it is written."""
 
 
 def rho_upper(law: GridLaw) -> Fraction:

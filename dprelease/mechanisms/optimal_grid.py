@@ -20,7 +20,7 @@ Limits   at most 64 hull points; the planner prices it only where that is quick
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, cast
@@ -95,7 +95,7 @@ class OptimalGrid:
         """Return the certified loss for a shift up to `sensitivity`, in nats."""
         law = self.on_grid().law
         shift = max(1, int(-(-positive(sensitivity, "sensitivity") // self.step)))
-        other = cast("RowLaw", law_with(law, shift))
+        other = replace(cast("RowLaw", law), shift=shift)
         return float(other.certify().epsilon_upper)
 
     def pmf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
@@ -175,11 +175,6 @@ class OptimalGrid:
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
         """Rebuild the table law."""
         return RowLaw.from_json(value)
-
-
-def law_with(law: GridLaw, shift: int) -> GridLaw:
-    """Return the same table, asked about another shift."""
-    return RowLaw.from_json(law.to_json() | {"shift": shift})
 
 
 def _check_size(request: GridRequest) -> None:

@@ -172,7 +172,7 @@ class Staircase(Clamped):
     @classmethod
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
         """Rebuild the grid law."""
-        return AdditiveLaw.from_json(value, StaircaseNoise.from_json(value["noise"]))
+        return AdditiveLaw.with_noise(value, StaircaseNoise)
 
 
 def _first_steps(width: int, epsilon: float) -> list[int]:

@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.codec import Stored
 from dprelease.entropy import SystemBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.certificate import Certificate
-from dprelease.mechanisms.law import GridLaw, GridRequest
+from dprelease.mechanisms.law import GridLaw, GridRequest, WrittenLaw
 from dprelease.numeric import exact, figure, floor_half_up, positive
 from dprelease.schema.domain import Domain
 
@@ -31,10 +32,10 @@ __all__ = ["UnitLaw", "on_grid"]
 
 
 @dataclass(frozen=True, slots=True)
-class UnitLaw:
+class UnitLaw(Stored):
     """A certified integer law and the size of one step, in the domain's unit."""
 
-    law: GridLaw
+    law: WrittenLaw
     step: Fraction
 
     @property
@@ -68,10 +69,6 @@ class UnitLaw:
         if not isinstance(number, Fraction):
             return allowed.upper if number > 0 else allowed.lower
         return min(max(floor_half_up(number / self.step), allowed.lower), allowed.upper)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the law's integers and the step."""
-        return {"step": str(self.step), "law": self.law.to_json()}
 
 
 def on_grid(

@@ -199,7 +199,15 @@ def plan_of(path: str | Path) -> ReleasePlan:
             manifest = read_json(stream.read(MOST_BYTES + 1))
         if isinstance(manifest, Mapping):
             return ReleasePlan.from_json(manifest["plan"])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArgumentError):
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArgumentError,
+        ConfigError,
+    ):
         pass
     raise ConfigError(
         "there is no plan to compare with",

@@ -22,7 +22,8 @@ from dprelease import execute
 from dprelease.budget import refusals
 from dprelease.budget.approval import Asked
 from dprelease.budget.ledger import Entry, Key, Ledger
-from dprelease.budget.person import person_at, person_to_json
+from dprelease.budget.person import PersonLoss, person_at
+from dprelease.codec import encode
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.errors import LedgerError, WithheldError
@@ -256,7 +257,7 @@ def spent_at(ledger: Ledger, key: Key, seq: int) -> dict[str, Any]:
         "composition": composition,
         "delta": str(ledger.spent_delta_at(key.dataset, seq)),
         **(
-            {"person": person_to_json(person_at(ledger, key.dataset, seq))}
+            {"person": encode(person_at(ledger, key.dataset, seq), PersonLoss | None)}
             if ledger.timeline(key.dataset).per is not None
             else {}
         ),

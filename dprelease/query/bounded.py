@@ -25,16 +25,18 @@ Units: codes are in steps of their column, offset by `Fixed.low`, so they lie in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from fractions import Fraction
+from typing import Annotated
 
+from dprelease.codec import Always, As, AtLeast, Digits, Key
 from dprelease.query.derived import Derived
 from dprelease.query.expression import Expression
 from dprelease.query.intervals import Intervals
 from dprelease.query.view import View
 from dprelease.schema.column import Column
-from dprelease.schema.domain import GridSet
+from dprelease.schema.domain import LongRuns
 
 __all__ = [
     "BoundedQuery",
@@ -59,9 +61,9 @@ class Fixed:
     """
 
     column: str
-    grid: GridSet
+    grid: Annotated[LongRuns, Key("runs")]
     step: Fraction
-    default: int | None = None
+    default: Annotated[Digits | None, Always()] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,11 @@ class Near:
         return 2 * (self.reach // self.b) + 3
 
 
+_Near = Annotated[
+    Near, As(astuple, lambda four: Near(*four), tuple[Digits, Digits, Digits, Digits])
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Primitive:
     """A per-group sum over the kept rows numbered at most `max_rows`.
@@ -129,14 +136,14 @@ class Primitive:
     """
 
     kind: str
-    code: int | None = None
-    power: int = 0
-    low: int = 0
-    high: int = 0
-    max_rows: int | None = None
-    other: int | None = None
-    other_power: int = 0
-    near: Near | None = None
+    code: Annotated[int | None, AtLeast(0), Always()] = None
+    power: Annotated[int, AtLeast(0), Always()] = 0
+    low: Annotated[Digits, Always()] = 0
+    high: Annotated[Digits, Always()] = 0
+    max_rows: Annotated[int | None, AtLeast(1), Always()] = None
+    other: Annotated[int | None, AtLeast(0)] = None
+    other_power: Annotated[int, AtLeast(0)] = 0
+    near: _Near | None = None
 
 
 @dataclass(frozen=True, slots=True)

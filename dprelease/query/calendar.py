@@ -11,40 +11,15 @@ from datetime import timedelta
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Annotated
 from zoneinfo import TZPATH
+
+from dprelease.codec import Always, As, Key, Stored
 
 __all__ = ["ZONE_TABLES", "Calendar", "delay_from_text", "delay_text", "zone_tables"]
 
 ZONE_TABLES = re.compile(r"unknown|[0-9]{4}[0-9A-Za-z.+-]{0,16}", re.ASCII)
 """A version of the time zone tables: published with a release, so no place for other words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Calendar:
-    """Which period of which calendar.
-
-    Attributes:
-        column: the date or timestamp column; every: day, week, month, quarter or year.
-        name: `2013-W05`; zones: the version of the time zone tables that its window was made by.
-        delay: whole minutes between its end and its close.
-    """
-
-    column: str
-    every: str
-    timezone: str
-    name: str
-    zones: str
-    delay: timedelta = timedelta(0)
-
-    def to_json(self) -> dict[str, str]:
-        return {
-            "column": self.column,
-            "every": self.every,
-            "timezone": self.timezone,
-            "name": self.name,
-            "zone_tables": self.zones,
-            "delay": delay_text(self.delay),
-        }
 
 
 _MINUTES = {"w": 7 * 24 * 60, "d": 24 * 60, "h": 60, "m": 1}
@@ -61,6 +36,31 @@ def delay_from_text(text: str) -> timedelta | None:
     """Return the delay that `text` says (`30m`, `6h`, `2d`, `1w`); None if it says none."""
     found = re.fullmatch(r"(\d{1,7})([mhdw])", text, re.ASCII)
     return None if found is None else timedelta(minutes=int(found[1]) * _MINUTES[found[2]])
+
+
+def _delay(text: str) -> timedelta:
+    found = delay_from_text(text)
+    if found is None or delay_text(found) != text:
+        raise ValueError("delay")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar(Stored):
+    """Which period of which calendar.
+
+    Attributes:
+        column: the date or timestamp column; every: day, week, month, quarter or year.
+        name: `2013-W05`; zones: the version of the time zone tables that its window was made by.
+        delay: whole minutes between its end and its close.
+    """
+
+    column: str
+    every: str
+    timezone: str
+    name: str
+    zones: Annotated[str, Key("zone_tables")]
+    delay: Annotated[timedelta, As(delay_text, _delay, str), Always()] = timedelta(0)
 
 
 @cache

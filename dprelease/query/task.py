@@ -10,13 +10,12 @@ cannot be run against rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
-from dprelease.codec import decode, encode
-from dprelease.numeric import fraction_from_json, whole_from_json, whole_or_none
+from dprelease.codec import As, AtLeast, Key, decode, encode
 from dprelease.query.bounded import (
     BoundedQuery,
     Code,
@@ -24,7 +23,6 @@ from dprelease.query.bounded import (
     Fixed,
     GroupKeys,
     Label,
-    Near,
     Primitive,
     Window,
 )
@@ -35,41 +33,106 @@ from dprelease.query.view import View
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
 
-__all__ = ["task_from_json", "task_to_json"]
+__all__ = ["WrittenTask", "for_keys"]
 
 
-def task_to_json(query: BoundedQuery) -> dict[str, Any]:
-    """Return `query` as JSON data; the group keys themselves are in the plan."""
-    window = query.window
-    return {
-        "codes": [_code(c, query.columns) for c in query.codes],
-        "primitives": [_primitive(p) for p in query.primitives],
-        "groups": [
-            {"column": c.name, "other": c.other, "null": c.null_key} for c in query.groups.columns
-        ],
-        "where": query.where.canonical if query.where else None,
-        "window": None
-        if window is None
-        else [window.column, window.start.isoformat(), window.end.isoformat()],
-        "user": query.user,
-        "max_groups": query.max_groups,
-        "max_rows": query.max_rows,
-        "max_rows_total": query.max_rows_total,
-        # left out where there is none: plans without them keep their hash
-        **(
-            {
-                "derived": [
-                    {"column": d.column, "from": d.expression.canonical}
-                    for d in sorted(query.derived, key=lambda d: d.column)
-                ]
-            }
-            if query.derived
-            else {}
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A condition by its text; `known`: it is never null."""
+
+    condition: str
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """The labels 0, 1, ...: the nodes of a large graph."""
+
+    column: str
+    numbers: Annotated[int, AtLeast(0)]
+
+
+_Code = Fixed | Label | _Asked | _Numbers
+_SHAPES: Mapping[str, Any] = {
+    "condition": _Asked,
+    "numbers": _Numbers,
+    "values": Label,
+    "runs": Fixed,
+}
+"""A code's class, by the key that it alone has."""
+
+
+def _code(value: Mapping[str, Any]) -> _Code:
+    made: _Code = decode(next(kind for key, kind in _SHAPES.items() if key in value), value)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A key column."""
+
+    column: str
+    other: str | None
+    null: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Derived:
+    """A derived column and its expression's text."""
+
+    column: str
+    text: Annotated[str, Key("from")]
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a plan says of a view."""
+
+    sql: str
+    proven: bool
+    keeps_rows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A bounded query as it is written; what most queries lack is left out."""
+
+    codes: tuple[Annotated[_Code, As(encode, _code, Mapping[str, Any])], ...]
+    primitives: tuple[Primitive, ...]
+    groups: tuple[_Group, ...]
+    where: str | None
+    window: tuple[str, datetime, datetime] | None
+    user: str | None
+    max_groups: Annotated[int, AtLeast(1)]
+    max_rows: Annotated[int, AtLeast(1)]
+    max_rows_total: Annotated[int | None, AtLeast(1)]
+    derived: tuple[_Derived, ...] = ()
+    cleaned: tuple[Mapping[str, Any], ...] = ()
+    view: _View | None = None
+    per: Intervals | None = None
+
+
+def _written(query: BoundedQuery) -> _Task:
+    """Return what is written of `query`; the group keys themselves are in the plan."""
+    window, view = query.window, query.view
+    return _Task(
+        codes=tuple(_shape(c, query.columns) for c in query.codes),
+        primitives=query.primitives,
+        groups=tuple(_Group(c.name, c.other, c.null_key) for c in query.groups.columns),
+        where=None if query.where is None else query.where.canonical,
+        window=None if window is None else (window.column, window.start, window.end),
+        user=query.user,
+        max_groups=query.max_groups,
+        max_rows=query.max_rows,
+        max_rows_total=query.max_rows_total,
+        derived=tuple(
+            _Derived(d.column, d.expression.canonical)
+            for d in sorted(query.derived, key=lambda d: d.column)
         ),
-        **({"cleaned": cleaned} if (cleaned := _cleaned(query)) else {}),
-        **({"view": _view(query.view)} if query.view is not None else {}),
-        **({"per": encode(query.per)} if query.per is not None else {}),
-    }
+        cleaned=tuple(_cleaned(query)),
+        view=None if view is None else _View(view.sql, view.proven, view.keeps_rows),
+        per=query.per,
+    )
 
 
 def _cleaned(query: BoundedQuery) -> list[dict[str, Any]]:
@@ -79,93 +142,50 @@ def _cleaned(query: BoundedQuery) -> list[dict[str, Any]]:
     return cleaning_json(c for c in columns if c.name in read)
 
 
-def _view(view: View) -> dict[str, Any]:
-    return {"sql": view.sql, "proven": view.proven, "keeps_rows": view.keeps_rows}
-
-
-def _primitive(p: Primitive) -> dict[str, Any]:
-    pair = {} if p.other is None else {"other": p.other, "other_power": p.other_power}
-    return {
-        "kind": p.kind,
-        "code": p.code,
-        "power": p.power,
-        "low": str(p.low),
-        "high": str(p.high),
-        "max_rows": p.max_rows,
-        **pair,
-        **({"near": [str(v) for v in astuple(p.near)]} if p.near is not None else {}),
-    }
-
-
-def _code(code: Code, columns: Sequence[Column]) -> dict[str, Any]:
+def _shape(code: Code, columns: Sequence[Column]) -> _Code:
     if isinstance(code, Condition):
-        known = {"known": True} if never_null(code.expression, columns) else {}
-        return {"condition": code.expression.canonical, **known}
-    if isinstance(code, Label):
-        if code.values == _numbers(len(code.values)):  # the nodes of a large graph
-            return {"column": code.column, "numbers": len(code.values)}
-        return {"column": code.column, "values": list(code.values)}
-    return {
-        "column": code.column,
-        "runs": [[str(a), str(b)] for a, b in code.grid.runs],
-        "step": str(code.step),
-        "default": None if code.default is None else str(code.default),
-    }
+        return _Asked(code.expression.canonical, never_null(code.expression, columns))
+    if isinstance(code, Label) and code.values == _numbers(len(code.values)):
+        return _Numbers(code.column, len(code.values))
+    return code
 
 
 def _numbers(count: int) -> tuple[str, ...]:
     return tuple(str(i) for i in range(count))
 
 
-def task_from_json(value: Mapping[str, Any], keys: Sequence[Sequence[str]]) -> BoundedQuery:
-    """Return the query for re-checking (not for running)."""
-    codes: list[Code] = []
-    for code in value["codes"]:
-        if "condition" in code:
-            known = 0 if code.get("known") is True else None  # else a row may be left out
-            codes.append(Fixed(code["condition"], GridSet(((0, 1),)), Fraction(1), known))
-        elif "numbers" in code:
-            codes.append(Label(code["column"], _numbers(whole_from_json(code["numbers"], least=0))))
-        elif "values" in code:
-            codes.append(Label(code["column"], tuple(code["values"])))
-        else:
-            runs = tuple((whole_from_json(a), whole_from_json(b)) for a, b in code["runs"])
-            default = whole_or_none(code["default"])
-            codes.append(
-                Fixed(code["column"], GridSet(runs), fraction_from_json(code["step"]), default)
-            )
+def _query(task: _Task) -> BoundedQuery:
+    """Return the query for re-checking (not for running), without its keys."""
     groups = tuple(
-        Column(g["column"], Kind.category, other=g["other"], null_label=g["null"])
-        for g in value["groups"]
+        Column(g.column, Kind.category, other=g.other, null_label=g.null) for g in task.groups
     )
-    window = value["window"]
+    view = task.view
     return BoundedQuery(
         columns=groups,
-        groups=GroupKeys(groups, tuple(tuple(k) for k in keys)),
-        codes=tuple(codes),
-        primitives=tuple(
-            Primitive(
-                kind=p["kind"],
-                code=whole_or_none(p["code"], least=0),
-                power=whole_from_json(p["power"], least=0),
-                low=whole_from_json(p["low"]),
-                high=whole_from_json(p["high"]),
-                max_rows=whole_or_none(p["max_rows"], least=1),
-                other=whole_or_none(p.get("other"), least=0),
-                other_power=whole_from_json(p.get("other_power", 0), least=0),
-                near=Near(*(whole_from_json(v) for v in p["near"])) if "near" in p else None,
-            )
-            for p in value["primitives"]
-        ),
-        window=None
-        if window is None
-        else Window(
-            window[0], datetime.fromisoformat(window[1]), datetime.fromisoformat(window[2])
-        ),
-        user=value["user"],
-        max_groups=whole_from_json(value["max_groups"], least=1),
-        max_rows=whole_from_json(value["max_rows"], least=1),
-        max_rows_total=whole_or_none(value["max_rows_total"], least=1),
-        view=View(**value["view"]) if "view" in value else None,
-        per=None if "per" not in value else decode(Intervals, value["per"]),
+        groups=GroupKeys(groups, ()),
+        codes=tuple(map(_meant, task.codes)),
+        primitives=task.primitives,
+        window=None if task.window is None else Window(*task.window),
+        user=task.user,
+        max_groups=task.max_groups,
+        max_rows=task.max_rows,
+        max_rows_total=task.max_rows_total,
+        view=None if view is None else View(view.sql, view.proven, view.keeps_rows),
+        per=task.per,
     )
+
+
+def _meant(code: _Code) -> Code:
+    if isinstance(code, _Asked):
+        known = 0 if code.known else None  # else a row may be left out
+        return Fixed(code.condition, GridSet(((0, 1),)), Fraction(1), known)
+    return Label(code.column, _numbers(code.numbers)) if isinstance(code, _Numbers) else code
+
+
+def for_keys(query: BoundedQuery, keys: Sequence[Sequence[str]]) -> BoundedQuery:
+    """Return a query that was read, with the group keys that its plan lists."""
+    return replace(query, groups=replace(query.groups, keys=tuple(tuple(k) for k in keys)))
+
+
+WrittenTask = Annotated[BoundedQuery, As(_written, _query, _Task)]
+"""A bounded query in a stored dataclass."""

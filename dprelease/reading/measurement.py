@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Form, Ranged, aggregate_named
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.measurements.draw import AddedNoise, draw_from_json
 from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.noised import Noised
@@ -30,7 +30,7 @@ class Measurement:
         planned = noised.plan.block(block)
         self.release, self.name = release, block
         self._draw = draw_from_json(planned.law)
-        self._encoding = Encoding.from_json(dict(planned.encoding))
+        self._encoding = PlacedEncoding.from_json(planned.encoding)
         rows = noised.cells[block]
         self._raw = np.array(rows, dtype=object).reshape(len(rows), -1 if rows else 0)
         self._ends = lru_cache(maxsize=256)(self._ends_of)

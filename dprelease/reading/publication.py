@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.comparison import read_file
-from dprelease.errors import DpreleaseError, VerificationError
+from dprelease.errors import ConfigError, DpreleaseError, VerificationError
 from dprelease.formats.json_ import FILE
 from dprelease.formats.manifest_file import read_manifest
 from dprelease.measurements.draw import Draw, draw_from_json
@@ -108,7 +108,7 @@ def _unchecked(path: Path) -> Publication:
     manifest = read_manifest(_bytes(path), path)
     try:
         return Publication(path, manifest, noised_of(manifest))
-    except _FAULTS as problem:
+    except (*_FAULTS, ConfigError) as problem:
         raise VerificationError(
             "the manifest does not hold a release",
             where=str(path),

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
+from dprelease.codec import Always, Stored, Unstored
 from dprelease.measurements.base import measurement_named
-from dprelease.numeric import fraction_from_json
 
-__all__ = ["Composition", "PlannedBlock"]
+__all__ = ["Composition", "Evidence", "PlannedBlock"]
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedBlock:
+class PlannedBlock(Stored):
     """One draw per group, charged `epsilon` once for all groups together.
 
     Attributes:
@@ -44,7 +44,7 @@ class PlannedBlock:
     law: Mapping[str, Any]
     certificate: Mapping[str, Any]
     rho: Fraction | None = None
-    share: Mapping[str, Any] = field(default_factory=dict)
+    share: Annotated[Mapping[str, Any], Always()] = field(default_factory=dict)
     table: str | None = None
 
     @property
@@ -57,67 +57,34 @@ class PlannedBlock:
         """Whether it is a public number: nothing is drawn or charged."""
         return measurement_named(self.family).free
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "family": self.family,
-            "cells": list(self.cells),
-            "epsilon": str(self.epsilon),
-            "share": dict(self.share),
-            "mechanism": self.mechanism,
-            "encoding": dict(self.encoding),
-            "law": dict(self.law),
-            "certificate": dict(self.certificate),
-            **({} if self.rho is None else {"rho": str(self.rho)}),
-            **({} if self.table is None else {"table": self.table}),
-        }
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> PlannedBlock:
-        return cls(
-            name=value["name"],
-            family=value["family"],
-            cells=tuple(value["cells"]),
-            epsilon=fraction_from_json(value["epsilon"]),
-            mechanism=value["mechanism"],
-            encoding=value["encoding"],
-            law=value["law"],
-            certificate=value["certificate"],
-            rho=fraction_from_json(value["rho"]) if "rho" in value else None,
-            share=value["share"],
-            table=value.get("table"),
-        )
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is certified of all blocks of a release together.
+
+    Attributes:
+        epsilon_upper: their epsilon at the plan's delta.
+        rho: their total rho, that of pure losses included, rounded up to a nano-unit.
+    """
+
+    epsilon_upper: Fraction
+    rho: Fraction
 
 
 @dataclass(frozen=True, slots=True)
-class Composition:
+class Composition(Stored):
     """How the blocks of a release with a delta add up.
 
     Attributes:
         method: a name of `dprelease.budget.composition.METHODS`.
-        epsilon_upper: the certified epsilon of all blocks together at the plan's delta.
-        rho: their total rho, that of pure losses included, rounded up to a nano-unit.
+        evidence: what is certified of all blocks together.
         compared: the ways that were priced, with their total declared errors; with what each costs in
             epsilon, where all statistics have goals and ask for it. For who plans: no part of the
             record, as nobody could make these figures again without planning anew.
     """
 
     method: str
-    epsilon_upper: Fraction
-    rho: Fraction
-    compared: tuple[tuple[str, float], ...] = field(default=(), compare=False)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "evidence": {"epsilon_upper": str(self.epsilon_upper), "rho": str(self.rho)},
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Composition:
-        evidence = value["evidence"]
-        return cls(
-            method=value["method"],
-            epsilon_upper=fraction_from_json(evidence["epsilon_upper"]),
-            rho=fraction_from_json(evidence["rho"]),
-        )
+    evidence: Evidence
+    compared: Annotated[tuple[tuple[str, float], ...], Unstored()] = field(
+        default=(), compare=False
+    )

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from dprelease.codec import Always, Stored
 from dprelease.numeric import plain
 from dprelease.release_plan.curve import error_of
 from dprelease.release_plan.plan import ReleasePlan
@@ -25,7 +26,7 @@ _LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Change(Stored):
     """One difference.
 
     Attributes:
@@ -39,16 +40,7 @@ class Change:
     what: str
     before: str
     after: str
-    remark: str = ""
-
-    def to_json(self) -> dict[str, str]:
-        return {
-            "statistic": self.statistic,
-            "what": self.what,
-            "before": self.before,
-            "after": self.after,
-            "remark": self.remark,
-        }
+    remark: Annotated[str, Always()] = ""
 
 
 def compare(before: ReleasePlan, after: ReleasePlan) -> tuple[Change, ...]:

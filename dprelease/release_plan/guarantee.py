@@ -59,11 +59,12 @@ def composed(plan: ReleasePlan, proofs: Sequence[Proof]) -> Fraction:
         )
     stated = plan.composition
     if stated is not None and (
-        stated.epsilon_upper < compose(method, proofs, plan.delta) or stated.rho < total_rho(proofs)
+        stated.evidence.epsilon_upper < compose(method, proofs, plan.delta)
+        or stated.evidence.rho < total_rho(proofs)
     ):
         raise _underclaimed(
             "the plan's composition states less than it costs",
-            f"it says epsilon {stated.epsilon_upper} and rho {stated.rho}",
+            f"it says epsilon {stated.evidence.epsilon_upper} and rho {stated.evidence.rho}",
         )
     return total
 

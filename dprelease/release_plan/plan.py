@@ -17,18 +17,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from dprelease.codec import decode, encode
-from dprelease.numeric import fraction_from_json, plain
-from dprelease.query.bounded import BoundedQuery
+from dprelease.codec import Always, Stored, Unstored
+from dprelease.numeric import plain
 from dprelease.query.spec import Query
-from dprelease.query.task import task_from_json, task_to_json
+from dprelease.query.task import WrittenTask, for_keys
 from dprelease.release_plan.block import Composition, PlannedBlock
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.time import Time
-from dprelease.schema.unit import Adjacency, Unit, describe, unit_from_json, unit_to_json
+from dprelease.schema.unit import Adjacency, WrittenUnit, describe
 from dprelease.strict_json import canonical_json
 
 __all__ = ["PLAN_VERSION", "ReleasePlan", "plan_hash"]
@@ -37,7 +36,7 @@ PLAN_VERSION = "plan/2"
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasePlan:
+class ReleasePlan(Stored):
     """What will be released. `query` is what the engine will be asked; all else is public text.
 
     `allow` names what is observed and not proved, and was allowed by name. Of several `tables`, `by` and
@@ -48,7 +47,7 @@ class ReleasePlan:
 
     schema: str
     adjacency: Adjacency
-    unit: Unit
+    unit: WrittenUnit
     epsilon: Fraction
     delta: Fraction
     loss: Literal["absolute", "squared"]
@@ -57,14 +56,21 @@ class ReleasePlan:
     where: str | None
     statistics: tuple[PlannedStatistic, ...]
     blocks: tuple[PlannedBlock, ...]
-    query: BoundedQuery = field(compare=False, repr=False)
-    window: tuple[datetime, datetime] | None = None
-    allow: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    query: WrittenTask = field(compare=False, repr=False)
+    window: Annotated[tuple[datetime, datetime] | None, Always()] = None
+    allow: Annotated[tuple[str, ...], Always()] = ()
+    notes: Annotated[tuple[str, ...], Always()] = ()
     composition: Composition | None = None
     time: Time | None = None
     tables: PlannedTables | None = None
-    asked: Query | None = field(default=None, compare=False, repr=False)
+    asked: Annotated[Query | None, Unstored()] = field(default=None, compare=False, repr=False)
+
+    version: ClassVar[str] = PLAN_VERSION
+    constants: ClassVar[Mapping[str, str]] = {"dprelease": "version"}
+
+    def completed(self) -> ReleasePlan:
+        """Return the plan with its keys in its query, for re-checking a manifest; it cannot be run."""
+        return replace(self, query=for_keys(self.query, self.keys))
 
     def block(self, name: str) -> PlannedBlock:
         return next(b for b in self.blocks if b.name == name)
@@ -110,61 +116,6 @@ class ReleasePlan:
         return (
             f"differentially private with epsilon={plain(self.epsilon)}{delta} "
             f"for {describe(self.adjacency, self.unit)}"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON data; equal plans give equal JSON."""
-        return {
-            "dprelease": PLAN_VERSION,
-            "schema": self.schema,
-            "adjacency": self.adjacency.value,
-            "unit": unit_to_json(self.unit),
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "loss": self.loss,
-            "by": list(self.by),
-            "keys": [list(k) for k in self.keys],
-            "where": self.where,
-            "window": None if self.window is None else [t.isoformat() for t in self.window],
-            "statistics": [s.to_json() for s in self.statistics],
-            "blocks": [b.to_json() for b in self.blocks],
-            "query": task_to_json(self.query),
-            "allow": list(self.allow),
-            "notes": list(self.notes),
-            **({} if self.composition is None else {"composition": self.composition.to_json()}),
-            **({} if self.time is None else {"time": encode(self.time)}),
-            **({} if self.tables is None else {"tables": self.tables.to_json()}),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> ReleasePlan:
-        """Return the plan for re-checking a manifest; its query cannot be run."""
-        keys = tuple(tuple(k) for k in value["keys"])
-        query = task_from_json(value["query"], keys)
-        window = value["window"]
-        return cls(
-            schema=value["schema"],
-            adjacency=Adjacency(value["adjacency"]),
-            unit=unit_from_json(value["unit"]),
-            epsilon=fraction_from_json(value["epsilon"]),
-            delta=fraction_from_json(value["delta"]),
-            loss=value["loss"],
-            by=tuple(value["by"]),
-            keys=keys,
-            where=value["where"],
-            statistics=tuple(PlannedStatistic.from_json(s) for s in value["statistics"]),
-            blocks=tuple(PlannedBlock.from_json(b) for b in value["blocks"]),
-            query=query,
-            window=None
-            if window is None
-            else (datetime.fromisoformat(window[0]), datetime.fromisoformat(window[1])),
-            allow=tuple(value["allow"]),
-            notes=tuple(value["notes"]),
-            composition=Composition.from_json(value["composition"])
-            if "composition" in value
-            else None,
-            time=decode(Time, value["time"]) if "time" in value else None,
-            tables=PlannedTables.from_json(value["tables"]) if "tables" in value else None,
         )
 
     @property

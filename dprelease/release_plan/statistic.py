@@ -5,14 +5,14 @@ Units: errors and steps in the statistic's unit; sizes in rows per group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Literal
 
+from dprelease.codec import Always, As, Key, Stored
 from dprelease.measurements.candidate import Option
-from dprelease.numeric import fraction_from_json, plain
-from dprelease.schema.domain import Domain
+from dprelease.numeric import plain
+from dprelease.schema.domain import WrittenDomain
 
 __all__ = ["TIDY_NAMES", "WIDE_PARTS", "PlannedStatistic", "Uninformative"]
 
@@ -36,7 +36,7 @@ WIDE_PARTS = ("lower", "upper", "status")
 
 
 @dataclass(frozen=True, slots=True)
-class Uninformative:
+class Uninformative(Stored):
     """A statistic whose interval is expected to be the whole domain.
 
     Attributes:
@@ -65,31 +65,15 @@ class Uninformative:
             ways.append(f"groups so coarse that each has about {self.rows:,} rows")
         return f"{said}; {', or '.join(ways)} would change that" if ways else said
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "groups": self.groups,
-            "of": self.of,
-            "size": self.size,
-            "narrow": self.narrow,
-            "epsilon": None if self.epsilon is None else str(self.epsilon),
-            "rows": self.rows,
-        }
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Uninformative:
-        epsilon = value["epsilon"]
-        return cls(
-            groups=value["groups"],
-            of=value["of"],
-            size=value["size"],
-            narrow=value["narrow"],
-            epsilon=None if epsilon is None else Fraction(epsilon),
-            rows=value["rows"],
-        )
+_Spikes = Annotated[
+    bool,
+    As(lambda v: "allow" if v else "forbid", lambda v: v == "allow", Literal["allow", "forbid"]),
+]
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedStatistic:
+class PlannedStatistic(Stored):
     """One published statistic.
 
     Attributes:
@@ -113,81 +97,22 @@ class PlannedStatistic:
     """
 
     name: str
-    text: str
+    text: Annotated[str, Key("statistic")]
     function: str
     block: str
     columns: tuple[str, ...]
-    domain: Domain
+    domain: WrittenDomain
     step: Fraction
     measure: str
     mechanism: str
-    chosen: tuple[Option, ...]
+    chosen: Annotated[tuple[Option, ...], Key("options")]
     planned_error: float | None
     error_text: str
     sensitivity: str
-    spikes: bool = True
-    notes: tuple[str, ...] = ()
-    group_errors: tuple[float, ...] | None = None
-    remark: str | None = None
+    spikes: Annotated[_Spikes, Always()] = True
+    notes: Annotated[tuple[str, ...], Always()] = ()
+    group_errors: Annotated[tuple[float, ...] | None, Always()] = None
+    remark: Annotated[str | None, Always()] = None
     view: int | None = None
-    uninformative: Uninformative | None = None
+    uninformative: Annotated[Uninformative | None, Always()] = None
     table: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "statistic": self.text,
-            "function": self.function,
-            "block": self.block,
-            "columns": list(self.columns),
-            "domain": self.domain.to_json(),
-            "step": str(self.step),
-            "measure": self.measure,
-            "mechanism": self.mechanism,
-            "sensitivity": self.sensitivity,
-            "planned_error": self.planned_error,
-            "error_text": self.error_text,
-            "group_errors": None if self.group_errors is None else list(self.group_errors),
-            "options": [
-                {
-                    "mechanism": o.mechanism,
-                    "expected_error": o.expected_error,
-                    "worst_error": o.worst_error,
-                    "note": o.note,
-                }
-                for o in self.chosen
-            ],
-            "spikes": "allow" if self.spikes else "forbid",
-            "notes": list(self.notes),
-            "remark": self.remark,
-            **({} if self.view is None else {"view": self.view}),
-            **({} if self.table is None else {"table": self.table}),
-            "uninformative": None if self.uninformative is None else self.uninformative.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> PlannedStatistic:
-        return cls(
-            name=value["name"],
-            text=value["statistic"],
-            function=value["function"],
-            block=value["block"],
-            columns=tuple(value["columns"]),
-            domain=Domain.from_json(value["domain"]),
-            step=fraction_from_json(value["step"]),
-            measure=value["measure"],
-            mechanism=value["mechanism"],
-            chosen=tuple(Option(**o) for o in value["options"]),
-            planned_error=value["planned_error"],
-            error_text=value["error_text"],
-            sensitivity=value["sensitivity"],
-            spikes=value["spikes"] == "allow",
-            notes=tuple(value["notes"]),
-            remark=value["remark"],
-            view=value.get("view"),
-            table=value.get("table"),
-            uninformative=None
-            if value["uninformative"] is None
-            else Uninformative.from_json(value["uninformative"]),
-            group_errors=None if value["group_errors"] is None else tuple(value["group_errors"]),
-        )

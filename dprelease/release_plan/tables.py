@@ -9,15 +9,15 @@ again from the noisy integers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
+from dprelease.codec import Always, AtLeast, Digits, Stored
 from dprelease.fitting.structure import Axis, Structure, crossed, nested
-from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = ["STATED", "FitTable", "PlannedFit", "PlannedRatio", "PlannedTable", "PlannedTables"]
@@ -27,7 +27,7 @@ STATED = "stated by the publisher"
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedTable:
+class PlannedTable(Stored):
     """One published table.
 
     Attributes:
@@ -46,28 +46,9 @@ class PlannedTable:
         """Whether no two of the engine's groups share a cell."""
         return len(set(self.of)) == len(self.of)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "by": list(self.by),
-            "keys": [list(key) for key in self.keys],
-            "level": list(self.level),
-            "of": list(self.of),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> PlannedTable:
-        return cls(
-            name=str(value["name"]),
-            by=tuple(value["by"]),
-            keys=tuple(tuple(key) for key in value["keys"]),
-            level=_integers(value["level"]),
-            of=_integers(value["of"]),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class FitTable:
+class FitTable(Stored):
     """One table's part of a fit.
 
     Attributes:
@@ -80,33 +61,12 @@ class FitTable:
     statistic: str
     column: str
     block: str | None
-    halves: tuple[Fraction, ...] = field(default=(), repr=False)
+    halves: Annotated[tuple[Fraction, ...], Always()] = field(default=(), repr=False)
     totals: tuple[int, ...] = field(default=(), repr=False)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "table": self.table,
-            "statistic": self.statistic,
-            "column": self.column,
-            "block": self.block,
-            "halves": [str(half) for half in self.halves],
-            **({"totals": list(self.totals)} if self.totals else {}),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> FitTable:
-        return cls(
-            table=value["table"],
-            statistic=value["statistic"],
-            column=value["column"],
-            block=value["block"],
-            halves=tuple(fraction_from_json(half) for half in value["halves"]),
-            totals=_integers(value.get("totals", ())),
-        )
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFit:
+class PlannedFit(Stored):
     """One number that adds up over tables.
 
     Attributes:
@@ -116,12 +76,12 @@ class PlannedFit:
     """
 
     name: str
-    cell: int
+    cell: Annotated[int, AtLeast(0)]
     pitch: Fraction
     tables: tuple[FitTable, ...]
     counts: str | None = None
-    low: int = 0
-    high: int = 0
+    low: Digits = 0
+    high: Digits = 0
 
     def at(self, table: str) -> FitTable:
         return next(t for t in self.tables if t.table == table)
@@ -131,35 +91,9 @@ class PlannedFit:
         """The public values, by table."""
         return {t.table: t.totals for t in self.tables if t.totals}
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "cell": self.cell,
-            "pitch": str(self.pitch),
-            "tables": [t.to_json() for t in self.tables],
-            **(
-                {}
-                if self.counts is None
-                else {"counts": self.counts, "low": str(self.low), "high": str(self.high)}
-            ),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> PlannedFit:
-        counts = value.get("counts")
-        return cls(
-            name=str(value["name"]),
-            cell=whole_from_json(value["cell"], least=0),
-            pitch=fraction_from_json(value["pitch"]),
-            tables=tuple(FitTable.from_json(t) for t in value["tables"]),
-            counts=counts,
-            low=0 if counts is None else whole_from_json(value["low"]),
-            high=0 if counts is None else whole_from_json(value["high"]),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class PlannedRatio:
+class PlannedRatio(Stored):
     """One statistic of one table that is a quotient of two fits: offset + pitch of the top * top / bottom.
 
     Attributes:
@@ -172,38 +106,13 @@ class PlannedRatio:
     top: str
     bottom: str
     offset: Fraction
-    low: int
-    high: int
+    low: Digits
+    high: Digits
     reach: tuple[tuple[Fraction, ...], ...] = field(repr=False)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "table": self.table,
-            "statistic": self.statistic,
-            "top": self.top,
-            "bottom": self.bottom,
-            "offset": str(self.offset),
-            "low": str(self.low),
-            "high": str(self.high),
-            "reach": [[str(r) for r in pieces] for pieces in self.reach],
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> PlannedRatio:
-        return cls(
-            table=str(value["table"]),
-            statistic=str(value["statistic"]),
-            top=str(value["top"]),
-            bottom=str(value["bottom"]),
-            offset=fraction_from_json(value["offset"]),
-            low=whole_from_json(value["low"]),
-            high=whole_from_json(value["high"]),
-            reach=tuple(tuple(map(fraction_from_json, pieces)) for pieces in value["reach"]),
-        )
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedTables:
+class PlannedTables(Stored):
     """All tables of a release, and what is fitted.
 
     Attributes:
@@ -213,7 +122,7 @@ class PlannedTables:
 
     axes: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)
     tables: tuple[PlannedTable, ...]
-    fits: tuple[PlannedFit, ...] = ()
+    fits: Annotated[tuple[PlannedFit, ...], Always()] = ()
     ratios: tuple[PlannedRatio, ...] = ()
     hidden: tuple[PlannedStatistic, ...] = ()
 
@@ -254,32 +163,6 @@ class PlannedTables:
             name: [max(0, self.named(name).level[i] + 1 - whole[i]) for i in used] for name in names
         }
         return crossed(axes, levels, zeros)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "axes": [[list(level) for level in axis] for axis in self.axes],
-            "tables": [t.to_json() for t in self.tables],
-            "fits": [f.to_json() for f in self.fits],
-            **({"ratios": [r.to_json() for r in self.ratios]} if self.ratios else {}),
-            **({"hidden": [s.to_json() for s in self.hidden]} if self.hidden else {}),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> PlannedTables:
-        return cls(
-            axes=tuple(tuple(map(_integers, axis)) for axis in value["axes"]),
-            tables=tuple(PlannedTable.from_json(t) for t in value["tables"]),
-            fits=tuple(PlannedFit.from_json(f) for f in value["fits"]),
-            ratios=tuple(PlannedRatio.from_json(r) for r in value.get("ratios", ())),
-            hidden=tuple(PlannedStatistic.from_json(s) for s in value.get("hidden", ())),
-        )
-
-
-def _integers(values: Sequence[object]) -> tuple[int, ...]:
-    """Return integers that a file holds as JSON integers; ValueError for anything else."""
-    if not all(type(value) is int for value in values):
-        raise ValueError("not a list of integers")
-    return tuple(values)  # type: ignore[arg-type]
 
 
 def _axis(levels: Sequence[Sequence[int]], finest: int) -> Axis:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from dprelease.codec import Stored
 from dprelease.schema.about_model import AboutModel, SchemaAboutModel
 
 __all__ = ["ROWS", "About", "Publisher", "UnitName", "about_from_json", "about_of"]
@@ -38,7 +39,7 @@ class UnitName:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class About(Stored):
     """See the module; None and () where nothing is said.
 
     Attributes:
@@ -58,24 +59,6 @@ class About:
         """Return what is said here, and what `other` says where nothing is said here."""
         mine = {f.name: v for f in fields(self) if (v := getattr(self, f.name))}
         return replace(other, **mine)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as a schema says it; keys without a word are left out."""
-        said: dict[str, Any] = {
-            name: value
-            for name in ("title", "description", "licence", "contact")
-            if (value := getattr(self, name)) is not None
-        }
-        if self.publisher is not None:
-            url = {} if self.publisher.url is None else {"url": self.publisher.url}
-            said["publisher"] = {"name": self.publisher.name, **url}
-        if self.keywords:
-            said["keywords"] = list(self.keywords)
-        if self.unit_name is not None:
-            unit = self.unit_name
-            rows = {} if unit.rows == ROWS else {"rows": unit.rows}
-            said["unit_name"] = {"one": unit.one, "many": unit.many, **rows}
-        return said
 
 
 def about_of(model: AboutModel) -> About:

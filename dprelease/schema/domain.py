@@ -11,17 +11,19 @@ Units: a domain is in its column's or statistic's own unit, a grid set in steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.codec import As, Digits
 from dprelease.errors import ArgumentError
 from dprelease.numeric import Exact, exact, plain
 
-__all__ = ["Box", "Domain", "GridSet"]
+__all__ = ["Box", "Domain", "GridSet", "LongRuns", "Runs", "WrittenDomain"]
 
 Piece = tuple[Exact, Exact]
 
@@ -214,9 +216,12 @@ class Domain:
         return out
 
     @classmethod
-    def from_json(cls, value: dict[str, list[object]]) -> Domain:
+    def from_json(cls, value: Mapping[str, Any]) -> Domain:
+        """Return what `to_json` wrote; ValueError, LookupError or ArgumentError for anything else."""
+        if not value.keys() <= {"range", "forbidden"}:
+            raise ValueError("not a domain")
         low, high = value["range"]
-        return cls(low, high, forbidden=value.get("forbidden", []))  # type: ignore[arg-type]
+        return cls(low, high, forbidden=value.get("forbidden", []))
 
     def __str__(self) -> str:
         return " ∪ ".join(
@@ -323,6 +328,22 @@ class GridSet:
             gap = (out > left) & (out < right)
             out = np.where(gap & (out - left <= right - out), left, np.where(gap, right, out))
         return out
+
+
+def _gridset(runs: tuple[tuple[int, int], ...]) -> GridSet:
+    if not runs or any(low > high for low, high in runs):
+        raise ValueError("allowed")
+    return GridSet.from_runs(runs)
+
+
+WrittenDomain = Annotated[Domain, As(Domain.to_json, Domain.from_json, of=Mapping[str, Any])]
+"""A domain in a stored dataclass: its range and its gaps, as schemas say it."""
+
+Runs = Annotated[GridSet, As(lambda g: g.runs, _gridset, of=tuple[tuple[int, int], ...])]
+"""A grid set in a stored dataclass: its runs, `[[low, high], ...]`."""
+
+LongRuns = Annotated[GridSet, As(lambda g: g.runs, _gridset, of=tuple[tuple[Digits, Digits], ...])]
+"""The same, where steps may pass 2**53: as text."""
 
 
 def _forbidden(forbidden: Iterable[Sequence[object]]) -> list[Piece]:

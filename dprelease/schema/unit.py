@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from dprelease.numeric import whole_from_json, whole_or_none
-from dprelease.periods import Every, every_from_json
+from dprelease.codec import As, AtLeast, Key, decode, encode
+from dprelease.periods import Every
 
 __all__ = [
     "Adjacency",
@@ -48,10 +48,10 @@ class UserUnit:
     rows of one day, week, month, quarter or year of the table's `time`, and the caps are per interval.
     """
 
-    column: str
-    max_groups: int
-    max_rows_per_group: int
-    max_rows: int | None = None
+    column: Annotated[str, Key("user")]
+    max_groups: Annotated[int, AtLeast(1)]
+    max_rows_per_group: Annotated[int, AtLeast(1)]
+    max_rows: Annotated[int | None, AtLeast(1)] = None
     per: Every | None = None
 
 
@@ -64,8 +64,8 @@ class EdgeUnit:
 
     source: str
     target: str
-    k: int
-    nodes: int
+    k: Annotated[int, AtLeast(1)]
+    nodes: Annotated[int, AtLeast(2)]
     labels: tuple[str, ...] = field(default=(), repr=False)
 
     @property
@@ -99,47 +99,28 @@ def unit_to_json(unit: Unit) -> object:
         case RowUnit():
             return "row"
         case UserUnit():
-            out: dict[str, object] = {
-                "user": unit.column,
-                "max_groups": unit.max_groups,
-                "max_rows_per_group": unit.max_rows_per_group,
-            }
-            if unit.per is not None:
-                out["per"] = unit.per
-            if unit.max_rows is not None:
-                out["max_rows"] = unit.max_rows
-            return out
+            return encode(unit)
         case EdgeUnit():
-            return {
-                "edge": {
-                    "source": unit.source,
-                    "target": unit.target,
-                    "k": unit.k,
-                    "nodes": list(unit.labels) if unit.labels else unit.nodes,
-                }
-            }
+            edge = encode(unit)
+            edge["nodes"] = edge.pop("labels", edge["nodes"])
+            return {"edge": edge}
 
 
-def unit_from_json(value: Any) -> Unit:
+def unit_from_json(value: object) -> Unit:
     """Return the unit that `unit_to_json` wrote; for manifests, not for schemas.
 
     Raises:
-        ArgumentError: a bound is not a whole number of at least 1 (DPR605), or no period is of the
-            length `per` (DPR640).
+        ConfigError: nothing wrote this (DPR180).
     """
     if value == "row":
         return RowUnit()
-    if isinstance(value, Mapping) and "edge" in value:
-        edge = value["edge"]
-        nodes = edge["nodes"]
-        listed = () if isinstance(nodes, int) else tuple(nodes)
-        count = whole_from_json(nodes if isinstance(nodes, int) else len(listed), least=2)
-        k = whole_from_json(edge["k"], least=1)
-        return EdgeUnit(edge["source"], edge["target"], k, count, listed)
-    return UserUnit(
-        value["user"],
-        whole_from_json(value["max_groups"], least=1),
-        whole_from_json(value["max_rows_per_group"], least=1),
-        whole_or_none(value.get("max_rows"), least=1),
-        None if "per" not in value else every_from_json(value["per"]),
-    )
+    if not isinstance(value, Mapping) or value.keys() != {"edge"}:
+        return decode(UserUnit, value, "unit")
+    edge = dict(decode(Mapping[str, Any], value["edge"], "unit"))
+    if isinstance(labels := edge.get("nodes"), list):
+        edge |= {"nodes": len(labels), "labels": labels}
+    return decode(EdgeUnit, edge, "unit")
+
+
+WrittenUnit = Annotated[Unit, As(unit_to_json, unit_from_json)]
+"""A unit in a stored dataclass: as schemas say it."""

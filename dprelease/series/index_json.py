@@ -22,7 +22,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dprelease.budget.person import person_to_json
+from dprelease.budget.person import PersonLoss
+from dprelease.codec import encode
 from dprelease.formats.text_columns import joined, lines, one_array, shortest
 from dprelease.series.collect import Period, Series, Track
 from dprelease.series.lines import NUMBERS, Key
@@ -69,7 +70,7 @@ def summary(series: Series) -> dict[str, Any]:
             "pipeline_delta": str(total.delta),
             "dataset_spent": str(newest.budget[0]) if newest and newest.budget else None,
             "dataset_total": str(newest.budget[1]) if newest and newest.budget else None,
-            **({"person": person_to_json(total.person)} if line and line.per else {}),
+            **({"person": encode(total.person, PersonLoss | None)} if line and line.per else {}),
         },
         "corrections_head": series.corrections[-1].hash if series.corrections else None,
         "unreadable": list(series.unreadable),

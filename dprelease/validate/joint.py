@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.measurements.base import measurement_of
 from dprelease.release_plan.block import PlannedBlock
 from dprelease.release_plan.plan import ReleasePlan
@@ -78,7 +78,7 @@ class JointRule:
 
 def hulls_of(block: PlannedBlock) -> tuple[tuple[int | None, Fraction, Fraction], ...]:
     """Return (view, l, u) of each column whose Bernstein cells the block holds."""
-    encoding = Encoding.from_json(dict(block.encoding))
+    encoding = PlacedEncoding.from_json(block.encoding)
     return measurement_of(encoding).hulls(encoding)
 
 

@@ -8,9 +8,9 @@ something to show: it stays unpublished, and there is no redraw
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from dprelease.codec import AtLeast, Key, encode
+from dprelease.codec import AtLeast, Key, Stored
 
 __all__ = ["RuleResult", "Verdict"]
 
@@ -32,7 +32,7 @@ class RuleResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Stored):
     """Whether every rule held. `engine` is `built-in` or `great_expectations`."""
 
     ok: bool
@@ -47,10 +47,6 @@ class Verdict:
     @property
     def failures(self) -> tuple[RuleResult, ...]:
         return tuple(r for r in self.rules if r.failed)
-
-    def to_json(self) -> dict[str, Any]:
-        out: dict[str, Any] = encode(self)
-        return out
 
     def __str__(self) -> str:
         if self.ok:

@@ -11,7 +11,7 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
 from dprelease.errors import PlanError
 from dprelease.query.bounded import Label
-from dprelease.query.task import task_from_json, task_to_json
+from dprelease.release_plan.plan import ReleasePlan
 from tests.planning.requests import declared, planned
 
 COLUMNS: dict[str, Any] = {
@@ -64,6 +64,6 @@ def test_other_values_and_nulls_are_none_of_the_values() -> None:
 
 def test_the_task_says_which_values_are_counted() -> None:
     plan = planned(["count_distinct(kind)"], columns=COLUMNS)
-    again = task_from_json(task_to_json(plan.query), plan.keys)
+    again = ReleasePlan.from_json(plan.to_json()).query
     assert again.codes == plan.query.codes == (Label("kind", ("red", "green", "blue")),)
     assert declared(["count"], columns=COLUMNS).columns["kind"].other == "else"

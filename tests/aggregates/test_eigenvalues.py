@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dprelease.aggregates.base import Reading
 from dprelease.aggregates.eigenvalues import aggregate, capped
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells
 from dprelease.aggregates.jacobi import jacobi_eigenvalues
 from dprelease.entropy import ReplayBits
@@ -70,7 +70,7 @@ def test_released_spectra_are_ordered_not_negative_and_have_a_possible_sum(
 ) -> None:
     plan = plan_of(columns, n)
     (block,) = plan.blocks
-    encoding = Encoding.from_json(dict(block.encoding))
+    encoding = PlacedEncoding.from_json(block.encoding)
     raw = np.random.default_rng(3).normal(0, 3e4, (20_000, len(block.cells)))
     raw *= 1 if n is None else 10
     values = aggregate.finish(encoding, np.maximum(raw, 0.0))
@@ -84,7 +84,7 @@ def test_released_spectra_are_ordered_not_negative_and_have_a_possible_sum(
 def test_intervals_hold_for_all_eigenvalues_together(columns: str, n: int | None) -> None:
     plan = plan_of(columns, n)
     (block,) = plan.blocks
-    encoding = Encoding.from_json(dict(block.encoding))
+    encoding = PlacedEncoding.from_json(block.encoding)
     i = np.arange(400)
     table = np.stack(
         [10 * (i * 0.7548 % 1), 12 * (i * 0.7548 % 1) + 3 * (i * 0.5698 % 1), 4 * (i * 0.3371 % 1)]

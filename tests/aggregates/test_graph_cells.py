@@ -19,7 +19,7 @@ NOTHING = np.zeros((0, 2), dtype=np.int64)
 
 
 def encoding(form: str, *weights: tuple[int, int]) -> Encoding:
-    return Encoding("scalar", (form,), (form,), (), weights, 1, 1, form=form)  # type: ignore[arg-type]
+    return Encoding("scalar", (form,), (form,), weights, 1, 1, form=form)  # type: ignore[arg-type]
 
 
 def some_graph(n: int, edges: int, seed: int) -> np.ndarray:

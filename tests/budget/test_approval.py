@@ -393,4 +393,4 @@ def test_the_record_holds_the_request_itself(ledger):
     db.close()
     body = json.loads(text)
     assert (body["request"], body["note"]) == (REQUEST, "minutes of 3 May")
-    assert Approval.from_json(body).hash == approval.request_hash(REQUEST)
+    assert Approval.of_event(body).hash == approval.request_hash(REQUEST)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 import dprelease as dp
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells, summed
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
@@ -86,7 +86,7 @@ def wall(plan: ReleasePlan, block: PlannedBlock, **changed: Any) -> Sensitivity:
         "per": None,
         "merge": (table.of, len(table.keys)),
     }
-    encoding = Encoding.from_json(dict(block.encoding))
+    encoding = PlacedEncoding.from_json(block.encoding)
     places = tuple(block.encoding["primitives"])
     return recompute(plan.query, encoding, places, None, **(given | changed))
 
@@ -124,7 +124,7 @@ def test_no_unit_moves_a_sum_of_groups_further(caps: str | None, adjacency: str)
 def test_the_sensitivity_of_the_groups_themselves_would_be_too_small() -> None:
     plan = measured(CAPS["two groups"], "add_remove")
     block = plan.block("nation.count")
-    encoding = Encoding.from_json(dict(block.encoding))
+    encoding = PlacedEncoding.from_json(block.encoding)
     bounds = unit_bounds(plan.unit, None, len(plan.keys))
     twin = sensitivity(encoding, bounds, plan.adjacency, len(plan.keys))
     square = moves(plan, block)[1]
@@ -182,7 +182,7 @@ def test_exact_bounded_tables_add_up_before_any_noise(engine: Any, unit: str) ->
     answer = engine.compute(source, plan.query, b"salt").reveal_to_mechanism()
     cells = {}
     for block in plan.blocks:
-        encoding = Encoding.from_json(dict(block.encoding))
+        encoding = PlacedEncoding.from_json(block.encoding)
         finest = exact_cells(encoding, block.encoding["primitives"], answer, len(plan.keys))
         table = plan.tables.named(block.table or "")
         cells[block.name] = summed(finest, table.of, len(table.keys))[:, 0]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.measurements.candidate import Option
 from dprelease.noised import TIDY, Noised, Receipt
 from dprelease.query.bounded import BoundedQuery, GroupKeys
@@ -88,8 +88,19 @@ def block(
 
 
 def _encoding(family: str) -> dict[str, Any]:
-    cell = Encoding(family, (family,), ("cell",), (), (), per_row=1, per_swap=1)  # type: ignore[arg-type]
-    return cell.to_json()
+    made = PlacedEncoding(
+        family,  # type: ignore[arg-type]
+        (family,),
+        ("cell",),
+        (),
+        per_row=1,
+        per_swap=1,
+        primitives=(),
+        max_rows=None,
+        data={},
+        sensitivity={},
+    )
+    return made.to_json()
 
 
 def plan(

@@ -11,14 +11,13 @@ Formats of files are not frozen: a law's numbers are digested without their name
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from dprelease import execute
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells
 from dprelease.aggregates.ranks import Stretches
 from dprelease.engines.duckdb import DuckDBEngine
@@ -37,7 +36,7 @@ from dprelease.release_plan.block import PlannedBlock
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from tests.golden.plan_cases import cases
-from tests.golden.records import digest
+from tests.golden.records import digest, leaves
 
 __all__ = ["record", "records"]
 
@@ -106,24 +105,9 @@ def _blocks(all_of: Sequence[PlannedBlock]) -> Record:
         "epsilons": [str(b.epsilon) for b in all_of],
         "rhos": [None if b.rho is None else str(b.rho) for b in all_of],
         "certificates": [_short(b.certificate["epsilon_upper"]) for b in all_of],
-        "laws": [digest(sorted(map(str, _leaves(b.law)))) for b in all_of],
-        "sensitivities": [sorted(map(str, _leaves(b.encoding["sensitivity"]))) for b in all_of],
+        "laws": [digest(sorted(map(str, leaves(b.law)))) for b in all_of],
+        "sensitivities": [sorted(map(str, leaves(b.encoding["sensitivity"]))) for b in all_of],
     }
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    """Yield the numbers in plain data, whatever their names and order; 1, "1" and 1.0 are one."""
-    if isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _leaves(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _leaves(inner)
-    elif value is not None and not isinstance(value, bool):
-        try:
-            yield Fraction(value)
-        except (ValueError, ZeroDivisionError):
-            return
 
 
 def _numbers(answer: Answer) -> list[Any]:
@@ -137,7 +121,7 @@ def _numbers(answer: Answer) -> list[Any]:
 def _cells(plan: ReleasePlan, answer: Answer) -> list[Objects]:
     groups = len(plan.keys)
     return [
-        exact_cells(Encoding.from_json(dict(b.encoding)), b.encoding["primitives"], answer, groups)
+        exact_cells(PlacedEncoding.from_json(b.encoding), b.encoding["primitives"], answer, groups)
         for b in plan.blocks
     ]
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -86,3 +88,18 @@ def _same(old: Any, new: Any, *, exact: bool) -> bool:
     if isinstance(old, int | float) and isinstance(new, int | float):
         return math.isclose(old, new, rel_tol=TOLERANCE)
     return True  # digests and words follow the last digits
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield the numbers in plain data, whatever their names and order; 1, "1" and 1.0 are one."""
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from leaves(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from leaves(inner)
+    elif value is not None and not isinstance(value, bool):
+        try:
+            yield Fraction(value)
+        except (ValueError, ZeroDivisionError):
+            return

@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 from dprelease import execute
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells
 from dprelease.aggregates.ranks import stretches
 from dprelease.engines.reference import ReferenceEngine
@@ -53,7 +53,7 @@ def scores(plan: ReleasePlan, rows: list[tuple[float | None, str, str]]) -> list
                      if rows else [pa.array([], t.type) for t in types], schema=types)  # fmt: skip
     answer = ReferenceEngine().compute(as_source(table), plan.query, b"salt").reveal_to_mechanism()
     block = plan.blocks[0]
-    encoding = Encoding.from_json(dict(block.encoding))
+    encoding = PlacedEncoding.from_json(block.encoding)
     exact = exact_cells(encoding, block.encoding["primitives"], answer, len(plan.keys))
     return [spread_out(choice(plan), one) for (one,) in exact]
 

@@ -12,7 +12,7 @@ from dprelease.measurements.ranks import ChoiceDraw, aim, choice_notes, rank_err
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.schema.domain import GridSet
 
-ENCODING = Encoding("ranks", ("ranks",), ("choice",), (), ((1, 2, 0),), 2, 4, form="ranks")
+ENCODING = Encoding("ranks", ("ranks",), ("choice",), ((1, 2, 0),), 2, 4, form="ranks")
 DRAW = ChoiceDraw(ScoreLaw.calibrate(101, spread=2, epsilon=1), GridSet(((0, 100),)), Fraction(1))
 
 

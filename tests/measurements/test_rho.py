@@ -156,4 +156,4 @@ def test_under_a_delta_a_choice_gets_twice_the_epsilon() -> None:
     assert execute.check(plan) <= 1
     each = plan.blocks[0].certificate["epsilon_upper"]
     assert Fraction(each) > Fraction(2, 24)  # where pure losses are a 24-th of 1
-    assert plan.composition.rho <= sum(Fraction(b.certificate["epsilon_upper"]) ** 2 for b in plan.blocks) / 8 + Fraction(1, 10**9)  # fmt: skip
+    assert plan.composition.evidence.rho <= sum(Fraction(b.certificate["epsilon_upper"]) ** 2 for b in plan.blocks) / 8 + Fraction(1, 10**9)  # fmt: skip

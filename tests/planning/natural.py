@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import Encoding, PlacedEncoding
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.consistency import to_domain
 from dprelease.entropy import RandomBits
@@ -142,7 +142,7 @@ def drawn_errors(
     Absolute errors, or squares under squared loss, as the plan states them.
     """
     for block in plan.blocks:
-        draw, encoding = draw_from_json(block.law), Encoding.from_json(dict(block.encoding))
+        draw, encoding = draw_from_json(block.law), PlacedEncoding.from_json(block.encoding)
         exact = _answers(draw, encoding, size)
         if exact is None:
             continue
@@ -159,7 +159,7 @@ def _error(
     cells: npt.NDArray[np.float64],
     exact: npt.NDArray[np.object_],
 ) -> tuple[float, float]:
-    encoding = Encoding.from_json(dict(block.encoding))
+    encoding = PlacedEncoding.from_json(block.encoding)
     finish = aggregate_named(statistic.function).finish
     truth = exact.astype(np.float64)
     if encoding.family == "scalar":  # a scalar's cells are values already

@@ -18,7 +18,7 @@ from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.noised import assemble
 from dprelease.planning.make import make_plan
-from dprelease.release_plan.block import Composition
+from dprelease.release_plan.block import Composition, Evidence
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import asked, drawn, planned, public
@@ -96,7 +96,7 @@ def test_the_composed_epsilon_is_within_the_request(loss: str) -> None:
         plan = planned(statistics, loss=loss, **{"delta": DELTA, **more})
         assert execute.check(plan) <= plan.epsilon == 1
         assert plan.composition is not None
-        assert execute.check(plan) == plan.composition.epsilon_upper
+        assert execute.check(plan) == plan.composition.evidence.epsilon_upper
 
 
 def test_public_sizes_may_be_gaussian_too() -> None:
@@ -185,8 +185,9 @@ def test_twin_a_gaussian_block_is_summed_as_pure() -> None:
 def test_twin_the_composition_states_less() -> None:
     plan = planned(MANY, delta=DELTA)
     assert plan.composition is not None
-    broken(plan, composition=replace(plan.composition, epsilon_upper=Fraction(1, 2)))
-    broken(plan, composition=replace(plan.composition, rho=plan.composition.rho / 2))
+    said = plan.composition.evidence
+    for less in (replace(said, epsilon_upper=Fraction(1, 2)), replace(said, rho=said.rho / 2)):
+        broken(plan, composition=replace(plan.composition, evidence=less))
 
 
 def test_twin_noise_for_a_smaller_l2_move() -> None:
@@ -218,7 +219,7 @@ def test_twin_optimal_composition_forgets_groups() -> None:
 
 def test_an_unknown_composition_is_refused() -> None:
     plan = planned(MANY, delta=DELTA)
-    odd = Composition("advanced/1", Fraction(1), Fraction(1))
+    odd = Composition("advanced/1", Evidence(Fraction(1), Fraction(1)))
     with pytest.raises(Exception, match="no composition of that name"):
         execute.check(replace(plan, composition=odd))
 
@@ -236,6 +237,6 @@ def test_twin_gaussian_noise_on_a_form_without_a_proved_square() -> None:
     """The wall knows no squared move of anything but sums over rows and a scatter."""
     plan = planned([{"statistic": "count", "mechanism": "rectified_gaussian"}], delta=DELTA)
     block = plan.blocks[0]
-    made = {**block.encoding, "form": "soft_table"}
+    made = {**block.encoding, "form": "cross"}
     with pytest.raises(InternalError):
         execute.check(replace(plan, blocks=(replace(block, encoding=made),)))

@@ -179,7 +179,7 @@ def test_the_wall_refuses_codes_of_one_rank_only() -> None:
 
 def test_a_law_of_other_levels_is_not_read() -> None:
     (block,) = planned(QUARTILES, 20).blocks
-    with pytest.raises(ConfigError, match="splits equal rows in another way"):
+    with pytest.raises(ConfigError, match="its `levels` is not `4`"):
         draw_from_json({**block.law, "levels": 5})
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dprelease import execute
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.errors import InternalError, PlanError
 from dprelease.planning.layout import layout
@@ -204,7 +204,7 @@ class TestPrice:
             columns={"y": {**Y, **KEPT, "expected": {"sd": 4}}},
         )
         (block,) = plan.blocks
-        encoding = Encoding.from_json(dict(block.encoding))
+        encoding = PlacedEncoding.from_json(block.encoding)
         random = np.random.default_rng(7)
         z = random.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 4000)
         exact = simulated_cells(encoding, np.clip(0.4 + z / 5, 0, 1), size)

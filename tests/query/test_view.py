@@ -196,7 +196,7 @@ def test_under_substitution_a_view_that_takes_rows_away_makes_their_number_priva
 def test_the_wall_does_not_believe_a_public_number_behind_a_filter() -> None:
     from dataclasses import replace
 
-    from dprelease.aggregates.encoding import Encoding
+    from dprelease.aggregates.encoding import PlacedEncoding
 
     honest = plan("SELECT pid, age FROM visits")
     block = honest.blocks[0]
@@ -206,7 +206,7 @@ def test_the_wall_does_not_believe_a_public_number_behind_a_filter() -> None:
         query = replace(honest.query, view=replace(honest.query.view, keeps_rows=keeps))
         recompute(
             query,
-            Encoding.from_json(dict(block.encoding)),
+            PlacedEncoding.from_json(block.encoding),
             tuple(block.encoding["primitives"]),
             block.encoding["max_rows"],
             unit=honest.unit,

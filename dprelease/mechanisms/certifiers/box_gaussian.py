@@ -22,21 +22,23 @@ Limits   curves cost hull times reach operations per side: at most 2**24. The la
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.codec import Stored
 from dprelease.entropy import RandomBits, SystemBits
 from dprelease.errors import ArgumentError, InternalError
 from dprelease.mechanisms.certificate import Certificate, log_upper
 from dprelease.mechanisms.certifiers.table import loss_curve, worst_ratio
 from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw, decay_of
 from dprelease.mechanisms.forms.table import check_size
-from dprelease.numeric import exact, floor_half_up, fraction_from_json, fraction_to_json
+from dprelease.numeric import exact, floor_half_up
 from dprelease.schema.domain import Box, GridSet
 
 __all__ = ["BoundedGaussianBoxLaw"]
@@ -47,7 +49,7 @@ _WIDEST = 2.0**40
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedGaussianBoxLaw:
+class BoundedGaussianBoxLaw(Stored):
     """Independent certified tables, one per side, in the box's unit.
 
     Attributes:
@@ -58,6 +60,10 @@ class BoundedGaussianBoxLaw:
         epsilon: the loss asked for.
         multiplier: of the dual bound; 0 without a radius.
     """
+
+    family: ClassVar[str] = "bounded_gaussian"
+    kind: ClassVar[str] = "box"
+    constants: ClassVar[Mapping[str, str]] = {"family": "family", "kind": "kind"}
 
     laws: tuple[BoundedGaussianLaw, ...]
     steps: tuple[Fraction, ...]
@@ -186,34 +192,15 @@ class BoundedGaussianBoxLaw:
             out[..., i] = np.array(values).reshape(points.shape[:-1])
         return out
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all numbers of the law, exact."""
-        return {
-            "family": "bounded_gaussian",
-            "kind": "box",
-            "epsilon": fraction_to_json(self.epsilon),
-            "radius": None if self.radius is None else fraction_to_json(self.radius),
-            "steps": [fraction_to_json(s) for s in self.steps],
-            "moved": list(self.moved),
-            "multiplier": fraction_to_json(self.multiplier),
-            "laws": [law.to_json() for law in self.laws],
-        }
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> BoundedGaussianBoxLaw:
-        """Rebuild the law; KeyError, TypeError or ValueError if a number is missing or wrong."""
-        laws = tuple(BoundedGaussianLaw.from_json(law) for law in value["laws"])
-        steps = tuple(fraction_from_json(step) for step in value["steps"])
-        moved = tuple(int(k) for k in value["moved"])
-        radius = None if value["radius"] is None else fraction_from_json(value["radius"])
-        multiplier = fraction_from_json(value["multiplier"])
-        if not len(laws) == len(steps) == len(moved) or multiplier < 0:
+    def completed(self) -> BoundedGaussianBoxLaw:
+        laws, steps, moved, radius = self.laws, self.steps, self.moved, self.radius
+        if not len(laws) == len(steps) == len(moved) or self.multiplier < 0:
             raise ValueError("sides")
         if radius is not None:
             for law, step, k in zip(laws, steps, moved, strict=True):
                 if k != min(math.ceil(radius / step), law.allowed.hull_steps):
                     raise ValueError("moved")
-        return cls(laws, steps, radius, moved, fraction_from_json(value["epsilon"]), multiplier)
+        return self
 
 
 def _steps(value: object, step: Fraction, allowed: GridSet) -> int:

@@ -42,16 +42,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
+from dprelease.codec import Inline
 from dprelease.entropy import RandomBits, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.roots import last_within
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
-from dprelease.mechanisms.forms.base import read_fields
 from dprelease.mechanisms.forms.closed_form import Attempt, ClosedFormLaw, gaps_too_wide
 from dprelease.mechanisms.forms.table import check_epsilon
 from dprelease.mechanisms.kernels.gaussian_sums import gaussian_sum
@@ -73,7 +73,7 @@ class BoundedGaussianWideLaw(ClosedFormLaw):
     family: ClassVar[str] = "bounded_gaussian"
     room: ClassVar[float] = 1e-3
 
-    noise: WideGaussianNoise
+    noise: Annotated[WideGaussianNoise, Inline()]
 
     @classmethod
     def calibrate(cls, request: GridRequest) -> Self:
@@ -166,17 +166,10 @@ class BoundedGaussianWideLaw(ClosedFormLaw):
         out: FloatArray = nodes.sum(away if self.loss == "absolute" else away**2) / nodes.sum()
         return out
 
-    def noise_json(self) -> dict[str, Any]:
-        return {"p": str(self.noise.p), "m": self.noise.m}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Self:
-        """Rebuild the law; KeyError, TypeError or ValueError if a number is missing or wrong."""
-        noise = WideGaussianNoise(int(value["p"]), int(value["m"]))
-        allowed, shift, epsilon, loss = read_fields(value)
-        if allowed.hull_steps == 0:
+    def completed(self) -> Self:
+        if self.allowed.hull_steps == 0:
             raise ValueError("allowed")
-        return cls(allowed, shift, epsilon, loss, noise)
+        return self
 
 
 def _scale(noise: WideGaussianNoise) -> float:

@@ -40,7 +40,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -48,14 +48,13 @@ from dprelease.entropy import RandomBits, uniform_below
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.laplace_grid import largest_rate
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
-from dprelease.mechanisms.forms.base import read_fields
 from dprelease.mechanisms.forms.closed_form import Attempt, ClosedFormLaw, gaps_too_wide
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.laplace_inversion import inverse_draw
 from dprelease.mechanisms.kernels.laplace_sums import LaplaceSums, relative_mass
 from dprelease.mechanisms.kernels.sampling import BoolArray, bernoulli, exp_coin
 from dprelease.mechanisms.law import GridRequest, IntArray
-from dprelease.numeric import exp_lower, exp_upper, fraction_from_json, fraction_to_json
+from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import GridSet
 
 __all__ = ["BoundedLaplaceWideLaw", "accepts", "worst_ratio"]
@@ -188,15 +187,9 @@ class BoundedLaplaceWideLaw(ClosedFormLaw):
                 errors[i] = float(np.trapezoid(outside, d)) + 0.5 * float(outside[0])
         return errors
 
-    def noise_json(self) -> dict[str, Any]:
-        return {"rate": fraction_to_json(self.rate)}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Self:
-        """Rebuild the law; KeyError, TypeError or ValueError if a number is missing or wrong."""
-        rate = fraction_from_json(value["rate"])
-        DiscreteLaplaceNoise(rate)
-        return cls(*read_fields(value), rate)
+    def completed(self) -> Self:
+        DiscreteLaplaceNoise(self.rate)
+        return self
 
 
 def worst_ratio(sums: LaplaceSums, reach: int, enough: Fraction) -> Fraction:

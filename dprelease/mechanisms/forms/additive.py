@@ -15,20 +15,23 @@ Limits   pmf and table remaps enumerate the hull; huge hulls have closed-form er
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Protocol
+from operator import methodcaller
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.codec import As, Stored
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.boundaries import remap as remaps
 from dprelease.mechanisms.boundaries import remap_prior
 from dprelease.mechanisms.certificate import Certificate
-from dprelease.mechanisms.forms.base import ScalarLaw, read_fields
+from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.law import (
     ExpectedError,
     GridRequest,
@@ -69,7 +72,7 @@ class AdditiveLaw(ScalarLaw):
     family: str
     splits: bool
     remap: remaps.Remap
-    noise: AdditiveNoise
+    noise: Annotated[AdditiveNoise, As(methodcaller("to_json"), lambda noise: noise)]
     prior: remap_prior.Prior | None = None
 
     @classmethod
@@ -223,30 +226,16 @@ class AdditiveLaw(ScalarLaw):
             return {y: Fraction(w, total) for y, w in sums.items()}
         return {y: w / total for y, w in sums.items()}
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all integers of the law."""
-        prior = {} if self.prior is None else {"prior": list(self.prior)}
-        return (
-            self.fields(self.family)
-            | prior
-            | {
-                "splits": self.splits,
-                "remap": self.remap,
-                "noise": self.noise.to_json(),
-            }
-        )
-
     @classmethod
-    def from_json(cls, value: dict[str, Any], noise: AdditiveNoise) -> AdditiveLaw:
-        """Rebuild a law from `to_json` and its noise."""
-        if value["remap"] not in ("nearest", "median", "mean"):
-            raise ValueError("remap")
-        fields = read_fields(value)
-        prior = None if value.get("prior") is None else tuple(int(w) for w in value["prior"])
-        if prior is not None and (len(prior) != fields[0].hull_steps + 1 or min(prior) < 1):
+    def with_noise(cls, value: Mapping[str, Any], kernel: type[Stored]) -> AdditiveLaw:
+        """Return the law that `to_json` wrote; its family says of which kernel its noise is."""
+        return cls.from_json({**value, "noise": kernel.from_json(value["noise"])})
+
+    def completed(self) -> AdditiveLaw:
+        steps = self.allowed.hull_steps + 1
+        if self.prior is not None and (len(self.prior) != steps or min(self.prior) < 1):
             raise ValueError("prior")
-        splits = bool(value["splits"])
-        return cls(*fields, str(value["family"]), splits, value["remap"], noise, prior)
+        return self
 
     def describe(self) -> str:
         """Return one line for a plan."""

@@ -28,17 +28,17 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.codec import Always
 from dprelease.entropy import RandomBits, drawn_by_rejection
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import check_level
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
-from dprelease.numeric import fraction_from_json
 
 __all__ = ["MOST_CELLS", "BalancedNoise"]
 
@@ -57,7 +57,9 @@ class BalancedNoise(CellNoise):
         ArgumentError: not 2 to 32 cells (DPR624).
     """
 
-    cells: int = 2
+    kind: ClassVar[str] = "balanced_cells"
+
+    cells: Annotated[int, Always()] = 2
 
     def __post_init__(self) -> None:
         if not 2 <= self.cells <= MOST_CELLS:
@@ -141,19 +143,6 @@ class BalancedNoise(CellNoise):
             ratio = ((2 * n - 1) * x - (n - 1) / ratio) / n
         after = ((2 * self.cells + 1) * x - self.cells / ratio) / (self.cells + 1)
         return ratio, after
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all integers of the law."""
-        return {**CellNoise.to_json(self), "kind": "balanced_cells", "cells": self.cells}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> BalancedNoise:
-        return cls(
-            int(value["l1_shift"]),
-            fraction_from_json(value["epsilon"]),
-            DiscreteLaplaceNoise.from_json(value["noise"]),
-            cells=int(value["cells"]),
-        )
 
     def describe(self) -> str:
         """Return one line for a plan."""

@@ -13,27 +13,26 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
+from dprelease.codec import Stored
 from dprelease.mechanisms.certificate import Certificate
-from dprelease.mechanisms.law import ExpectedError, GridRequest, IntArray, Loss, allowed_from_json
-from dprelease.numeric import fraction_from_json, fraction_to_json
-from dprelease.schema.domain import GridSet
+from dprelease.mechanisms.law import ExpectedError, GridRequest, IntArray, Loss
+from dprelease.schema.domain import Runs
 
-__all__ = ["ScalarLaw", "read_fields"]
+__all__ = ["ScalarLaw"]
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarLaw(ABC):
+class ScalarLaw(Stored, ABC):
     """One integer per group. With a `family`, a sampler and a proof it satisfies `GridLaw`.
 
     Attributes:
         allowed, shift, epsilon, loss: of the request it answers.
     """
 
-    allowed: GridSet
+    allowed: Runs
     shift: int
     epsilon: Fraction
     loss: Loss
@@ -68,25 +67,6 @@ class ScalarLaw(ABC):
     @abstractmethod
     def price(self) -> ExpectedError:
         """Compute `expected_error`."""
-
-    def fields(self, family: str, *, wide: bool = False) -> dict[str, Any]:
-        """Return the JSON of the request; `wide`: integers as text, as they pass 2**53."""
-        text: Any = str if wide else int
-        return {
-            "family": family,
-            "allowed": [[text(a), text(b)] for a, b in self.allowed.runs],
-            "shift": text(self.shift),
-            "epsilon": fraction_to_json(self.epsilon),
-            "loss": self.loss,
-        }
-
-
-def read_fields(value: dict[str, Any]) -> tuple[GridSet, int, Fraction, Loss]:
-    """Return (allowed, shift, epsilon, loss) from `fields`; ValueError for an unknown loss."""
-    if value["loss"] not in ("absolute", "squared"):
-        raise ValueError("loss")
-    allowed = allowed_from_json(value["allowed"])
-    return allowed, int(value["shift"]), fraction_from_json(value["epsilon"]), value["loss"]
 
 
 @lru_cache(maxsize=256)

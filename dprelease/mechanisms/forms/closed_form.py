@@ -18,19 +18,21 @@ Limits   hulls within +-2**60 steps. The number of attempts depends on the answe
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.codec import Digits
 from dprelease.entropy import RandomBits, drawn_by_rejection
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import likely_answers
 from dprelease.mechanisms.law import ExpectedError, IntArray, choose_answers
+from dprelease.schema.domain import LongRuns
 
 __all__ = ["Attempt", "ClosedFormLaw", "gaps_too_wide"]
 
@@ -47,6 +49,11 @@ class ClosedFormLaw(ScalarLaw):
 
     family: ClassVar[str]
     room: ClassVar[float]
+    form: ClassVar[str] = "wide"
+    constants: ClassVar[Mapping[str, str]] = {"family": "family", "form": "form"}
+
+    allowed: LongRuns
+    shift: Digits
 
     @property
     @abstractmethod
@@ -75,10 +82,6 @@ class ClosedFormLaw(ScalarLaw):
     def errors(self, answers: IntArray) -> FloatArray:
         """Return the expected error per answer."""
 
-    @abstractmethod
-    def noise_json(self) -> dict[str, Any]:
-        """Return the kernel's exact numbers."""
-
     def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:
         """Return one exact draw per clamped answer, an allowed point; shape `(groups,)`."""
         q = self.clamp(answers)
@@ -104,10 +107,6 @@ class ClosedFormLaw(ScalarLaw):
         points = self.allowed.points()
         weight = np.exp(self.log_weight(np.abs(points - q)))
         return dict(zip(points.tolist(), (weight / weight.sum()).tolist(), strict=True))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all exact numbers of the law."""
-        return self.fields(self.family, wide=True) | {"form": "wide"} | self.noise_json()
 
     def describe(self) -> str:
         """Return one line for a plan."""

@@ -25,6 +25,7 @@ Limits   one run of grid points; rates as for discrete Laplace noise. `pmf` up t
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -35,7 +36,7 @@ from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
-from dprelease.mechanisms.forms.base import ScalarLaw, read_fields
+from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import first_answer
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.law import (
@@ -64,6 +65,7 @@ class ReflectedLaplaceLaw(ScalarLaw):
     """Discrete Laplace noise reflected into one run of grid points. Satisfies `GridLaw`."""
 
     family: ClassVar[str] = "reflected_laplace"
+    constants: ClassVar[Mapping[str, str]] = {"family": "family"}
 
     noise: DiscreteLaplaceNoise
 
@@ -196,16 +198,10 @@ class ReflectedLaplaceLaw(ScalarLaw):
         weight /= weight.sum()
         return {low + k: p for k, p in enumerate(weight.tolist())}
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all numbers of the law."""
-        return self.fields(self.family) | {"noise": self.noise.to_json()}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> ReflectedLaplaceLaw:
-        fields = read_fields(value)
-        if len(fields[0].runs) > 1:
+    def completed(self) -> ReflectedLaplaceLaw:
+        if len(self.allowed.runs) > 1:
             raise ValueError("runs")
-        return cls(*fields, DiscreteLaplaceNoise.from_json(value["noise"]))
+        return self
 
     def describe(self) -> str:
         """Return one line for a plan."""

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from dprelease.entropy import RandomBits
 from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
-from dprelease.mechanisms.forms.base import ScalarLaw, read_fields
+from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import MIDDLE
 from dprelease.mechanisms.kernels.sampling import uniform_each
 from dprelease.mechanisms.law import (
@@ -138,21 +138,9 @@ class RowLaw(ScalarLaw):
         row = int(self._row_of(np.array([answer], dtype=np.int64))[0])
         return {y: self._chance(row, k) for k, y in enumerate(self.outputs)}
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all integers of the law."""
-        return self.fields(self.family) | {
-            "starts": list(self.starts),
-            "outputs": list(self.outputs),
-            "rows": [list(row) for row in self.rows],
-        }
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> RowLaw:
-        """Rebuild a law; ValueError if the numbers are no table over the allowed set."""
-        allowed, shift, epsilon, loss = read_fields(value)
-        starts = tuple(int(q) for q in value["starts"])
-        outputs = tuple(int(y) for y in value["outputs"])
-        rows = tuple(tuple(int(w) for w in row) for row in value["rows"])
+    def completed(self) -> RowLaw:
+        """Return the law; ValueError if its numbers are no table over the allowed set."""
+        starts, outputs, rows, allowed = self.starts, self.outputs, self.rows, self.allowed
         sound = (
             1 <= len(starts) == len(rows) <= ROW_LIMIT
             and starts[0] == allowed.lower
@@ -164,8 +152,7 @@ class RowLaw(ScalarLaw):
         )
         if not sound or not outputs:
             raise ValueError("rows")
-        family = str(value["family"])
-        return cls(allowed, shift, epsilon, loss, family, starts, outputs, rows)
+        return self
 
     def describe(self) -> str:
         """Return one line for a plan."""

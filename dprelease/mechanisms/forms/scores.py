@@ -42,20 +42,22 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.codec import Digits, Stored
 from dprelease.entropy import RandomBits, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.certificate import Certificate, certify_ratio
 from dprelease.mechanisms.law import IntArray
-from dprelease.numeric import fraction_from_json, fraction_to_json, positive
+from dprelease.numeric import positive
 
 __all__ = ["CANDIDATE_LIMIT", "OUTCOME_LIMIT", "ScoreLaw"]
 
@@ -70,18 +72,17 @@ _EPSILON_RANGE = (Fraction(1, 10**15), Fraction(1000))
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreLaw:
+class ScoreLaw(Stored):
     """Exponential weights p / 2**120 per score step, alike from `last` steps on."""
 
-    candidates: int
+    family: ClassVar[str] = "exponential"
+    constants: ClassVar[Mapping[str, str]] = {"family": "family"}
+
+    candidates: Digits
     spread: int
     epsilon: Fraction
-    p: int
+    p: Digits
     last: int
-
-    @property
-    def family(self) -> str:
-        return "exponential"
 
     @classmethod
     def calibrate(
@@ -238,32 +239,15 @@ class ScoreLaw:
         """Nats per score step."""
         return math.log1p((2**_BITS - self.p) / self.p)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all integers of the law."""
-        return {
-            "family": self.family,
-            "candidates": str(self.candidates),
-            "spread": self.spread,
-            "epsilon": fraction_to_json(self.epsilon),
-            "p": str(self.p),
-            "last": self.last,
-        }
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> ScoreLaw:
-        """Rebuild a law; ValueError if the numbers are inconsistent."""
-        law = cls(
-            int(value["candidates"]), int(value["spread"]),
-            fraction_from_json(value["epsilon"]), int(value["p"]), int(value["last"]),
-        )  # fmt: skip
+    def completed(self) -> ScoreLaw:
         if not (
-            1 <= law.candidates <= OUTCOME_LIMIT
-            and law.spread >= 1
-            and 0 < law.p <= 2**_BITS
-            and 0 <= law.last < 2**48
+            1 <= self.candidates <= OUTCOME_LIMIT
+            and self.spread >= 1
+            and 0 < self.p <= 2**_BITS
+            and 0 <= self.last < 2**48
         ):
             raise ValueError("candidates, spread, p or last")
-        return law
+        return self
 
     def describe(self) -> str:
         """Return one line for a plan."""

@@ -18,7 +18,7 @@ Limits   at most `POINT_LIMIT` hull points. Running time depends on the bits dra
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -30,7 +30,7 @@ import numpy.typing as npt
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError, InternalError
 from dprelease.mechanisms.arguments import FloatArray
-from dprelease.mechanisms.forms.base import ScalarLaw, read_fields
+from dprelease.mechanisms.forms.base import ScalarLaw
 from dprelease.mechanisms.forms.hull_interval import likely_answers
 from dprelease.mechanisms.kernels.sampling import uniform_each
 from dprelease.mechanisms.law import ExpectedError, IntArray, Loss, choose_answers
@@ -173,6 +173,7 @@ class TableLaw(ScalarLaw):
 
     family: ClassVar[str]
     bits: ClassVar[int]
+    constants: ClassVar[Mapping[str, str]] = {"family": "family"}
 
     p: int
 
@@ -206,19 +207,11 @@ class TableLaw(ScalarLaw):
         """Return {output: exact probability}, Fractions that sum to 1."""
         return dict(self.table.pmf(answer))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all integers of the law; `p` is text where it may pass 64 bits."""
-        return self.fields(self.family) | {"p": self.p if self.bits < 64 else str(self.p)}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Self:
-        """Rebuild the law; KeyError, TypeError or ValueError if a number is missing or wrong."""
-        p = int(value["p"])
-        if not 0 < p <= 2**cls.bits:
+    def completed(self) -> Self:
+        if not 0 < self.p <= 2**self.bits:
             raise ValueError("p")
-        fields = read_fields(value)
-        check_size(fields[0])
-        return cls(*fields, p)
+        check_size(self.allowed)
+        return self
 
     def describe(self) -> str:
         """Return one line for a plan."""

@@ -17,13 +17,15 @@ Limits   running time depends on the bits drawn.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from dprelease.codec import Always, Digits, Stored
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import check_level
@@ -32,7 +34,6 @@ from dprelease.mechanisms.kernels.gaussian import SQUARE_LIMIT, DiscreteGaussian
 from dprelease.mechanisms.kernels.gaussian_unbounded import wide_draws
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.mechanisms.kernels.sampling import AnyInts
-from dprelease.numeric import fraction_from_json, fraction_to_json
 
 __all__ = ["CellNoise", "GaussianCells"]
 
@@ -42,16 +43,19 @@ to all digits of a double."""
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianCells:
+class GaussianCells(Stored):
     """Discrete Gaussian noise of scale^2 = `square` for an L2 move of sqrt(`l2_square`).
 
     Raises:
         ArgumentError: no sensitivity (DPR620), or a scale below one step (DPR624).
     """
 
-    l2_square: int
-    square: int
-    family: str = "rectified_gaussian"
+    kind: ClassVar[str] = "gaussian_cells"
+    constants: ClassVar[Mapping[str, str]] = {"kind": "kind"}
+
+    l2_square: Digits
+    square: Digits
+    family: Annotated[str, Always()] = "rectified_gaussian"
 
     def __post_init__(self) -> None:
         if self.l2_square < 1:
@@ -130,19 +134,6 @@ class GaussianCells:
         check_level(level)
         return math.ceil(self.scale * -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-12))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all integers of the law."""
-        return {
-            "family": self.family,
-            "kind": "gaussian_cells",
-            "l2_square": str(self.l2_square),
-            "square": str(self.square),
-        }
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> GaussianCells:
-        return cls(int(value["l2_square"]), int(value["square"]), str(value["family"]))
-
     def evidence(self) -> dict[str, str]:
         """Return the proof's exact numbers."""
         return {
@@ -158,16 +149,19 @@ class GaussianCells:
 
 
 @dataclass(frozen=True, slots=True)
-class CellNoise:
+class CellNoise(Stored):
     """Discrete Laplace noise for a vector of integer cells with L1 sensitivity `l1_shift`.
 
     The loss is linear in the L1 shift, however a unit splits it over the cells.
     """
 
+    family: ClassVar[str] = "discrete_laplace"
+    kind: ClassVar[str] = "cells"
+    constants: ClassVar[Mapping[str, str]] = {"family": "family", "kind": "kind"}
+
     l1_shift: int
     epsilon: Fraction
     noise: DiscreteLaplaceNoise
-    family: str = "discrete_laplace"
 
     @classmethod
     def calibrate(cls, l1_shift: int, epsilon: Fraction) -> CellNoise:
@@ -216,24 +210,6 @@ class CellNoise:
     def mean_abs(self) -> float:
         """Return the mean absolute noise of one cell, in steps."""
         return self.noise.mean_abs()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all integers of the law."""
-        return {
-            "family": self.family,
-            "kind": "cells",
-            "l1_shift": self.l1_shift,
-            "epsilon": fraction_to_json(self.epsilon),
-            "noise": self.noise.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> CellNoise:
-        return cls(
-            int(value["l1_shift"]),
-            fraction_from_json(value["epsilon"]),
-            DiscreteLaplaceNoise.from_json(value["noise"]),
-        )
 
     def describe(self) -> str:
         """Return one line for a plan."""

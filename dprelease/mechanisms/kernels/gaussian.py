@@ -22,11 +22,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.codec import Stored
 from dprelease.entropy import RandomBits, drawn_by_rejection
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
@@ -40,7 +40,7 @@ _FAR = 2**6  # proposals beyond 64 scales are weighed in Python integers
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussianNoise:
+class DiscreteGaussianNoise(Stored):
     """Discrete Gaussian noise with scale^2 = `square`, in steps squared."""
 
     square: int
@@ -95,13 +95,6 @@ class DiscreteGaussianNoise:
         w = np.exp(-d * d / (2 * self.square))
         out: npt.NDArray[np.float64] = w[:count] / (2 * w.sum() - 1)
         return out
-
-    def to_json(self) -> dict[str, Any]:
-        return {"square": self.square}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> DiscreteGaussianNoise:
-        return cls(int(value["square"]))
 
     def describe(self) -> str:
         return f"scale {math.sqrt(self.square):.6g} steps"

@@ -28,6 +28,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dprelease.codec import Digits, Stored
 from dprelease.entropy import RandomBits, uniform_below
 from dprelease.mechanisms.kernels.sampling import (
     BoolArray,
@@ -45,10 +46,10 @@ LEAST_SHIFT = 40
 
 
 @dataclass(frozen=True, slots=True)
-class WideGaussianNoise:
+class WideGaussianNoise(Stored):
     """Weights e^(-(p / 2**m) d^2). ValueError where p or m is out of range."""
 
-    p: int
+    p: Digits
     m: int
 
     def __post_init__(self) -> None:

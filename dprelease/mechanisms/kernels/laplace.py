@@ -26,13 +26,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.codec import Stored
 from dprelease.entropy import RandomBits, drawn_by_rejection, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, check_level
 from dprelease.mechanisms.certificate import Certificate
 from dprelease.mechanisms.kernels.sampling import AnyInts, bernoulli_exp, geometric_e
 from dprelease.mechanisms.law import IntArray
-from dprelease.numeric import exp_lower, fraction_from_json, fraction_to_json
+from dprelease.numeric import exp_lower
 
 __all__ = ["DiscreteLaplaceNoise", "atom_shift"]
 
@@ -46,7 +47,7 @@ _RATE_LIMIT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplaceNoise:
+class DiscreteLaplaceNoise(Stored):
     """Symmetric geometric noise with the given exact rate, in nats per step."""
 
     rate: Fraction
@@ -185,13 +186,6 @@ class DiscreteLaplaceNoise:
         inner = self.weights(count).tolist()
         rest = -math.expm1(-float(self.rate))
         return inner, [w / rest for w in inner]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"rate": fraction_to_json(self.rate)}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> DiscreteLaplaceNoise:
-        return cls(fraction_from_json(value["rate"]))
 
     def describe(self) -> str:
         return f"scale {float(self.scale):.6g} steps"

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.codec import Stored
 from dprelease.entropy import ROUND_LIMIT, RandomBits, stuck, uniform_below
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray, check_level
@@ -45,7 +46,7 @@ _FAR = 2**62 + 2**60
 
 
 @dataclass(frozen=True, slots=True)
-class StaircaseNoise:
+class StaircaseNoise(Stored):
     """Staircase noise with step `width`, first step `j` in 1..width and decay p / 2**64."""
 
     p: int
@@ -194,13 +195,6 @@ class StaircaseNoise:
         powers = [self.p**m << 64 * (top - m) for m in range(top + 1)]
         inner = [powers[self.level(d)] * (2**64 - self.p) for d in range(count)]
         return inner, [powers[self.level(d)] << 64 for d in range(count)]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"p": self.p, "width": self.width, "j": self.j}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> StaircaseNoise:
-        return cls(int(value["p"]), int(value["width"]), int(value["j"]))
 
     def describe(self) -> str:
         return f"step {self.width}, first step {self.j}"

@@ -207,12 +207,12 @@ GUARDS = (
     ),
     _total(
         "the plan's rho is believed",
-        old="or stated.rho < total_rho(proofs)",
+        old="or stated.evidence.rho < total_rho(proofs)",
         new="",
     ),
     _total(
         "the plan's composed epsilon is believed",
-        old="stated.epsilon_upper < compose(method, proofs, plan.delta)\n        or ",
+        old="stated.evidence.epsilon_upper < compose(method, proofs, plan.delta)\n        or ",
         new="",
     ),
     _total(
