@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -106,9 +106,10 @@ class Arguments(ABC):
         """Return those that the statistic is published under, if it has no name of its own."""
         return arguments
 
-    def check(self, spec: StatisticSpec, schema: TableSchema) -> None:
-        """Refuse arguments that the schema does not have (DPR122) or cannot give (DPR133)."""
-        del spec, schema  # by default no column is named
+    def check(self, spec: StatisticSpec, schema: TableSchema) -> StatisticSpec:
+        """Return `spec`, its condition parsed; refuse arguments that the schema lacks (DPR122, DPR133)."""
+        del schema  # by default no column is named
+        return spec
 
     @abstractmethod
     def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
@@ -120,10 +121,11 @@ class NumberColumn(Arguments):
 
     sql: Written = "columns"
 
-    def check(self, spec: StatisticSpec, schema: TableSchema) -> None:
+    def check(self, spec: StatisticSpec, schema: TableSchema) -> StatisticSpec:
         found = find_column(schema, spec.arguments[0], spec.origin)
         if not self.fits(found):
             raise _not_a_number(spec, found, self.instead(found))
+        return spec
 
     def fits(self, column: Column) -> bool:
         return column.kind in NUMERIC
@@ -147,7 +149,7 @@ class NumberColumns(Arguments):
 
     sql: Written = "columns"
 
-    def check(self, spec: StatisticSpec, schema: TableSchema) -> None:
+    def check(self, spec: StatisticSpec, schema: TableSchema) -> StatisticSpec:
         names = spec.arguments
         for name in names:
             found = find_column(schema, name, spec.origin)
@@ -160,6 +162,7 @@ class NumberColumns(Arguments):
                 fix=f'for one column write "variance({names[0]})"',
                 code="DPR133",
             )
+        return spec
 
     def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
         """Resolve a statistic of several columns; its rows are those where all of them are known."""
@@ -195,13 +198,15 @@ class RowCondition(Arguments):
         del origin
         return texts
 
-    def check(self, spec: StatisticSpec, schema: TableSchema) -> None:
-        parse_condition(spec.arguments[0], schema.columns, origin=spec.origin)
+    def check(self, spec: StatisticSpec, schema: TableSchema) -> StatisticSpec:
+        condition = parse_condition(spec.arguments[0], schema.columns, origin=spec.origin)
+        return replace(spec, condition=condition)
 
     def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
         # A condition that may be unknown (null) on a row leaves the row out: n is private.
         columns = given.schema.columns
-        condition = parse_condition(spec.arguments[0], columns, origin=spec.origin)
+        condition = spec.condition
+        assert condition is not None  # it was checked
         public = given.size if never_null(condition, columns.values()) else None
         code = Condition(condition)
         return Statistic(spec, spec.function, condition=condition, code=code, public_rows=public)

@@ -147,8 +147,7 @@ class _Merge:
         statistics = parse_statistics(model.statistics, origin=origin, lines=below)
         epsilon = self._epsilon(statistics)
         self._keys(model.by, statistics)
-        for statistic in statistics:
-            self._statistic(statistic)
+        statistics = tuple(map(self._statistic, statistics))
         self._shares(statistics)
         return ReleaseSpec(
             statistics=statistics,
@@ -275,7 +274,7 @@ class _Merge:
                     code="DPR134",
                 )
 
-    def _statistic(self, spec: StatisticSpec) -> None:
+    def _statistic(self, spec: StatisticSpec) -> StatisticSpec:
         graph = isinstance(self.schema.unit, EdgeUnit)
         syntax = syntax_of(spec.function)
         assert syntax is not None  # it was parsed
@@ -289,7 +288,7 @@ class _Merge:
                 else "declare `unit: {edge: …}` for a table of edges",
                 code="DPR133",
             )
-        syntax.arguments.check(spec, self.schema)
+        return syntax.arguments.check(spec, self.schema)
 
     def _key_file(self, by: tuple[str, ...]) -> tuple[tuple[str, ...], ...] | None:
         value = self.raw.get("keys_from")

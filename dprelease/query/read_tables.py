@@ -34,14 +34,15 @@ class TableReader:
     """Reads the tables of one release block.
 
     Attributes:
-        at: from a place in the block to `file:line`; check: refuses a statistic that does not fit.
+        at: from a place in the block to `file:line`; check: returns a statistic
+            that fits, its condition parsed.
         lines: place in the block to `file:line`.
     """
 
     schema: TableSchema
     at: Place
     lines: Mapping[tuple[str | int, ...], str]
-    check: Callable[[StatisticSpec], None]
+    check: Callable[[StatisticSpec], StatisticSpec]
 
     def tables(self, models: list[TableModel]) -> tuple[TableSpec, ...]:
         """Return the tables.
@@ -83,8 +84,7 @@ class TableReader:
         if not model.statistics:
             self._fail("tables", i, f"table `{model.name}` has no statistics", "e.g. [count]")
         statistics = parse_statistics(model.statistics, origin=origin, lines=below)
-        for statistic in statistics:
-            self._statistic(model.name, statistic, by)
+        statistics = tuple(self._statistic(statistic, by) for statistic in statistics)
         if model.detail is not None:
             self._fail(
                 "tables",
@@ -131,7 +131,7 @@ class TableReader:
                 "tables", i, "by", j, f"`{name}` appears twice in `by`", "keep one", code="DPR136"
             )
 
-    def _statistic(self, table: str, spec: StatisticSpec, by: tuple[str, ...]) -> None:
+    def _statistic(self, spec: StatisticSpec, by: tuple[str, ...]) -> StatisticSpec:
         said = {
             "share": spec.share is not None,
             "max_rows_per_group": spec.max_rows is not None,
@@ -160,8 +160,7 @@ class TableReader:
                 fix=f'{{statistic: "{spec.text}", as: OTHER_NAME}}',
                 code="DPR134",
             )
-        del table
-        self.check(spec)
+        return self.check(spec)
 
     def _share(self, i: int, value: object) -> Fraction | None:
         if value is None:

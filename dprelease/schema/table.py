@@ -56,6 +56,7 @@ class StatisticSpec:
         note: a public sentence for the report; never computed from the data.
         title: its heading on public pages.
         expected: a public guess of a correlation, for pricing only.
+        condition: the parsed argument of a statistic of a condition, once the schema is known.
     """
 
     text: str
@@ -74,6 +75,7 @@ class StatisticSpec:
     expected: Fraction | None = None
     title: str | None = None
     origin: str = ""
+    condition: Expression | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
