@@ -237,6 +237,8 @@ def _many(kind: Any) -> Coder:
         listed = expected(list, "a list")(value)
         return _items([coder.decode] * len(listed), listed)
 
+    if coder.encode is same:
+        return Coder(list, read)
     return Coder(lambda v: [coder.encode(item) for item in v], read)
 
 

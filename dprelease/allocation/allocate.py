@@ -49,28 +49,18 @@ def allocate(
         PlanError: `needed` is more than there is (DPR240), fixed shares exceed 1 or leave nothing for the others (DPR220), or a block
             would get nothing (DPR221).
     """
-    shares = [_share(b) for b in blocks]
     needed = needed or {}
-    shares = [None if i in needed else s for i, s in enumerate(shares)]
-    fixed = sum((s for s in shares if s is not None), Fraction(0))
-    free = [
-        i
-        for i, (b, s) in enumerate(zip(blocks, shares, strict=True))
-        if s is None and i not in needed and not _constant(b)
-    ]
+    shares = {
+        i: s for i, b in enumerate(blocks) if i not in needed and (s := _share(b)) is not None
+    }
+    settled = {*needed, *shares, *(i for i, b in enumerate(blocks) if _constant(b))}
+    free = [i for i in range(len(blocks)) if i not in settled]
+    fixed = sum(shares.values(), Fraction(0))
     if fixed > 1 or (fixed == 1 and free):
-        without = ", ".join(blocks[i].name for i in free) or "the statistics"
-        raise PlanError(
-            f"the declared shares add up to {plain(fixed)} of the budget",
-            where=blocks[free[0]].members[0].statistic.spec.origin if free else None,
-            why=f"nothing is left for {without}" if free else "a budget has only one whole",
-            fix="lower a `share`, or leave one out so that the rest is divided automatically",
-            code="DPR220",
-        )
-    out = [
-        Fraction(0) if s is None or _constant(b) else s * epsilon
-        for b, s in zip(blocks, shares, strict=True)
-    ]
+        raise _overdrawn(fixed, [blocks[i] for i in free])
+    out = [Fraction(0)] * len(blocks)
+    for i, share in shares.items():
+        out[i] = Fraction(0) if _constant(blocks[i]) else share * epsilon
     for i, amount in needed.items():
         out[i] = amount
     asked = sum(needed.values(), Fraction(0))
@@ -91,6 +81,18 @@ def allocate(
         if e <= 0 and not _constant(block):
             raise _too_little(block)
     return result
+
+
+def _overdrawn(fixed: Fraction, free: Sequence[BlockLayout]) -> PlanError:
+    """Return the refusal of declared shares that exceed 1, or leave nothing for the blocks `free`."""
+    without = ", ".join(block.name for block in free)
+    return PlanError(
+        f"the declared shares add up to {plain(fixed)} of the budget",
+        where=free[0].members[0].statistic.spec.origin if free else None,
+        why=f"nothing is left for {without}" if free else "a budget has only one whole",
+        fix="lower a `share`, or leave one out so that the rest is divided automatically",
+        code="DPR220",
+    )
 
 
 def _divided(

@@ -135,27 +135,36 @@ def section(
         "columns": statistic.columns,
         "labels": [c.removeprefix(statistic.name) or c for c in statistic.columns],
         "rows": rows,
-        "unbiased": any(r.unbiased is not None for r in flat),
         "shown": min(len(keys), PLOT_LIMIT),
         "plot": plot,
         "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak),
         "bars": _histograms(grid, rows) if many else (),
-        "error_text": statistic.error_text,
-        "stated": statistic.error_text == STATED,
         "error_words": "error, as root mean square,"
         if loss == "squared" and block.has_interval
         else "error",
         "interval": block.has_interval,
         "mute": "" if block.has_interval else str(statistic.uninformative or ""),
-        "mechanism": mechanism_words(statistic.mechanism),
-        "sensitivity": statistic.sensitivity,
-        "step": _end(statistic.step, statistic.step),
+        **_planned(statistic),
+        **_counted(flat),
         "low": ends[0],
         "high": ends[1],
         "gaps": [(_end(a, statistic.step), _end(b, statistic.step)) for a, b in domain.exact_gaps],
         "epsilon": short(block.epsilon),
         "shared": shared,
         "proved": proved(block),
+        "counts": _parts(statistic.function),
+        "why": _why(statistic),
+    }
+
+
+def _planned(statistic: PlannedStatistic) -> dict[str, Any]:
+    """Return what the plan says of a statistic, whatever was drawn."""
+    return {
+        "error_text": statistic.error_text,
+        "stated": statistic.error_text == STATED,
+        "mechanism": mechanism_words(statistic.mechanism),
+        "sensitivity": statistic.sensitivity,
+        "step": _end(statistic.step, statistic.step),
         "options": [
             {
                 "mechanism": mechanism_words(o.mechanism),
@@ -168,13 +177,18 @@ def section(
         "spikes": statistic.spikes,
         "notes": statistic.notes,
         "remark": statistic.remark,
-        "weak": sum(r.weak for r in flat),
-        "at_bound": sum(r.status == "at_bound" for r in flat),
-        "adjusted": sum(r.status == "adjusted" for r in flat),
-        "gap": sum(r.status == "gap" for r in flat),
-        "moved": sum(r.consistent != r.value for r in flat),
-        "counts": _parts(statistic.function),
-        "why": _why(statistic),
+    }
+
+
+def _counted(values: Sequence[Released]) -> dict[str, Any]:
+    """Return how many of the released values are of which status."""
+    return {
+        "unbiased": any(r.unbiased is not None for r in values),
+        "weak": sum(r.weak for r in values),
+        "at_bound": sum(r.status == "at_bound" for r in values),
+        "adjusted": sum(r.status == "adjusted" for r in values),
+        "gap": sum(r.status == "gap" for r in values),
+        "moved": sum(r.consistent != r.value for r in values),
     }
 
 

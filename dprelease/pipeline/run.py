@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dprelease.budget import refusals
 from dprelease.budget.citation import read_citations
 from dprelease.budget.ledger import Key, Ledger
-from dprelease.engines.engine import Metered
+from dprelease.engines.engine import Engine, Metered
 from dprelease.engines.scan import Meter
 from dprelease.engines.source import (
     Source,
@@ -129,24 +130,13 @@ def run(
     ready = known and request.ledger.files(request.key) is not None
     ahead = None if closes is None or closes <= moment else closes
     # What is drawn is drawn: its bytes are published again whenever they are asked for.
-    undrawn = not known or request.ledger.state(request.key) == "charged"
-    if ahead is not None and undrawn and not early:
-        raise still_open(config, name, ahead)
-    if undrawn and ahead is None:
-        must_be_ready(config, name)
+    if not known or request.ledger.state(request.key) == "charged":
+        _may_be_drawn(config, name, ahead, early=early)
     with _said_of(config):
         must_be_approved(plan, request)
     due = due_at(config, name)
-    engine = preflight.engine_named(config.engine, config.limits, config.engine_options())
-    if meter is not None and isinstance(engine, Metered):
-        engine.meter = meter
-    flow = Flow(
-        plan,
-        request,
-        engine,
-        report,
-        lambda: anchoring.export_after_charge(config.budget, request.ledger),
-    )
+    export = partial(anchoring.export_after_charge, config.budget, request.ledger)
+    flow = Flow(plan, request, _engine(config, meter), report, export)
     source = None if ready else open_source(config.source)
     if source is not None:
         flow.preflight(source)
@@ -159,6 +149,23 @@ def run(
         flow.commit(noised, receipt, config.publish.formats, due=due, moment=moment)
     folder, files = flow.publish(config.publish.to, receipt, due=due)
     return RunResult(folder, {n: len(b) for n, b in sorted(files.items())}, receipt, flow.plan)
+
+
+def _may_be_drawn(
+    config: PipelineConfig, name: str, ahead: datetime | None, *, early: bool
+) -> None:
+    """Refuse a period that is not over (`ahead`: when it will be), or whose rows are not there yet."""
+    if ahead is None:
+        must_be_ready(config, name)
+    elif not early:
+        raise still_open(config, name, ahead)
+
+
+def _engine(config: PipelineConfig, meter: Meter | None) -> Engine:
+    engine = preflight.engine_named(config.engine, config.limits, config.engine_options())
+    if meter is not None and isinstance(engine, Metered):
+        engine.meter = meter
+    return engine
 
 
 def _request(config: PipelineConfig, name: str, now: datetime | None) -> Request:

@@ -39,8 +39,8 @@ GUARDS = (
     ),
     _run(
         "an early run does not wait for the rows of a period that is over",
-        old="    if undrawn and ahead is None:\n        must_be_ready",
-        new="    if undrawn and not early:\n        must_be_ready",
+        old="    if ahead is None:\n        must_be_ready",
+        new="    if ahead is None and not early:\n        must_be_ready",
     ),
     _parallel(
         "an overlapping window is forgotten",
