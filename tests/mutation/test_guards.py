@@ -58,8 +58,7 @@ def test_the_runner_tells_a_broken_build_from_a_whole_one():
     guard = next(g for g in EVERY if g.broken == "budgets are rounded up")
     harmless = Guard("nothing", guard.file, '"""Add up what', '"""Sum up what', guard.tests)
     with copy_of_the_tree() as tree:
-        assert passes(tree, guard.tests) is None
-        assert outcome(tree, harmless).noticed_by is None
+        assert outcome(tree, harmless).noticed_by is None  # a whole build passes
         noticed = outcome(tree, guard).noticed_by
         assert noticed is not None
         assert "test_accountant" in noticed
