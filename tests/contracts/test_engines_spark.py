@@ -24,7 +24,9 @@ from dprelease.query.intervals import Intervals
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.testing.engines import COLUMNS, answer, query_of, rows_of, source_of, table_of
+from tests.contracts.test_sums_of_groups import add_up, tables_before_noise
 from tests.engines.spark_session import needs_spark, session
+from tests.several_tables import people
 from tests.sizes import whole
 
 pytestmark = needs_spark
@@ -123,6 +125,15 @@ def test_spark_agrees_with_duckdb_on_generated_tables(
         nonzero += sum(any(map(any, found[i * each : (i + 1) * each])) for i in range(PARTS))
     assert tables == PARTS * len(seeds)
     assert nonzero >= tables // 4  # the agreement is not about empty results
+
+
+@pytest.mark.parametrize("unit", ["row", "user"])
+def test_tables_that_add_up_do_so_before_any_noise(unit: str, tmp_path: Path) -> None:
+    people().to_parquet(tmp_path / "people.parquet")
+    source = as_source(session().read.parquet(f"file://{tmp_path / 'people.parquet'}"))
+    plan, cells = tables_before_noise(SparkEngine(), source, unit)
+    assert add_up(plan, cells)
+    assert cells == tables_before_noise(DuckDBEngine(), as_source(people()), unit)[1]
 
 
 def test_compiled_plans_agree_as_well(tmp_path: Path) -> None:

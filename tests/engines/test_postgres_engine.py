@@ -30,7 +30,9 @@ from dprelease.query.expression import evaluate, parse_condition, parse_expressi
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.testing.engines import SALT, answer, query_of, rows_of, table_of
+from tests.contracts.test_sums_of_groups import add_up, tables_before_noise
 from tests.engines.postgres_server import binaries, server, start, stop
+from tests.several_tables import people
 from tests.sizes import NIGHTLY
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
@@ -102,6 +104,16 @@ def test_the_references_integers_on_generated_tables(dsn: str, evidence: Any) ->
         f"{TABLES:,} generated tables, {users:,} of user units",
         "the reference's integers",
     )
+
+
+@pytest.mark.parametrize("unit", ["row", "user"])
+def test_tables_that_add_up_do_so_before_any_noise(dsn: str, unit: str) -> None:
+    frame = people()
+    with psycopg.connect(dsn) as connection:
+        load(connection, {str(name): frame[name].tolist() for name in frame})
+    plan, cells = tables_before_noise(PostgresEngine(), table(dsn), unit)
+    assert add_up(plan, cells)
+    assert cells == tables_before_noise(DuckDBEngine(), as_source(frame), unit)[1]
 
 
 def test_bounds_cut_alike_whatever_the_order_of_rows(dsn: str) -> None:
