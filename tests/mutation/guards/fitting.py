@@ -24,7 +24,28 @@ _quantile = partial(
 _interval = partial(Guard, file="fitting/interval.py", tests=("tests/fitting/test_interval.py",))
 _quotient = partial(Guard, file="fitting/quotient.py", tests=("tests/fitting/test_quotient.py",))
 
+_ratios = partial(Guard, file="fitted_ratios.py", tests=("tests/test_fitted_ratios.py",))
+
 GUARDS = (
+    _ratios(
+        "a cell without a row has a mean like any other",
+        old='    status[empty] = "empty_signal"\n',
+        new="",
+    ),
+    Guard(
+        "a person of two groups counts twice in a coarser table",
+        file="planning/table_families.py",
+        old="    if not table.apart and _units_in_several(query, statistic):",
+        new="    if False and _units_in_several(query, statistic):",
+        tests=("tests/query/test_tables.py",),
+    ),
+    Guard(
+        "a value that adds up stands twice",
+        file="noised.py",
+        old="    return TIDY if not plan.fitted else TIDY",
+        new="    return TIDY if True else TIDY",
+        tests=("tests/test_fitted.py",),
+    ),
     _interval(
         "an estimate far below 0 is certain to be 0",
         old="min(max(estimate, low * ONE), high * ONE)",
