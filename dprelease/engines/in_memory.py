@@ -89,6 +89,10 @@ def plain_array(array: pa.Array | pa.ChunkedArray) -> Any:
         return array.cast(pa.float64())
     if t.is_decimal(kind) and not (kind.precision <= _DIGITS and 0 <= kind.scale <= kind.precision):
         return pa.array([text_of(cell) for cell in array.to_pylist()], pa.large_string())
+    if t.is_decimal256(
+        kind
+    ):  # of at most 38 digits: engines know it by its precision, not by its width
+        return array.cast(pa.decimal128(kind.precision, kind.scale))
     if t.is_timestamp(kind) and kind.unit in _MICROSECONDS:
         return _rescaled(array, _MICROSECONDS[kind.unit]).cast(pa.timestamp("us", kind.tz))
     if t.is_date64(kind):

@@ -161,10 +161,26 @@ def _boolean(stored: Physical, make: Make) -> exp.Expression:
             (exp.In(this=word, expressions=yes), exp.true()),
             (exp.In(this=word.copy(), expressions=no), exp.false()),
         )
+    if stored is Physical.exact:
+        one, zero = (exp.EQ(this=_double(stored, make), expression=number(n)) for n in (1, 0))
+        one = exp.And(this=one, expression=_is_one(make))
+        return case((one, exp.true()), (zero, exp.false()))
     return case(
         (exp.EQ(this=make(), expression=number(1)), exp.true()),
         (exp.EQ(this=make(), expression=number(0)), exp.false()),
     )
+
+
+def _is_one(make: Make) -> exp.Expression:
+    """Return whether a decimal next to 1 is 1, by its digits: 1.00…01 is the double 1 too.
+
+    Not by comparing it with 1, which DuckDB converts to the column's type: no DECIMAL(38, 38) holds it,
+    and the statement fails at the first row.
+    """
+    text = try_cast(make(), "VARCHAR")
+    for sign in "0.":
+        text = exp.Trim(this=text, expression=exp.Literal.string(sign), position="TRAILING")
+    return exp.EQ(this=text, expression=exp.Literal.string("1"))
 
 
 def _text_of_double(make: Make) -> exp.Expression:

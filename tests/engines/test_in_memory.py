@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -155,6 +156,7 @@ def test_pandas_series_of_every_make(name: str) -> None:
         (pa.array(["a", None]).dictionary_encode(), ["a", None]),
         (pa.array([1.5], pa.float16()), [1.5]),
         (pa.array([Decimal("1.5")], pa.decimal256(60, 1)), ["1.5"]),
+        (pa.array([Decimal("1.5"), None], pa.decimal256(38, 1)), [Decimal("1.5"), None]),
         (pa.array([b"\xff", b"a", b"\\xff"]), ["\0ff", "a", "\\xff"]),
         (pa.array([b"ab"], pa.binary(2)), ["ab"]),
         (pa.array(["é"], pa.string_view()), ["é"]),
@@ -168,6 +170,15 @@ def test_pandas_series_of_every_make(name: str) -> None:
 )
 def test_arrow_arrays_of_every_make(array: Any, cells: list[object]) -> None:
     assert plain_array(array).to_pylist() == cells
+
+
+@pytest.mark.parametrize("digits", range(1, 39, 4))
+def test_a_decimal_of_few_digits_is_one_that_engines_read(digits: int) -> None:
+    narrow = plain_array(pa.array([Decimal("0.1")], pa.decimal256(digits, 1)))
+    assert narrow.type == pa.decimal128(digits, 1)
+    with duckdb.connect() as connection:
+        connection.register("rows", pa.table({"c": narrow}))
+        assert connection.sql("SELECT c FROM rows").fetchall() == [(Decimal("0.1"),)]
 
 
 def test_instants_beyond_the_range_do_not_raise() -> None:

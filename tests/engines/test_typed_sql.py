@@ -120,3 +120,27 @@ def test_nanoseconds_are_cut_and_not_rounded_into_the_next_day(tmp_path: Path) -
                 source, Column("x", Kind.timestamp), "x < timestamp '1970-01-01 00:00'"
             )
         ] == [2, 2]
+
+
+DECIMALS = {
+    "DECIMAL(38, 38)": (("0.5", "-0." + "9" * 38), ("0",)),
+    "DECIMAL(38, 37)": (("1." + "0" * 36 + "1", "0." + "9" * 37, "-1"), ("1", "0")),
+    "DECIMAL(38, 0)": (("10", "100", "-1", "9" * 38), ("1", "0")),
+    "DECIMAL(4, 4)": (("0.5", "0.1"), ("0",)),
+    "DECIMAL(3, 2)": (("1.01", "-1", "9.99"), ("1", "0")),
+    "HUGEINT": (("10", "-1", "100"), ("1", "0")),
+}
+
+
+@pytest.mark.parametrize("kind", DECIMALS)
+def test_a_decimal_is_a_boolean_where_it_is_one_or_zero_exactly(kind: str, tmp_path: Path) -> None:
+    others, answers = DECIMALS[kind]
+    column = Column("x", Kind.boolean)
+    cells = pa.array([*others, *answers, None])
+    source = table(kind, cells, tmp_path)
+    for where, wanted in (
+        ("x", len([a for a in answers if a == "1"])),
+        ("not x", 1),
+        ("x is null", len(others) + 1),
+    ):
+        assert counted(source, column, where) == [[wanted, wanted]] * 2, (kind, where)

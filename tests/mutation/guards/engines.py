@@ -45,6 +45,27 @@ _request = partial(
 )
 
 GUARDS = (
+    Guard(
+        "a decimal next to one is true",
+        "engines/typed_sql.py",
+        "        one = exp.And(this=one, expression=_is_one(make))\n",
+        "",
+        ("tests/engines/test_typed_sql.py",),
+    ),
+    Guard(
+        "a decimal is compared with a one that its type may not hold",
+        "engines/typed_sql.py",
+        "    if stored is Physical.exact:\n        one",
+        "    if False:\n        one",
+        ("tests/engines/test_typed_sql.py",),
+    ),
+    Guard(
+        "a wide decimal of few digits passes preflight and stops the engine",
+        "engines/in_memory.py",
+        "    if t.is_decimal256(kind):",
+        "    if False:",
+        ("tests/engines/test_in_memory.py",),
+    ),
     _bounding(
         "a unit keeps all its groups",
         old='few = exp.LTE(this=column("r"), expression=number(self.query.max_groups))',
