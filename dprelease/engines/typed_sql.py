@@ -162,8 +162,8 @@ def _boolean(stored: Physical, make: Make) -> exp.Expression:
             (exp.In(this=word.copy(), expressions=no), exp.false()),
         )
     if stored is Physical.exact:
-        one, zero = (exp.EQ(this=_double(stored, make), expression=number(n)) for n in (1, 0))
-        one = exp.And(this=one, expression=_is_one(make))
+        near_one, zero = (exp.EQ(this=_double(stored, make), expression=number(n)) for n in (1, 0))
+        one = exp.And(this=near_one, expression=_is_one(make))
         return case((one, exp.true()), (zero, exp.false()))
     return case(
         (exp.EQ(this=make(), expression=number(1)), exp.true()),

@@ -55,6 +55,8 @@ def test_a_good_release_is_valid_and_every_rule_looked_at_something():
         ("consistent", 0, None, {"consistent"}),
         ("lower", 0, 1229.0, {"interval"}),
         ("upper", 0, math.nan, {"interval"}),
+        ("upper", 0, 49999.5, {"interval"}),
+        ("lower", 0, 0.5, {"interval"}),
         ("status", 0, "fine", {"status"}),
         ("status", 0, None, {"status"}),
         ("statistic", 0, "median_age", {"shape", "groups"}),
@@ -131,6 +133,20 @@ def test_multiples_of_a_step_are_on_it_and_their_neighbours_are_not(step, k):
     assert on_step(np.array([value]), step).all()
     if abs(value) < 2**50 * step:  # beyond, neighbouring doubles are multiples themselves
         assert not on_step(near, step).any()
+
+
+@pytest.mark.parametrize(
+    ("value", "step", "on"),
+    [
+        (2.0**60, Fraction(1000), True),  # the double nearest to the multiple 24 away
+        (2.0**60 + 512, Fraction(1000), False),
+        (1e22, Fraction(10**21), True),
+        (1.5e21, Fraction(10**21), False),
+        (2.0**70, Fraction(2**71, 3), False),
+    ],
+)
+def test_a_value_of_more_than_53_bits_is_on_a_multiple_or_not(value, step, on):
+    assert on_step(np.array([value]), step).tolist() == [on]
 
 
 def test_a_product_that_is_not_the_nearest_double_is_off_step():

@@ -48,15 +48,15 @@ GUARDS = (
     Guard(
         "a decimal next to one is true",
         "engines/typed_sql.py",
-        "        one = exp.And(this=one, expression=_is_one(make))\n",
-        "",
+        "one = exp.And(this=near_one, expression=_is_one(make))",
+        "one = near_one",
         ("tests/engines/test_typed_sql.py",),
     ),
     Guard(
         "a decimal is compared with a one that its type may not hold",
         "engines/typed_sql.py",
-        "    if stored is Physical.exact:\n        one",
-        "    if False:\n        one",
+        "    if stored is Physical.exact:\n        near_one",
+        "    if False:\n        near_one",
         ("tests/engines/test_typed_sql.py",),
     ),
     Guard(
