@@ -53,6 +53,20 @@ def test_exact_refuses(value: object) -> None:
     assert caught.value.code == "DPR605"
 
 
+@pytest.mark.parametrize(
+    "text", ["0" * 8001 + "5", " " * 8001 + "5", "5." + "0" * 8001, "9" * 10**7]
+)
+def test_a_text_is_refused_by_its_length_before_it_is_read(text: str) -> None:
+    for read in (exact, fraction_from_json):
+        with pytest.raises(ArgumentError) as caught:
+            read(text)
+        assert caught.value.code == "DPR605"
+
+
+def test_zeros_within_the_length_are_read() -> None:
+    assert exact("0" * 3000 + "5") == exact(" " * 3000 + "5") == 5
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300))
 def test_floats_round_trip(value: float) -> None:
     if value == 0 or abs(value) > 1e-300:

@@ -243,14 +243,14 @@ GUARDS = (
         "strict_json.py",
         "    if len(out) < len(pairs):\n",
         "    if False:\n",
-        ("tests/security/test_forged_folders.py", "tests/security/test_foreign_folders.py"),
+        ("tests/test_strict_json.py", "tests/security/test_forged_folders.py"),
     ),
     Guard(
         "JSON may hold numbers that are none",
         "strict_json.py",
         '    raise ValueError(f"{name} is not a number")\n',
         "    return math.nan  # type: ignore[misc]\n",
-        ("tests/security/test_forged_folders.py", "tests/security/test_foreign_folders.py"),
+        ("tests/test_strict_json.py", "tests/security/test_forged_folders.py"),
     ),
     Guard(
         "the proof of fitted values may say more than the fit",
