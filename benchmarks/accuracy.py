@@ -9,6 +9,7 @@ once; then the release is drawn many times through the wall, from the operating 
     outside         published values outside their domain, all regions, the tiny ones apart
 
     python benchmarks/accuracy.py            # 10 million rows, 200 draws; writes results/accuracy.md
+    python benchmarks/accuracy.py --goals    # every goal of accuracy: goal | measured | kept; results/goals.md
 """
 
 from __future__ import annotations
@@ -46,17 +47,23 @@ ENDS = {
 """Each domain as the payroll is declared, written down once more: the library's own are under test."""
 
 
-def payroll() -> Any:
-    """Return the generator beside this script."""
-    name = "benchmark_payroll"
+def beside(script: str) -> Any:
+    """Return the script of that name in this folder, as a module."""
+    name = f"benchmark_{script}"
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("payroll.py"))
+        path = Path(__file__).with_name(f"{script}.py")
+        spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
     return sys.modules[name]
+
+
+def payroll() -> Any:
+    """Return the generator beside this script."""
+    return beside("payroll")
 
 
 def planned(epsilon: object = 1, statistics: object = None) -> ReleasePlan:
@@ -173,18 +180,33 @@ def report(plan: ReleasePlan, found: dict[str, Any], rows: int, draws: int) -> l
     return lines
 
 
+def goals(folder: Path) -> None:
+    """Measure every goal, print it as it is known, and write the table down."""
+    script = beside("goals")
+    found = []
+    for goal in script.measured():
+        found.append(goal)
+        print(goal, flush=True)
+    text = "\n".join(script.lines(found))
+    (folder / "goals.md").write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     """Print the table and write it down."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--goals", action="store_true", help="the table of goals alone")
     parser.add_argument("--to", type=Path, default=Path(__file__).parent / "results")
     chosen = parser.parse_args()
+    chosen.to.mkdir(parents=True, exist_ok=True)
+    goals(chosen.to)
+    if chosen.goals:
+        return
     plan, found = measure(payroll().cached(chosen.rows), chosen.draws)
     lines = ["# Accuracy of a payroll release", "", *report(plan, found, chosen.rows, chosen.draws)]
     text = "\n".join(lines)
     print(text)
-    chosen.to.mkdir(parents=True, exist_ok=True)
     (chosen.to / "accuracy.md").write_text(text + "Made by `python benchmarks/accuracy.py`.\n")
 
 

@@ -249,7 +249,8 @@ def recompute(
     honest = replace(encoding, per_row=per_row, per_swap=per_swap, per_unit=per_unit)
     positive = encoding.form == "linear" and _nowhere_negative(query, encoding, primitives)
     moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
-    return replace(moved, kept=_sum_is_kept(query, encoding, used))
+    halves = moved.halves and merge is None  # sums of groups are fitted, as independent cells
+    return replace(moved, kept=_sum_is_kept(query, encoding, used), halves=halves)
 
 
 def _sum_is_kept(query: BoundedQuery, encoding: Encoding, used: list[Primitive]) -> bool:

@@ -88,6 +88,8 @@ class Sensitivity:
         square: squared L2 move over all groups and cells together, None where it is not proved;
         each: the most of every single cell, where the encoding says so.
         kept: no unit can change the sum of the cells.
+        halves: the larger of what one unit raises and what it lowers in each group, over all groups
+            together, is at most half of `total`.
     """
 
     in_group: int
@@ -97,6 +99,7 @@ class Sensitivity:
     square: int | None = field(default=None, repr=False)
     each: tuple[int, ...] = field(default=(), repr=False)
     kept: bool = field(default=False, repr=False)
+    halves: bool = field(default=False, repr=False)
 
 
 def unit_bounds(unit: Unit, max_rows: int | None, groups: int) -> Bounds:
@@ -133,7 +136,8 @@ def sensitivity(
     """Return the sensitivity of `encoding` (module docstring; K = `groups`).
 
     Args:
-        positive: whether several cells are never negative, which makes their L2 move shorter.
+        positive: whether several cells are never negative, which makes their L2 move shorter, and what
+            comes and what goes in a group at most m a each.
 
     >>> from dprelease.aggregates.count import aggregate
     >>> from dprelease.aggregates.encoding import Context
@@ -145,7 +149,8 @@ def sensitivity(
     squared = encoding.squared
     if encoding.public_rows is not None:
         square = _inside(encoding, 1, positive=positive) if squared else None
-        return Sensitivity(encoding.per_swap, encoding.per_swap, 1, 1, square)
+        halves = _halves(encoding, 1, groups, encoding.per_swap, positive=positive)
+        return Sensitivity(encoding.per_swap, encoding.per_swap, 1, 1, square, halves=halves)
     m = 1 if encoding.per_unit else bounds.rows
     everywhere = bounds.groups * m
     if bounds.total is not None:
@@ -162,16 +167,26 @@ def sensitivity(
             else None,
             each=encoding.each,
         )
+    total = min(groups * m * encoding.per_swap, 2 * everywhere * encoding.per_row)
     return Sensitivity(
         in_group=m * encoding.per_swap,
-        total=min(groups * m * encoding.per_swap, 2 * everywhere * encoding.per_row),
+        total=total,
         touched=min(groups, 2 * bounds.groups),
         moves=2 * bounds.groups,
         square=_replaced(encoding, m, min(groups, -(-everywhere // m)), groups, positive=positive)
         if squared
         else None,
         each=encoding.each,
+        halves=_halves(encoding, m, groups, total, positive=positive),
     )
+
+
+def _halves(encoding: Encoding, m: int, groups: int, total: int, *, positive: bool) -> bool:
+    """Return `Sensitivity.halves` of replaced units with at most m rows in each of all groups.
+
+    What comes and what goes in one group is at most m a each where no cell is negative.
+    """
+    return positive and 2 * groups * m * encoding.per_row <= total
 
 
 def _inside(encoding: Encoding, m: int, *, positive: bool) -> int:

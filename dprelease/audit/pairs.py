@@ -34,6 +34,7 @@ from dprelease.aggregates.ranks import Stretches
 from dprelease.audit.joint import joint_worst
 from dprelease.audit.laws import Worst, law_rows, log_of, staircase_worst, worst_between
 from dprelease.audit.powers import exp_below
+from dprelease.measurements.balanced import BalancedDraw
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.constant import ConstantDraw
 from dprelease.measurements.draw import Objects, draw_from_json
@@ -133,6 +134,8 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
         case ScalarDraw():
             return _law(draw.law, _answer(draw, here[0]), _answer(draw, there[0]), curves=curves)
         case CellDraw():
+            if isinstance(draw, BalancedDraw) and draw.rows is None:  # what the hidden cell takes
+                here, there = [*here, -sum(here)], [*there, -sum(there)]
             rate = draw.noise.noise.rate
             moved = [b - a for a, b in zip(here, there, strict=True) if a != b]
             return [

@@ -1,9 +1,13 @@
-"""Bins that hold every row of a public number: noise that adds up to zero.
+"""Bins whose rows are replaced: noise that adds up to zero.
 
-Neighbours have equally many rows in all bins together, so their difference adds up to zero, and noise
-that does so too has the loss of independent noise with less error in each bin. The wall sees that no
-unit changes the sum (`Sensitivity.kept`); the noisy bins add up to the public number before they are
-raised into their domain.
+Where they hold every row of a public number, neighbours have equally many rows in all bins together, so
+their difference adds up to zero, and noise that does so too has the loss of independent noise with less
+error in each bin. The wall sees that no unit changes the sum (`Sensitivity.kept`); the noisy bins add up
+to the public number before they are raised into their domain.
+
+Else a cell more, which is never published, takes what the bins of a group gain or lose. What enters them
+and what leaves are each at most half of the L1 move (`Sensitivity.halves`, made again by the wall), so with
+that cell the move is no longer; the noise of it and of the bins adds up to zero.
 
 Units: rows; epsilon in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
 Source: `docs/theory/kernels-and-boundaries.md#noise-that-adds-up-to-zero`.
@@ -32,12 +36,16 @@ __all__ = ["BalancedDraw"]
 
 @dataclass(frozen=True, slots=True)
 class BalancedDraw(CellDraw):
-    """Bins of `rows` rows with discrete Laplace noise given that it adds up to zero."""
+    """Bins with discrete Laplace noise given that it adds up to zero.
+
+    Attributes:
+        rows: the public number of rows that the bins hold; None adds up with one hidden cell.
+    """
 
     tag: ClassVar[str] = "balanced_cells"
 
     noise: Annotated[BalancedNoise, Key("law")]
-    rows: Annotated[Digits, Always()] = 0
+    rows: Annotated[Digits | None, Always()] = None
 
     @property
     def noise_scale(self) -> float | None:
@@ -48,7 +56,8 @@ class BalancedDraw(CellDraw):
         return None
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        if not sensitivity.kept or self.noise.cells != self.count:
+        proved = sensitivity.halves if self.rows is None else sensitivity.kept
+        if not proved or self.noise.cells != self.count + (self.rows is None):
             raise underclaimed("move of the sum of its cells")
         return CellDraw.certify(self, sensitivity)
 
@@ -57,10 +66,12 @@ class BalancedDraw(CellDraw):
         return Draw.proof(self, sensitivity)
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
-        noise = self.noise.vectors(exact.shape[0], bits)
+        noise = self.noise.vectors(exact.shape[0], bits)[:, : self.count]
         return np.asarray(np.clip(exact + noise, -RAW_LIMIT, RAW_LIMIT))
 
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        if self.rows is None:
+            return CellDraw.drawable(self, raw)
         return np.asarray(raw.sum(axis=1) == self.rows, dtype=bool)
 
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:

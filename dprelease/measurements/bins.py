@@ -49,16 +49,20 @@ class Bins(Topped, Normal):
     nowhere_negative = True
 
     def priced(self, asked: Pricing) -> list[Candidate]:
-        """Return independent noise, and noise that keeps a public sum."""
-        found, encoding = Topped.priced(self, asked), asked.encoding
-        count, rows = len(encoding.cells), encoding.public_rows
-        if not found or rows is None or not (asked.sensitivity.kept and 1 < count <= MOST_CELLS):
+        """Return independent noise, and noise that adds up to zero where rows are replaced."""
+        found, encoding, moved = Topped.priced(self, asked), asked.encoding, asked.sensitivity
+        count, rows = len(encoding.cells), encoding.public_rows if moved.kept else None
+        cells = count + (rows is None)  # the rows in no bin make a cell that is not published
+        proved = moved.halves if rows is None else moved.kept
+        fitted = asked.block.table is not None  # least squares take cells for independent
+        if not found or fitted or not (proved and count > 1 and cells <= MOST_CELLS):
             return found
-        noise = BalancedNoise.keeping(count, asked.sensitivity.total, asked.epsilon)
+        noise = BalancedNoise.keeping(cells, moved.total, asked.epsilon)
         plain = found[0].draw
         draw = BalancedDraw(noise, count, encoding.upper, plain.mechanism, rows)
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
-        note = "with the other bins: the noise of all adds up to zero"
+        others = "other bins" if rows is not None else "other bins and a hidden one"
+        note = f"with the {others}: the noise of all adds up to zero"
         unknown = (None,) * len(stated)
         return [
             *found,
@@ -84,6 +88,10 @@ class Bins(Topped, Normal):
     def notes(self, draw: Draw, encoding: Encoding, view: int | None) -> tuple[str, ...]:
         if not isinstance(draw, BalancedDraw):
             return ()
+        if draw.rows is None:
+            return (
+                "what enters a bin leaves the others, or the rows in none: one noise is drawn for all, adding up to zero",
+            )
         return (
             "the bins hold every row of a public number, so one noise is drawn for all, which adds up to zero",
         )

@@ -1,0 +1,112 @@
+"""Float prototypes of published methods: what the goals of accuracy are measured against.
+
+They are for comparison only: floating point, no certificate, seeded by the caller.
+
+    joint       m quantiles by the joint exponential mechanism (Gillenwater, Joseph & Kulesza,
+                arXiv:2102.08244), here with the range cut at the data's values
+    clipped     a mean after clipping to two quantiles that cost half of epsilon
+    prefixes    variance of prefix sums from a hierarchy of counts by least squares, for the best fan-out
+
+Units: the column's; epsilon in nats; one row added or removed unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+__all__ = ["clipped_mean", "joint_quantiles", "prefix_variance", "single_quantile"]
+
+
+def joint_quantiles(
+    x: Floats, shares: list[float], ends: tuple[float, float], epsilon: float, draws: int, seed: int
+) -> Floats:
+    """Return `draws` joint choices of the quantiles, `(draws, shares)`, in order.
+
+    The chance of outputs falls by e^(-epsilon / (2 spread)) with every row that lies too few or too many
+    between two neighbours; spread 2 (1 - the least target) under add or remove.
+    """
+    pick = np.random.default_rng(seed)
+    cuts = np.concatenate([[ends[0]], np.sort(np.clip(x, *ends)), [ends[1]]])
+    with np.errstate(divide="ignore"):
+        room = np.log(np.diff(cuts))
+    count, many = room.size, len(shares)  # stretch i has i rows below it
+    wanted = np.diff(np.array([0.0, *shares, 1.0])) * x.size
+    rate = epsilon / (2 * 2 * (1 - wanted.min() / x.size))
+    apart = np.arange(count)[None, :] - np.arange(count)[:, None]
+    open_: Floats = np.full(
+        (many + 1, count), -np.inf
+    )  # the next output enters stretch i, j before it
+    closed: Floats = np.full(
+        (many + 1, count), -np.inf
+    )  # j outputs, the last in i, no other follows there
+    open_[0] = -rate * np.abs(np.arange(count) - wanted[0])
+    runs = _runs(room, wanted, rate, many)
+    for j in range(1, many + 1):
+        closed[j] = logsumexp([open_[j - k] + runs[j - k, k] for k in range(1, j + 1)], axis=0)
+        if j < many:
+            step = np.where(apart > 0, -rate * np.abs(apart - wanted[j]), -np.inf)
+            open_[j] = logsumexp(closed[j][:, None] + step, axis=0)
+    last = closed[many] - rate * np.abs(x.size - np.arange(count) - wanted[many])
+    out = np.empty((draws, many))
+    for row in range(draws):
+        j, weight = many, last
+        while j:
+            i = int(pick.choice(count, p=np.exp(weight - logsumexp(weight))))
+            lengths = np.array([open_[j - k][i] + runs[j - k, k][i] for k in range(1, j + 1)])
+            k = 1 + int(pick.choice(j, p=np.exp(lengths - logsumexp(lengths))))
+            out[row, j - k : j] = np.sort(pick.uniform(cuts[i], cuts[i + 1], k))
+            j -= k
+            before = apart[:, i] > 0
+            weight = np.where(before, closed[j] - rate * np.abs(apart[:, i] - wanted[j]), -np.inf)
+    return out
+
+
+def _runs(room: Floats, wanted: Floats, rate: float, many: int) -> dict[tuple[int, int], Floats]:
+    """Return by (outputs before, k) the log weight of k outputs in one stretch, after the first's step."""
+    return {
+        (j, k): k * room - gammaln(k + 1) - rate * wanted[j + 1 : j + k].sum()
+        for j in range(many)
+        for k in range(1, many - j + 1)
+    }
+
+
+def single_quantile(
+    x: Floats, share: float, ends: tuple[float, float], epsilon: float, pick: np.random.Generator
+) -> float:
+    """Return one quantile by the exponential mechanism over the range (scores of spread 1)."""
+    cuts = np.concatenate([[ends[0]], np.sort(np.clip(x, *ends)), [ends[1]]])
+    with np.errstate(divide="ignore"):
+        room = np.log(np.diff(cuts))
+    weight = room - epsilon / 2 * np.abs(np.arange(room.size) - share * x.size)
+    i = int(pick.choice(room.size, p=np.exp(weight - logsumexp(weight))))
+    return float(pick.uniform(cuts[i], cuts[i + 1]))
+
+
+def clipped_mean(
+    x: Floats, ends: tuple[float, float], epsilon: float, pick: np.random.Generator
+) -> float:
+    """Return a mean of a public number of rows, clipped to quantiles 0.01 and 0.99 found with epsilon / 2."""
+    low, high = sorted(single_quantile(x, p, ends, epsilon / 4, pick) for p in (0.01, 0.99))
+    noise = pick.laplace(scale=2 * (high - low) / (epsilon * x.size))
+    return float(np.clip(np.clip(x, low, high).mean() + noise, *ends))
+
+
+def prefix_variance(bins: int, epsilon: float, fan: int) -> float:
+    """Return the mean variance of all prefix sums, by least squares from a tree of counts of that fan-out.
+
+    `fan` 1 is no tree: the bins alone. Laplace noise, continuous, one row added or removed.
+    """
+    if fan == 1:
+        return (bins + 1) / 2 * 2 / epsilon**2
+    levels = math.ceil(math.log(bins) / math.log(fan) - 1e-9)
+    full = fan**levels
+    sums = [np.kron(np.eye(full // fan**k), np.ones(fan**k)) for k in range(levels)]
+    gram: Floats = sum((s.T @ s for s in sums), np.zeros((full, full)))
+    spread = np.linalg.inv(gram)[:bins, :bins] * 2 * (levels / epsilon) ** 2
+    return float(np.mean(np.diag(np.cumsum(np.cumsum(spread, axis=0), axis=1))))
