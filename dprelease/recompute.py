@@ -165,6 +165,10 @@ def _cell_move(
         zero = Fraction(0)
         swap = max(high, zero) - min(low, zero) if absent else high - low
         return int(max(abs(low), abs(high))), int(swap)
+    if not any(c[2] for c in cells):  # affine: a convex norm, and two rows differ by slopes
+        most = max(sum(abs(c[0] + c[1] * x) for c in cells) for x in reach)
+        apart = sum(abs(c[1]) for c in cells) * (reach[1] - reach[0])
+        return most, max(most, apart) if absent else apart
     if all(low >= 0 for low, _ in ranges):
         total = tuple(sum(c[i] for c in cells) for i in range(3))
         most = int(_range((total[0], total[1], total[2]), reach)[1])
@@ -249,8 +253,8 @@ def recompute(
     honest = replace(encoding, per_row=per_row, per_swap=per_swap, per_unit=per_unit)
     positive = encoding.form == "linear" and _nowhere_negative(query, encoding, primitives)
     moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
-    halves = moved.halves and merge is None  # sums of groups are fitted, as independent cells
-    return replace(moved, kept=_sum_is_kept(query, encoding, used), halves=halves)
+    kept = _sum_is_kept(query, encoding, used)  # sums of groups are fitted, as independent cells
+    return replace(moved, kept=kept, halves=moved.halves and merge is None)
 
 
 def _sum_is_kept(query: BoundedQuery, encoding: Encoding, used: list[Primitive]) -> bool:

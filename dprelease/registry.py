@@ -75,6 +75,7 @@ _OWN: dict[str, dict[str, str]] = {
         "balanced_cells": "dprelease.measurements.balanced:BalancedDraw",
         "box": "dprelease.measurements.graph_box:BoxDraw",
         "cells": "dprelease.measurements.cells:CellDraw",
+        "centred_cells": "dprelease.measurements.centred_sums:CentredDraw",
         "choice": "dprelease.measurements.ranks:ChoiceDraw",
         "constant": "dprelease.measurements.constant:ConstantDraw",
         "gaussian": "dprelease.measurements.gaussian:GaussianDraw",
@@ -85,6 +86,7 @@ _OWN: dict[str, dict[str, str]] = {
     "measurements": {
         "bernstein2": "dprelease.measurements.bernstein2:Bernstein2",
         "bins": "dprelease.measurements.bins:Bins",
+        "centred_sums": "dprelease.measurements.centred_sums:CentredSums",
         "constant": "dprelease.measurements.constant:Constant",
         "graph_box": "dprelease.measurements.graph_box:GraphBox",
         "joint_ranks": "dprelease.measurements.joint_ranks:JointRanks",

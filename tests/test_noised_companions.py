@@ -99,13 +99,13 @@ def test_a_mean_without_signal_has_no_estimate() -> None:
     assert got["estimate"].tolist() == [low, high, high]
 
 
-@pytest.mark.parametrize("family", ["two_sums", "bernstein2"])
+@pytest.mark.parametrize("family", ["two_sums", "bernstein2", "centred_sums"])
 def test_an_estimate_is_too_low_exactly_where_the_pivot_is_negative(family: str) -> None:
     """What makes it median-unbiased: the pivot at the true mean is symmetric, whatever the total is."""
     from dprelease.aggregates.base import Reading
-    from dprelease.aggregates.mean import _SCORES, Mean
+    from dprelease.aggregates.mean import _RATIOS, Mean
 
-    scores = np.array(_SCORES[family])
+    scores, parts = (np.array(part) for part in _RATIOS[family])
     raw = np.array(
         list(itertools.product((-90, -7, -1, 0, 2, 11, 80), repeat=scores.size)), dtype=float
     )
@@ -113,11 +113,11 @@ def test_an_estimate_is_too_low_exactly_where_the_pivot_is_negative(family: str)
     encoding = Encoding(family, ("m",), cells, (), 1, 2)  # type: ignore[arg-type]
     found = Mean("mean").estimate(encoding, Reading(raw, raw, raw, 1.0, 0.95))[:, 0]
     for theta in (0.03, 0.2, 0.51, 0.77, 0.98):
-        pivot = raw @ (scores - theta)
+        pivot = raw @ (scores - theta * parts)
         known = ~np.isnan(found) & (np.abs(pivot) > 1e-9)
         assert ((found < theta) == (pivot < 0))[known].all()
     none = np.isnan(found)
-    top, total = raw @ scores, raw.sum(axis=1)
+    top, total = raw @ scores, raw @ parts
     assert (none == (total <= 0) & (top <= 0) & (top >= total)).all()
     assert none.mean() < 0.35
 

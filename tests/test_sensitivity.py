@@ -267,7 +267,7 @@ class TestRecompute:
                 per=None,
             )
             squares.append(got.square)
-        assert squares == [2 * 4**2, 16**2]
+        assert squares == [2 * 4**2, 12**2]
 
     @pytest.mark.parametrize(
         "cells",

@@ -4,6 +4,7 @@ Cells come noisy; a negative one is first raised to 0 (rectified: post-processin
 the code range, t = code / K in [0, 1]:
 
     two_sums     mean = a1 / (a0 + a1)              with a0 = S(1 - t), a1 = S(t)
+    centred_sums mean = (1 + c / n) / 2             with n = S(1), c = S(2 t - 1), clipped to [0, 1]
     bernstein2   mean = (b1/2 + b2) / n,  var = (b0 b2 - b1^2/4) / n^2,  n = b0 + b1 + b2
 
 With non-negative cells 0 <= var <= mean (1 - mean) <= 1/4 holds whenever b1^2 <= 4 b0 b2, and the
@@ -33,6 +34,7 @@ __all__ = [
     "bernstein_mean",
     "bernstein_variance",
     "bernstein_variance_box",
+    "centred_mean",
     "two_sums_mean",
 ]
 
@@ -46,6 +48,12 @@ def two_sums_mean(cells: Floats) -> Floats:
     """Return the mean of t from (S(t), S(1 - t))."""
     c = np.maximum(cells, 0.0)
     return _ratio(c[:, 0], c[:, 0] + c[:, 1], 0.5)
+
+
+def centred_mean(cells: Floats) -> Floats:
+    """Return the mean of t from (S(1), S(2 t - 1)); the middle where no row is left."""
+    n = np.maximum(cells[:, 0], 0.0)
+    return np.clip((1 + _ratio(cells[:, 1], n, 0.0)) / 2, 0.0, 1.0)
 
 
 def bernstein_mean(cells: Floats) -> Floats:

@@ -6,6 +6,7 @@ encodings have equal `key`s share a block and its budget (mean and variance of o
 Families
     scalar          one integer; the statistic is offset + pitch * cell. Noise acts on it directly.
     two_sums        S(code), S(K - code): non-negative, one row adds exactly K in total.
+    centred_sums    K S(1), S(2 code - K): one row adds at most 2 K, a replaced one moves no more.
     bernstein2      S((K-code)^2), S(2 code (K-code)), S(code^2): one row adds exactly K^2.
     bins            one count per histogram bin: one row adds 1 to at most one of them.
     soft_table      two columns: S(ab) and its mirror images; one row adds exactly Ka Kb.
@@ -57,6 +58,7 @@ __all__ = [
 Family = Literal[
     "scalar",
     "two_sums",
+    "centred_sums",
     "bernstein2",
     "bins",
     "truncated_mean",

@@ -1,7 +1,7 @@
 """Mean of a clamped column, and the proportion of rows that meet a condition.
 
-Private n: two sums (or the Bernstein cells that a variance of the same column pays for anyway),
-post-processed to a ratio; a mean without atoms is drawn from a truncated law after the size has been
+Private n: two sums (or the Bernstein cells that a variance of the same column pays for anyway, or, where
+units are replaced, a size and a sum about the middle), post-processed to a ratio; a mean without atoms is drawn from a truncated law after the size has been
 released. Public n: the sum itself, sensitivity w/n; of a share, whose condition is never null then
 (`query.never_null`), the count, 1/n. Domain: the hull [l, u]; a forbidden interval of
 the *column* does not forbid means. A proportion is the mean of a 0/1 code.
@@ -17,13 +17,14 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Floats, Form, Reading
-from dprelease.aggregates.cells import bernstein_mean, two_sums_mean
+from dprelease.aggregates.cells import bernstein_mean, centred_mean, two_sums_mean
 from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.pivot import ratio_interval
 from dprelease.aggregates.scalar import (
     bernstein2,
     centred_sum,
     known_rows,
+    centred_sums,
     public_mean,
     truncated_mean,
     two_sums,
@@ -52,7 +53,12 @@ class Mean(Aggregate):
     def encodings(self, context: Context) -> tuple[Encoding, ...]:
         if context.public_rows is not None:
             return (public_mean(context),)
-        return (two_sums(context), bernstein2(context), truncated_mean(context))
+        return (
+            two_sums(context),
+            bernstein2(context),
+            truncated_mean(context),
+            centred_sums(context),
+        )
 
     def quotient(self, context: Context) -> tuple[Encoding, Encoding]:
         return centred_sum(context), known_rows(context)
@@ -63,20 +69,23 @@ class Mean(Aggregate):
                 return _value(encoding, two_sums_mean(cells))
             case "bernstein2":
                 return _value(encoding, bernstein_mean(cells))
+            case "centred_sums":
+                return _value(encoding, centred_mean(cells))
             case "truncated_mean":
                 return cells[:, 1:]
             case _:
                 return cells
 
     def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        scores = _SCORES.get(encoding.family)
-        if scores is not None:
+        ratio = _RATIOS.get(encoding.family)
+        if ratio is not None:
             assert reading.scale is not None
             low, high = ratio_interval(
                 reading.raw,
-                scores,
+                ratio[0],
                 reading.scale,
                 reading.level,
+                parts=ratio[1],
                 copies=reading.copies,
                 gaussian=reading.gaussian,
             )
@@ -86,41 +95,45 @@ class Mean(Aggregate):
         return reading.low, reading.high
 
     def form(self, encoding: Encoding) -> tuple[Form, ...] | None:
-        scores = _SCORES.get(encoding.family)
-        if scores is None:
+        ratio = _RATIOS.get(encoding.family)
+        if ratio is None:
             return (Form((Fraction(1),)),) if encoding.family == "scalar" else None
-        width = encoding.scale * encoding.pitch
-        top = tuple(encoding.offset + width * Fraction(u) for u in scores)
-        return (Form(top, (Fraction(1),) * len(scores)),)
+        width, parts = encoding.scale * encoding.pitch, tuple(map(Fraction, ratio[1]))
+        pairs = zip(ratio[0], parts, strict=True)
+        top = tuple(encoding.offset * v + width * Fraction(u) for u, v in pairs)
+        return (Form(top, parts),)
 
     def over_box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Return its range over a box of joint cells: at a corner, or everything at an empty one."""
-        scores = np.asarray(_SCORES[encoding.family])
+        scores, parts = (np.asarray(part) for part in _RATIOS[encoding.family])
+        signed = not parts.all()  # the cell that is no part of the size may be negative
+        least_of = np.where(parts > 0, 0.0, -np.inf) if signed else np.zeros(scores.size)
+        low, high = np.maximum(low, least_of), np.maximum(high, least_of)
         most, least = np.zeros(low.shape[0]), np.ones(low.shape[0])
         for corner in np.ndindex(*(2,) * scores.size):
-            cells = np.maximum(np.where(np.array(corner) == 1, high, low), 0.0)
-            total = cells.sum(axis=1)
+            cells = np.where(np.array(corner) == 1, high, low)
+            total = cells @ parts
             t = np.divide(cells @ scores, total, out=np.zeros_like(total), where=total > 0)
             most, least = np.maximum(most, t), np.minimum(least, t)
-        empty = low.clip(0).sum(axis=1) == 0
+        most, least = np.clip(most, 0.0, 1.0), np.clip(least, 0.0, 1.0)
+        empty = low @ parts == 0
         low_end, high_end = np.where(empty, 0.0, least), np.where(empty, 1.0, most)
         return _value(encoding, low_end), _value(encoding, high_end)
 
     def estimate(self, encoding: Encoding, reading: Reading) -> Floats:
         """Return the mean that the noise leaves in the middle, NaN where no signal is left.
 
-        The pivot of `pivot.ratio_interval`, Z(theta) = S((u_i - theta) raw_i), is symmetric around
+        The pivot of `pivot.ratio_interval`, Z(theta) = S((u_i - theta v_i) raw_i), is symmetric around
         0 at the true theta, so an estimate below theta exactly where Z(theta) < 0 is median-unbiased.
         Where Z falls from Z(0) >= 0 to Z(1) <= 0 that is its root; where Z has one sign on all of
         [0, 1] it is the end, 1 for a positive Z, whatever the raw total. Only where Z rises from
         Z(0) <= 0 to Z(1) >= 0 there is none: every negative noise outweighs the rows. P(too low) and
         P(too high), of what is left, differ from 1/2 by no more than that chance.
         """
-        scores = _SCORES.get(encoding.family)
-        if scores is None:
+        ratio = _RATIOS.get(encoding.family)
+        if ratio is None:
             return np.full((reading.raw.shape[0], 1), np.nan)
-        total = reading.raw.sum(axis=1)
-        top = reading.raw @ np.asarray(scores)  # Z(0); Z(1) is top - total
+        top, total = (reading.raw @ np.asarray(part) for part in ratio)  # Z(0); Z(1) is top - total
         root = np.divide(top, total, out=np.full_like(top, np.nan), where=total > 0)
         root = np.where(
             (top > 0) & (top > total), 1.0, np.where((top < 0) & (top < total), 0.0, root)
@@ -128,8 +141,12 @@ class Mean(Aggregate):
         return _value(encoding, np.clip(root, 0.0, 1.0))
 
 
-_SCORES = {"two_sums": (1.0, 0.0), "bernstein2": (0.0, 0.5, 1.0)}
-"""What each cell adds to the mean's numerator, per unit of its weight in the denominator."""
+_RATIOS = {
+    "two_sums": ((1.0, 0.0), (1.0, 1.0)),
+    "bernstein2": ((0.0, 0.5, 1.0), (1.0, 1.0, 1.0)),
+    "centred_sums": ((0.5, 0.5), (1.0, 0.0)),
+}
+"""What each cell adds to the mean's numerator, and to its denominator."""
 
 
 def _value(encoding: Encoding, t: Floats) -> Floats:

@@ -1,9 +1,9 @@
 """Intervals for a ratio of noisy cells by a pivot: as short as the noise allows, no nuisance.
 
-A mean is theta = S(u_i a_i) / S(a_i) over exact cells a_i >= 0 with public scores u_i in [0, 1].
-From the *raw* noisy cells a_i + L_i (not yet raised to 0),
+A mean is theta = S(u_i a_i) / S(v_i a_i) over exact cells with public scores u_i and parts v_i, by
+default v_i = 1 and u_i in [0, 1] of cells a_i >= 0. From the *raw* noisy cells a_i + L_i (not yet raised to 0),
 
-    Z(theta) = S((u_i - theta)(a_i + L_i)) = S((u_i - theta) L_i),
+    Z(theta) = S((u_i - theta v_i)(a_i + L_i)) = S((u_i - theta v_i) L_i),
 
 because the exact part cancels at the true theta, whatever the group's size. So its law is known
 and {theta : |Z(theta)| <= q(theta)} covers the true theta with the stated probability exactly
@@ -44,6 +44,7 @@ def ratio_interval(
     scale: float,
     level: float,
     *,
+    parts: tuple[float, ...] = (),
     copies: int = 1,
     gaussian: bool = False,
 ) -> tuple[Floats, Floats]:
@@ -51,7 +52,7 @@ def ratio_interval(
 
     Args:
         raw: noisy cells as drawn, not raised to 0.
-        scores: u_i.
+        scores: u_i; parts: v_i, by default 1 each.
         scale: the noise's scale b, in steps.
         level: 0.95.
         copies: independent noises in every cell.
@@ -60,9 +61,10 @@ def ratio_interval(
     Where the noise leaves no theta in [0, 1], the end nearest to the point estimate is returned.
     """
     edges = np.linspace(0.0, 1.0, _CELLS + 1)
-    reach = np.array((_normal_reaches if gaussian else _reaches)(scores, scale, level, copies))
-    top = raw @ np.asarray(scores)
-    total = raw.sum(axis=1)
+    parts = parts or (1.0,) * len(scores)
+    reaches = _normal_reaches if gaussian else _reaches
+    reach = np.array(reaches(scores, parts, scale, level, copies))
+    top, total = raw @ np.asarray(scores), raw @ np.asarray(parts)
     low = _scan(top, total, reach, edges, upwards=True)
     high = _scan(top, total, reach, edges, upwards=False)
     nothing = low > high
@@ -103,20 +105,20 @@ def _scan(top: Floats, total: Floats, reach: Floats, edges: Floats, *, upwards: 
 
 
 def _reaches(
-    scores: tuple[float, ...], scale: float, level: float, copies: int
+    scores: tuple[float, ...], parts: tuple[float, ...], scale: float, level: float, copies: int
 ) -> tuple[float, ...]:
     """Return q for every cell of theta values."""
-    return tuple(scale * z + room for z, room in _unit_reaches(scores, level, copies))
+    return tuple(scale * z + room for z, room in _unit_reaches(scores, parts, level, copies))
 
 
 @lru_cache(maxsize=256)
 def _unit_reaches(
-    scores: tuple[float, ...], level: float, copies: int
+    scores: tuple[float, ...], parts: tuple[float, ...], level: float, copies: int
 ) -> tuple[tuple[float, float], ...]:
     """Return (quantile at scale 1, room for the lattice) for every cell: the same for all scales."""
     edges = np.linspace(0.0, 1.0, _CELLS + 1)[:, None]
-    u = np.asarray(scores)
-    weights = np.maximum(np.abs(u - edges[:-1]), np.abs(u - edges[1:]))
+    u, v = np.asarray(scores), np.asarray(parts)
+    weights = np.maximum(np.abs(u - edges[:-1] * v), np.abs(u - edges[1:] * v))
     if copies == 1:
         reaches = (quantiles_apart(np.sort(weights, axis=1), level) * _ROOM).tolist()
     else:
@@ -126,7 +128,7 @@ def _unit_reaches(
 
 @lru_cache(maxsize=256)
 def _normal_reaches(
-    scores: tuple[float, ...], scale: float, level: float, copies: int
+    scores: tuple[float, ...], parts: tuple[float, ...], scale: float, level: float, copies: int
 ) -> tuple[float, ...]:
     """Return q for every cell of theta values under discrete Gaussian noise of this scale.
 
@@ -140,7 +142,8 @@ def _normal_reaches(
     z = -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-9)
     out = []
     for a, b in pairwise(edges):
-        w = np.repeat([max(abs(u - a), abs(u - b)) for u in scores], copies)
+        each = [max(abs(u - a * v), abs(u - b * v)) for u, v in zip(scores, parts, strict=True)]
+        w = np.repeat(each, copies)
         out.append(z * scale * float(np.sqrt((w * w).sum())) + 2 * float(w.sum()))
     return tuple(out)
 

@@ -15,6 +15,7 @@ from dprelease.errors import PlanError
 __all__ = [
     "bernstein2",
     "centred_sum",
+    "centred_sums",
     "known_rows",
     "public_mean",
     "public_scatter",
@@ -53,6 +54,23 @@ def two_sums(context: Context) -> Encoding:
         measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
         weights=((0, 1), (k, -1)),
         per_row=k,
+        per_swap=2 * k,
+        scale=k,
+        offset=context.lowest,
+        pitch=context.step,
+    )
+
+
+def centred_sums(context: Context) -> Encoding:
+    """K S(1), S(2 code - K): a row adds (K, 2k - K), at most 2K; a replaced row moves (0, 2K) at most."""
+    k = context.scale
+    return Encoding(
+        family="centred_sums",
+        key=("centred_sums", context.subject),
+        cells=(f"rows with {context.subject}", f"sum of {context.subject} about its middle"),
+        measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
+        weights=((k, 0), (-k, 2)),
+        per_row=2 * k,
         per_swap=2 * k,
         scale=k,
         offset=context.lowest,

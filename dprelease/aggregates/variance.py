@@ -77,6 +77,7 @@ def _hull(mean: Released) -> tuple[Fraction, Fraction] | None:
         return axis.offset, axis.offset + axis.width
     if encoding.axes or encoding.family not in (
         "two_sums",
+        "centred_sums",
         "bernstein2",
         "truncated_mean",
         "scalar",

@@ -145,12 +145,15 @@ def test_a_share_of_a_public_number_of_rows_is_a_count_that_a_row_moves_by_one()
 )
 def test_a_private_number_of_rows_is_counted(change: dict[str, Any]) -> None:
     (block,) = planned("proportion(a > 2)", **change).blocks
-    assert block.encoding["family"] == "two_sums"
+    replaced = change.get("adjacency") is None
+    assert block.encoding["family"] == ("centred_sums" if replaced else "two_sums")
+    assert len(block.encoding["cells"]) == 2
 
 
 def test_a_condition_that_may_be_null_keeps_its_two_counts() -> None:
     (block,) = planned("proportion(hole > 2)").blocks
-    assert block.encoding["family"] == "two_sums"
+    assert block.encoding["family"] == "centred_sums"
+    assert len(block.encoding["cells"]) == 2
 
 
 def test_the_wall_refuses_a_share_whose_condition_may_be_null() -> None:
