@@ -23,8 +23,8 @@ from dprelease.aggregates.pivot import ratio_interval
 from dprelease.aggregates.scalar import (
     bernstein2,
     centred_sum,
-    known_rows,
     centred_sums,
+    known_rows,
     public_mean,
     truncated_mean,
     two_sums,

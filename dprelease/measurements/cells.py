@@ -119,7 +119,11 @@ class Cells(Measurement):
     """Several integer cells with independent noise, from which statistics are computed."""
 
     draws: ClassVar[tuple[str, ...]] = ("cells",)
-    mechanisms = ("discrete_laplace", "rectified_gaussian", "rectified_laplace")
+    mechanisms: ClassVar[tuple[str, ...]] = (
+        "discrete_laplace",
+        "rectified_gaussian",
+        "rectified_laplace",
+    )
     spikes = True
     way: ClassVar[str] = ""
 
