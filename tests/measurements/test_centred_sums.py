@@ -12,7 +12,7 @@ import pytest
 
 from dprelease import execute
 from dprelease.aggregates.base import Reading
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import Encoding, PlacedEncoding
 from dprelease.aggregates.mean import aggregate as mean
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
@@ -39,7 +39,7 @@ def parts(plan: ReleasePlan) -> tuple[Encoding, CentredDraw]:
     draw = draw_from_json(block.law)
     assert isinstance(draw, CentredDraw)
     assert CentredDraw.from_json(draw.to_json()) == draw
-    return Encoding.from_json(dict(block.encoding)), draw
+    return PlacedEncoding.from_json(block.encoding), draw
 
 
 @pytest.mark.parametrize("text", [SHARE, "mean(x)"])

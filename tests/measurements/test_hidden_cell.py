@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 import dprelease as dp
 from dprelease import execute
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.encoding import Encoding, PlacedEncoding
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.engines.reference import ReferenceEngine
@@ -113,7 +113,7 @@ def test_what_comes_and_what_goes_is_half_of_the_move_each(
 
 def bins(count: int) -> Encoding:
     plan = private("histogram(x, [0, 4, 7])")
-    found = Encoding.from_json(dict(plan.blocks[0].encoding))
+    found = PlacedEncoding.from_json(plan.blocks[0].encoding)
     assert (len(found.cells), found.per_row, found.per_swap) == (count, 1, 2)
     return found
 
