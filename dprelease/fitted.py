@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,7 @@ from dprelease.fitting.quotient import classes_of
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Cells, Noised, Receipt, assemble, tidy
+from dprelease.release_plan.detail import DetailRow
 from dprelease.release_plan.fits import noise_of, reachable
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -80,10 +81,51 @@ def noised_of(
     columns = columns_of(plan, cells, fits)
     parts = {}
     for name in (t.name for t in plan.tables.tables):
-        own = plan.of_table(name)
-        table = _table(own, name, columns)
-        parts[name] = Noised(plan=own, table=table, cells={}, receipt=receipt)
+        own, mine = plan.of_table(name), columns
+        rows: tuple[tuple[str, int], ...] = ()
+        if plan.tables.detail is not None and plan.tables.detail.table == name:
+            found = plan.tables.detail.rows(plan.tables, cells)
+            by, keys = plan.tables.detail.by(plan.tables), tuple(row.key for row in found)
+            own, mine = replace(own, by=by, keys=keys), _mixed(plan, columns, found)
+            rows = tuple((row.table, row.cell) for row in found)
+        table = _table(own, name, mine)
+        parts[name] = Noised(plan=own, table=table, cells={}, receipt=receipt, rows=rows)
     return Noised(plan, pa.table({}), cells, receipt, parts=parts, fits=fits)
+
+
+def _mixed(
+    plan: ReleasePlan, columns: Mapping[tuple[str, str], Column], rows: Sequence[DetailRow]
+) -> dict[tuple[str, str], Column]:
+    """Return the columns of a table whose rows stand at several levels: each row is its own table's."""
+    assert plan.tables is not None
+    assert plan.tables.detail is not None
+    table, levels = plan.tables.detail.table, plan.tables.detail.levels
+    places = {name: [i for i, row in enumerate(rows) if row.table == name] for name in levels}
+    cells = {name: [rows[i].cell for i in places[name]] for name in levels}
+    by_text = {(s.table, s.text): s.columns for s in plan.statistics}
+    out = {}
+    for (name, text), names in by_text.items():
+        if name != table:
+            continue
+        for i, column in enumerate(names):
+            here = {level: columns[level, by_text[level, text][i]] for level in levels}
+            out[table, column] = _gathered(here, places, cells)
+    return out
+
+
+def _gathered(
+    here: Mapping[str, Column], places: Mapping[str, list[int]], cells: Mapping[str, list[int]]
+) -> Column:
+    """Return one column of rows of several levels: which `cells` of each level stand at which `places`."""
+    made = {}
+    for field in fields(Column):
+        parts = {level: getattr(column, field.name) for level, column in here.items()}
+        kind = np.result_type(*(part.dtype for part in parts.values()))
+        whole = np.empty(sum(map(len, places.values())), dtype=kind)
+        for level, part in parts.items():
+            whole[places[level]] = part[cells[level]]
+        made[field.name] = whole
+    return Column(**made)
 
 
 def _table(plan: ReleasePlan, name: str, columns: Mapping[tuple[str, str], Column]) -> pa.Table:

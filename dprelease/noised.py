@@ -20,8 +20,7 @@ The tidy table has one row per (group, published column):
                               releases. May lie outside the domain. Null where none exists
                               (truncated laws) or none is offered (ratios, tables, ranks)
     consistent      float64   the value made to fit the other released ones (`consistency`), inside
-                              its domain; the same as `value` where nothing has to move. Not in tables that
-                              add up: there the value is it
+                              its domain; in tables that add up there is none, as the value is it
     mechanism       utf8
     block           utf8
     epsilon         float64   of the block
@@ -160,7 +159,8 @@ class Noised:
         table: the tidy table, `(groups x columns, keys + TIDY)`; without a column where there are several.
         cells: per block, the noisy integers as drawn, `(groups, cells)`.
         parts: of several tables, each by its name as a release of its own; empty for one table.
-        fits: of several tables, the values that add up, with their proofs (`fitted`).
+        fits: of several tables, the values that add up, with their proofs (`fitted`); rows: of a table with
+            rows of several levels, the table and cell that each is.
     """
 
     plan: ReleasePlan
@@ -170,6 +170,7 @@ class Noised:
     extra: Mapping[str, Any] = field(default_factory=dict)
     parts: Mapping[str, Noised] = field(default_factory=dict)
     fits: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    rows: tuple[tuple[str, int], ...] = field(default=(), repr=False)
 
     @property
     def shown(self) -> pa.Table | dict[str, pa.Table]:

@@ -27,6 +27,7 @@ from dprelease.formats.table_files import table_file
 from dprelease.formats.wide import is_whole
 from dprelease.noised import TIDY, Noised, tidy_columns
 from dprelease.numeric import Exact, plain
+from dprelease.release_plan.detail import LEVEL_COLUMN
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.about import About
@@ -74,11 +75,19 @@ Field = dict[str, Any]
 @several_tables("all")
 def write(noised: Noised, manifest: Mapping[str, Any]) -> dict[str, bytes]:
     """Return `{"datapackage.json": bytes}`."""
-    return {FILE: manifest_bytes(descriptor(noised.plan, manifest))}
+    parts = {name: part.plan for name, part in noised.parts.items()}
+    return {FILE: manifest_bytes(descriptor(noised.plan, manifest, parts))}
 
 
-def descriptor(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def descriptor(
+    plan: ReleasePlan,
+    manifest: Mapping[str, Any],
+    parts: Mapping[str, ReleasePlan] | None = None,
+) -> dict[str, Any]:
     """Return the descriptor as JSON data.
+
+    Args:
+        parts: of several tables, each as a plan of its own: its keys and statistics.
 
     It lists those data files that the manifest's `files` name, or all three when it names none. Of
     several tables, keys of a coarser one that a finer one has too are its foreign keys.
@@ -86,11 +95,10 @@ def descriptor(plan: ReleasePlan, manifest: Mapping[str, Any]) -> dict[str, Any]
     words = public_words(manifest)
     about, named = words.about, manifest.get("pipeline")
     title = " · ".join(t for t in (about.title or named, manifest.get("period")) if t)
-    if plan.tables is None:
+    if not parts:
         resources = _resources(plan, words, None)
     else:
-        names = [table.name for table in plan.tables.tables]
-        resources = [r for name in names for r in _resources(plan.of_table(name), words, name)]
+        resources = [r for name, part in parts.items() for r in _resources(part, words, name)]
         _relate(plan, resources)
     files = [r["path"] for r in resources]
     present = set(manifest.get("files") or files)
@@ -143,11 +151,18 @@ def _resources(plan: ReleasePlan, words: PublicWords, table: str | None) -> list
 
 
 def _relate(plan: ReleasePlan, resources: list[dict[str, Any]]) -> None:
-    """Give each wide table a foreign key to every table whose key columns are some of its own."""
+    """Give each wide table a foreign key to every table whose key columns are some of its own.
+
+    Rows of several levels have the key columns of the coarsest in common.
+    """
     assert plan.tables is not None
     by = {f"{_slug(t.name)}-wide-csv": t.by for t in plan.tables.tables}
+    shared = dict(by)
+    if plan.tables.detail is not None:
+        coarsest = plan.tables.named(plan.tables.detail.levels[0])
+        shared[f"{_slug(plan.tables.detail.table)}-wide-csv"] = (*coarsest.by, LEVEL_COLUMN)
     for resource in resources:
-        mine = by.get(resource["name"])
+        mine = shared.get(resource["name"])
         if mine is None:
             continue
         found = [

@@ -24,6 +24,7 @@ from markupsafe import Markup
 from dprelease.formats.budget_figures import budget_figure, price_list
 from dprelease.formats.format import several_tables
 from dprelease.formats.hierarchy import layers
+from dprelease.formats.levels_of_detail import detail_section, shape_of
 from dprelease.formats.promise_words import promise
 from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.formats.report_sections import proved, released_rows, section
@@ -79,7 +80,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
     blocks = {b["name"]: PlannedBlock.from_json(b) for b in plan["blocks"]}
     statistics = [PlannedStatistic.from_json(s) for s in plan["statistics"]]
     words = public_words(manifest)
-    tables = _tables(plan, blocks, statistics, table, words)
+    tables = _tables(manifest, blocks, statistics, table, words)
     sections = [s for t in tables for s in t["sections"]]
     epsilon, delta = (
         fraction_from_json(manifest["guarantee"][name]) for name in ("epsilon", "delta")
@@ -131,13 +132,14 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
 
 
 def _tables(
-    plan: Mapping[str, Any],
+    manifest: Mapping[str, Any],
     blocks: Mapping[str, PlannedBlock],
     statistics: Sequence[PlannedStatistic],
     table: pa.Table | Mapping[str, pa.Table],
     words: PublicWords,
 ) -> list[dict[str, Any]]:
     """Return what the page shows of every table; a release of one has one without a name."""
+    plan = manifest["plan"]
     if "tables" not in plan:
         return [
             _one_table(
@@ -146,13 +148,16 @@ def _tables(
         ]
     out: list[dict[str, Any]] = []
     for planned in plan["tables"]["tables"]:
-        name = planned["name"]
+        name, by, keys = planned["name"], planned["by"], planned["keys"]
         mine = [s for s in statistics if s.table == name]
         first = 1 + sum(len(t["sections"]) for t in out)
+        detailed = plan["tables"].get("detail", {}).get("table") == name
+        if detailed:  # its rows are of the draw's choosing
+            by, keys = shape_of(plan, table[name])
         made = _one_table(
             name,
-            planned["by"],
-            planned["keys"],
+            by,
+            keys,
             mine,
             blocks,
             table[name],
@@ -160,6 +165,8 @@ def _tables(
             first,
             words,
         )
+        if detailed:
+            made["detail"] = detail_section(plan, manifest["draw"], words, TABLE_LIMIT)
         out.append(made)
     return out
 
@@ -212,13 +219,15 @@ def _one_table(
         "adjusted": sum(s["adjusted"] for s in sections),
         "gap": sum(s["gap"] for s in sections),
         "sections": sections,
+        "detail": None,
     }
 
 
 def _accounting(block: PlannedBlock, statistics: Sequence[PlannedStatistic]) -> dict[str, str]:
     return {
         "name": block.name,
-        "statistics": ", ".join(s.text for s in statistics if s.block == block.name),
+        "statistics": ", ".join(s.text for s in statistics if s.block == block.name)
+        or "only which level rows stand at",
         "mechanism": mechanism_words(block.mechanism),
         "epsilon": short(block.epsilon),
         "proved": proved(block),

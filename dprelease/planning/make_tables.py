@@ -27,6 +27,7 @@ from dprelease.measurements.members import BlockLayout
 from dprelease.numeric import figure, shown
 from dprelease.planning.maker import Maker
 from dprelease.planning.statistic_words import statistic_notes
+from dprelease.planning.table_detail import Detail, detail_of, in_detail
 from dprelease.planning.table_families import Family, deviation, families, measured
 from dprelease.planning.table_fitting import Fitting, alone_variance, fits_of_family, fitting_of
 from dprelease.planning.table_quotients import Quotient
@@ -74,6 +75,13 @@ class Frame:
     families: tuple[Family, ...]
     quotients: tuple[Quotient, ...]
     tables: PlannedTables
+    detail: Detail | None = None
+
+    @property
+    def sizing(self) -> list[BlockLayout]:
+        """The block whose draw tells how fine a table is published, if there is one."""
+        layout = None if self.detail is None else self.detail.layout
+        return [] if layout is None else [layout]
 
     @property
     def beside(self) -> dict[str, int]:
@@ -107,8 +115,9 @@ def plan_tables(query: Query) -> ReleasePlan:
                 query, family, part, structures[family.name], moved[family.name], kind, frame.beside
             )
 
-        parts = zip(frame.families, family_parts(frame.families, query, split), strict=True)
-        blocks = [b for f, part in parts for b in measured(f, split(f, part))]
+        whole = Fraction(1) - (Fraction(0) if frame.detail is None else frame.detail.share)
+        parts = zip(frame.families, family_parts(frame.families, query, split, whole), strict=True)
+        blocks = [b for f, part in parts for b in measured(f, split(f, part))] + frame.sizing
         spending = spend(blocks, query.epsilon, query.spec.delta, query.loss, frame.maker)
         return write_tables(frame, spending)
 
@@ -143,7 +152,7 @@ def frame_of(query: Query) -> Frame:
         columns = [c for m in members for c in m.aggregate.columns(m.context)]
         names = [m.statistic.spec.name for m in members]
         check_names(table.spec.by, names, columns, table.spec.origin)
-    return Frame(query, Maker(query), found, quotients, _tables(query))
+    return Frame(query, Maker(query), found, quotients, _tables(query), detail_of(query, found))
 
 
 def _tables(query: Query) -> PlannedTables:
@@ -167,7 +176,7 @@ def table_blocks(frame: Frame, names: Sequence[str]) -> tuple[BlockLayout, ...]:
             block = family.layout(table, None)
             if block.name in names:
                 out.append(block)
-    return tuple(out)
+    return (*out, *frame.sizing)
 
 
 # --- writing ----------------------------------------------------------------------------------
@@ -216,7 +225,9 @@ def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = N
     ]
     check_valid(tables, (*statistics, *tables.hidden), query.spec.origin)
     by = tuple(column.name for column in query.groups.columns)
-    return written(query, spending, maker, by, statistics, tables, _notes(query, found))
+    tables, said = in_detail(frame.detail, tables, found, statistics, by_name, query.loss)
+    notes = [*_notes(query, found), *said]
+    return written(query, spending, maker, by, statistics, tables, notes)
 
 
 def _statistics(

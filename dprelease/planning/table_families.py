@@ -27,7 +27,7 @@ from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import UserUnit
 
-__all__ = ["Family", "deviation", "families", "measured"]
+__all__ = ["Family", "above", "deviation", "families", "measured"]
 
 
 _NORMAL = math.sqrt(2 / math.pi)
@@ -208,7 +208,7 @@ def _widened(query: Query, members: Mapping[str, Member], finest: TableGroups) -
     assert query.tables is not None
     low, high = members[finest.name].domain.hull
     chosen = [query.tables.named(name) for name in members]
-    crossing = any(not (_above(a, b) or _above(b, a)) for a in chosen for b in chosen)
+    crossing = any(not (above(a, b) or above(b, a)) for a in chosen for b in chosen)
     if low >= 0 or not crossing:
         return dict(members)
     out = {}
@@ -221,7 +221,8 @@ def _widened(query: Query, members: Mapping[str, Member], finest: TableGroups) -
     return out
 
 
-def _above(coarse: TableGroups, fine: TableGroups) -> bool:
+def above(coarse: TableGroups, fine: TableGroups) -> bool:
+    """Return whether every group of `coarse` is a sum of groups of `fine`."""
     return all(a <= b for a, b in zip(coarse.level, fine.level, strict=True))
 
 

@@ -31,28 +31,32 @@ _ROOM = 0.99
 Split = Callable[[Family, Fraction], Mapping[str, Fraction]]
 
 
-def family_parts(families: Sequence[Family], query: Query, split: Split) -> tuple[Fraction, ...]:
+def family_parts(
+    families: Sequence[Family], query: Query, split: Split, whole: Fraction = Fraction(1)
+) -> tuple[Fraction, ...]:
     """Return each family's part of the budget, in thousandths.
 
     Families with goals get the least part that meets them, the others share the rest by weight.
 
     Args:
         split: divides a family's part among its tables, and refuses one that misses a goal.
+        whole: what they get together, in whole thousandths.
 
     Raises:
         PlanError: there are too many families (DPR221), or goals need more than there is (DPR240).
     """
     goals = [f for f in families if f.goals(query.loss)]
+    most = int(whole * _PARTS)
     if not goals or len(families) == 1:
-        return _by_weight(families, query.loss, _PARTS)
+        return _by_weight(families, query.loss, most)
     others = [f for f in families if f not in goals]
-    least = {f.name: _least(f, split) for f in goals}
-    left = _PARTS - sum(least.values())
+    least = {f.name: _least(f, split, most) for f in goals}
+    left = most - sum(least.values())
     if left < len(others):
         spec = next(
             m.statistic.spec for m in goals[0].members.values() if m.statistic.spec.max_error
         )
-        raise goal_missed(spec, query.epsilon, (sum(least.values()) + len(others)) / _PARTS)
+        raise goal_missed(spec, query.epsilon, (sum(least.values()) + len(others)) / most)
     if others:
         shared = _by_weight(others, query.loss, left)
         parts = {f.name: Fraction(least[f.name], _PARTS) for f in goals}
@@ -78,10 +82,10 @@ def _by_weight(families: Sequence[Family], loss: str, whole: int) -> tuple[Fract
     return tuple(Fraction(part, _PARTS) for part in parts)
 
 
-def _least(family: Family, split: Split) -> int:
-    """Return the least thousandths with which the family meets its goals; PlanError if all do not (DPR240)."""
-    split(family, Fraction(1))
-    low, high = 0, _PARTS
+def _least(family: Family, split: Split, most: int) -> int:
+    """Return the least thousandths with which the family meets its goals; PlanError if `most` do not (DPR240)."""
+    split(family, Fraction(most, _PARTS))
+    low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2
         try:

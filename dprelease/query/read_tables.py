@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import exact, plain
+from dprelease.query.read_detail import detail_spec
 from dprelease.query.statistic import parse_statistics
 from dprelease.schema.column import Kind
 from dprelease.schema.naming import nearest
@@ -54,6 +55,15 @@ class TableReader:
         if not 1 <= len(models) <= MOST_TABLES:
             self._fail("tables", f"a release has 1 to {MOST_TABLES} tables", "list at least one")
         self._names([model.name for model in models])
+        detailed = [i for i, model in enumerate(models) if model.detail is not None]
+        if len(detailed) > 1:
+            self._fail(
+                "tables",
+                detailed[1],
+                "detail",
+                "two tables have a `detail`",
+                "keep it in the finest",
+            )
         return tuple(self._table(i, model) for i, model in enumerate(models))
 
     def _fail(self, *place_what_fix: Any, code: str = "DPR154", why: str | None = None) -> NoReturn:
@@ -85,20 +95,17 @@ class TableReader:
             self._fail("tables", i, f"table `{model.name}` has no statistics", "e.g. [count]")
         statistics = parse_statistics(model.statistics, origin=origin, lines=below)
         statistics = tuple(self._statistic(statistic, by) for statistic in statistics)
+        detail = None
         if model.detail is not None:
-            self._fail(
-                "tables",
-                i,
-                "detail",
-                "`detail` is not offered yet",
-                "publish every cell: leave it out",
-            )
+            names = [s.name for s in statistics]
+            detail = detail_spec(model.detail, names, self.at("tables", i, "detail"))
         return TableSpec(
             name=model.name,
             by=by,
             statistics=statistics,
             share=self._share(i, model.share),
             zeros=self._zeros(i, model, by),
+            detail=detail,
             origin=self.at("tables", i),
         )
 

@@ -26,7 +26,7 @@ from dprelease.query.spec import Query, resolve
 from dprelease.query.view import View
 from dprelease.schema.about import About
 from dprelease.schema.column import Kind
-from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema, TableSpec
+from dprelease.schema.table import DetailSpec, ReleaseSpec, StatisticSpec, TableSchema, TableSpec
 from dprelease.schema.written import domain_to_json, schema_to_json
 
 __all__ = ["request_for_all_periods", "request_from_json", "request_to_json"]
@@ -132,6 +132,20 @@ def _table(table: TableSpec) -> dict[str, Any]:
         "statistics": [_statistic(s) for s in table.statistics],
         **({} if table.share is None else {"share": plain(table.share)}),
         **({"zeros": [list(key) for key in table.zeros]} if table.zeros else {}),
+        **({} if table.detail is None else {"detail": _detail(table.detail)}),
+    }
+
+
+def _detail(detail: DetailSpec) -> dict[str, Any]:
+    goals = {
+        "max_error": detail.max_error,
+        "max_relative_error": detail.max_relative_error,
+        "share": detail.share,
+    }
+    return {
+        "statistic": detail.statistic,
+        **{name: plain(value) for name, value in goals.items() if value is not None},
+        **({"levels": list(detail.levels)} if detail.levels else {}),
     }
 
 

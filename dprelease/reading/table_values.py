@@ -66,7 +66,9 @@ class TableValues(ReleasedValues):
     def _estimate(self, fit: PlannedFit, group: int) -> Linear:
         if fit.name not in self._forms:
             self._forms[fit.name] = FitForms(self.identity, self.whole, fit.name)
-        atom = Estimate(self.identity, fit.name, self.table, group, self._forms[fit.name])
+        rows = self.whole.parts[self.table].rows
+        table, cell = rows[group] if rows else (self.table, group)
+        atom = Estimate(self.identity, fit.name, table, cell, self._forms[fit.name])
         return Linear(Fraction(0), {atom: fit.pitch})
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from dprelease.codec import Always, AtLeast, Digits, Stored
 from dprelease.fitting.structure import Axis, Structure, crossed, nested
+from dprelease.release_plan.detail import PlannedDetail
 from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = ["STATED", "FitTable", "PlannedFit", "PlannedRatio", "PlannedTable", "PlannedTables"]
@@ -118,6 +119,7 @@ class PlannedTables(Stored):
     Attributes:
         axes: per axis and level, coarse to fine, the cell of each of the axis's keys.
         ratios: what is computed from two fits; hidden: numbers that are fitted for it alone, and not published.
+        detail: how fine one of them is published; None where every cell of all is.
     """
 
     axes: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)
@@ -125,6 +127,7 @@ class PlannedTables(Stored):
     fits: Annotated[tuple[PlannedFit, ...], Always()] = ()
     ratios: tuple[PlannedRatio, ...] = ()
     hidden: tuple[PlannedStatistic, ...] = ()
+    detail: PlannedDetail | None = None
 
     def named(self, name: str) -> PlannedTable:
         return next(t for t in self.tables if t.name == name)

@@ -79,12 +79,30 @@ class StatisticSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class DetailSpec:
+    """How fine a table is published.
+
+    Attributes:
+        statistic: the published name of what decides; max_error: in its unit; max_relative_error: a part of
+            the average size, told by a draw that gets `share` of epsilon.
+        levels: coarser tables that rows may stand at, coarse to fine; (): the next coarser one.
+    """
+
+    statistic: str
+    max_error: Fraction | None = None
+    max_relative_error: Fraction | None = None
+    share: Fraction | None = None
+    levels: tuple[str, ...] = ()
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TableSpec:
     """One table of a release of several.
 
     Attributes:
         by: columns, or levels of a hierarchy; share: its part of epsilon, None: the planner's choice.
-        zeros: groups that can hold no row, by public knowledge.
+        zeros: groups that can hold no row, by public knowledge; detail: None where every cell is published.
     """
 
     name: str
@@ -92,6 +110,7 @@ class TableSpec:
     statistics: tuple[StatisticSpec, ...]
     share: Fraction | None = None
     zeros: tuple[tuple[str, ...], ...] = ()
+    detail: DetailSpec | None = None
     origin: str = ""
 
 

@@ -39,8 +39,20 @@ class HierarchyModel(Strict):
 class DetailModel(Strict):
     """How fine the finest table is published."""
 
-    statistic: Text = Field(description="The statistic whose error decides.")
-    max_error: Number = Field(description="Expected error after fitting, in its unit.")
+    statistic: Text = Field(description="The statistic whose error decides: its published name.")
+    max_error: Number | None = Field(
+        None, description="Expected error after fitting that a number may have, in its unit."
+    )
+    max_relative_error: Number | None = Field(
+        None, description="The same as a part of the average size; a draw of its own tells sizes."
+    )
+    share: Number | None = Field(
+        None, description="Part of epsilon for that draw: 0.05 by default."
+    )
+    levels: Texts | None = Field(
+        None,
+        description="Coarser tables that rows may stand at, coarse to fine; by default the next one.",
+    )
 
 
 class TableModel(Strict):

@@ -19,6 +19,7 @@ from dprelease.formats.over_time import release_over_time
 from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.tables import PlannedTables
 
 __all__ = ["Stated", "stated"]
 
@@ -109,21 +110,38 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
         stored=stored,
         over_time=_text(release_over_time(manifest, words), least=0),
         files={_like(_NAME, name): _file(said) for name, said in _few(manifest["files"]).items()},
-        tables=_tables(plan),
+        tables=_tables(plan, manifest["draw"]),
     )
 
 
-def _tables(plan: Mapping[str, Any]) -> tuple[tuple[str, int, int], ...]:
+def _tables(plan: Mapping[str, Any], draw: Mapping[str, Any]) -> tuple[tuple[str, int, int], ...]:
     if "tables" not in plan:
         return ()
     columns = {
         name: sum(len(_list(s["columns"])) for s in plan["statistics"] if s["table"] == name)
         for name in (_text(t["name"]) for t in _list(plan["tables"]["tables"]))
     }
-    return tuple(
-        (t["name"], len(_list(t["by"])), columns[t["name"]] * len(_list(t["keys"])))
-        for t in plan["tables"]["tables"]
-    )
+    shapes = {
+        t["name"]: (len(_list(t["by"])), len(_list(t["keys"]))) for t in plan["tables"]["tables"]
+    }
+    shapes |= _detailed(plan["tables"], draw)
+    return tuple((name, by, columns[name] * rows) for name, (by, rows) in shapes.items())
+
+
+def _detailed(tables: Mapping[str, Any], draw: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Return the key columns and rows of a table with rows of several levels: the draw says how many."""
+    if "detail" not in tables:
+        return {}
+    planned = PlannedTables.from_json(tables)
+    assert planned.detail is not None
+    name = planned.detail.block
+    cells = {} if name is None else {name: _drawn(draw["cells"][name])}
+    rows = planned.detail.rows(planned, cells)
+    return {planned.detail.table: (len(planned.detail.by(planned)), len(rows))}
+
+
+def _drawn(rows: object) -> list[list[int]]:
+    return [[int(_text(cell)) for cell in _list(row)] for row in _list(rows)]
 
 
 def _statistics(value: object) -> dict[str, PlannedStatistic]:

@@ -131,7 +131,7 @@ def test_a_hierarchy_that_is_none_is_refused(change: dict[str, Any], code: str, 
         ([NATION, {**FINE, "by": ["district", "district"]}], {}, "DPR136"),
         ([NATION, {**FINE, "share": 1.5}], {}, "DPR119"),
         ([{**NATION, "share": 0.6}, {**FINE, "share": 0.6}], {}, "DPR119"),
-        ([NATION, {**FINE, "detail": {"statistic": "count", "max_error": 5}}], {}, "DPR154"),
+        ([NATION, {**FINE, "detail": {"statistic": "count"}}], {}, "DPR154"),
         ([NATION, {**FINE, "statistics": [{"statistic": "count", "max_error": 0.5}]}], {}, "DPR240"),
         (
             [NATION, {**FINE, "statistics": [{"statistic": "count", "max_rows_per_group": 1}]}],

@@ -23,6 +23,9 @@ _quantile = partial(
 
 _interval = partial(Guard, file="fitting/interval.py", tests=("tests/fitting/test_interval.py",))
 _quotient = partial(Guard, file="fitting/quotient.py", tests=("tests/fitting/test_quotient.py",))
+_chosen = partial(
+    Guard, file="release_plan/detail.py", tests=("tests/release_plan/test_detail.py",)
+)
 
 _ratios = partial(Guard, file="fitted_ratios.py", tests=("tests/test_fitted_ratios.py",))
 
@@ -125,5 +128,48 @@ GUARDS = (
         "one tail is looked at",
         old="    inside = 2 * inside - mass[0]  # P(|X| <= k)",
         new="    inside = inside + 0.5 - mass[0] / 2",
+    ),
+    _chosen(
+        "a group of less than what a level needs stands there",
+        old="known[branch] >= need):",
+        new="known[branch] >= need - 1):",
+    ),
+    _chosen(
+        "a level that is never met is met",
+        old="                if need is not None and (sizes",
+        new="                if need is None or (sizes",
+    ),
+    _chosen(
+        "rows of a branch stand at every level",
+        old="            here = np.flatnonzero(at[of] == place)",
+        new="            here = np.flatnonzero(at[of] >= place)",
+    ),
+    Guard(
+        "the published draw chooses how fine it is published",
+        file="release_plan/detail.py",
+        old="else [row[0] for row in cells[self.block]]",
+        new="else [row[0] for row in cells.get('coarse.count', cells.get('regions.count', cells[self.block]))]",
+        tests=("tests/test_fitted_detail.py",),
+    ),
+    Guard(
+        "a level needs as much for many cells as for one",
+        file="planning/table_detail.py",
+        old="math.ceil(parts * error / spec.max_relative_error)",
+        new="math.ceil(error / spec.max_relative_error)",
+        tests=("tests/planning/test_table_detail.py", "tests/fitting/test_detail_draws.py"),
+    ),
+    Guard(
+        "the draw of sizes is not counted in the split",
+        file="planning/make_tables.py",
+        old="Fraction(0) if frame.detail is None else frame.detail.share",
+        new="Fraction(0)",
+        tests=("tests/planning/test_table_detail.py",),
+    ),
+    Guard(
+        "a row of a level may have values that its table has not",
+        file="planning/table_detail.py",
+        old="(statistic.domain, statistic.step) != (mine.domain, mine.step)",
+        new="statistic.step != mine.step",
+        tests=("tests/planning/test_table_detail.py",),
     ),
 )
