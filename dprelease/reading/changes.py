@@ -18,6 +18,7 @@ from typing import Literal
 import pyarrow as pa
 
 from dprelease.errors import ArgumentError
+from dprelease.formats.public_words import planned_words
 from dprelease.reading.derive import finished
 from dprelease.reading.derived import Derived, keyed
 from dprelease.reading.interval import chance_of_zero
@@ -43,7 +44,8 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
 
     The table has the key columns and `statistic` (of releases of several tables `table` first, and no
     label in key columns that a table does not have), then before, after, value (the difference), lower,
-    upper, p (adjusted), status (changed | within_noise | uninformative) and method.
+    upper, p (adjusted), status (changed | within_noise | uninformative) and method. Values that say nothing
+    are null.
 
     Raises:
         VerificationError: a folder does not verify (DPR806).
@@ -72,8 +74,25 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
         domain=(min(q.domain[0] for q, _, _ in found), max(q.domain[1] for q, _, _ in found)),
         source=f"{_named(a)} and {_named(b)}",
         keys=keys,
+        titles=_titles(second),
         notes=(f"{len(found):,} comparisons, {how}", *left_out),
     )
+
+
+def _said(quantity: Quantity) -> float | None:
+    """Return a published value; None if it says nothing."""
+    return None if quantity.weak else quantity.value
+
+
+def _titles(held: Mapping[str, ReleasedValues]) -> dict[str, str]:
+    """Return what each published column is called."""
+    out = {}
+    for values in held.values():
+        words = planned_words(values.noised.plan)
+        for column, (statistic, _) in values.columns.items():
+            several = len(statistic.columns) > 1
+            out[column] = column if several else words.heading(statistic)
+    return out
 
 
 def _columns(found: Sequence[Compared], adjust: Adjust) -> dict[str, pa.Array]:
@@ -81,11 +100,13 @@ def _columns(found: Sequence[Compared], adjust: Adjust) -> dict[str, pa.Array]:
     chances = [chance_of_zero(q) for q, _, _ in found]
     adjusted = holm(chances) if adjust == "holm" else chances
     rows = [finished(q, level) for q, _, _ in found]
-    status = [_word(row[3], p) for row, p in zip(rows, adjusted, strict=True)]
+    weak = [q.weak for q, _, _ in found]
+    values = [(None,) if w else row for w, row in zip(weak, rows, strict=True)]
+    status = [_word(row[3], p, w) for row, p, w in zip(rows, adjusted, weak, strict=True)]
     return {
         "before": pa.array([before for _, before, _ in found], pa.float64()),
         "after": pa.array([after for _, _, after in found], pa.float64()),
-        "value": pa.array([r[0] for r in rows], pa.float64()),
+        "value": pa.array([r[0] for r in values], pa.float64()),
         "lower": pa.array([r[1] for r in rows], pa.float64()),
         "upper": pa.array([r[2] for r in rows], pa.float64()),
         "p": pa.array(adjusted, pa.float64()),
@@ -94,10 +115,11 @@ def _columns(found: Sequence[Compared], adjust: Adjust) -> dict[str, pa.Array]:
     }
 
 
-def _word(status: str, p: float) -> str:
-    if status == "uninformative":
-        return status
-    return "changed" if p <= 1 - LEVEL else "within_noise"
+def _word(status: str, p: float, weak: bool) -> str:
+    """Return the status: of values that say nothing, too, the noise may show that they differ."""
+    if p <= 1 - LEVEL and status != "uninformative":
+        return "changed"
+    return "uninformative" if weak or status == "uninformative" else "within_noise"
 
 
 def holm(chances: list[float]) -> list[float]:
@@ -175,5 +197,5 @@ def _compared(
                 before = first.quantity(column, first.groups[key])
                 after = second.quantity(column, second.groups[key])
                 places.append((*key, column))
-                found.append((combined("-", after, before), before.value, after.value))
+                found.append((combined("-", after, before), _said(before), _said(after)))
     return places, found, left_out

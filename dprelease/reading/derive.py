@@ -45,9 +45,9 @@ def derive(
     check_level(level)
     current = periods.current
     table = None if public is None else PublicTable(public, current.by)
-    labels = {k: {key[i] for key in current.keys} for i, k in enumerate(current.by)}
-    names = () if table is None else table.names
-    tree = parse(expression, list(current.columns), names, labels)
+    own, names = current.names, () if table is None else table.names
+    others = {name: values.names for name, values in current.others.items()}
+    tree = parse(expression, own.published, names, own.by, others)
     keys = result_keys(tree, current.by, by)
     evaluation = Evaluation(periods, keys, table)
     ranks = isinstance(tree, Across) and tree.how == "rank"

@@ -34,6 +34,7 @@ class Derived:
             infinite; a value that is not defined (a division by 0) is null, its status uninformative.
         level: of the intervals; domain: the values that the expression can have.
         source: what was read: folders or releases, in words.
+        titles: what published columns are called, where the table has a column `statistic`.
     """
 
     expression: str
@@ -44,6 +45,7 @@ class Derived:
     source: str = ""
     keys: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the table as a frame."""

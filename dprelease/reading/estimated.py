@@ -21,10 +21,10 @@ from dprelease.fitted import OneFit
 from dprelease.fitting.estimate import Behind
 from dprelease.measurements.draw import AddedNoise, draw_from_json
 from dprelease.noised import Noised
-from dprelease.reading.forms import Atom, Linear, Source
+from dprelease.reading.forms import Atom, Linear, Ratio, Source
 from dprelease.reading.noise_sums import Noise
 
-__all__ = ["SURELY", "TRACE", "Drawn", "Estimate", "FitForms", "expanded"]
+__all__ = ["SURELY", "TRACE", "Drawn", "Estimate", "FitForms", "expanded", "ratio_domain"]
 
 
 TRACE = Fraction(1, 2**36)
@@ -91,6 +91,36 @@ class FitForms:
         assert added.noise is not None
         return self._one.noisy[table], Drawn(block, self.fit.cell, added.noise, added.moved)
 
+    @cached_property
+    def _groups(self) -> Mapping[str, Sequence[int]]:
+        """Which of the engine's groups each cell of a table holds: a bit per group."""
+        assert self.plan.tables is not None
+        out = {}
+        for part in self.fit.tables:
+            table = self.plan.tables.named(part.table)
+            bits = [0] * len(table.keys)
+            for group, cell in enumerate(table.of):
+                bits[cell] |= 1 << group
+            out[part.table] = bits
+        return out
+
+    def covered(self, form: Linear) -> tuple[int, Fraction] | None:
+        """Return the groups that a plain sum of cells is over, and the weight of each.
+
+        None if it is no plain sum over this fit: a constant, other weights, a cell counted twice.
+        """
+        weights, groups = set(form.terms.values()), 0
+        if form.constant or len(weights) != 1:
+            return None
+        for atom in form.terms:
+            if not isinstance(atom, Estimate) or atom.place != self.place:
+                return None
+            own = self._groups[atom.table][atom.group]
+            if groups & own:
+                return None
+            groups |= own
+        return groups, weights.pop()
+
     def measures(self, block: str) -> bool:
         """Whether the fit is made of this block's integers."""
         return any(part.block == block for part in self.fit.tables)
@@ -148,6 +178,28 @@ class Estimate:
     def raw(self) -> Fraction:
         """The estimate itself, before it is rounded, in steps."""
         return self.of.form({self: Fraction(1)}).observed
+
+
+def ratio_domain(ratio: Ratio, *, positive: bool) -> tuple[float, float] | None:
+    """Return what a ratio of sums of cells can be whatever the rows are; None if that is not known.
+
+    A sum over the count of its rows is a mean of one row's values; a part of a whole, both of them
+    at least 0 (`positive`), is at most 1.
+    """
+    tops = [atom.of for atom in ratio.top.terms if isinstance(atom, Estimate)][:1]
+    bottoms = [atom.of for atom in ratio.bottom.terms if isinstance(atom, Estimate)][:1]
+    if not tops or not bottoms:
+        return None
+    (over,), (under,) = tops, bottoms
+    top, bottom = over.covered(ratio.top), under.covered(ratio.bottom)
+    if top is None or bottom is None or over.release != under.release:
+        return None
+    factor = top[1] / bottom[1]
+    if over.fit.counts == under.fit.name and top[0] == bottom[0]:
+        ends = sorted((over.fit.low * factor, over.fit.high * factor))
+        return float(ends[0]), float(ends[1])
+    part = over.place == under.place and top[0] | bottom[0] == bottom[0]
+    return (0.0, float(factor)) if part and positive and factor > 0 else None
 
 
 def expanded(form: Linear) -> Linear:

@@ -77,6 +77,8 @@ def result_keys(tree: Node, by: Sequence[str], asked: Sequence[str] | None) -> t
 
 
 def _free(tree: Node, by: Sequence[str]) -> set[str]:
+    if isinstance(tree, Reference) and tree.table is not None:
+        return set() if tree.where or not tree.keyed else set(by)
     if isinstance(tree, Reference):
         return set() if tree.public else set(by) - {column for column, _ in tree.where}
     if isinstance(tree, Across):
@@ -132,16 +134,21 @@ class Evaluation:
         )
 
     def _published(self, node: Reference, row: dict[str, str]) -> Quantity:
-        values = self.periods.named(node.period)
+        own = values = self.periods.named(node.period)
         fixed = {**row, **dict(node.where)}
-        if node.name not in values.columns:
+        if node.table is not None:
+            values = own.others.get(node.table, own)
+        gone = node.table is not None and values is own
+        if gone or node.name not in values.columns:
+            named = node.name if node.table is None else f"{node.table}.{node.name}"
             raise ArgumentError(
-                f"period `{node.period}` has no `{node.name}`",
+                f"period `{node.period}` has no `{named}`",
                 where="derive(...)",
                 fix="ask for periods of the same definition",
                 code="DPR664",
             )
-        groups = values.groups_in(fixed)
+        apart = node.table is not None and not node.where
+        groups = own.groups_beside(values, row) if apart else values.groups_in(fixed)
         if not groups:
             raise ArgumentError(
                 f"`{node.name}` has no group {' · '.join(fixed.values())}",

@@ -2,6 +2,7 @@
 
     late / count                             the names of published columns, numbers, + - * / ( )
     late[carrier='UA'] - late[carrier='AA']  one group; the other columns of `by` are the row's
+    count / nation.count                     another table of the same release, at the row's place
     count@2026-W45, count@previous           another period of the same series
     deaths / population                      columns of the public table
     rate(a, b, per)                          per * a / b
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import NamedTuple, cast
 
 from dprelease.query import nodes as n
 from dprelease.query.grammar import Parser
@@ -30,9 +31,10 @@ from dprelease.query.typecheck import Part
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.naming import nearest
 
-__all__ = ["FUNCTIONS", "PREVIOUS", "Across", "Reference", "parse", "references"]
+__all__ = ["FUNCTIONS", "PREVIOUS", "Across", "Names", "Reference", "parse", "references"]
 
 PREVIOUS = "previous"
+_DOT = r"""|(?P<dot>\.)"""
 _EXTRA = r"""|(?P<period>@(?:previous\b|'[^']+'|\d{4}(?:-(?:W\d\d|Q\d|\d\d(?:-\d\d)?))?))|(?P<bracket>[\[\]])"""
 FUNCTIONS = ("rate", "growth", "index", "share", "total", "standardise", "rank")
 
@@ -43,11 +45,14 @@ class Reference(n.ColumnRef):
 
     Attributes:
         where: (column of `by`, label) pairs that are fixed; period: another period, or None.
+        table: another table of the release, or None; keyed: whether it has key columns.
     """
 
     where: tuple[tuple[str, str], ...] = ()
     period: str | None = None
     public: bool = False
+    table: str | None = None
+    keyed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +64,30 @@ class Across:
     weights: Node | None = field(default=None)
 
 
+class Names(NamedTuple):
+    """Names of one table: its published columns, and the labels of each key column."""
+
+    published: Collection[str]
+    by: Mapping[str, Collection[str]]
+
+
 def parse(
     text: str,
     published: Collection[str],
     public: Collection[str],
     by: Mapping[str, Collection[str]],
+    tables: Mapping[str, Names] | None = None,
 ) -> Node:
     """Return the tree of `text`.
 
     Args:
         published, public: names that may stand in it; by: the labels of each key column.
+        tables: the names of other tables, which are written before a dot.
 
     Raises:
         ConfigError: as the expression grammar does (DPR120 to DPR126), `where` with its character.
     """
-    return _Parser(text, published, public, by).parse()[0]
+    return _Parser(text, Names(published, by), public, tables or {}).parse()[0]
 
 
 def references(node: Node) -> list[Reference]:
@@ -88,14 +102,14 @@ class _Parser(Parser):
     def __init__(
         self,
         text: str,
-        published: Collection[str],
+        own: Names,
         public: Collection[str],
-        by: Mapping[str, Collection[str]],
+        tables: Mapping[str, Names],
     ) -> None:
-        names = [*published, *public]
+        names = [*own.published, *public]
         columns = {name: Column(name, Kind.number) for name in names}
-        super().__init__(text, columns, "expression", extra=_EXTRA)
-        self.public, self.by = frozenset(public), by
+        super().__init__(text, columns, "expression", extra=_EXTRA + (_DOT if tables else ""))
+        self.public, self.by, self.tables = frozenset(public), own.by, tables
 
     def _or(self) -> Part:
         """Read a sum: there is nothing to compare here, and no condition."""
@@ -107,35 +121,64 @@ class _Parser(Parser):
         return part
 
     def _column(self, token: Token, name: str) -> Part:
+        if self.read.peek().kind == "dot":
+            return self._of_table(token, name)
         part = super()._column(token, name)
         if name in self.public:
             node = Reference(name, Type.number, public=True)
             return Part(node, Type.number, part.start, part.end)
-        where = self._where() if self.read.peek().text == "[" else ()
+        return self._reference(name, self.by, part.start)
+
+    def _of_table(self, token: Token, table: str) -> Part:
+        """Read a name behind a dot: of another table."""
+        self.read.next()
+        if table not in self.tables:
+            self.read.fail(
+                f"there is no other table `{table}`",
+                token,
+                fix=f"the others are: {', '.join(self.tables)}; a name with a dot takes double quotes",
+                code="DPR122",
+            )
+        named = self.read.next()
+        name = named.text[1:-1] if named.kind == "quoted" else named.text
+        own = self.tables[table]
+        if named.kind not in ("word", "quoted") or name not in own.published:
+            self.read.fail(
+                f"table `{table}` has no `{name}`",
+                named,
+                fix=f"it has: {', '.join(own.published)}",
+                code="DPR122",
+            )
+        return self._reference(name, own.by, token.start, table)
+
+    def _reference(
+        self, name: str, by: Mapping[str, Collection[str]], start: int, table: str | None = None
+    ) -> Part:
+        where = self._where(by) if self.read.peek().text == "[" else ()
         period = None
         if self.read.peek().kind == "period":
             period = self.read.next().text[1:].strip("'")
-        made = Reference(name, Type.number, where, period)
-        return Part(made, Type.number, part.start, self.read.tokens[self.read.at - 1].end)
+        made = Reference(name, Type.number, where, period, table=table, keyed=bool(by))
+        return Part(made, Type.number, start, self.read.tokens[self.read.at - 1].end)
 
-    def _where(self) -> tuple[tuple[str, str], ...]:
+    def _where(self, by: Mapping[str, Collection[str]]) -> tuple[tuple[str, str], ...]:
         self.read.next()
         found: list[tuple[str, str]] = []
         while True:
             token = self.read.next()
             column = token.text.strip('"')
-            if column not in self.by:
-                near = nearest(column, list(self.by))
+            if column not in by:
+                near = nearest(column, list(by))
                 self.read.fail(
                     f"`{column}` is no key column",
                     token,
                     fix=f"did you mean `{near}`?"
                     if near
-                    else f"key columns: {', '.join(self.by) or 'none'}",
+                    else f"key columns: {', '.join(by) or 'none'}",
                     code="DPR122",
                 )
             self.read.expect_op("=")
-            found.append((column, self._label(column)))
+            found.append((column, self._label(column, by[column])))
             if self.read.op(",") or self.read.word("and"):
                 self.read.next()
                 continue
@@ -145,15 +188,15 @@ class _Parser(Parser):
         self.read.next()
         return tuple(found)
 
-    def _label(self, column: str) -> str:
+    def _label(self, column: str, labels: Collection[str]) -> str:
         token = self.read.next()
         label = token.text[1:-1].replace("''", "'") if token.kind == "text" else token.text
-        if token.kind not in ("text", "number", "word") or label not in self.by[column]:
-            near = nearest(label, list(self.by[column]))
+        if token.kind not in ("text", "number", "word") or label not in labels:
+            near = nearest(label, list(labels))
             self.read.fail(
                 f"there is no group {label!r} of `{column}`",
                 token,
-                fix=f"did you mean '{near}'?" if near else f"its labels: {_some(self.by[column])}",
+                fix=f"did you mean '{near}'?" if near else f"its labels: {_some(labels)}",
                 code="DPR126",
             )
         return label

@@ -69,7 +69,7 @@ def _picture(
     """Return what a picture of one statistic shows."""
     keys = [k for k in derived.keys if not (statistic and k == "statistic")]
     return {
-        "name": statistic,
+        "name": derived.titles.get(statistic, statistic),
         "plot": _plot(rows),
         "rows": [_row(derived, row, decimals, keys) for row in rows[:_SHOWN]],
         "count": len(rows),
@@ -80,9 +80,7 @@ def _row(
     derived: Derived, row: dict[str, Any], decimals: int, keys: Sequence[str] | None = None
 ) -> dict[str, Any]:
     return {
-        "key": [
-            "" if row[k] is None else str(row[k]) for k in (derived.keys if keys is None else keys)
-        ],
+        "key": [_label(derived, k, row[k]) for k in (derived.keys if keys is None else keys)],
         "extra": [_text(row[k], decimals) for k in ("before", "after") if k in row],
         "value": _text(row["value"], decimals),
         "lower": _text(row["lower"], decimals),
@@ -90,6 +88,13 @@ def _row(
         "status": _STATUS.get(row["status"], row["status"]),
         "weak": row["status"] in WEAK or row["status"] == "within_noise",
     }
+
+
+def _label(derived: Derived, key: str, label: str | None) -> str:
+    """Return a label as it is read: a statistic by its title."""
+    if key == "statistic":
+        return derived.titles.get(str(label), str(label))
+    return "" if label is None else str(label)
 
 
 def _decimals(rows: list[dict[str, Any]]) -> int:

@@ -18,6 +18,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.reading.estimated import ratio_domain
 from dprelease.reading.forms import Linear, Ratio, total
 
 __all__ = ["Function", "Measured", "Op", "Quantity", "added", "combined", "number", "span"]
@@ -82,7 +83,11 @@ def combined(op: Op, left: Quantity, right: Quantity) -> Quantity:
     value = _value(op, left.value, right.value)
     low, high = span(op, _pair(left.domain), _pair(right.domain), outwards=False)
     form = _form(op, left.form, right.form) or Function(op, left, right)
-    return Quantity(form, value, (float(low), float(high)), left.weak or right.weak)
+    domain = float(low), float(high)
+    if op == "/" and isinstance(form, Ratio):
+        known = ratio_domain(form, positive=left.domain[0] >= 0 and right.domain[0] >= 0)
+        domain = known or domain
+    return Quantity(form, value, domain, left.weak or right.weak)
 
 
 def added(parts: Sequence[Quantity]) -> Quantity:

@@ -163,7 +163,7 @@ class DrawnTables:
 
         Args:
             expression: names of published columns, `name[carrier='UA']`, `name@2026-W45`,
-                `name@previous`, columns of `public`, numbers, + - * / ( ), and the functions of
+                `name@previous`, `table.name` of another table of the release, columns of `public`, numbers, + - * / ( ), and the functions of
                 `dprelease.reading.grammar`.
             by: the result's key columns; the others are pooled. By default, those that some name
                 leaves open.

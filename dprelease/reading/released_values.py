@@ -11,6 +11,8 @@ from dprelease.errors import ArgumentError
 from dprelease.formats.tidy_rows import group_places, places_of
 from dprelease.noised import WEAK, Noised
 from dprelease.reading.forms import Linear, Ratio, total
+from dprelease.reading.grammar import Names
+from dprelease.reading.joint import joint
 from dprelease.reading.measurement import MeasuredValue, Measurement
 from dprelease.reading.quantity import Quantity
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -38,6 +40,21 @@ class ReleasedValues:
     def identity(self) -> str:
         """The draw's own name: the same noisy integers are the same noise."""
         return _identity(self._drawn)
+
+    @property
+    def names(self) -> Names:
+        """What an expression may name."""
+        labels = {k: {key[i] for key in self.keys} for i, k in enumerate(self.by)}
+        return Names(list(self.columns), labels)
+
+    @property
+    def others(self) -> Mapping[str, ReleasedValues]:
+        """The other tables of the same release, by name."""
+        return {}
+
+    def groups_beside(self, other: ReleasedValues, fixed: Mapping[str, str]) -> Sequence[int]:
+        """Return the groups of another table that hold rows of these groups: by labels, if that is known."""
+        return other.groups_in(fixed)
 
     @property
     def _drawn(self) -> Noised:
@@ -124,8 +141,8 @@ class ReleasedValues:
         if all(isinstance(form, Ratio) for form in forms):
             ratios = [form for form in forms if isinstance(form, Ratio)]
             ratio = Ratio(total([r.top for r in ratios]), total([r.bottom for r in ratios]))
-            below = float(ratio.bottom.observed)
-            mean = None if below <= 0 else float(ratio.top.observed) / below
+            above, below = (float(x) for x in joint(ratio.top, ratio.bottom).observed)
+            mean = None if below <= 0 else above / below
             inside = None if mean is None else min(max(mean, low), high)
             return Quantity(ratio, inside, (low, high), weak)
         raise ArgumentError(

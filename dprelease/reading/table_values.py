@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 
 from dprelease.errors import ArgumentError
 from dprelease.noised import WEAK, Noised
@@ -24,6 +25,7 @@ class TableValues(ReleasedValues):
         super().__init__(whole.parts[table])
         assert whole.plan.tables is not None
         self.whole, self.table = whole, table
+        self._beside: dict[str, Mapping[int, set[int]]] = {}
         self._forms: dict[str, FitForms] = {}
         self._fit_of: Mapping[str, PlannedFit] = {
             part.column: fit
@@ -38,6 +40,31 @@ class TableValues(ReleasedValues):
             for statistic in self.noised.plan.statistics
             if statistic.name == ratio.statistic
         }
+
+    @cached_property
+    def others(self) -> Mapping[str, ReleasedValues]:
+        return {n: TableValues(self.whole, n) for n in self.whole.parts if n != self.table}
+
+    def groups_beside(self, other: ReleasedValues, fixed: Mapping[str, str]) -> Sequence[int]:
+        assert isinstance(other, TableValues)
+        if other.table not in self._beside:
+            self._beside[other.table] = self._pairs(other.table)
+        pairs = self._beside[other.table]
+        return sorted({at for group in self.groups_in(fixed) for at in pairs.get(group, ())})
+
+    def _pairs(self, other: str) -> Mapping[int, set[int]]:
+        """Return which cells of another table share rows with each cell of this one."""
+        tables = self.whole.plan.tables
+        assert tables is not None
+        try:  # with the cells that are 0 for public reasons
+            both = tables.structure([self.table, other])
+            maps = [both.table(name).of.tolist() for name in (self.table, other)]
+        except LookupError:  # neither refines the other
+            maps = [list(tables.named(name).of) for name in (self.table, other)]
+        out: dict[int, set[int]] = {}
+        for mine, theirs in zip(*maps, strict=True):
+            out.setdefault(mine, set()).add(theirs)
+        return out
 
     @property
     def _drawn(self) -> Noised:

@@ -28,6 +28,25 @@ def test_a_release_and_itself_differ_in_nothing():
     assert (found["p"] == 1).all()
 
 
+def test_what_says_nothing_is_no_value_before_or_after():
+    quiet, loud = release(epsilon="0.001"), release(epsilon=8)
+    found = dp.diff(quiet, loud).to_pandas()
+    weak = quiet.to_pandas()["count_status"].isin(["uninformative", "empty_signal"])
+    counts = found[found["statistic"] == "count"].reset_index(drop=True)
+    assert weak.any() and counts["before"].isna().tolist() == weak.tolist()
+    assert counts["after"].notna().all()
+    assert counts["value"].isna().tolist() == weak.tolist()
+    assert set(counts["status"][weak]) <= {"uninformative", "changed"}
+
+
+def test_its_page_has_the_publisher_s_titles(tmp_path):
+    asked = {"statistics": ({"statistic": "count", "title": "Trips <made>"}, "mean(x)")}
+    page = dp.diff(release(**asked), release(shift=3, **asked)).write(tmp_path / "a.html")
+    text = page.read_text(encoding="utf-8")
+    assert "Trips &lt;made&gt;" in text and "Mean of x" in text
+    assert "mean_x" not in text
+
+
 def test_a_large_change_is_called_one():
     a, b = release(epsilon=8), release(shift=300, epsilon=8)
     found = dp.diff(a, b).to_pandas().set_index("statistic")
@@ -86,4 +105,5 @@ def test_a_page_has_a_picture_per_statistic_each_with_its_own_scale(tmp_path):
     assert len(statistics) > 1
     assert text.count("<svg") == len(statistics)
     for name in statistics:
-        assert f"<h3>{name.replace('_', '_<wbr>')}</h3>" in text  # no name breaks in a word
+        assert f"<h3>{found.titles[name]}</h3>" in text
+    assert found.titles["mean_x"] == "Mean of x"

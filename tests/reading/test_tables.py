@@ -97,6 +97,56 @@ def test_public_totals_are_no_noise():
     )
 
 
+def test_a_mean_from_a_sum_and_a_count_stays_in_the_range_of_a_row(release):
+    """Made of two tables, too: all that is known of it holds whatever the rows are."""
+    for text in ("sum_income / count", "regions.sum_income / regions.count"):
+        found = release.derive(text, table="districts").to_pandas()
+        assert len(found) == 12
+        assert (found["lower"] >= -20).all() and (found["upper"] <= 100).all()
+    other = release.derive("sum_income / nation.count", table="districts")
+    assert other.domain[0] < -20  # not the rows that are counted
+
+
+def test_one_expression_over_two_tables(release):
+    """Of a region in the nation: as the difference to the other region shows, shared noise cancels."""
+    shares = release.derive("count / nation.count", table="regions").to_pandas()
+    alone = release.derive("share(count)", table="regions").to_pandas()
+    assert list(shares["region"]) == ["r0", "r1"]
+    assert list(shares["value"]) == pytest.approx(list(alone["value"]), abs=0.01)
+    for column in ("lower", "upper"):
+        assert list(shares[column]) == pytest.approx(list(alone[column]), abs=0.001)
+    places = release.derive("count / regions.count", table="districts").to_pandas()
+    whole = release.derive("count", table="regions").to_pandas().set_index("region")["value"]
+    parts = release.derive("count", table="districts").to_pandas()
+    regions = [whole[REGION[d]] for d in parts["district"]]
+    assert list(places["value"]) == pytest.approx(
+        [c / r for c, r in zip(parts["value"], regions, strict=True)]
+    )
+    assert (places["upper"] <= 1).all() and (places["lower"] >= 0).all()
+    zero = release.derive(
+        "nation.count - regions.count[region='r0'] - regions.count[region='r1']", table="districts"
+    )
+    assert (zero.table["lower"][0].as_py(), zero.table["upper"][0].as_py()) == pytest.approx(
+        (0, 0), abs=1e-6
+    )
+    finer = release.derive("districts.count - count", table="regions").to_pandas()
+    assert list(finer["lower"]) == pytest.approx([0, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("count / towns.count", "no other table `towns`"),
+        ("count / nation.late", "table `nation` has no `late`"),
+        ("count / nation.", "table `nation` has no"),
+        ("count / regions.count[district='d0']", "`district` is no key column"),
+    ],
+)
+def test_names_of_other_tables_are_checked(release, text, said):
+    with pytest.raises(dp.errors.ConfigError, match=said):
+        release.derive(text, table="districts")
+
+
 def test_tables_are_named(release):
     with pytest.raises(ArgumentError, match="3 tables") as caught:
         release.derive("count")
