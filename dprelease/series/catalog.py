@@ -11,7 +11,6 @@ Limits  the newest `LIMIT` periods.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -42,6 +41,7 @@ _MEDIA = {
     "json": "application/json",
     "yaml": "application/yaml",
 }
+_IANA = "https://www.iana.org/assignments/media-types/"
 _BY = {key: {"@id": "#publisher"} for key in ("dct:publisher", "schema:publisher")}
 
 
@@ -129,15 +129,17 @@ def _file(period: Period, name: str) -> dict[str, Any]:
         "@type": ["dcat:Distribution", "schema:DataDownload"],
         "dct:title": name,
         "schema:name": name,
+        "dcat:accessURL": place,
         "dcat:downloadURL": place,
         "schema:contentUrl": place,
-        "dcat:mediaType": media,
+        "dcat:mediaType": {"@id": _IANA + media},
         "schema:encodingFormat": media,
-        "dcat:byteSize": size,
+        "dcat:byteSize": {"@type": "xsd:nonNegativeInteger", "@value": str(size)},
+        "schema:contentSize": f"{size} B",
         "spdx:checksum": {
             "@type": "spdx:Checksum",
             "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256"},
-            "spdx:checksumValue": digest,
+            "spdx:checksumValue": {"@type": "xsd:hexBinary", "@value": digest},
         },
     }
 
@@ -182,5 +184,7 @@ def _licensed(about: About) -> dict[str, Any]:
     if about.licence is None:
         return {}
     url = licence_url(about.licence)
-    said: Mapping[str, str] | str = about.licence if url is None else {"@id": url}
-    return {"dct:license": said, "schema:license": said}
+    if url is None:  # words: a licence document of its own
+        named = {"@type": "dct:LicenseDocument", "dct:title": about.licence}
+        return {"dct:license": named, "schema:license": about.licence}
+    return {"dct:license": {"@id": url}, "schema:license": {"@id": url}}

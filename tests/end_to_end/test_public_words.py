@@ -22,6 +22,7 @@ from dprelease.series.correct import supersede, withdraw
 from dprelease.validate.rules import check
 from dprelease.verification import verify
 from tests.pipeline.tiny import SCHEMA, pipeline, project
+from tests.series.test_catalog import faults
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 WEEKS = ("2026-W01", "2026-W02", "2026-W03")
@@ -208,6 +209,13 @@ def test_files_say_them_too(series):
     assert feed.findtext(f"{atom}author/{atom}name") == "Example Health Authority"
 
 
+def test_the_catalogue_is_what_its_vocabularies_ask_for(series):
+    """With licence, publisher, contact, keywords and a week's times in it."""
+    entry = json.loads(read(series, "weekly", "catalog.jsonld"))
+    assert list(faults(entry)) == []
+    assert "dct:temporal" in entry["@included"][0]
+
+
 def test_the_catalogue_lists_every_period_and_file(series):
     entry = json.loads(read(series, "weekly", "catalog.jsonld"))
     assert entry["@type"] == ["dcat:DatasetSeries", "schema:Dataset"]
@@ -220,7 +228,7 @@ def test_the_catalogue_lists_every_period_and_file(series):
     for week in WEEKS:
         for file in parts[f"{week}/"]["dcat:distribution"]:
             path = series / "public" / "weekly" / file["dcat:downloadURL"]["@id"]
-            assert path.stat().st_size == file["dcat:byteSize"]
+            assert path.stat().st_size == int(file["dcat:byteSize"]["@value"])
     assert entry["@context"]["schema"] == "https://schema.org/"
 
 
