@@ -83,6 +83,8 @@ def approve(
     out.print(Text(f"approved as event {event} of the ledger: {made}"), soft_wrap=True)
     if weak := weak_promise(made.per_period):
         out.print(Text(weak, style="yellow"), soft_wrap=True)
+    for said in approving.of_no_use(made, file):
+        out.print(Text(said, style="yellow"), soft_wrap=True)
     if signing_key is None:
         out.print(
             Text("not signed: anybody who can write the ledger can approve", style="dim"),

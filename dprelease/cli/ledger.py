@@ -107,6 +107,7 @@ def init(
         f"{book.path}: {name} has epsilon {_shown(budget.epsilon)}, {_shown(budget.spent)} spent",
         markup=False,
     )
+    _say_if_weak(budget.epsilon)
 
 
 @app.command("show")
@@ -298,6 +299,15 @@ def add(
     if budget is not None:
         left = f"{_shown(budget.left)} left{_rho(budget)}"
         out.print(f"{name} has epsilon {_shown(budget.epsilon)} now, {left}", markup=False)
+        _say_if_weak(budget.epsilon)
+
+
+def _say_if_weak(budget: Fraction) -> None:
+    """Say what a budget comes to where that is weak."""
+    from dprelease.release_plan.weak import weak_promise
+
+    if weak := weak_promise(budget):
+        console().print(f"if all of it is spent: {weak}", style="yellow", markup=False)
 
 
 @app.command("move")

@@ -24,7 +24,7 @@ from dprelease.budget.ledger import Ledger
 from dprelease.budget.signature import Signer, load_signer
 from dprelease.errors import ArgumentError, BudgetError, ConfigError, DpreleaseError, SourceError
 from dprelease.formats.json_ import manifest_bytes
-from dprelease.numeric import Number, positive
+from dprelease.numeric import Number, fraction_from_json, plain, positive
 from dprelease.pipeline import anchoring
 from dprelease.pipeline.closing import instant_text
 from dprelease.pipeline.config import PipelineConfig
@@ -35,7 +35,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret_text import parse_reference, read_secret
 from dprelease.strict_json import MOST_BYTES, read_json
 
-__all__ = ["PLAN_FILE", "approve", "plan_file", "signer_named"]
+__all__ = ["PLAN_FILE", "approve", "of_no_use", "plan_file", "signer_named"]
 
 PLAN_FILE = "plan-file/1"
 _FAULTS = (
@@ -118,6 +118,21 @@ def approve(
     return event, next(a.approval for a in book.approvals(made.dataset) if a.event == event)
 
 
+def of_no_use(made: Approval, file: Path) -> list[str]:
+    """Say why no period can run under an approval, if that is so; `file` is what was approved."""
+    asked = fraction_from_json(_read(file)["epsilon"])
+    out = []
+    if made.until is not None and made.until < made.at[:10]:
+        out.append(
+            f"{made.until} is past: this ends earlier approvals of the request, and allows nothing"
+        )
+    for name, limit in (("one period", made.per_period), ("all of them", made.total)):
+        if limit is not None and limit < asked:
+            given, wanted = plain(limit), plain(asked)
+            out.append(f"epsilon {given} for {name} allows nothing: one period asks for {wanted}")
+    return out
+
+
 def signer_named(reference: str) -> Signer:
     """Return the officer's key by reference, `${env:NAME}` or `${file:PATH}`.
 
@@ -168,6 +183,13 @@ def _read(file: Path) -> Mapping[str, Any]:
             ):
                 raise TypeError("plan file")
             return found
+    except FileNotFoundError:
+        raise ConfigError(
+            "the plan file does not exist",
+            where=str(file),
+            fix="make it: `dprelease plan PIPELINE --out plan.json`",
+            code="DPR182",
+        ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArgumentError):
         pass
     raise ConfigError(

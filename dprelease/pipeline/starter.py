@@ -46,7 +46,7 @@ name: clinic_weekly
 source: {csv: ../data/visits.csv}
 schema: ../schemas/clinic.yaml
 period: {column: visited_at, every: week, delay: 1d, first: 2026-W44, last: 2026-W47}   # the weeks that the made-up visits hold
-budget: {ledger: ../.dprelease/ledger.db, dataset: clinic, epsilon: 12}
+budget: {ledger: ../.dprelease/ledger.db, dataset: clinic, epsilon: 10}
 publish: {to: ../public, formats: [parquet, csv, html]}
 schedule: {cron: "0 6 * * TUE", timezone: Europe/Dublin, catch_up: 4}
 """

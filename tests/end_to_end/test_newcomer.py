@@ -44,12 +44,12 @@ def test_the_printed_commands_from_an_empty_folder_to_a_verified_release(here):
 
     assert "schemas/clinic.yaml: valid" in checked
     assert "no row was read" in outputs[0]
-    assert "clinic has epsilon 12, 0 spent" in outputs[1]
+    assert "clinic has epsilon 10, 0 spent" in outputs[1]
     stages = [line.split()[0] for line in outputs[2].splitlines() if line[:1].islower()]
     assert [s for s in stages if s in ("plan", "preflight", "charge", "draw", "publish")] == [
         "plan", "preflight", "charge", "draw", "publish",
     ]  # fmt: skip
-    assert "of 12 spent on clinic" in outputs[2]
+    assert "of 10 spent on clinic" in outputs[2]
     assert (here / WEEK / "report.html").is_file()
     assert any(line.startswith("verified under the rules of") for line in outputs[3].splitlines())
     assert "FAIL" not in outputs[3]
@@ -111,7 +111,7 @@ MISTAKES = {
         "schemas/clinic.yaml", "bmi", "bmj", 1, ["bmj", "visits.csv"],
     ),
     "a budget lowered in the file alone": (
-        "pipelines/clinic_weekly.yaml", "epsilon: 12", "epsilon: 0.5", 1,
+        "pipelines/clinic_weekly.yaml", "epsilon: 10", "epsilon: 0.5", 1,
         ["another budget", "it is 12", f"`dprelease ledger add {PIPELINE} --epsilon E`"],
     ),
     "an unquoted NO": (

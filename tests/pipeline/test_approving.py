@@ -260,3 +260,24 @@ def test_the_words_of_the_budget_block(file):
     with pytest.raises(DpreleaseError) as caught:
         load_pipeline(file)
     assert "approval" in str(caught.value)
+
+
+def test_an_approval_that_allows_nothing_says_so(file, tmp_path):
+    assert "allows nothing" not in allowed(file, tmp_path)
+    assert "2020-01-01 is past" in allowed(file, tmp_path, "--until", "2020-01-01")
+    said = " ".join(allowed(file, tmp_path, "--per-period", "0.5", "--total", "0.7").split())
+    assert "epsilon 0.5 for one period allows nothing: one period asks for 1" in said
+    assert "epsilon 0.7 for all of them allows nothing" in said
+
+
+def test_a_plan_file_that_is_not_there_is_not_called_malformed(file, tmp_path):
+    said = invoke("approve", tmp_path / "no.json", "--pipeline", file, exit_code=2)
+    assert "does not exist" in said and "DPR182" in said
+
+
+def test_a_weak_budget_is_called_weak_where_it_is_stated(file, tmp_path):
+    assert "if all of it is spent: weak" in invoke("ledger", "add", file, "--epsilon", "1")
+    (tmp_path / "other").mkdir()
+    other = project(tmp_path / "other")
+    other.write_text(other.read_text().replace("epsilon: 100}", "epsilon: 10}"))
+    assert "weak" not in invoke("ledger", "init", other)
