@@ -56,3 +56,11 @@ def test_a_missing_browser_is_installed_or_named(
     assert ("install -y" in asked) == (
         apt is not None and user == 0 and "update" not in (apt or "")
     )
+
+
+def test_a_missing_r_is_named(tmp_path: Path) -> None:
+    there = ("chromium", "initdb")
+    (tmp_path / "without").mkdir()
+    (tmp_path / "with").mkdir()
+    assert "not here: R;" in run(tmp_path / "without", there=there)
+    assert "not here" not in run(tmp_path / "with", there=(*there, "Rscript"))

@@ -280,4 +280,4 @@ def test_a_weak_budget_is_called_weak_where_it_is_stated(file, tmp_path):
     (tmp_path / "other").mkdir()
     other = project(tmp_path / "other")
     other.write_text(other.read_text().replace("epsilon: 100}", "epsilon: 10}"))
-    assert "weak" not in invoke("ledger", "init", other)
+    assert "all of it" not in invoke("ledger", "init", other)
