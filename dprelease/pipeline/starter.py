@@ -18,15 +18,18 @@ _SCHEMA = """\
 # What is public about the visits table, and who is protected.
 dprelease: schema/1
 name: clinic
+title: Visits to clinics
+description: Made-up visits of adults to the clinics of four regions.
+unit_name: {one: patient, many: patients, rows: visits}   # words of the public pages
 unit: {user: patient_id, max_groups: 1, max_rows_per_group: 2}   # a patient, at most 2 visits in 1 region
 adjacency: add_remove
 rows: {max: 5000, expected: 400}        # public cap; public guess per region, for pricing only
 columns:
   patient_id: {kind: identifier}
-  region:     {kind: category, values: ["north", "south", "east", "west"], other: drop}
+  region:     {kind: category, values: ["north", "south", "east", "west"], other: drop, title: Region}
   visited_at: {kind: timestamp}
   age:        {kind: integer, measure: years, range: [0, 110]}
-  bmi:        {kind: number, measure: kg/m2, range: [10, 60], step: 0.1}
+  bmi:        {kind: number, measure: kg/m2, range: [10, 60], step: 0.1, title: Body mass index}
 release:
   epsilon: 1
   by: [region]
@@ -36,7 +39,7 @@ release:
     - {statistic: "count(persons)", as: patients}
     - mean(age)
     - {statistic: "mean(bmi)", as: mean_bmi}
-    - {statistic: "proportion(bmi >= 30)", as: obesity}
+    - {statistic: "proportion(bmi >= 30)", as: obesity, title: "Share of visits with a body mass index of 30 or more"}
 """
 
 _PIPELINE = """\

@@ -120,19 +120,21 @@ def _text(value: float | None, decimals: int) -> str:
 
 
 def _plot(rows: list[dict[str, Any]]) -> DotPlot | None:
-    points = []
-    for row in rows[:_SHOWN]:
-        finite = row["value"] is not None and math.isfinite(row["upper"] - row["lower"])
-        weak = not finite or row["status"] in WEAK
-        value = row["value"] or 0.0
-        points.append(
-            Point(value, row["lower"] if finite else value, row["upper"] if finite else value, weak)
-        )
+    points = [_point(row) for row in rows[:_SHOWN]]
     ends = [v for p in points if not p.weak for v in (p.lower, p.upper)]
     if not ends or min(ends) == max(ends):
         return None
     room = (max(ends) - min(ends)) / 20
     return dot_plot(points, (min(ends) - room, max(ends) + room), (), ("", ""))
+
+
+def _point(row: dict[str, Any]) -> Point:
+    """Return what is drawn of a row: no dot where there is no value, no bar that does not end."""
+    value = math.inf if row["value"] is None else row["value"]
+    bounded = math.isfinite(row["upper"] - row["lower"])
+    weak = row["value"] is None or not bounded or row["status"] in WEAK
+    ends = (row["lower"], row["upper"]) if bounded else (value, value)
+    return Point(value, *ends, weak)
 
 
 @cache

@@ -112,7 +112,7 @@ MISTAKES = {
     ),
     "a budget lowered in the file alone": (
         "pipelines/clinic_weekly.yaml", "epsilon: 10", "epsilon: 0.5", 1,
-        ["another budget", "it is 12", f"`dprelease ledger add {PIPELINE} --epsilon E`"],
+        ["another budget", "it is 10", f"`dprelease ledger add {PIPELINE} --epsilon E`"],
     ),
     "an unquoted NO": (
         "schemas/clinic.yaml", '"north"', "NO", 2, ["clinic.yaml:", "quote"],

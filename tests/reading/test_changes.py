@@ -107,3 +107,13 @@ def test_a_page_has_a_picture_per_statistic_each_with_its_own_scale(tmp_path):
     for name in statistics:
         assert f"<h3>{found.titles[name]}</h3>" in text
     assert found.titles["mean_x"] == "Mean of x"
+
+
+def test_a_row_without_a_value_has_no_dot(tmp_path):
+    asked = {"by": [], "statistics": ["count", "mean(x)"]}
+    found = dp.diff(release(epsilon=8, **asked), release(epsilon="0.0001", **asked))
+    rows = found.to_pandas()
+    assert rows["value"].isna().all()
+    text = found.write(tmp_path / "a.html").read_text(encoding="utf-8")
+    assert 'class="dot"' not in text
+    assert ">–</td>" in text
