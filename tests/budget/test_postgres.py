@@ -414,8 +414,8 @@ def test_every_command_takes_its_name(place, dsn, tmp_path, monkeypatch):
     pipeline.write_text(pipeline.read_text().replace("../.dprelease/ledger.db", f'"{NAME}"'))
     monkeypatch.setenv("DPRELEASE_LEDGER_DSN", dsn)
     schema, folder = tmp_path / "schemas" / "clinic.yaml", tmp_path / "public" / "clinic_weekly"
-    made = ["ledger", "init", "--ledger", NAME, "--schema", schema, "--epsilon", "12"]
-    assert "clinic has epsilon 12" in command(*made)
+    made = ["ledger", "init", "--ledger", NAME, "--schema", schema, "--epsilon", "10"]
+    assert "clinic has epsilon 10" in command(*made)
     command("run", pipeline, "--period", "2026-W46", "--quiet")
     verified = command("verify", folder / "2026-W46", "--ledger", NAME)
     assert "debits this plan" in verified

@@ -38,7 +38,7 @@ def test_the_page_is_written_and_the_wish_answered(pipeline, tmp_path):
     result = invoke("plan", pipeline, "--html", page, "--max-error", "count=2")
     assert result.exit_code == 0, result.output
     assert "count within ±2 rows" in result.output
-    assert "<h1>Clinic weekly</h1>" in page.read_text(encoding="utf-8")
+    assert "<h1>Visits to clinics</h1>" in page.read_text(encoding="utf-8")
     assert not (tmp_path / ".dprelease" / "ledger.db").exists()  # nothing was opened, nothing spent
 
 

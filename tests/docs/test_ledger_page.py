@@ -90,7 +90,7 @@ def test_init_and_run_refuse_alike_and_both_ways_out_work(here, monkeypatch, cap
             "--dataset",
             "clinic",
         )
-        assert command(*made, "--epsilon", 12)[0] == 0
+        assert command(*made, "--epsilon", 10)[0] == 0
         status, text = command("run", SHARED, "--period", "2026-W46", "--quiet")
         assert (status, f"`dprelease ledger reconcile {SHARED}`" in text) == (1, True)
         assert command("ledger", "reconcile", SHARED)[0] == 0
