@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NoReturn
 
 from dprelease.errors import ArgumentError, ConfigError
-from dprelease.numeric import exact
+from dprelease.numeric import Number, exact
 from dprelease.query.arguments import syntax_of
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import nearest
@@ -197,4 +197,15 @@ class Options:
             ) from None
         if not domain.is_finite:
             self._fail("domain", "a statistic's domain is finite", "give both ends a number")
+        self._forbid_inside(gaps, domain.hull)
         return domain
+
+    def _forbid_inside(self, gaps: Sequence[Sequence[Number]], hull: tuple[float, float]) -> None:
+        """Refuse forbidden intervals that forbid nothing: one was a slip of the pen, and unnoticed."""
+        for low, high in gaps:
+            if float(high) <= hull[0] or float(low) >= hull[1]:
+                self._fail(
+                    "domain",
+                    f"the forbidden interval ({low}, {high}) lies outside the range",
+                    "take it out, or widen the range",
+                )

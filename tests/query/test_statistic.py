@@ -128,6 +128,11 @@ FAULTS: list[tuple[object, str, str]] = [
     ({"statistic": "mean(x)", "domain": {"forbidden": [[0, 1]]}}, "DPR135", "range"),
     ({"statistic": "mean(x)", "domain": {"range": [0, 1], "forbidden": 3}}, "DPR135", ""),
     ({"statistic": "mean(x)", "domain": {"range": [0, 1], "forbidden": [3]}}, "DPR135", ""),
+    (
+        {"statistic": "mean(x)", "domain": {"range": [0, 100], "forbidden": [[200, 300]]}},
+        "DPR135",
+        "widen",
+    ),
     ({"statistic": "mean(x)", "domain": {"range": [0, 1], "step": 0}}, "DPR135", ""),
 ]
 
