@@ -15,7 +15,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from dprelease.aggregates.bin_moves import hold_every_code
-from dprelease.aggregates.encoding import CHOICES, Encoding
+from dprelease.aggregates.encoding import BY_RANK, Encoding
 from dprelease.aggregates.graph_moves import GRAPH_FORMS, graph_moves
 from dprelease.aggregates.pair_moves import coefficients, pair_moves
 from dprelease.aggregates.rank_moves import rank_moves
@@ -64,7 +64,7 @@ def row_moves(
         return (_cross(query, used) * max(0, (encoding.public_rows or 0) - 1),) * 2
     if encoding.form in ("spectrum", "matrix", "pairs"):
         return _spectral(query, encoding, used)
-    if encoding.form in CHOICES:
+    if encoding.form in BY_RANK:
         try:
             return rank_moves(query, encoding, used)
         except ValueError as problem:

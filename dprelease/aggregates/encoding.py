@@ -45,7 +45,7 @@ from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
 
 __all__ = [
-    "CHOICES",
+    "BY_RANK",
     "Axis",
     "Context",
     "Encoding",
@@ -92,7 +92,7 @@ Form = Literal[
 """How exact cells are made of primitives (`aggregates.exact`)."""
 
 
-CHOICES: tuple[Form, ...] = ("ranks", "joint_ranks")
+BY_RANK: tuple[Form, ...] = ("ranks", "joint_ranks")
 """Forms of which a candidate is chosen by rank."""
 
 

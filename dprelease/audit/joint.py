@@ -20,8 +20,8 @@ import numpy.typing as npt
 from dprelease.aggregates.joint_ranks import Positions
 from dprelease.audit.sampler import fit
 from dprelease.entropy import RandomBits, SystemBits
-from dprelease.measurements.joint_ranks import JointChoiceDraw
-from dprelease.mechanisms.forms.joint_scores import Blocks, JointChoice
+from dprelease.measurements.joint_ranks import JointExponentialDraw
+from dprelease.mechanisms.forms.joint_scores import Blocks, JointExponential
 from dprelease.mechanisms.forms.scores import ScoreLaw
 
 __all__ = ["joint_fit", "joint_worst"]
@@ -31,11 +31,11 @@ _POINTS = 12
 _ROWS = 3
 
 
-def joint_worst(draw: JointChoiceDraw, here: Positions, there: Positions) -> Fraction:
+def joint_worst(draw: JointExponentialDraw, here: Positions, there: Positions) -> Fraction:
     """Return the largest ratio of the chances of one outcome under two groups' rows, either way."""
     codes = np.union1d(here.codes, there.codes)
     one, other = (draw.blocks(rows.at(codes))[0] for rows in (here, there))
-    totals = [int(JointChoice(draw.law, b).last.sum()) for b in (one, other)]
+    totals = [int(JointExponential(draw.law, b).last.sum()) for b in (one, other)]
     first = _largest(draw.law, one, other) * Fraction(totals[1], totals[0])
     second = _largest(draw.law, other, one) * Fraction(totals[0], totals[1])
     return max(first, second)
@@ -90,7 +90,7 @@ def _product(law: ScoreLaw, blocks: Blocks, path: list[int]) -> int:
     return math.prod(int(w) for w in law.weights(apart))
 
 
-def joint_fit(draw: JointChoiceDraw, count: int, bits: RandomBits | None = None) -> float:
+def joint_fit(draw: JointExponentialDraw, count: int, bits: RandomBits | None = None) -> float:
     """Return the p-value of the last target's block over `count` draws of a made-up group."""
     points, m = len(draw.allowed), draw.many
     places = np.unique(np.linspace(0, points - 1, min(points, _POINTS)).astype(np.int64))
@@ -98,7 +98,7 @@ def joint_fit(draw: JointChoiceDraw, count: int, bits: RandomBits | None = None)
     upto = _ROWS * np.arange(1, places.size + 1)
     targets = tuple(range(1, m + 1))
     rows = Positions(codes, upto - _ROWS, upto, int(upto[-1]), targets, m + 1)
-    choice = JointChoice(draw.law, draw.blocks(rows)[0])
+    choice = JointExponential(draw.law, draw.blocks(rows)[0])
     source = bits or SystemBits()
     drawn = np.array([choice.draw(source)[-1][0] for _ in range(count)])
     total = int(choice.last.sum())

@@ -40,8 +40,8 @@ from dprelease.measurements.constant import ConstantDraw
 from dprelease.measurements.draw import Objects, draw_from_json
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.measurements.graph_box import BoxDraw
-from dprelease.measurements.joint_ranks import JointChoiceDraw
-from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.joint_ranks import JointExponentialDraw
+from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
@@ -147,10 +147,10 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
             return [
                 (None, _gaussian(square, b - a)) for a, b in zip(here, there, strict=True) if a != b
             ]
-        case JointChoiceDraw():
+        case JointExponentialDraw():
             worst = Worst(joint_worst(draw, here[0], there[0]), None, 1)
             return [(worst, _response(worst.nats) if curves else None)]
-        case ChoiceDraw():
+        case ExponentialDraw():
             counts, p, r = _choices(draw, here[0], there[0])
             ratio = max(max(a / b, b / a) for a, b in zip(p, r, strict=True))
             return [
@@ -220,7 +220,7 @@ def _both(p: FloatArray, r: FloatArray, counts: FloatArray | float = 1.0) -> Any
 
 
 def _choices(
-    draw: ChoiceDraw, here: Stretches, there: Stretches
+    draw: ExponentialDraw, here: Stretches, there: Stretches
 ) -> tuple[FloatArray, list[Fraction], list[Fraction]]:
     """Return the candidates of each stretch that both tables score alike, and the chance of one of them."""
     runs = [draw.runs(scores) for scores in (here, there)]

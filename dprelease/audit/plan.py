@@ -32,7 +32,7 @@ from dprelease.audit.laws import worst_ratio
 from dprelease.audit.neighbours import Pair, neighbouring_tables
 from dprelease.audit.pairs import PairLoss, pair_loss
 from dprelease.audit.repeated import features_of, shown_of
-from dprelease.audit.sampler import balanced_fits, choice_fit, draws_fit, noise_fit
+from dprelease.audit.sampler import balanced_fits, draws_fit, exponential_fit, noise_fit
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.errors import InternalError
 from dprelease.measurements.balanced import BalancedDraw
@@ -40,8 +40,8 @@ from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import draw_from_json
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.measurements.graph_box import BoxDraw
-from dprelease.measurements.joint_ranks import JointChoiceDraw
-from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.joint_ranks import JointExponentialDraw
+from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.mechanisms.law import GridLaw
@@ -196,14 +196,16 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
             tests.append((block.name, draw.mechanism, balanced_fits(draw.noise, count)))
         elif isinstance(draw, CellDraw | GaussianDraw):
             tests.append((block.name, draw.mechanism, [noise_fit(draw.noise, count)]))
-        elif isinstance(draw, JointChoiceDraw):
+        elif isinstance(draw, JointExponentialDraw):
             tests.append((block.name, draw.mechanism, [joint_fit(draw, min(count, 2**13))]))
-        elif isinstance(draw, ChoiceDraw):
+        elif isinstance(draw, ExponentialDraw):
             runs = min(draw.law.candidates, _RUNS)
             counts = np.full(runs, draw.law.candidates // runs, dtype=np.int64)
             counts[-1] += draw.law.candidates - int(counts.sum())
             rising, few = np.arange(runs, dtype=np.int64), min(count, 2**22 // runs)
-            found = [choice_fit(draw.law, counts, s, few) for s in (rising, rising[::-1].copy())]
+            found = [
+                exponential_fit(draw.law, counts, s, few) for s in (rising, rising[::-1].copy())
+            ]
             tests.append((block.name, draw.mechanism, found))
     total = sum(len(p) for _, _, p in tests)
     for name, family, p in tests:

@@ -25,7 +25,15 @@ from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.law import GridLaw
 
-__all__ = ["balanced_fits", "chances_of", "choice_fit", "draws_fit", "fit", "g_test", "noise_fit"]
+__all__ = [
+    "balanced_fits",
+    "chances_of",
+    "draws_fit",
+    "exponential_fit",
+    "fit",
+    "g_test",
+    "noise_fit",
+]
 
 FloatArray = npt.NDArray[np.float64]
 _LEAST = 20.0
@@ -136,7 +144,7 @@ def balanced_fits(noise: BalancedNoise, count: int, bits: RandomBits | None = No
     return [fit(((e + width // 2) // width).astype(np.int64), d, chance) for e in ends]
 
 
-def choice_fit(
+def exponential_fit(
     law: ScoreLaw,
     counts: npt.NDArray[np.int64],
     scores: npt.NDArray[np.int64],

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.encoding import CHOICES, Encoding
+from dprelease.aggregates.encoding import BY_RANK, Encoding
 from dprelease.aggregates.graph import one_cell
 from dprelease.aggregates.joint_ranks import LEVELS, Positions, joint_ranks
 from dprelease.aggregates.ranks import spreads, target
@@ -36,16 +36,16 @@ from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Objects, underclaimed
 from dprelease.measurements.members import Member
-from dprelease.measurements.ranks import ChoiceDraw, Ranks, moved_text, rank_error_text
-from dprelease.measurements.ranks_price import choice_error
-from dprelease.mechanisms.forms.joint_scores import Blocks, JointChoice, work
+from dprelease.measurements.ranks import ExponentialDraw, Ranks, moved_text, rank_error_text
+from dprelease.measurements.ranks_price import exponential_error
+from dprelease.mechanisms.forms.joint_scores import Blocks, JointExponential, work
 from dprelease.mechanisms.forms.scores import OUTCOME_LIMIT, ScoreLaw
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["JointChoiceDraw", "JointRanks", "outcomes"]
+__all__ = ["JointExponentialDraw", "JointRanks", "outcomes"]
 
 Ints = npt.NDArray[np.int64]
 _KEPT = 4
@@ -67,13 +67,13 @@ def _placed(blocks: Blocks, first: Ints, block: int, place: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class JointChoiceDraw(ChoiceDraw):
+class JointExponentialDraw(ExponentialDraw):
     """`many` of the points of `allowed` (in steps) per group, in order, by one law over their scores.
 
     The law's candidates are the outcomes: all sequences.
     """
 
-    tag: ClassVar[str] = "joint_choice"
+    tag: ClassVar[str] = "joint_exponential"
     levels: ClassVar[int] = LEVELS
     constants: ClassVar[Mapping[str, str]] = {"draw": "tag", "levels": "levels"}
 
@@ -88,13 +88,13 @@ class JointChoiceDraw(ChoiceDraw):
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
         out = np.empty((exact.shape[0], self.many), dtype=object)
-        made: dict[tuple[bytes, bytes], tuple[JointChoice, Blocks, Ints]] = {}
+        made: dict[tuple[bytes, bytes], tuple[JointExponential, Blocks, Ints]] = {}
         for group, (rows,) in enumerate(exact):
             same = rows.codes.tobytes(), rows.upto.tobytes()  # equal rows have one law
             if same not in made:
                 blocks, first = self.blocks(rows)
                 made = made if len(made) < _KEPT else {}
-                made[same] = JointChoice(self.law, blocks), blocks, first
+                made[same] = JointExponential(self.law, blocks), blocks, first
             choice, blocks, first = made[same]
             out[group] = [_placed(blocks, first, *one) for one in choice.draw(bits)]
         return out
@@ -132,7 +132,7 @@ class JointChoiceDraw(ChoiceDraw):
     @classmethod
     def calibrate(
         cls, allowed: GridSet, step: Fraction, many: int, *, spread: int, epsilon: Fraction
-    ) -> JointChoiceDraw:
+    ) -> JointExponentialDraw:
         """Return the choice of largest rate whose loss is at most `epsilon`; as `ScoreLaw.calibrate`."""
         law = ScoreLaw.calibrate(
             outcomes(len(allowed), many), spread=spread, epsilon=epsilon, joint=True
@@ -144,7 +144,7 @@ class JointRanks(Ranks):
     """The rows of one column value by value, for several ranks chosen together."""
 
     family = "joint_ranks"
-    draws = ("joint_choice",)
+    draws = ("joint_exponential",)
     forms = ("joint_ranks",)
     one_law = True
 
@@ -154,14 +154,14 @@ class JointRanks(Ranks):
         code = encoding.measures[0].code
         assert isinstance(code, Fixed)
         many, spread = len(encoding.weights), asked.sensitivity.total
-        draw = JointChoiceDraw.calibrate(
+        draw = JointExponentialDraw.calibrate(
             code.grid, code.step, many, spread=spread, epsilon=asked.epsilon
         )
         rate = 2 * draw.law.rate * (LEVELS - 1)
         width = float(code.grid.hull_steps * code.step)
         unit = width if loss == "absolute" else width * width
         aims = [target(encoding, m.view).weights[0] for m in asked.block.members]
-        errors = tuple(unit * choice_error(rate, len(code.grid), size, a, loss) for a in aims)
+        errors = tuple(unit * exponential_error(rate, len(code.grid), size, a, loss) for a in aims)
         note = f"{many} values chosen together, in order"
         return [Candidate(encoding, draw, errors, (None,) * len(errors), note=note)]
 
@@ -177,7 +177,7 @@ class JointRanks(Ranks):
         assert isinstance(code, Fixed)
         spread = moved(one).total
         law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=asked.epsilon / many)
-        said = rank_error_text(ChoiceDraw(law, code.grid, code.step), one)
+        said = rank_error_text(ExponentialDraw(law, code.grid, code.step), one)
         return [Option(law.family, None, None, f"by itself at epsilon/{many}: {said}")]
 
     def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
@@ -216,7 +216,7 @@ class JointRanks(Ranks):
 def _may_join(member: Member) -> bool:
     spec = member.statistic.spec
     own = spec.share is not None or spec.max_error is not None or spec.mechanism is not None
-    return not own and len(member.options) == 1 and member.options[0].form in CHOICES
+    return not own and len(member.options) == 1 and member.options[0].form in BY_RANK
 
 
 def _better(alone: Sequence[Encoding], groups: int, adjacency: Adjacency) -> bool:

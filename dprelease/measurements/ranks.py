@@ -33,7 +33,7 @@ from dprelease.measurements.base import Measurement
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.measurements.members import Member
-from dprelease.measurements.ranks_price import choice_error, rows_inside
+from dprelease.measurements.ranks_price import exponential_error, rows_inside
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.numeric import shown
 from dprelease.query.answer import TABLE_LIMIT
@@ -42,11 +42,11 @@ from dprelease.schema.domain import LongRuns
 from dprelease.sensitivity import Sensitivity
 
 __all__ = [
-    "ChoiceDraw",
+    "ExponentialDraw",
     "Ranks",
     "aim",
     "any_rank",
-    "choice_notes",
+    "exponential_notes",
     "moved_text",
     "rank_error_text",
 ]
@@ -56,10 +56,10 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class ChoiceDraw(Draw):
+class ExponentialDraw(Draw):
     """One of the points of `allowed` (in steps) per group, by a law over their scores."""
 
-    tag: ClassVar[str] = "choice"
+    tag: ClassVar[str] = "exponential"
 
     law: ScoreLaw
     allowed: LongRuns
@@ -139,7 +139,7 @@ class Ranks(Measurement):
     """A score per candidate value: how far its rank is from the one asked for."""
 
     family = "ranks"
-    draws = ("choice",)
+    draws = ("exponential",)
     forms = ("ranks",)
     mechanisms = ("exponential",)
     interval = False
@@ -158,17 +158,17 @@ class Ranks(Measurement):
         if a in (0, b) and shift:
             k = rows_inside(law.rate, law.candidates, size, (a // b, 1), loss)
             encoding = replace(encoding, weights=(aimed(a // b, 1, k),))
-        error = choice_error(law.rate, law.candidates, size, encoding.weights[0], loss)
+        error = exponential_error(law.rate, law.candidates, size, encoding.weights[0], loss)
         encoding = near(encoding, law.last)
         width = float(code.grid.hull_steps * code.step)
         error *= width if loss == "absolute" else width * width
-        draw = ChoiceDraw(law, code.grid, code.step)
+        draw = ExponentialDraw(law, code.grid, code.step)
         return [Candidate(encoding, draw, (error,), (None,), note=aim(encoding))]
 
     def refusal(self, encoding: Encoding, law: Draw, task: BoundedQuery, at: Sequence[int]) -> str:
         """Scores belong to a choice among exactly the codes whose rows it counts, as far as it can see."""
         why = Measurement.refusal(self, encoding, law, task, at)
-        if why or not isinstance(law, ChoiceDraw):
+        if why or not isinstance(law, ExponentialDraw):
             return why
         used = [task.primitives[i] for i in at]
         codes = [task.codes[p.code] for p in used if p.code is not None]
@@ -182,26 +182,26 @@ class Ranks(Measurement):
         return moved_text(Fraction(s.total, best.encoding.weights[0][1]))
 
     def error_text(self, draw: Draw, encoding: Encoding, view: int | None) -> str:
-        assert isinstance(draw, ChoiceDraw)
+        assert isinstance(draw, ExponentialDraw)
         return rank_error_text(draw, target(encoding, view))
 
     def notes(self, draw: Draw, encoding: Encoding, view: int | None) -> tuple[str, ...]:
-        assert isinstance(draw, ChoiceDraw)
-        return choice_notes(draw, target(encoding, view))
+        assert isinstance(draw, ExponentialDraw)
+        return exponential_notes(draw, target(encoding, view))
 
     def typical(
         self, best: Candidate, member: Member, size: int, *, narrow: bool
     ) -> Sequence[float]:
         draw = best.draw
-        assert isinstance(draw, ChoiceDraw)
+        assert isinstance(draw, ExponentialDraw)
         return (float(len(draw.allowed) // 2),) * draw.many
 
     def mute(self, draw: Draw, encoding: Encoding, size: int, *, view: int | None) -> bool:
-        assert isinstance(draw, ChoiceDraw)
+        assert isinstance(draw, ExponentialDraw)
         return any_rank(draw, target(encoding, view), size)
 
 
-def any_rank(draw: ChoiceDraw, encoding: Encoding, size: int) -> bool:
+def any_rank(draw: ExponentialDraw, encoding: Encoding, size: int) -> bool:
     """Return whether the 95 % range of ranks of a choice is all of `size` rows."""
     a, b, shift = encoding.weights[0]
     reach = draw.rank_error(b, _LEVEL)
@@ -233,7 +233,7 @@ def moved_text(moved: Fraction) -> str:
     return f"{shown(moved)} row{'s' if moved > 1 else ''} in rank"
 
 
-def rank_error_text(draw: ChoiceDraw, encoding: Encoding) -> str:
+def rank_error_text(draw: ExponentialDraw, encoding: Encoding) -> str:
     """Return the rank error for a plan's table: "±23 rows in rank (95 %)"."""
     a, b, shift = encoding.weights[0]
     reach = draw.rank_error(b, _LEVEL)
@@ -246,7 +246,7 @@ def rank_error_text(draw: ChoiceDraw, encoding: Encoding) -> str:
     return f"{_beyond(shift):,} ±{_rows(reach)} from the end (95 %)"
 
 
-def choice_notes(draw: ChoiceDraw, encoding: Encoding) -> tuple[str, ...]:
+def exponential_notes(draw: ExponentialDraw, encoding: Encoding) -> tuple[str, ...]:
     """Return the report's sentences: aim, error, what is not known."""
     a, b, shift = encoding.weights[0]
     reach = draw.rank_error(b, _LEVEL)

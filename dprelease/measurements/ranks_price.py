@@ -25,7 +25,7 @@ import numpy as np
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.ranks import aimed
 
-__all__ = ["choice_error", "rows_inside"]
+__all__ = ["exponential_error", "rows_inside"]
 
 _MOST_POINTS = 1024
 _PARTS = (1.0, 0.5, 0.1)
@@ -46,11 +46,13 @@ def rows_inside(
         end: (0, 1) for min, (1, 1) for max.
     """
     offers = [k for k in _ROWS_INSIDE if k <= max(1, size)]
-    return min(offers, key=lambda k: choice_error(rate, candidates, size, aimed(*end, k), loss))
+    return min(
+        offers, key=lambda k: exponential_error(rate, candidates, size, aimed(*end, k), loss)
+    )
 
 
 @lru_cache(maxsize=4096)
-def choice_error(
+def exponential_error(
     rate: float,
     candidates: int,
     size: int,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dprelease.aggregates.ranks import stretches
 from dprelease.engines.tally import near_rows
-from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.bounded import Near
 from dprelease.schema.domain import GridSet
@@ -35,7 +35,7 @@ def sparse(tally: Any) -> Ints:
     return np.stack([group, code, found - part[group, code], found, upto[group, -1]], axis=1)
 
 
-def spread_out(draw: ChoiceDraw, scores: Any) -> list[int]:
+def spread_out(draw: ExponentialDraw, scores: Any) -> list[int]:
     """Return the score of each candidate of one group."""
     _, counts, apart = draw.runs(scores)
     return np.repeat(apart, counts).tolist()
@@ -47,5 +47,5 @@ def chances(
     """Return P(y) per code, from what the engine hands over near the rank, through stretches."""
     table = sparse([tally])
     table = table[near_rows(table, Near(a, b, shift, law.last if reach is None else reach))]
-    draw = ChoiceDraw(law, GridSet(((0, len(tally) - 1),)), Fraction(1))
+    draw = ExponentialDraw(law, GridSet(((0, len(tally) - 1),)), Fraction(1))
     return law.pmf(np.array(spread_out(draw, stretches(table, 1, a, b, shift)[0, 0])))

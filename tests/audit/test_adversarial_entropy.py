@@ -26,7 +26,7 @@ from dprelease.measurements.draw import RAW_LIMIT, draw_from_json
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
-from dprelease.mechanisms.forms.joint_scores import Blocks, JointChoice
+from dprelease.mechanisms.forms.joint_scores import Blocks, JointExponential
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
@@ -111,9 +111,9 @@ def every_sampler():
         lambda drawn: ((drawn >= 0) & (drawn < 12)).all(),
     )
     blocks = Blocks(np.array([3, 1, 8]), np.array([0, 4, 9]), (3, 6), 12)
-    joint = JointChoice(ScoreLaw.calibrate(12, spread=7, epsilon=1), blocks)
+    joint = JointExponential(ScoreLaw.calibrate(12, spread=7, epsilon=1), blocks)
     out["a joint choice"] = (
-        JointChoice,
+        JointExponential,
         lambda: np.array([joint.draw(SystemBits()) for _ in range(COUNT)]),
         lambda drawn: all(found == sorted(found) and len(found) == 2 for found in drawn.tolist()),
     )

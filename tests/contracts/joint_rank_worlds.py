@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.aggregates.joint_ranks import LEVELS, Positions, joint_spreads
-from dprelease.measurements.joint_ranks import JointChoiceDraw
+from dprelease.measurements.joint_ranks import JointExponentialDraw
 from dprelease.schema.domain import GridSet
 
 Rows = tuple[int, ...]
@@ -49,9 +49,9 @@ def errors(rows: Rows, outcome: Outcome, targets: Targets) -> list[Fraction]:
     ]
 
 
-def drawer(targets: Targets, epsilon: Fraction, spread: int | None = None) -> JointChoiceDraw:
+def drawer(targets: Targets, epsilon: Fraction, spread: int | None = None) -> JointExponentialDraw:
     grid = GridSet(((0, POINTS - 1),))
-    return JointChoiceDraw.calibrate(
+    return JointExponentialDraw.calibrate(
         grid, Fraction(1), len(targets),
         spread=spread or max(joint_spreads(targets)), epsilon=epsilon,
     )  # fmt: skip
@@ -64,7 +64,7 @@ def positions(rows: Rows, targets: Targets) -> Positions:
     return Positions(codes, below, upto, len(rows), tuple(a for a, _, _ in targets), targets[0][1])
 
 
-def masses(draw: JointChoiceDraw, rows: Rows, targets: Targets) -> dict[Outcome, int]:
+def masses(draw: JointExponentialDraw, rows: Rows, targets: Targets) -> dict[Outcome, int]:
     """Return the weight of every sequence: the product of its gaps' weights."""
     unit = targets[0][1] * (LEVELS - 1)
     out = {}

@@ -120,7 +120,7 @@ def test_a_pipeline_publishes_and_verifies_them(project):
     assert (project / "again.html").read_bytes() == (folder / "report.html").read_bytes()
     manifest = json.loads((folder / "release.json").read_text())
     laws = [b["law"] for b in manifest["plan"]["blocks"] if b["family"] == "ranks"]
-    assert [law["draw"] for law in laws] == ["choice"] * 4
+    assert [law["draw"] for law in laws] == ["exponential"] * 4
 
 
 def test_a_released_value_lies_in_its_gapped_domain(project):

@@ -25,7 +25,7 @@ from dprelease.engines.source import as_source
 from dprelease.entropy import ReplayBits
 from dprelease.errors import ConfigError, InternalError
 from dprelease.measurements.draw import draw_from_json
-from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.sensitivity import Sensitivity
 from tests.aggregates.dense_ranks import rank_scores, sparse, spread_out
@@ -40,9 +40,9 @@ FEW = {"max": 50, "expected": 3}
 FUNCTIONS = ("median(x)", "quantile(x, 0.75)", "min(x)", "max(x)")
 
 
-def choice(plan: ReleasePlan, place: int = 0) -> ChoiceDraw:
+def choice(plan: ReleasePlan, place: int = 0) -> ExponentialDraw:
     law = draw_from_json(plan.blocks[place].law)
-    assert isinstance(law, ChoiceDraw)
+    assert isinstance(law, ExponentialDraw)
     return law
 
 
@@ -145,7 +145,7 @@ def test_draws_fit_the_pmf_with_a_control_on_both_sides() -> None:
     drawn = law.draw(np.array([exact] * 20_000), ReplayBits("choice"))[:, 0].astype(int)
     seen = np.bincount(drawn, minlength=10)
 
-    def fits(other: ChoiceDraw) -> float:
+    def fits(other: ExponentialDraw) -> float:
         expected = np.array([float(x) for x in other.law.pmf(row)]) * seen.sum()
         return float(stats.chisquare(seen, expected).pvalue)
 
@@ -162,7 +162,7 @@ def test_the_rank_error_holds_for_all_small_tables(target: tuple[int, int, int])
     from dprelease.schema.domain import GridSet
 
     law = ScoreLaw.calibrate(6, spread=spreads(*target)[0], epsilon=4)
-    draw = ChoiceDraw(law, GridSet(((0, 5),)), Fraction(1))
+    draw = ExponentialDraw(law, GridSet(((0, 5),)), Fraction(1))
     reach = law.reach(0.95)
     assert draw.rank_error(target[1], 0.95) == -(-reach // target[1])
     worst = 0.0
@@ -241,11 +241,11 @@ def test_a_tampered_choice_is_refused(change: Callable[[Json], None]) -> None:
 def test_json_round_trip_and_malformed_choices() -> None:
     law = choice(planned(["median(x)"], x=GAPPED))
     stored = json.loads(json.dumps(law.to_json()))
-    assert ChoiceDraw.from_json(stored) == draw_from_json(stored) == law
+    assert ExponentialDraw.from_json(stored) == draw_from_json(stored) == law
     number = planned(["count"]).to_json()["blocks"][0]["law"]["law"]
     for wrong in ({**stored["law"], "p": 0}, number):
         with pytest.raises(ConfigError) as caught:
-            ChoiceDraw.from_json({**stored, "law": wrong})
+            ExponentialDraw.from_json({**stored, "law": wrong})
         assert caught.value.code == "DPR180"
 
 

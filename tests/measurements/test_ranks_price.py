@@ -7,8 +7,8 @@ import pytest
 
 from dprelease.aggregates.ranks import aimed
 from dprelease.measurements.draw import draw_from_json
-from dprelease.measurements.ranks import ChoiceDraw
-from dprelease.measurements.ranks_price import choice_error, rows_inside
+from dprelease.measurements.ranks import ExponentialDraw
+from dprelease.measurements.ranks_price import exponential_error, rows_inside
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -35,8 +35,8 @@ def test_more_rows_or_less_noise_bring_the_aim_nearer_and_below_the_naive_price(
     assert near[0] > 40 > near[-1] > 0
     for rate in (0.075, 0.25):
         inside = aimed(1, 1, rows_inside(rate, 1001, 1000, (1, 1), "absolute"))
-        found = choice_error(rate, 1001, 1000, inside, "absolute")
-        assert found < 0.75 * choice_error(4 * rate, 1001, 1000, (1, 1, 0), "absolute")
+        found = exponential_error(rate, 1001, 1000, inside, "absolute")
+        assert found < 0.75 * exponential_error(4 * rate, 1001, 1000, (1, 1, 0), "absolute")
 
 
 def test_a_large_epsilon_aims_at_the_end_itself() -> None:
@@ -53,7 +53,8 @@ def test_candidates_between_the_public_tables_weigh() -> None:
     ]
     assert wide[0] < wide[1] < wide[2]
     errors = [
-        choice_error(0.5, candidates, 1000, (1, 2, 0), "absolute") for candidates in (1001, 10**12)
+        exponential_error(0.5, candidates, 1000, (1, 2, 0), "absolute")
+        for candidates in (1001, 10**12)
     ]
     assert errors[0] < errors[1]
 
@@ -64,17 +65,19 @@ def test_min_and_max_mirror_each_other() -> None:
             low = rows_inside(rate, 401, 500, (0, 1), loss)
             high = rows_inside(rate, 401, 500, (1, 1), loss)
             assert low == high
-            assert choice_error(rate, 401, 500, aimed(0, 1, low), loss) == pytest.approx(
-                choice_error(rate, 401, 500, aimed(1, 1, high), loss)
+            assert exponential_error(rate, 401, 500, aimed(0, 1, low), loss) == pytest.approx(
+                exponential_error(rate, 401, 500, aimed(1, 1, high), loss)
             )
 
 
 def test_a_price_falls_with_epsilon_and_is_never_zero() -> None:
     for target in ((1, 2, 0), (1, 1, 0), (9, 10, 0)):
-        found = [choice_error(rate, 2, 100, target, "absolute") for rate in (0.01, 0.1, 1.0, 10.0)]
+        found = [
+            exponential_error(rate, 2, 100, target, "absolute") for rate in (0.01, 0.1, 1.0, 10.0)
+        ]
         assert found == sorted(found, reverse=True)
         assert found[-1] > 0
-        assert choice_error(0.1, 500, 100, target, "squared") <= choice_error(
+        assert exponential_error(0.1, 500, 100, target, "squared") <= exponential_error(
             0.1, 500, 100, target, "absolute"
         )
 
@@ -138,7 +141,7 @@ def test_aiming_inside_beats_the_naive_maximum_unless_the_data_fill_the_range() 
     planned_draw = draw_from_json(
         planned(["max(x)"], x=X, rows={"max": 10_000, "expected": 1000}).blocks[0].law
     )
-    assert isinstance(planned_draw, ChoiceDraw)
+    assert isinstance(planned_draw, ExponentialDraw)
     naive = ScoreLaw.calibrate(1001, spread=1, epsilon=1)
     found = {
         shape: (

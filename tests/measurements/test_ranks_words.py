@@ -8,12 +8,14 @@ from fractions import Fraction
 import pytest
 
 from dprelease.aggregates.encoding import Encoding
-from dprelease.measurements.ranks import ChoiceDraw, aim, choice_notes, rank_error_text
+from dprelease.measurements.ranks import ExponentialDraw, aim, exponential_notes, rank_error_text
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.schema.domain import GridSet
 
 ENCODING = Encoding("ranks", ("ranks",), ("choice",), ((1, 2, 0),), 2, 4, form="ranks")
-DRAW = ChoiceDraw(ScoreLaw.calibrate(101, spread=2, epsilon=1), GridSet(((0, 100),)), Fraction(1))
+DRAW = ExponentialDraw(
+    ScoreLaw.calibrate(101, spread=2, epsilon=1), GridSet(((0, 100),)), Fraction(1)
+)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,7 @@ def test_aim_and_error(target: tuple[int, int, int], aims: str, error: str) -> N
     encoding = replace(ENCODING, weights=(target,))
     assert aim(encoding) == aims
     assert rank_error_text(DRAW, encoding) == error
-    notes = choice_notes(DRAW, encoding)
+    notes = exponential_notes(DRAW, encoding)
     assert f"among 101 allowed values; it aims at {aims}" in notes[0]
     assert ("at least 1,201 rows" in notes[1]) == (target[2] == 2401)
     assert any("no interval" in note for note in notes)

@@ -16,7 +16,7 @@ from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.budget.exact_rho import rho_of_pure
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import draw_from_json
-from dprelease.measurements.ranks import ChoiceDraw
+from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise
@@ -151,7 +151,7 @@ def test_choices_by_rank_diverge_no_further(replaced: bool) -> None:
 
 def test_a_choice_is_recorded_with_the_rho_of_its_range() -> None:
     plan = planned(["median(x)"], epsilon=2)
-    assert isinstance(draw_from_json(plan.blocks[0].law), ChoiceDraw)
+    assert isinstance(draw_from_json(plan.blocks[0].law), ExponentialDraw)
     assert execute.concentrated(plan) == Fraction(1, 2)
     joint = planned([f"quantile(x, 0.{i})" for i in (2, 5, 8)], epsilon=2)
     assert joint.blocks[0].family == "joint_ranks"

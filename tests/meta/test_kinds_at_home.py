@@ -26,7 +26,7 @@ FAMILIES = {*Family.__args__, *Form.__args__} - STATISTICS
 DRAWS = {
     "BoxDraw",
     "CellDraw",
-    "ChoiceDraw",
+    "ExponentialDraw",
     "ConstantDraw",
     "GaussianDraw",
     "MeanDraw",

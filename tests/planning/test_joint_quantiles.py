@@ -14,7 +14,7 @@ import dprelease as dp
 from dprelease import execute
 from dprelease.errors import ConfigError, InternalError
 from dprelease.measurements.draw import draw_from_json
-from dprelease.measurements.joint_ranks import JointChoiceDraw
+from dprelease.measurements.joint_ranks import JointExponentialDraw
 from dprelease.planning.make import make_plan
 from dprelease.query.bounded import Near
 from dprelease.query.load import Schema
@@ -111,7 +111,7 @@ def test_every_unit_and_adjacency_keeps_its_epsilon(unit: dict[str, Any], by: li
     assert families(plan) == ["joint_ranks"]
     execute.check(plan)
     draw = draw_from_json(plan.blocks[0].law)
-    assert isinstance(draw, JointChoiceDraw)
+    assert isinstance(draw, JointExponentialDraw)
     assert draw.law.certify().epsilon_upper <= plan.epsilon
 
 
@@ -163,7 +163,8 @@ def test_the_wall_refuses_what_claims_less() -> None:
         changed_law(block, p=str(int(block.law["law"]["p"]) // 2)),
         changed_law(block, candidates="21"),
         {**block.law, "many": 2},
-        {k: v for k, v in block.law.items() if k not in ("many", "levels")} | {"draw": "choice"},
+        {k: v for k, v in block.law.items() if k not in ("many", "levels")}
+        | {"draw": "exponential"},
     ):
         with pytest.raises(InternalError):
             execute.check(broken(plan, law=law))
@@ -187,7 +188,7 @@ def test_rank_errors_are_kept_on_rows_of_their_own() -> None:
     """All three ranks at once, 12 times: the bound is wide, a twentieth of it is not kept."""
     plan = planned(QUARTILES)
     draw = draw_from_json(plan.blocks[0].law)
-    assert isinstance(draw, JointChoiceDraw)
+    assert isinstance(draw, JointExponentialDraw)
     rows = np.arange(121)
     schema = declared(QUARTILES)
     frame = pd.DataFrame({"who": "p", "x": rows, "g": "a"})

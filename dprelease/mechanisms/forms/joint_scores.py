@@ -44,7 +44,7 @@ import numpy.typing as npt
 from dprelease.entropy import RandomBits, uniform_below
 from dprelease.mechanisms.forms.scores import ScoreLaw
 
-__all__ = ["Blocks", "JointChoice", "work"]
+__all__ = ["Blocks", "JointExponential", "work"]
 
 Ints = npt.NDArray[np.int64]
 Wholes = npt.NDArray[np.object_]
@@ -78,7 +78,7 @@ def work(blocks: int, targets: int) -> int:
     return targets * (blocks * blocks // 2 + targets * blocks)
 
 
-class JointChoice:
+class JointExponential:
     """The law of one group: its sums, made once, and draws from it."""
 
     def __init__(self, law: ScoreLaw, blocks: Blocks) -> None:

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 
 from dprelease.entropy import SystemBits
 from dprelease.mechanisms.forms import joint_scores
-from dprelease.mechanisms.forms.joint_scores import Blocks, JointChoice, work
+from dprelease.mechanisms.forms.joint_scores import Blocks, JointExponential, work
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from tests.contracts.joint_rank_worlds import TARGETS, drawer, masses, positions
 
@@ -46,14 +46,14 @@ def test_the_sums_are_those_over_all_sequences(name: str) -> None:
     by_last = Counter[int]()
     for outcome, mass in brute(blocks).items():
         by_last[outcome[-1][0]] += mass
-    made = JointChoice(LAW, blocks).last
+    made = JointExponential(LAW, blocks).last
     assert [int(v) for v in made] == [by_last[b] for b in range(blocks.counts.size)]
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_draws_follow_the_law_and_not_another(name: str) -> None:
     law = brute(WORLDS[name])
-    choice, bits, count = JointChoice(LAW, WORLDS[name]), SystemBits(), 3_000
+    choice, bits, count = JointExponential(LAW, WORLDS[name]), SystemBits(), 3_000
     seen = Counter(tuple(choice.draw(bits)) for _ in range(count))
     assert set(seen) <= set(law)
 
@@ -73,9 +73,9 @@ def test_draws_follow_the_law_and_not_another(name: str) -> None:
 
 def test_a_law_without_a_table_of_weights_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = WORLDS["three targets"]
-    table = JointChoice(LAW, blocks).last
+    table = JointExponential(LAW, blocks).last
     monkeypatch.setattr(joint_scores, "_TABLE", 0)
-    assert np.array_equal(table, JointChoice(LAW, blocks).last)
+    assert np.array_equal(table, JointExponential(LAW, blocks).last)
 
 
 @pytest.mark.parametrize("targets", TARGETS)
@@ -85,7 +85,7 @@ def test_blocks_of_equal_rank_give_the_law_of_all_candidates(
     draw = drawer(targets, Fraction(1))
     for rows in [(), (1,), (0, 0, 2), (0, 1, 1, 1, 2)]:
         blocks, first = draw.blocks(positions(rows, targets))
-        total = int(JointChoice(draw.law, blocks).last.sum())
+        total = int(JointExponential(draw.law, blocks).last.sum())
         assert total == sum(masses(draw, rows, targets).values())
         assert first.size == blocks.counts.size
 
