@@ -82,23 +82,30 @@ class Approval(Stored):
     signature: str | None = None
 
     def __post_init__(self) -> None:
-        limits = [self.per_period] if self.total is None else [self.per_period, self.total]
-        whole = all(isinstance(each, Fraction) and each > 0 for each in limits)
-        texts = (self.by, self.note or "")
-        signed = (self.public_key, self.signature)
-        if not (
-            whole
-            and all(isinstance(text, str) and len(text) <= _NOTE for text in texts)
-            and _INSTANT.fullmatch(self.at)
-            and (self.until is None or _day(self.until) is not None)
-            and (signed == (None, None) or all(_HEX.fullmatch(part or "") for part in signed))
-        ):
+        wrong = "; ".join(self._malformed())
+        if wrong:
             raise ArgumentError(
                 "an approval is malformed",
-                why="its limits are above 0, its last day is a date, its note has at most 1,000 characters",
+                why=wrong,
                 fix="e.g. --per-period 1 --total 52 --until 2027-12-31",
                 code="DPR656",
             )
+
+    def _malformed(self) -> Iterator[str]:
+        """Yield which parts are wrong, as the officer calls them."""
+        for limit, name in ((self.per_period, "per period"), (self.total, "in all")):
+            if limit is not None and not (isinstance(limit, Fraction) and limit > 0):
+                yield f"its limit {name} is not above 0"
+        if self.until is not None and _day(self.until) is None:
+            yield f"its last day, {str(self.until)[:40]!r}, is not a date such as 2027-12-31"
+        for text, name in ((self.by, "the name of who approves"), (self.note or "", "its note")):
+            if not (isinstance(text, str) and len(text) <= _NOTE):
+                yield f"{name} is longer than {_NOTE:,} characters, or no text"
+        if not _INSTANT.fullmatch(self.at):
+            yield "its instant is not one such as 2027-01-31T08:00:00Z"
+        signed = (self.public_key, self.signature)
+        if signed != (None, None) and not all(_HEX.fullmatch(part or "") for part in signed):
+            yield "its key and signature are not both in hexadecimal digits"
 
     def __str__(self) -> str:
         """Return who approved what, and its limits, in one line."""

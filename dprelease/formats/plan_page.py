@@ -32,6 +32,7 @@ from dprelease.release_plan.curve import Curve
 from dprelease.release_plan.explain import HEADERS, rows
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.why_split import why_this_split
 from dprelease.schema.unit import describe
 
 __all__ = ["plan_page"]
@@ -126,6 +127,7 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
         "where": plan.where,
         "own": curve.own,
         "note": curve.note,
+        "split": (why_this_split(plan) or "").removeprefix("why this split: "),
         "notes": plan.notes,
         "hash": plan.hash,
         "budget": budget,

@@ -11,6 +11,7 @@ Sources: Holm 1979; `docs/theory/intervals.md#derived-values`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -85,14 +86,20 @@ def _said(quantity: Quantity) -> float | None:
 
 
 def _titles(held: Mapping[str, ReleasedValues]) -> dict[str, str]:
-    """Return what each published column is called."""
-    out = {}
+    """Return what each published column is called: where two would be called the same, with its name.
+
+    One column of several tables has one title; where they differ, it keeps its name.
+    """
+    found: dict[str, set[str]] = {}
     for values in held.values():
         words = planned_words(values.noised.plan)
         for column, (statistic, _) in values.columns.items():
             several = len(statistic.columns) > 1
-            out[column] = column if several else words.heading(statistic)
-    return out
+            title = column if several else words.heading(statistic)
+            found.setdefault(column, set()).add(title)
+    out = {column: each.pop() if len(each) == 1 else column for column, each in found.items()}
+    times = Counter(out.values())
+    return {c: title if times[title] == 1 else f"{title} ({c})" for c, title in out.items()}
 
 
 def _columns(found: Sequence[Compared], adjust: Adjust) -> dict[str, pa.Array]:

@@ -185,15 +185,23 @@ def test_reconcile_needs_none(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "wrong"),
     [
-        {"per_period": Fraction(0)}, {"total": Fraction(-1)}, {"until": "2030-6-1"},
-        {"until": "2030-02-30"}, {"until": "20300601"}, {"note": "x" * 1001}, {"at": "yesterday"},
+        ({"per_period": Fraction(0)}, "its limit per period is not above 0"),
+        ({"total": Fraction(-1)}, "its limit in all is not above 0"),
+        ({"until": "2030-6-1"}, "its last day, '2030-6-1', is not a date such as 2027-12-31"),
+        ({"until": "2030-02-30"}, "its last day, '2030-02-30', is not a date such as 2027-12-31"),
+        ({"until": "20300601"}, "its last day, '20300601', is not a date such as 2027-12-31"),
+        ({"note": "x" * 1001}, "its note is longer than 1,000 characters, or no text"),
+        ({"at": "yesterday"}, "its instant is not one such as 2027-01-31T08:00:00Z"),
+        ({"public_key": "x", "signature": "0"}, "its key and signature are not both in hexadecimal digits"),
     ],
     ids=str,
 )  # fmt: skip
-def test_a_malformed_approval_is_refused(change):
-    assert code_of(approved, kind=ArgumentError, **change) == "DPR656"
+def test_a_malformed_approval_is_refused_and_says_which_part_is(change, wrong):
+    with pytest.raises(ArgumentError) as caught:
+        approved(**change)
+    assert (caught.value.code, caught.value.why) == ("DPR656", wrong)  # that part alone
 
 
 def test_who_has_no_budget_here_has_nothing_to_approve(ledger):

@@ -6,12 +6,14 @@ import base64
 import hashlib
 import re
 from fractions import Fraction
+from html import unescape
 
 import pytest
 
 import dprelease as dp
 from dprelease.formats.plan_page import plan_page
 from dprelease.release_plan.curve import Point, trace
+from dprelease.release_plan.why_split import why_this_split
 from tests.formats.test_html import HOSTILE, Page
 from tests.release_plan.test_curve import FEW, SCHEMA, make
 
@@ -83,6 +85,13 @@ def test_every_picture_has_its_words_and_a_refused_point_none():
     assert text.count('role="img"') == len(PLAN.statistics)
     assert text.count("logarithmic scales") == len(PLAN.statistics)
     assert text.count('<circle class="point') == 2 * len(PLAN.statistics)
+
+
+def test_the_page_says_why_the_budget_is_split_so():
+    said = why_this_split(PLAN)
+    assert f"Why this split of ε: {said.removeprefix('why this split: ')}." in unescape(page())
+    one = dp.plan({**SCHEMA, "release": {**SCHEMA["release"], "statistics": ["count"]}})
+    assert "Why this split" not in page(plan=one)  # nothing is split
 
 
 def test_the_same_plan_gives_the_same_bytes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from itertools import pairwise
 
@@ -45,6 +46,16 @@ def test_its_page_has_the_publisher_s_titles(tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "Trips &lt;made&gt;" in text and "Mean of x" in text
     assert "mean_x" not in text
+
+
+def test_equal_headings_are_told_apart(tmp_path):
+    asked = {"statistics": ("count", "mean(x)", {"statistic": "mean(x)", "as": "again"})}
+    found = dp.diff(release(**asked), release(**asked))
+    text = found.write(tmp_path / "a.html").read_text(encoding="utf-8")
+    headings = re.findall("<h3>(.*?)</h3>", text)
+    assert len(set(headings)) == len(headings) == 3
+    assert found.titles["again"] == "Mean of x (again)"
+    assert found.titles["count"] == "Number of rows"  # it alone has this heading
 
 
 def test_a_large_change_is_called_one():
