@@ -78,12 +78,24 @@ def result_keys(tree: Node, by: Sequence[str], asked: Sequence[str] | None) -> t
 
 def _free(tree: Node, by: Sequence[str]) -> set[str]:
     if isinstance(tree, Reference) and tree.table is not None:
-        return set() if tree.where or not tree.keyed else set(by)
+        return set(by) if tree.keyed else set()
     if isinstance(tree, Reference):
         return set() if tree.public else set(by) - {column for column, _ in tree.where}
     if isinstance(tree, Across):
         return _free(tree.operand, by) if tree.how in ("rank", "share") else set()
     return set().union(*(_free(child, by) for child in n.children(tree)))
+
+
+def _in_its_place(
+    own: ReleasedValues, other: ReleasedValues, row: Mapping[str, str], where: Mapping[str, str]
+) -> Sequence[int]:
+    """Return the groups of another table at a row's place, but for the columns that the name fixes."""
+    beside = own.groups_beside(other, row)
+    if not where:
+        return beside
+    still = [i for i, column in enumerate(other.by) if column not in where]
+    here = {tuple(other.keys[group][i] for i in still) for group in beside}
+    return [g for g in other.groups_in(where) if tuple(other.keys[g][i] for i in still) in here]
 
 
 class Evaluation:
@@ -147,8 +159,9 @@ class Evaluation:
                 fix="ask for periods of the same definition",
                 code="DPR664",
             )
-        apart = node.table is not None and not node.where
-        groups = own.groups_beside(values, row) if apart else values.groups_in(fixed)
+        groups = values.groups_in(fixed)
+        if node.table is not None:
+            groups = _in_its_place(own, values, row, dict(node.where))
         if not groups:
             raise ArgumentError(
                 f"`{node.name}` has no group {' · '.join(fixed.values())}",

@@ -45,7 +45,7 @@ class Reference(n.ColumnRef):
 
     Attributes:
         where: (column of `by`, label) pairs that are fixed; period: another period, or None.
-        table: another table of the release, or None; keyed: whether it has key columns.
+        table: another table of the release, or None; keyed: whether key columns are left open.
     """
 
     where: tuple[tuple[str, str], ...] = ()
@@ -158,7 +158,8 @@ class _Parser(Parser):
         period = None
         if self.read.peek().kind == "period":
             period = self.read.next().text[1:].strip("'")
-        made = Reference(name, Type.number, where, period, table=table, keyed=bool(by))
+        keyed = len(by) > len(dict(where))
+        made = Reference(name, Type.number, where, period, table=table, keyed=keyed)
         return Part(made, Type.number, start, self.read.tokens[self.read.at - 1].end)
 
     def _where(self, by: Mapping[str, Collection[str]]) -> tuple[tuple[str, str], ...]:

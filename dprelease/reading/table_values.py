@@ -53,18 +53,39 @@ class TableValues(ReleasedValues):
         return sorted({at for group in self.groups_in(fixed) for at in pairs.get(group, ())})
 
     def _pairs(self, other: str) -> Mapping[int, set[int]]:
-        """Return which cells of another table share rows with each cell of this one."""
+        """Return which rows of another table are about units of each row of this one."""
         tables = self.whole.plan.tables
         assert tables is not None
+        names = [*dict.fromkeys([*self._levels(self.table), *self._levels(other)])]
         try:  # with the cells that are 0 for public reasons
-            both = tables.structure([self.table, other])
-            maps = [both.table(name).of.tolist() for name in (self.table, other)]
-        except LookupError:  # neither refines the other
-            maps = [list(tables.named(name).of) for name in (self.table, other)]
+            both = tables.structure(names)
+            of = {name: both.table(name).of.tolist() for name in names}
+        except LookupError:  # none refines all others
+            of = {name: list(tables.named(name).of) for name in names}
         out: dict[int, set[int]] = {}
-        for mine, theirs in zip(*maps, strict=True):
+        for mine, theirs in zip(self._rows(self.table, of), self._rows(other, of), strict=True):
             out.setdefault(mine, set()).add(theirs)
         return out
+
+    def _levels(self, table: str) -> Sequence[str]:
+        """Return the tables whose cells a table's rows are: itself, and coarser ones of one with `detail`."""
+        return (table, *dict.fromkeys(name for name, _ in self.whole.parts[table].rows))
+
+    def _rows(self, table: str, of: Mapping[str, list[int]]) -> Sequence[int]:
+        """Return the row of a table that holds each finest cell, given each table's cell of it."""
+        rows = self.whole.parts[table].rows
+        if not rows:
+            return of[table]
+        places = {row: i for i, row in enumerate(rows)}
+        levels = [name for name in self._levels(table) if any(name == level for level, _ in rows)]
+        return [
+            next(
+                places[level, of[level][cell]]
+                for level in levels
+                if (level, of[level][cell]) in places
+            )
+            for cell in range(len(of[table]))
+        ]
 
     @property
     def _drawn(self) -> Noised:

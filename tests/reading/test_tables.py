@@ -133,6 +133,63 @@ def test_one_expression_over_two_tables(release):
     assert list(finer["lower"]) == pytest.approx([0, 0], abs=1e-6)
 
 
+def test_a_name_of_another_table_with_some_columns_fixed_keeps_the_row_s_place(release):
+    """Women of a region, not of the nation; a name whose every column is fixed is one number."""
+    parts = release.derive("count", table="districts").to_pandas()
+    women = parts[parts["sex"] == "f"]
+    per_region = women.groupby(women["district"].map(REGION))["value"].sum()
+    found = release.derive("districts.count[sex='f']", table="regions").to_pandas()
+    assert dict(zip(found["region"], found["value"], strict=True)) == per_region.to_dict()
+    beside = release.derive("districts.count[sex='f'] - 0 * count", table="regions").to_pandas()
+    assert list(beside["value"]) == list(found["value"])
+    assert release.derive("regions.count[region='r0']", table="districts").table.num_rows == 1
+
+
+DETAIL = [
+    {"name": "nation", "by": [], "statistics": ["count"]},
+    {"name": "regions", "by": ["region"], "statistics": ["count"]},
+    {"name": "places", "by": ["district"], "statistics": ["count"]},
+    {
+        "name": "fine",
+        "by": ["district", "sex"],
+        "statistics": ["count"],
+        "detail": {
+            "statistic": "count",
+            "max_relative_error": 0.2,
+            "levels": ["regions", "places"],
+        },
+    },
+]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "levels"), [("0.0001", {"regions"}), ("0.3", {"places"}), (8, {"fine"})]
+)
+def test_names_of_other_tables_beside_rows_of_several_levels(epsilon, levels):
+    """A row's number stands for no cell by its place among the rows: both ways, at every level."""
+    for _ in range(20):  # which levels are drawn is random: until these are among them
+        release = released(schema(DETAIL, release={"epsilon": epsilon}))
+        rows = release.to_pandas("fine")
+        if levels <= set(rows["level"]):
+            break
+    assert levels <= set(rows["level"])
+    regions = release.to_pandas("regions").set_index("region")["count"]
+    found = release.derive("count - count + regions.count", table="fine").to_pandas()
+    assert list(found["value"]) == [regions[r] for r in rows["region"]]
+    places = release.to_pandas("places").set_index("district")["count"]
+    inside = {p: {p} for p in places.index} | {"all": set()}
+    found = release.derive("places.count", table="fine").to_pandas()
+    for place, region, value in zip(rows["district"], rows["region"], found["value"], strict=True):
+        held = inside[place] or {p for p in places.index if REGION[p] == region}
+        assert value == sum(places[p] for p in held)
+    back = release.derive("fine.count", table="regions").to_pandas().set_index("region")["value"]
+    assert back.to_dict() == rows.groupby("region")["count"].sum().to_dict()
+    assert (
+        release.derive("fine.count", table="nation").table["value"][0].as_py()
+        == rows["count"].sum()
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
