@@ -59,6 +59,8 @@ _SUFFIXES: dict[str, Literal["parquet", "csv"]] = {
     ".tsv.gz": "csv",
 }
 
+_DATABASES = (".duckdb", ".ddb", ".db")
+
 _CLASSES: dict[tuple[str, str], tuple[Make, str]] = {
     ("pandas", "DataFrame"): ("pandas", "pandas frame"),
     ("polars", "DataFrame"): ("polars", "polars frame"),
@@ -158,7 +160,9 @@ def as_source(data: TableLike) -> Source:
             raise SourceError(
                 f"cannot tell what {str(text)!r} holds",
                 why="its name ends in none of " + ", ".join(_SUFFIXES),
-                fix="name a Parquet or CSV file, or a glob such as visits/*.parquet",
+                fix="name its table: FILE:TABLE for `schema draft`, duckdb.connect(FILE).table(TABLE) in Python"
+                if str(text).lower().endswith(_DATABASES)
+                else "name a Parquet or CSV file, or a glob such as visits/*.parquet",
                 code="DPR500",
             )
         return file_source(kind, text)

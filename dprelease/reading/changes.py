@@ -191,6 +191,11 @@ def _compared(
     found: list[Compared] = []
     left_out: list[str] = []
     same_keys = first.by == second.by
+    apart = len(first.groups.keys() ^ second.groups.keys()) if same_keys else 0
+    if apart:
+        left_out.append(
+            f"{apart:,} {'group is' if apart == 1 else 'groups are'} in one of both alone"
+        )
     for column, (statistic, _) in second.columns.items():
         other = first.columns.get(column)
         if other is None or other[0].text != statistic.text or not same_keys:

@@ -19,6 +19,7 @@ count@'2026 spring'.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, cast
@@ -169,11 +170,11 @@ class _Parser(Parser):
             token = self.read.next()
             column = token.text.strip('"')
             if column not in by:
-                near = nearest(column, list(by))
+                near = nearest(column.strip("'"), list(by))
                 self.read.fail(
                     f"`{column}` is no key column",
                     token,
-                    fix=f"did you mean `{near}`?"
+                    fix=f"did you mean `{_written(near)}`?"
                     if near
                     else f"key columns: {', '.join(by) or 'none'}",
                     code="DPR122",
@@ -193,7 +194,8 @@ class _Parser(Parser):
         token = self.read.next()
         label = token.text[1:-1].replace("''", "'") if token.kind == "text" else token.text
         if token.kind not in ("text", "number", "word") or label not in labels:
-            near = nearest(label, list(labels))
+            inner = label.strip('"')  # double quotes are for names
+            near = inner if inner in labels else nearest(inner, list(labels))
             self.read.fail(
                 f"there is no group {label!r} of `{column}`",
                 token,
@@ -231,6 +233,11 @@ class _Parser(Parser):
     def _standing_alone(self, name: str, token: Token) -> None:
         if name == "rank" and (token.start != 0 or self.read.peek().kind != "end"):
             self.read.fail("`rank` stands alone", token, fix="write rank(expression)")
+
+
+def _written(name: str) -> str:
+    """Return a name as an expression takes it: in double quotes if it is no plain word."""
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f'"{name}"'
 
 
 def _some(labels: Collection[str]) -> str:

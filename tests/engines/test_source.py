@@ -64,6 +64,13 @@ def test_other_objects_are_refused(data: object) -> None:
     assert caught.value.fix
 
 
+@pytest.mark.parametrize("name", ["clinic.duckdb", "CLINIC.DB"])
+def test_a_database_is_asked_for_its_table(name: str) -> None:
+    with pytest.raises(SourceError, match="cannot tell") as caught:
+        as_source(name)
+    assert "FILE:TABLE" in str(caught.value.fix)
+
+
 def test_missing_files_are_refused(tmp_path: Path) -> None:
     calls: tuple[Callable[[], Source], ...] = (
         lambda: as_source(tmp_path / "no.csv"),

@@ -109,6 +109,22 @@ def test_what_cannot_be_compared():
         dp.diff(held, 3)
 
 
+def test_groups_of_one_release_alone_are_told():
+    held = release()
+    fewer = schema()
+    carrier = fewer["release"]["by"][0]
+    labels = fewer["columns"][carrier]["values"]
+    fewer["columns"][carrier]["values"] = labels[:-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.UnledgeredWarning)
+        other = dp.release(table(), fewer)
+    gone = len(held.plan.keys) - len(other.plan.keys)
+    assert gone > 0
+    for pair in ((held, other), (other, held)):
+        assert any(f"{gone} groups are in one" in note for note in dp.diff(*pair).notes)
+    assert not any("in one of both" in note for note in dp.diff(held, held).notes)
+
+
 def test_a_page_has_a_picture_per_statistic_each_with_its_own_scale(tmp_path):
     found = dp.diff(release(), release())
     text = found.write(tmp_path / "diff.html").read_text(encoding="utf-8")

@@ -30,6 +30,23 @@ def test_names_of_other_characters_take_double_quotes():
 
 
 @pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("late['active?'='yes']", 'did you mean `"active?"`?'),
+        ('late["active"=yes]', 'did you mean `"active?"`?'),
+        ("late['sex'=f]", "did you mean `sex`?"),
+        ('late[sex="f"]', "did you mean 'f'?"),
+    ],
+)
+def test_a_fix_is_written_as_an_expression_takes_it(text, fix):
+    """Each fix, put in place of what was wrong, is read."""
+    names = {"active?": {"yes", "no"}, "sex": {"f", "m"}}
+    with pytest.raises(ConfigError) as caught:
+        parse(text, ["late"], [], names)
+    assert caught.value.fix == fix
+
+
+@pytest.mark.parametrize(
     ("text", "same"),
     [
         ("growth(count)", "count / count@previous - 1"),
