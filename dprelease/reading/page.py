@@ -99,6 +99,9 @@ def _label(derived: Derived, key: str, label: str | None) -> str:
 
 def _decimals(rows: list[dict[str, Any]]) -> int:
     """Return the decimals that the narrowest half of the intervals allow."""
+    shown = [row[k] for row in rows for k in ("value", "lower", "upper") if row[k] is not None]
+    if all(math.isinf(v) or float(v).is_integer() for v in shown):
+        return 0  # ranks, differences of counts
     widths = sorted(
         row["upper"] - row["lower"]
         for row in rows

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dprelease.formats.licences import licence_url
+from dprelease.formats.over_time import loss_words
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import period_words
 from dprelease.schema.about import About
@@ -79,9 +80,7 @@ def _text(value: object) -> str:
 def _period(period: Period) -> dict[str, Any]:
     words = period.words
     when = period_words(period.name) or period.name
-    note = f"Differentially private, ε = {period.epsilon}" + (
-        f", δ = {period.delta}" if period.delta else ""
-    )
+    note = f"Differentially private, {loss_words(period.epsilon, period.delta)}"
     note += f"; protected: {words.one}."
     if period.correction is not None:
         note = f"This release does not stand: {period.correction.says()}. {note}"

@@ -210,7 +210,7 @@ def _group(
         if value.lower is not None:
             summary += f", 95 % interval {shown.lower} to {shown.upper}"
     return Group(
-        name=" · ".join(key) or "All rows",
+        name=" · ".join(filter(None, key)) or "All rows",
         picture=picture(
             [None if v is None else v.point for v in line[-LONGEST:]],
             [p.correction is not None for p in periods[-LONGEST:]],

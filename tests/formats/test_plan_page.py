@@ -114,3 +114,4 @@ def test_the_publishers_titles_are_its_headings():
     assert "All visits <small>count</small>" in text
     assert "<h1>Clinic weekly</h1>" in page()
     assert ">mean_<wbr>age</a>" in page()  # no name breaks in a word
+    assert '<th scope="row">mean_<wbr>age</th>' in page()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import pyarrow as pa
 import pytest
@@ -197,6 +198,14 @@ def test_a_table_that_is_not_there():
     with pytest.raises(dp.errors.ArgumentError) as caught:
         held.derive("count", table="regions")
     assert caught.value.code == "DPR669"
+
+
+def test_ranks_are_whole_numbers_on_their_page(tmp_path):
+    text = derive(PAIR, "rank(count)").write(tmp_path / "a.html").read_text()
+    assert ">1</td>" in text and "1.0" not in text.partition("<main>")[2]
+    assert re.search(
+        r">0\.\d+</td>", derive(PAIR, "share(count)").write(tmp_path / "b.html").read_text()
+    )
 
 
 def test_files(tmp_path):

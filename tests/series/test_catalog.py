@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+import dprelease as dp
 from dprelease.series.write import refresh
 from tests.series.made import year
+from tests.several_tables import people, schema
 
 TEXT, PLACE, NODE = "text", "an address", "something described"
 XSD = {
@@ -139,3 +141,15 @@ def test_every_file_that_is_listed_is_there(document, tmp_path):
     folder = year(tmp_path, 2)
     listed = [f["@id"] for part in document["@included"] for f in part["dcat:distribution"]]
     assert listed and all((folder / place).is_file() for place in listed)
+
+
+def test_a_series_of_several_tables_reads_well(tmp_path):
+    """A loss is a decimal, not a fraction; a table without groups has no dot behind its name."""
+    made = schema(release={"epsilon": "0.4"})
+    ledger = dp.create_ledger(tmp_path / "ledger.db", made, epsilon=1)
+    folder = dp.release(people(), made, ledger=ledger, period="2026").publish(tmp_path / "public")
+    [held] = json.loads((folder.parent / "catalog.jsonld").read_text("utf-8"))["@included"][:1]
+    assert "ε = 0.4;" in held["dct:description"]
+    page = (folder.parent / "index.html").read_text("utf-8")
+    assert "nation" in page and "nation ·" not in page
+    assert "regions · r0" in page  # the control
