@@ -161,7 +161,13 @@ def _call(text: str, origin: str) -> tuple[str, tuple[str, ...]]:
     """Return the function and its arguments' texts."""
     body = text.strip()
     if len(text) > MAX_TEXT:
-        raise ConfigError("a statistic is too long", where=origin, code="DPR130")
+        raise ConfigError(
+            "a statistic is too long",
+            where=origin,
+            why=f"it has {len(text):,} characters, and at most {MAX_TEXT:,} are read",
+            fix='write a function of a column, e.g. "mean(age)"',
+            code="DPR130",
+        )
     if _open_brackets(body) > 0:
         _comma_split([body, "…"], origin)
     found = re.fullmatch(r"([A-Za-z_]\w*)\s*(?:\((.*)\))?", body, re.DOTALL)

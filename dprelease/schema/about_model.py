@@ -22,9 +22,8 @@ def _words(most: int) -> Callable[[object], str]:
     def read(value: object) -> str:
         text = one_line(value)
         if not 1 <= len(text) <= most:
-            raise fault(
-                "DPR112", f"a text of 1 to {most:,} characters is needed here", "shorten it"
-            )
+            fix = "shorten it" if text else "write one, or leave the key out"
+            raise fault("DPR112", f"a text of 1 to {most:,} characters is needed here", fix)
         return text
 
     return read

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+import dprelease as dp
 from dprelease.budget.ledger import Ledger
 from dprelease.pipeline import stages
 from dprelease.pipeline.config import load_pipeline
@@ -291,3 +292,25 @@ def test_what_is_withdrawn_still_counts_and_the_catalogue_says_so(series):
     assert "does not stand" in part["dct:description"]
     book = Ledger.open(series / ".dprelease" / "ledger.db")
     assert book.budget("visits").spent == Fraction(3, 2)  # nothing is given back
+
+
+@pytest.mark.parametrize(("text", "fix"), [("", "write one"), ("x" * 100_000, "shorten it")])
+def test_a_title_that_cannot_be_says_what_to_do(text, fix):
+    asked = {
+        "dprelease": "schema/1",
+        "name": "t",
+        "unit": "row",
+        "adjacency": "add_remove",
+        "rows": {"max": 9},
+    }
+    with pytest.raises(dp.errors.ConfigError) as caught:
+        dp.plan(
+            {
+                **asked,
+                "title": text,
+                "columns": {},
+                "release": {"epsilon": 1, "statistics": ["count"]},
+            }
+        )
+    assert caught.value.code == "DPR112"
+    assert fix in str(caught.value.fix) and len(str(caught.value)) < 1000

@@ -86,6 +86,7 @@ FAULTS: list[tuple[object, str, str]] = [
     ("kurtosis(x)", "DPR131", "available"),
     ("", "DPR130", "mean(age)"),
     ("mean age", "DPR130", "mean(age)"),
+    ("mean(" + "a" * 100_000 + ")", "DPR130", "mean(age)"),
     ("mean(a) + 1", "DPR130", ""),
     ("mean(a,)", "DPR130", ""),
     ("mean(')", "DPR130", ""),
