@@ -75,6 +75,24 @@ def test_values_add_up_and_are_allowed_whatever_is_drawn(name: str) -> None:
         assert list(release.to_pandas("nation")["count"]) == [560]
 
 
+def test_every_table_holds_all_rows_where_their_number_is_public(tmp_path: Path) -> None:
+    tables = [
+        {"name": "nation", "by": [], "statistics": ["count"]},
+        {"name": "sexes", "by": ["sex"], "statistics": ["count"]},
+    ]
+    made = schema(tables, adjacency="substitution", rows={"exact": 600}, hierarchies={})
+    sex = {"kind": "category", "values": ["f", "m"], "other": {"as": "x"}, "nulls": {"as": "none"}}
+    made["columns"]["sex"] = sex
+    frame = people()  # f, m and "?"
+    frame.loc[:40, "sex"] = None
+    ledger = dp.create_ledger(tmp_path / "ledger.db", made, epsilon=1)
+    folder = dp.release(frame, made, ledger=ledger).publish(tmp_path / "public")
+    read = dp.read(folder)
+    assert dp.verify(folder).ok
+    nation, sexes = (read.to_pandas(table=t) for t in ("nation", "sexes"))
+    assert (nation["count"].tolist(), sexes["count"].sum(), len(sexes)) == ([600], 600, 4)
+
+
 def having(release: Any, column: str) -> list[str]:
     return [t for t in release.tables if column in release.to_pandas(t)]
 

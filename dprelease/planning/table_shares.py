@@ -16,6 +16,7 @@ from dprelease.fitting.levels import Kind, choose, expected
 from dprelease.fitting.structure import Structure
 from dprelease.numeric import plain
 from dprelease.planning.table_families import Family
+from dprelease.planning.table_valid import stated
 from dprelease.query.spec import Query
 from dprelease.schema.table import StatisticSpec
 from dprelease.sensitivity import Sensitivity
@@ -205,8 +206,7 @@ def _whole(
 
 def _stated(query: Query, family: Family) -> set[str]:
     """Return the tables whose totals are public: to measure them would buy nothing."""
-    names = {t: m.statistic.spec.name for t, m in family.members.items() if t != family.finest}
-    return {t.table for t in query.spec.totals if names.get(t.table) == t.statistic}
+    return {total.table for total in stated(query, family)} - {family.finest}
 
 
 def _thousandths(share: Fraction) -> Fraction:

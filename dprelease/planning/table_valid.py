@@ -10,8 +10,10 @@ Sources: `docs/theory/publications-that-add-up.md#reachable-values`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import NoReturn
 
 from dprelease.errors import PlanError
@@ -26,7 +28,7 @@ from dprelease.release_plan.tables import PlannedFit, PlannedTables
 from dprelease.schema.table import TotalSpec
 from dprelease.schema.unit import Adjacency, RowUnit
 
-__all__ = ["check_valid", "paired", "public_totals"]
+__all__ = ["check_valid", "paired", "public_totals", "stated"]
 
 
 def check_valid(tables: PlannedTables, statistics: Sequence[PlannedStatistic], origin: str) -> None:
@@ -81,6 +83,44 @@ def _plain(family: Family) -> bool:
 # --- public totals ----------------------------------------------------------------------------
 
 
+def stated(query: Query, family: Family) -> list[TotalSpec]:
+    """Return the totals that are public: those stated by name, and the number of all rows.
+
+    `rows.exact` is the count of a table without groups wherever no row can be in none of the finest
+    groups: every column has a key for other values and one for nulls, and all groups are published.
+    """
+    found = [
+        total
+        for total in query.spec.totals
+        if total.table in family.members
+        and family.members[total.table].statistic.spec.name == total.statistic
+    ]
+    for table, member in family.members.items():
+        named = any(t.table == table for t in found) or table == family.finest
+        if not named and _counts_all_rows(query, member, table):
+            size = Fraction(query.schema.rows.exact or 0)
+            name, origin = member.statistic.spec.name, member.statistic.spec.origin
+            found.append(TotalSpec(table, name, (((), size),), origin))
+    return found
+
+
+def _counts_all_rows(query: Query, member: Member, table: str) -> bool:
+    assert query.tables is not None
+    columns = query.groups.columns
+    every = math.prod(len(c.keys) for c in columns)
+    return (
+        member.aggregate.of_rows
+        and not next(t for t in query.tables.tables if t.name == table).spec.by
+        and query.schema.rows.exact is not None
+        and isinstance(query.schema.unit, RowUnit)
+        and query.where is None
+        and query.window is None
+        and (query.view is None or query.view.keeps_rows)
+        and all(c.other is not None and c.null_key is not None for c in columns)
+        and len(query.groups.keys) == every
+    )
+
+
 def public_totals(
     query: Query, family: Family, tables: PlannedTables
 ) -> dict[str, tuple[int, ...]]:
@@ -91,16 +131,14 @@ def public_totals(
             (DPR294).
     """
     out: dict[str, tuple[int, ...]] = {}
-    for total in query.spec.totals:
-        member = family.members.get(total.table)
-        if member is None or member.statistic.spec.name != total.statistic:
-            continue
+    for total in stated(query, family):
+        member = family.members[total.table]
         _legal(query, member, total)
         keys = tables.named(total.table).keys
-        stated = dict(total.values)
-        if set(stated) != set(keys) or len(stated) != len(total.values):
+        given = dict(total.values)
+        if set(given) != set(keys) or len(given) != len(total.values):
             _refuse(total, "the totals are not one number per group of the table", "list each once")
-        steps = [stated[key] / family.pitch for key in keys]
+        steps = [given[key] / family.pitch for key in keys]
         if any(step.denominator != 1 for step in steps):
             _refuse(total, "a total lies between two steps of the statistic", "correct it")
         out[total.table] = tuple(step.numerator for step in steps)

@@ -209,6 +209,44 @@ def test_totals_are_stated_where_they_may_be() -> None:
     assert refused(schema(**{**given, "release": {"totals": half}})).code == "DPR294"
 
 
+SEXES = {"kind": "category", "values": ["f", "m"]}
+EVERY = {**SEXES, "other": {"as": "rest"}, "nulls": {"as": "rest"}}
+BY_SEX = [NATION, {"name": "sexes", "by": ["sex"], "statistics": ["count"]}]
+
+
+def of_sexes(column: dict[str, Any] = EVERY, **changed: Any) -> dict[str, Any]:
+    given = {"adjacency": "substitution", "rows": {"exact": 600}, "hierarchies": {}}
+    made = schema(BY_SEX, **{**given, **changed})
+    return {**made, "columns": {**made["columns"], "sex": column}}
+
+
+def test_the_public_number_of_rows_is_the_total_of_a_table_without_groups() -> None:
+    plan = dp.plan(of_sexes())
+    nation, sexes = plan.statistics
+    assert (nation.planned_error, nation.error_text) == (0, "stated by the publisher")
+    assert [b.table for b in plan.blocks] == ["sexes"]
+    alone = dp.plan({**of_sexes(), "adjacency": "add_remove", "rows": {"max": 600}})
+    assert sexes.planned_error < 0.9 * 2 * alone.statistics[1].planned_error
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        of_sexes({**EVERY, "nulls": "drop"}),
+        of_sexes({**SEXES, "nulls": {"as": "rest"}}),
+        of_sexes(release={"where": "income > 0"}),
+        of_sexes(adjacency="add_remove", rows={"max": 600}),
+        of_sexes(unit=USER, rows={"max": 600}),
+        of_sexes(rows={"max": 600}),
+        of_sexes(release={"tables": [NATION, {**BY_SEX[1], "zeros": [["rest"]]}]}),
+    ],
+    ids=["nulls", "others", "where", "added", "users", "private", "zeros"],
+)
+def test_it_is_not_where_a_row_can_be_in_no_group(made: dict[str, Any]) -> None:
+    plan = dp.plan(made)
+    assert all(s.error_text != "stated by the publisher" for s in plan.statistics)
+
+
 def test_a_level_of_one_group_is_the_table_of_all_rows() -> None:
     land = {"place": {"levels": ["land", "district"], "keys": [["all", p] for p in PLACES]}}
     tables = [
