@@ -80,7 +80,7 @@ def of_columns(query: BoundedQuery, keys: frozenset[str]) -> BoundedQuery | None
     columns = (*query.columns, *query.groups.columns)
     return replace(
         query, columns=columns, groups=GroupKeys((), ((),)), codes=(), primitives=(), where=where, window=window,
-        user=None, derived=(),
+        user=None, per=None, derived=(),
     )  # fmt: skip
 
 

@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.hive import of_columns
 from dprelease.engines.reference import ReferenceEngine
+from dprelease.engines.request import used_columns
 from dprelease.engines.source import Source, as_source
-from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive, Window
+from dprelease.query.bounded import BoundedQuery, GroupKeys, Intervals, Primitive, Window
 from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind
 
@@ -73,6 +75,22 @@ def test_only_files_that_can_count_are_read(
     assert found == [[[rows]], [[rows]]]
     last = [sql for sql in engine.statements if "read_parquet" in sql][-1]
     assert last.count(".parquet'") == files
+
+
+def test_what_reads_the_keys_alone_reads_no_column_of_a_unit() -> None:
+    """Rows are bounded per unit and interval after files are left out: its time is in no folder's name."""
+    asked = BoundedQuery(
+        tuple(COLUMNS.values()),
+        GroupKeys((), ((),)),
+        (),
+        (Primitive("rows"),),
+        window=DAY,
+        user="id",
+        per=Intervals("at", "month", "UTC"),
+    )
+    part = of_columns(asked, frozenset({"day"}))
+    assert part is not None
+    assert [c.name for c in used_columns(part)] == ["day"]
 
 
 def test_a_column_that_only_other_files_have_is_still_found(source: Source) -> None:
