@@ -14,12 +14,13 @@ from functools import lru_cache
 from dprelease.fitting.combination import half_width
 from dprelease.fitting.estimate import Term as FitTerm
 from dprelease.mechanisms.arguments import check_level
+from dprelease.reading.estimated import Estimate
 from dprelease.reading.forms import Linear
 from dprelease.reading.joint import Joint, joint
 from dprelease.reading.noise_sums import Term, sum_law
 from dprelease.release_plan.fits import fit_noise
 
-__all__ = ["FEW", "LEVELS", "ends_of", "linear_chance", "linear_ends", "quantile_of_many"]
+__all__ = ["FEW", "LEVELS", "beside", "ends_of", "linear_chance", "linear_ends", "quantile_of_many"]
 
 _FINE = 2**16
 
@@ -34,6 +35,17 @@ def linear_ends(form: Linear, level: float) -> tuple[float, float]:
     """Return the ends of the interval at `level`."""
     check_level(level)
     return ends_of(joint(form), level)
+
+
+def beside(
+    form: Linear, ends: tuple[float, float], domain: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the ends; of fitted cells around the possible value nearest to their middle (`fitting.interval`)."""
+    if not any(isinstance(atom, Estimate) for atom in form.terms):
+        return ends
+    middle = (ends[0] + ends[1]) / 2
+    moved = min(max(middle, domain[0]), domain[1]) - middle
+    return ends[0] + moved, ends[1] + moved
 
 
 def ends_of(whole: Joint, level: float) -> tuple[float, float]:

@@ -19,9 +19,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.reading.estimated import Estimate
 from dprelease.reading.forms import Linear, Ratio
-from dprelease.reading.linear_interval import linear_ends
+from dprelease.reading.linear_interval import beside, linear_ends
 from dprelease.reading.quantity import Function, Measured, Quantity, span
 from dprelease.reading.ratio_interval import ratio_ends
 
@@ -58,21 +57,12 @@ def part_ends(part: Quantity, level: float) -> tuple[float, float]:
     """Return the interval of a linear form, a ratio or a measured value, inside its domain."""
     form, (low, high) = part.form, part.domain
     if isinstance(form, Linear):
-        ends = linear_ends(form, level)
-        if any(isinstance(atom, Estimate) for atom in form.terms):
-            ends = _beside(ends, part.domain)
+        ends = beside(form, linear_ends(form, level), part.domain)
     elif isinstance(form, Ratio):
         ends = ratio_ends(form, level, part.domain)
     else:
         ends = cast("Measured", form).ends(level)
     return min(max(ends[0], low), high), max(min(ends[1], high), low)
-
-
-def _beside(ends: tuple[float, float], domain: tuple[float, float]) -> tuple[float, float]:
-    """Return the interval around the possible value nearest to its middle, as fitted cells have it (`fitting.interval`)."""
-    middle = (ends[0] + ends[1]) / 2
-    moved = min(max(middle, domain[0]), domain[1]) - middle
-    return ends[0] + moved, ends[1] + moved
 
 
 def _parts(quantity: Quantity) -> Iterator[tuple[Hashable, Quantity]]:

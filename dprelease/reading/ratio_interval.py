@@ -33,7 +33,7 @@ import numpy.typing as npt
 from dprelease.mechanisms.arguments import check_level
 from dprelease.reading.forms import Ratio
 from dprelease.reading.joint import Joint, joint
-from dprelease.reading.linear_interval import linear_chance, linear_ends
+from dprelease.reading.linear_interval import beside, linear_chance, linear_ends
 from dprelease.reading.noise_sums import Noise, SumLaw, sum_law
 from dprelease.reading.ratio_of_many import Shape, cells_of_many
 
@@ -57,7 +57,8 @@ def ratio_ends(ratio: Ratio, level: float, domain: tuple[float, float]) -> tuple
     check_level(level)
     both = joint(ratio.top, ratio.bottom)
     if _sure(both):
-        least, most = linear_ends(ratio.top.times(1 / both.observed[1]), level)
+        ends = linear_ends(ratio.top.times(1 / both.observed[1]), level)
+        least, most = beside(ratio.top, ends, domain)
         room = _ROOM * max(abs(least), abs(most))
         return max(least - room, domain[0]), min(most + room, domain[1])
     shape, unit, scale = _normal(both)
