@@ -123,7 +123,7 @@ def test_ledger_add_raises_the_budget_on_the_record(tmp_path):
     pipeline = clinic(tmp_path)
     result = invoke("ledger", "add", pipeline, "--epsilon", "2")
     assert result.exit_code == 0
-    assert "clinic has epsilon 14 now, 14 left" in result.output
+    assert "clinic has epsilon 12 now, 12 left" in result.output
     assert invoke("ledger", "init", pipeline).exit_code == 0  # still a no-op
     assert invoke("ledger", "verify", pipeline).exit_code == 0
     assert invoke("ledger", "add", pipeline, "--epsilon", "-2").exit_code == 2

@@ -213,7 +213,7 @@ UNDRAWABLE = [
     ("no spikes", "scalar", "100000"),
     ("no spikes", "mean", "100000"),
     ("persons, distinct, worst answer", "optimal_grid", "5"),
-    ("ranks", "choice", "-1"),
+    ("ranks", "exponential", "-1"),
 ]
 """Case, draw or its law's family, an integer outside what it can draw."""
 
