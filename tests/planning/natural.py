@@ -202,7 +202,10 @@ def _answers(draw: Draw, encoding: Encoding, size: int) -> npt.NDArray[np.object
         at = k * i // 50
         middle = size - size // 3
         full = (size - middle) * i // 50
-        codes = [(at, middle), (k, full), (0, size - middle - full)]
+        over = (
+            middle * (k * i % 50) // 50
+        )  # where codes are few, as of a condition, t lies between two
+        codes = [(at, middle - over), (at + 1, over), (k, full), (0, size - middle - full)]
         if encoding.family == "two_sums":
             out.append([sum(c * n for c, n in codes), sum((k - c) * n for c, n in codes)])
         elif encoding.family == "bernstein2":
