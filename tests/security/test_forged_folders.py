@@ -84,6 +84,19 @@ def test_the_forger_s_tools_alone_change_nothing(honest, tmp_path):
     assert answer(folder) == answer(folder, ledger=book) == (True, "")
 
 
+def test_groups_that_a_plan_does_not_list_are_found_before_anything_is_planned(
+    honest, tmp_path, monkeypatch
+):
+    """A request of a few bytes could ask for a million of them, and be planned for minutes."""
+    manifest = manifest_of(honest[0])
+    manifest["request"]["schema"]["columns"]["x"] = {"kind": "category", "values": ["a", "b"]}
+    manifest["request"]["release"]["by"] = ["x", *manifest["request"]["release"].get("by", [])]
+    monkeypatch.setattr(derivation, "plan_again", lambda *_: pytest.fail("it was planned"))
+    ok, said = answer(write(tmp_path / "release", remade(manifest)))
+    assert not ok
+    assert "groups, the plan lists" in said
+
+
 def test_every_forgery_says_what_it_claims():
     assert len(FORGERIES) >= 100
     assert all(f.claims for f in (*FORGERIES.values(), *ONLY_THE_LEDGER.values()))
