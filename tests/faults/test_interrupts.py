@@ -125,11 +125,12 @@ def test_at_random_instants(place, evidence):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     said = json.loads(done.stdout)
-    assert sum(said["left"].values()) == RUN_CUTS
+    rounds = sum(said["left"].values())
+    assert rounds >= RUN_CUTS
     stopped = sum(n for how, n in said["ends"].items() if not how.endswith("exit 0"))
     assert stopped >= RUN_CUTS / 3
     left = ", ".join(f"{n} {state}" for state, n in sorted(said["left"].items()))
-    size = f"{RUN_CUTS} runs, half Ctrl-C, half kill -9; {stopped} stopped; left: {left}"
+    size = f"{rounds} runs, half Ctrl-C, half kill -9; {stopped} stopped; left: {left}"
     evidence("whole runs cut at random", size, "0 violations")
 
 
