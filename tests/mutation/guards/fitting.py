@@ -65,11 +65,6 @@ GUARDS = (
         new="            law = Law.of([(top, 1.0, 1)])",
     ),
     _quotient(
-        "a denominator below 0 is one as any",
-        old="    nothing = (c <= 0) | (low > high)",
-        new="    nothing = low > high",
-    ),
-    _quotient(
         "both parts at the whole risk",
         old="    half = 1 - (1 - level) / 2\n    edges",
         new="    half = 1 - (1 - level) * 9\n    edges",
