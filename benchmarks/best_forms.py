@@ -34,7 +34,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, vstack
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import PlacedEncoding
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.consistency import to_domain
 from dprelease.engines.reference import ReferenceEngine
@@ -222,7 +222,7 @@ def drawn(world: World, text: str, plan: ReleasePlan) -> Floats:
     """Return the planner's mean |error| on every table, summed over cells."""
     (block,) = plan.blocks
     (statistic,) = {s.text: s for s in plan.statistics}.values()
-    draw, encoding = draw_from_json(block.law), PlacedEncoding.from_json(block.encoding)
+    draw, measurement = draw_from_json(block.law), PlacedMeasurement.from_json(block.measurement)
     aggregate = aggregate_named(statistic.function)
     bits, out = SystemBits(), []
     for state in world.states:
@@ -231,7 +231,7 @@ def drawn(world: World, text: str, plan: ReleasePlan) -> Floats:
         table = pa.table({"who": who, "x": x.astype(np.float64)})
         (exact,) = cells_of(plan, answer_of(plan, table, ReferenceEngine()))
         raw = draw.draw(np.repeat(exact, DRAWS, axis=0), bits)
-        values = aggregate.finish(encoding, draw.cells(raw))
+        values = aggregate.finish(measurement, draw.cells(raw))
         values = to_domain(values, statistic.domain, statistic.step)
         out.append(float(np.abs(values - truth(text, state)).sum(axis=1).mean()))
     return np.array(out)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.encoding import PlacedEncoding
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.entropy import ReplayBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.mechanisms.forms.additive import AdditiveLaw
@@ -143,8 +143,8 @@ def simulated(
     sums = np.array([primitives(plan, codes)] * len(plan.keys), dtype=object)
     cells = {}
     for block in plan.blocks:
-        weights = np.array(PlacedEncoding.from_json(block.encoding).weights, dtype=object)
-        exact = sums[:, list(block.encoding["primitives"])] @ weights.T
+        weights = np.array(PlacedMeasurement.from_json(block.measurement).weights, dtype=object)
+        exact = sums[:, list(block.measurement["primitives"])] @ weights.T
         raw = draw_from_json(block.law).draw(exact, ReplayBits(label + block.name))
         cells[block.name] = tuple(tuple(int(v) for v in row) for row in raw)
     table = assemble(plan.by, plan.keys, plan.statistics, plan.blocks, cells)

@@ -41,10 +41,10 @@ from typing import Any
 import numpy as np
 
 from dprelease.aggregates.base import Floats, Rule, aggregate_named
-from dprelease.aggregates.encoding import Encoding, PlacedEncoding
+from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
 from dprelease.measurements.draw import draw_from_json
 from dprelease.query.statistic import parse_statistic
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
 
@@ -56,7 +56,7 @@ class Released:
     """One statistic with its values so far, `(groups, columns)`."""
 
     statistic: PlannedStatistic
-    block: PlannedBlock
+    block: PlannedMeasurement
     values: Floats
 
     @property
@@ -70,17 +70,17 @@ class Released:
     @property
     def rows(self) -> object:
         """Which rows enter: statistics of one column with equal `rows` see the same ones."""
-        return self.block.encoding["max_rows"]
+        return self.block.measurement["max_rows"]
 
     @property
     def data(self) -> Mapping[str, Any]:
         """Public facts about the column: `complete` (no row left out), `forbidden` gaps."""
-        found: Mapping[str, Any] = self.block.encoding.get("data", {})
+        found: Mapping[str, Any] = self.block.measurement.get("data", {})
         return found
 
     @property
-    def encoding(self) -> Encoding:
-        return PlacedEncoding.from_json(self.block.encoding)
+    def measurement(self) -> Measurement:
+        return PlacedMeasurement.from_json(self.block.measurement)
 
     @property
     def noise(self) -> float | None:
@@ -115,7 +115,7 @@ def to_domain(values: Floats, domain: Domain, step: Fraction) -> Floats:
 
 def consistent(
     statistics: Sequence[PlannedStatistic],
-    blocks: Sequence[PlannedBlock],
+    blocks: Sequence[PlannedMeasurement],
     values: Sequence[Floats],
 ) -> list[Floats]:
     """Return the consistent values, one array per statistic, each inside its domain."""

@@ -18,15 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells, summed
 from dprelease.aggregates.graph_moves import OBSERVED
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.budget.composition import Proof, total_rho
 from dprelease.engines.engine import Engine
 from dprelease.engines.source import Source
 from dprelease.entropy import RandomBits, SystemBits
 from dprelease.errors import InternalError, SourceError
-from dprelease.measurements.base import measurement_of
+from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import Draw, Objects, draw_from_json
 from dprelease.noised import Cells, decode, encode
 from dprelease.query.answer import Answer
@@ -34,7 +34,7 @@ from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.query.graph import SPARSE
 from dprelease.query.intervals import intervals_of
 from dprelease.recompute import recompute
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.guarantee import composed
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.secret import Secret
@@ -50,7 +50,7 @@ def check(plan: ReleasePlan) -> Fraction:
 
     Raises:
         InternalError: the plan claims less than it costs (DPR901), or a block does not measure
-            what its encoding says (DPR902).
+            what its measurement says (DPR902).
     """
     return composed(plan, _proofs(plan))
 
@@ -69,18 +69,18 @@ def _proofs(plan: ReleasePlan) -> list[Proof]:
     return [law.proof(_sensitivity(plan, block, law)) for block, law in laws]
 
 
-def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivity:
+def _sensitivity(plan: ReleasePlan, block: PlannedMeasurement, law: Draw) -> Sensitivity:
     """Recompute what one unit can move, from what the engine sums and the declared unit alone."""
-    encoding = PlacedEncoding.from_json(block.encoding)
-    why = measurement_of(encoding).refusal(encoding, law, plan.query, encoding.primitives)
+    measurement = PlacedMeasurement.from_json(block.measurement)
+    why = family_of(measurement).refusal(measurement, law, plan.query, measurement.primitives)
     if why:
         raise InternalError(
-            f"block {block.name} draws something else than its encoding says",
+            f"block {block.name} draws something else than its measurement says",
             why=why,
             fix="make the plan again with this version of dprelease",
             code="DPR902",
         )
-    if encoding.form in OBSERVED and not any(SPARSE in note for note in plan.notes):
+    if measurement.form in OBSERVED and not any(SPARSE in note for note in plan.notes):
         raise InternalError(
             f"block {block.name} is not proved, and the plan does not say so",
             why="a sparse eigenvalue's numerical error is observed only",
@@ -89,9 +89,9 @@ def _sensitivity(plan: ReleasePlan, block: PlannedBlock, law: Draw) -> Sensitivi
         )
     return recompute(
         plan.query,
-        encoding,
-        encoding.primitives,
-        encoding.max_rows,
+        measurement,
+        measurement.primitives,
+        measurement.max_rows,
         unit=plan.unit,
         adjacency=plan.adjacency,
         groups=len(plan.keys),
@@ -109,7 +109,7 @@ def check_size(plan: ReleasePlan, source: Source, engine: Engine) -> None:
     Raises:
         SourceError: the table has another number of rows (DPR508).
     """
-    declared = {b.encoding["public_rows"] for b in plan.blocks} - {None}
+    declared = {b.measurement["public_rows"] for b in plan.blocks} - {None}
     if not declared:
         return
     count = BoundedQuery(
@@ -168,8 +168,8 @@ def draw(
     return decode(plan, payload() if once is None else once(payload))
 
 
-def _cells(plan: ReleasePlan, block: PlannedBlock, answer: Answer) -> Objects:
-    encoding = PlacedEncoding.from_json(block.encoding)
-    cells = exact_cells(encoding, encoding.primitives, answer, len(plan.keys))
+def _cells(plan: ReleasePlan, block: PlannedMeasurement, answer: Answer) -> Objects:
+    measurement = PlacedMeasurement.from_json(block.measurement)
+    cells = exact_cells(measurement, measurement.primitives, answer, len(plan.keys))
     merge = None if plan.tables is None else plan.tables.sums(block.table)
     return cells if merge is None else summed(cells, *merge)

@@ -10,7 +10,7 @@ The values, and the proof of how near they are, stand in a folder beside the noi
 it makes the estimates again, looks at every constraint, and follows the proof. Where the proof shows
 that nothing allowed is nearer, that is all; where it leaves room, the values are made again.
 
-Units: a fit's numbers are steps of its pitch; estimates are in `fitting.estimate.ONE`ths of a step.
+Units: a fit's numbers are steps of its step size; estimates are in `fitting.estimate.ONE`ths of a step.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ def columns_of(plan: ReleasePlan, cells: Cells, fits: Fits) -> dict[tuple[str, s
         parts = ratio_parts(
             ratio,
             statistic,
-            top.fit.pitch,
+            top.fit.step_size,
             classes_of(top.estimator, bottom.estimator, ratio.table),
             top.sums(ratio.table, fits[ratio.top]["values"]),
             bottom.sums(ratio.table, fits[ratio.bottom]["values"]),
@@ -354,11 +354,11 @@ class OneFit:
 
     def _scaled(self, steps: npt.NDArray[Any]) -> Floats:
         """Return steps in the statistic's unit, each the double nearest to its multiple."""
-        num, den = self.fit.pitch.as_integer_ratio()
+        num, den = self.fit.step_size.as_integer_ratio()
         if steps.dtype == object:
             small = all(abs(int(k)) * num < 2**53 for k in steps) and den < 2**53
             if not small:
-                return np.array([float(int(k) * self.fit.pitch) for k in steps]) + 0.0
+                return np.array([float(int(k) * self.fit.step_size) for k in steps]) + 0.0
         return np.asarray(steps.astype(float) * num / den) + 0.0
 
     def _status(

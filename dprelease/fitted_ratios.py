@@ -40,7 +40,7 @@ class Sums:
 def ratio_parts(
     ratio: PlannedRatio,
     statistic: PlannedStatistic,
-    pitch: Fraction,
+    step_size: Fraction,
     classes: IntArray,
     top: Sums,
     bottom: Sums,
@@ -48,11 +48,11 @@ def ratio_parts(
     """Return value, lower, upper, estimate, unbiased and status, `(cells,)` each.
 
     Args:
-        pitch: a step of the top; classes: of every cell, as in the plan's reach.
+        step_size: a step of the top; classes: of every cell, as in the plan's reach.
     """
     reach = Reach(ratio.low, ratio.high, ratio.reach)
     domain, step = statistic.domain, statistic.step
-    start, unit = float(ratio.offset), float(pitch)
+    start, unit = float(ratio.offset), float(step_size)
     low_end, high_end = domain.hull
 
     def scaled(steps: Floats) -> Floats:

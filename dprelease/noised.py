@@ -41,12 +41,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dprelease.aggregates.base import Estimating, Floats, Reading, aggregate_named
-from dprelease.aggregates.encoding import Encoding, PlacedEncoding
+from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
 from dprelease.consistency import consistent, outward, to_domain
-from dprelease.measurements.base import measurement_of
+from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, draw_from_json
 from dprelease.measurements.reading import reading_of, seen_by
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 
@@ -207,7 +207,7 @@ def assemble(
     by: Sequence[str],
     keys: Sequence[Sequence[str]],
     statistics: Sequence[PlannedStatistic],
-    blocks: Sequence[PlannedBlock],
+    blocks: Sequence[PlannedMeasurement],
     cells: Mapping[str, Sequence[Sequence[int]]],
 ) -> pa.Table:
     """Return the tidy table for noisy `cells`: post-processing, the same bytes everywhere.
@@ -237,7 +237,7 @@ def tidy(
     by: Sequence[str],
     keys: Sequence[Sequence[str]],
     statistics: Sequence[PlannedStatistic],
-    blocks: Sequence[PlannedBlock],
+    blocks: Sequence[PlannedMeasurement],
     parts: Mapping[str, list[Any]],
 ) -> pa.Table:
     """Return the tidy table of `parts`: per column of numbers, one array per statistic, `(groups, columns)`."""
@@ -287,33 +287,33 @@ def _most_rows(
 class _Drawn:
     """One block's noisy integers, read back once for all its statistics."""
 
-    def __init__(self, block: PlannedBlock, cells: Sequence[Sequence[int]]) -> None:
+    def __init__(self, block: PlannedMeasurement, cells: Sequence[Sequence[int]]) -> None:
         self.block = block
         self._draw: Draw = draw_from_json(block.law)
-        self._encoding = PlacedEncoding.from_json(block.encoding)
+        self._measurement = PlacedMeasurement.from_json(block.measurement)
         raw = as_raw(cells)
         self._cells = self._draw.cells(raw)
         self._reading = reading_of(self._draw, raw, LEVEL)
         self._empty = self._draw.empty(raw)
         self._median, self._unbiased = self._draw.companions(raw)
 
-    def _seen(self, statistic: PlannedStatistic) -> tuple[Encoding, Floats, Reading]:
-        return seen_by(statistic.view, self._encoding, self._cells, self._reading)
+    def _seen(self, statistic: PlannedStatistic) -> tuple[Measurement, Floats, Reading]:
+        return seen_by(statistic.view, self._measurement, self._cells, self._reading)
 
     def companions(self, statistic: PlannedStatistic) -> tuple[Floats, Floats]:
         """Return (median-unbiased, unbiased) estimates, `(groups, columns)`, NaN where none."""
         aggregate = aggregate_named(statistic.function)
-        encoding, _, reading = self._seen(statistic)
+        measurement, _, reading = self._seen(statistic)
         none = np.full((reading.raw.shape[0], len(statistic.columns)), np.nan)
-        kind = measurement_of(encoding)
+        kind = family_of(measurement)
         if kind.direct and statistic.view is None:
-            middle = aggregate.finish(encoding, self._median)
+            middle = aggregate.finish(measurement, self._median)
             # A root of an unbiased estimate is biased: only the identity keeps expectations.
             probe = np.tile([[-2.0], [0.25], [4.0]], (1, self._unbiased.shape[1]))
-            same = kind.centred and np.array_equal(aggregate.finish(encoding, probe), probe)
+            same = kind.centred and np.array_equal(aggregate.finish(measurement, probe), probe)
             unbiased = self._unbiased if same else none
         elif isinstance(aggregate, Estimating):
-            middle, unbiased = aggregate.estimate(encoding, reading), none
+            middle, unbiased = aggregate.estimate(measurement, reading), none
         else:
             middle, unbiased = none, none
         middle = np.where(self._empty[:, None], np.nan, middle)
@@ -326,9 +326,9 @@ class _Drawn:
         aggregate = aggregate_named(statistic.function)
         domain = statistic.domain
         low_end, high_end = domain.hull
-        encoding, cells, reading = self._seen(statistic)
-        value = to_domain(aggregate.finish(encoding, cells), domain, statistic.step)
-        lower, upper = aggregate.interval(encoding, reading)
+        measurement, cells, reading = self._seen(statistic)
+        value = to_domain(aggregate.finish(measurement, cells), domain, statistic.step)
+        lower, upper = aggregate.interval(measurement, reading)
         nothing = self._empty[:, None]
         lower, upper = np.where(nothing, low_end, lower), np.where(nothing, high_end, upper)
         # Outward to the published step, so that rounding never makes an interval too short.
@@ -352,12 +352,14 @@ class _Drawn:
         Args:
             rows: the most rows that the released count leaves to each group, `(groups,)`.
         """
-        kind = measurement_of(self._encoding)
+        kind = family_of(self._measurement)
         planned = statistic.uninformative
         mute = np.full(len(status), planned is not None and planned.groups == planned.of)
         if rows is not None:
             known = {
-                n: kind.mute(self._draw, self._encoding, int(min(n, _EXACT)), view=statistic.view)
+                n: kind.mute(
+                    self._draw, self._measurement, int(min(n, _EXACT)), view=statistic.view
+                )
                 for n in set(rows.tolist())
             }
             mute = np.array([known[n] for n in rows.tolist()], dtype=bool)

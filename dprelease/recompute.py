@@ -1,6 +1,6 @@
 """The wall's own sensitivity: from what the engine really sums and the declared unit, nothing else.
 
-`sensitivity` prices an encoding by what the encoding says of itself; here the same number is made
+`sensitivity` prices a measurement by what the measurement says of itself; here the same number is made
 again from the bounded query alone (invariant 4), so that a plan, however it came to be, cannot
 claim less than its query moves. What has no proved bound is refused.
 
@@ -15,8 +15,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 from dprelease.aggregates.bin_moves import hold_every_code
-from dprelease.aggregates.encoding import BY_RANK, Encoding
 from dprelease.aggregates.graph_moves import GRAPH_FORMS, graph_moves
+from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.aggregates.pair_moves import coefficients, pair_moves
 from dprelease.aggregates.rank_moves import rank_moves
 from dprelease.aggregates.spectrum import (
@@ -42,11 +42,11 @@ _ADDITIVE = ("rows", "persons", "power", "between", "distinct", "product")
 
 
 def row_moves(
-    query: BoundedQuery, encoding: Encoding, primitives: tuple[int, ...]
+    query: BoundedQuery, measurement: Measurement, primitives: tuple[int, ...]
 ) -> tuple[int, int]:
-    """Return (per_row, per_swap) of `encoding`, recomputed from what the engine really sums.
+    """Return (l1_per_row, l1_per_swap) of `measurement`, recomputed from what the engine really sums.
 
-    The wall calls this instead of believing the encoding (invariant 4). Measures that are functions
+    The wall calls this instead of believing the measurement (invariant 4). Measures that are functions
     of the same code are bounded together: with code k in the code's range every cell is a
     polynomial of degree at most 2, so its range is exact; for cells that are nowhere negative the
     L1 norm is their sum, again such a polynomial. Products of two codes likewise, by
@@ -57,20 +57,20 @@ def row_moves(
         InternalError: a primitive has no proved bound (DPR902).
     """
     used = [query.primitives[i] for i in primitives]
-    if encoding.form == "scatter":
+    if measurement.form == "scatter":
         low, high = _quadratic(query, used)
-        return ((high - low) ** 2 * max(0, (encoding.public_rows or 0) - 1),) * 2
-    if encoding.form == "cross":
-        return (_cross(query, used) * max(0, (encoding.public_rows or 0) - 1),) * 2
-    if encoding.form in ("spectrum", "matrix", "pairs"):
-        return _spectral(query, encoding, used)
-    if encoding.form in BY_RANK:
+        return ((high - low) ** 2 * max(0, (measurement.public_rows or 0) - 1),) * 2
+    if measurement.form == "cross":
+        return (_cross(query, used) * max(0, (measurement.public_rows or 0) - 1),) * 2
+    if measurement.form in ("spectrum", "matrix", "pairs"):
+        return _spectral(query, measurement, used)
+    if measurement.form in BY_RANK:
         try:
-            return rank_moves(query, encoding, used)
+            return rank_moves(query, measurement, used)
         except ValueError as problem:
             raise _unproved(str(problem)) from None
-    if encoding.form != "linear":
-        raise _unproved(f"its cells are `{encoding.form}`, which has no proved bound")
+    if measurement.form != "linear":
+        raise _unproved(f"its cells are `{measurement.form}`, which has no proved bound")
     apart: dict[tuple[str, int | None, int | None], list[int]] = {}
     for place, p in enumerate(used):
         known = p.kind in ("rows", "persons") or (p.code is not None and p.power in (0, 1, 2))
@@ -80,9 +80,9 @@ def row_moves(
         if not known or p.kind not in _ADDITIVE:
             raise _unproved(f"it sums `{p.kind}`, which has no proved bound")
         apart.setdefault((p.kind, p.code, p.other), []).append(place)
-    per_row = per_swap = 0
+    l1_per_row = l1_per_swap = 0
     for (kind, code, other), places in apart.items():
-        weights = [[row[place] for place in places] for row in encoding.weights]
+        weights = [[row[place] for place in places] for row in measurement.weights]
         part = [used[place] for place in places]
         if kind == "between":
             move = _bin_move(weights, part)
@@ -91,25 +91,27 @@ def row_moves(
             move = swap = sum(abs(w) for row in weights for w in row)
         elif kind == "product" and code is not None and other is not None:
             top = _top(query, code), _top(query, other)
-            move, swap = pair_moves(weights, part, top, absent=encoding.public_rows is None)
+            move, swap = pair_moves(weights, part, top, absent=measurement.public_rows is None)
         else:
             reach = (0, 0) if code is None else _code_range(query.codes[code])
             cells = [_polynomial(row, part) for row in weights]
-            move, swap = _cell_move(cells, reach, absent=encoding.public_rows is None)
-        per_row, per_swap = per_row + move, per_swap + swap
-    return per_row, per_swap
+            move, swap = _cell_move(cells, reach, absent=measurement.public_rows is None)
+        l1_per_row, l1_per_swap = l1_per_row + move, l1_per_swap + swap
+    return l1_per_row, l1_per_swap
 
 
-def _spectral(query: BoundedQuery, encoding: Encoding, used: list[Primitive]) -> tuple[int, int]:
-    """Return the moves of a covariance matrix's encoding, made of its columns' own moments."""
-    axes, n = encoding.axes, encoding.public_rows
+def _spectral(
+    query: BoundedQuery, measurement: Measurement, used: list[Primitive]
+) -> tuple[int, int]:
+    """Return the moves of a covariance matrix's measurement, made of its columns' own moments."""
+    axes, n = measurement.axes, measurement.public_rows
     shape = tuple((p.kind, p.code, p.power, p.other, p.other_power) for p in used)
     singles = dict.fromkeys(p.code for p in used if p.kind == "power" and p.code is not None)
     if tuple(_top(query, c) for c in singles) != tuple(a.scale for a in axes) or len(axes) < 2:
-        raise _unproved("its columns are not those of its encoding")
-    if any(a.pitch <= 0 or a.scale < 1 for a in axes) or encoding.pitch <= 0:
+        raise _unproved("its columns are not those of its measurement")
+    if any(a.step_size <= 0 or a.scale < 1 for a in axes) or measurement.step_size <= 0:
         raise _unproved("its steps are not positive")
-    private = encoding.form == "pairs"
+    private = measurement.form == "pairs"
     if shape != (pair_shape if private else scatter_shape)(tuple(singles)) or private != (
         n is None
     ):
@@ -117,8 +119,8 @@ def _spectral(query: BoundedQuery, encoding: Encoding, used: list[Primitive]) ->
     if n is None:
         total = sum(f * part for f, part in zip(factors(axes), pair_parts(axes), strict=True))
         return total, 2 * total
-    move = spectrum_move if encoding.form == "spectrum" else matrix_move
-    return (move(axes, n, encoding.pitch),) * 2
+    move = spectrum_move if measurement.form == "spectrum" else matrix_move
+    return (move(axes, n, measurement.step_size),) * 2
 
 
 def _cross(query: BoundedQuery, used: list[Primitive]) -> int:
@@ -207,7 +209,7 @@ def _range(c: tuple[int, int, int], reach: tuple[int, int]) -> tuple[Fraction, F
 
 def recompute(
     query: BoundedQuery,
-    encoding: Encoding,
+    measurement: Measurement,
     primitives: tuple[int, ...],
     max_rows: int | None,
     *,
@@ -226,7 +228,7 @@ def recompute(
         merge: the sums of groups that are drawn, where it is not the groups themselves.
 
     Raises:
-        InternalError: the query does not bound contributions as declared, or the encoding's
+        InternalError: the query does not bound contributions as declared, or the measurement's
             cells have no proved bound (DPR902).
     """
     bounds = unit_bounds(unit, max_rows, groups)
@@ -235,34 +237,34 @@ def recompute(
     if query.per != per:
         raise _unproved("it bounds contributions in other intervals than the unit has")
     if merge is not None:
-        sums = encoding.form == "linear" and encoding.family == "bins"
+        sums = measurement.form == "linear" and measurement.family == "bins"
         found = bounds_of_sums(used, bounds, groups, merge)
-        if found is None or not sums or encoding.public_rows is not None:
+        if found is None or not sums or measurement.public_rows is not None:
             raise _unproved("its table is not made of sums of its groups")
         bounds, groups = found
-    if encoding.public_rows is not None and primitives:
+    if measurement.public_rows is not None and primitives:
         _check_public(query, used, unit, adjacency, groups, whole=whole)
-    if encoding.family == "truncated_mean":  # a size and a sum for `MeanDraw`, not an L1 vector
-        encoding, primitives = _size_of(query, encoding, used), primitives[:1]
-    if isinstance(unit, EdgeUnit) or encoding.form in GRAPH_FORMS:
-        honest = _edge_moves(query, encoding, used, unit)
+    if measurement.family == "truncated_mean":  # a size and a sum for `MeanDraw`, not an L1 vector
+        measurement, primitives = _size_of(query, measurement, used), primitives[:1]
+    if isinstance(unit, EdgeUnit) or measurement.form in GRAPH_FORMS:
+        honest = _edge_moves(query, measurement, used, unit)
         # Squares are proved for sums over rows and for a scatter only: none here.
         return replace(sensitivity(honest, bounds, adjacency, groups, positive=False), square=None)
-    per_row, per_swap = row_moves(query, encoding, primitives)
+    l1_per_row, l1_per_swap = row_moves(query, measurement, primitives)
     per_unit = bool(used) and all(p.kind == "persons" for p in used)
-    honest = replace(encoding, per_row=per_row, per_swap=per_swap, per_unit=per_unit)
-    positive = encoding.form == "linear" and _nowhere_negative(query, encoding, primitives)
+    honest = replace(measurement, l1_per_row=l1_per_row, l1_per_swap=l1_per_swap, per_unit=per_unit)
+    positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)
     moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
-    kept = _sum_is_kept(query, encoding, used)  # sums of groups are fitted, as independent cells
+    kept = _sum_is_kept(query, measurement, used)  # sums of groups are fitted, as independent cells
     return replace(moved, kept=kept, halves=moved.halves and merge is None)
 
 
-def _sum_is_kept(query: BoundedQuery, encoding: Encoding, used: list[Primitive]) -> bool:
+def _sum_is_kept(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> bool:
     """Return whether its cells are bins that hold every row of a public number, each in one of them."""
     codes = [p.code for p in used if p.kind == "between" and p.code is not None]
     n = len(used)
-    alone = encoding.weights == tuple(tuple(int(i == j) for j in range(n)) for i in range(n))
-    if encoding.public_rows is None or encoding.form != "linear" or not alone:
+    alone = measurement.weights == tuple(tuple(int(i == j) for j in range(n)) for i in range(n))
+    if measurement.public_rows is None or measurement.form != "linear" or not alone:
         return False
     if len(codes) != n or len(set(codes)) != 1:
         return False
@@ -270,14 +272,14 @@ def _sum_is_kept(query: BoundedQuery, encoding: Encoding, used: list[Primitive])
 
 
 def _edge_moves(
-    query: BoundedQuery, encoding: Encoding, used: list[Primitive], unit: Unit
-) -> Encoding:
-    """Return a graph's encoding with the moves that its edges really make.
+    query: BoundedQuery, measurement: Measurement, used: list[Primitive], unit: Unit
+) -> Measurement:
+    """Return a graph's measurement with the moves that its edges really make.
 
     Only the prepared graph has a proved bound under the edge unit: a row of an edge table is no
     unit, as one edge may have any number of rows.
     """
-    if not isinstance(unit, EdgeUnit) or encoding.form not in GRAPH_FORMS:
+    if not isinstance(unit, EdgeUnit) or measurement.form not in GRAPH_FORMS:
         raise _unproved("edges are protected in statistics of the graph that they make, only there")
     ends = [(p.kind, p.code, p.other) for p in used]
     made = [("edges", p.code, p.other) for p in query.primitives if p.code is not None]
@@ -288,14 +290,18 @@ def _edge_moves(
     if codes != [Label(unit.source, labels), Label(unit.target, labels)]:
         raise _unproved("its edges do not join the declared nodes of the unit's two columns")
     try:
-        moves = graph_moves(encoding.form, encoding.weights, unit.nodes, unit.k)
+        moves = graph_moves(measurement.form, measurement.weights, unit.nodes, unit.k)
     except ValueError:
-        raise _unproved(f"its `{encoding.form}` of this graph has no proved bound") from None
-    per_row, per_swap, each = moves
-    return replace(encoding, per_row=per_row, per_swap=per_swap, per_unit=False, each=each)
+        raise _unproved(f"its `{measurement.form}` of this graph has no proved bound") from None
+    l1_per_row, l1_per_swap, each = moves
+    return replace(
+        measurement, l1_per_row=l1_per_row, l1_per_swap=l1_per_swap, per_unit=False, per_cell=each
+    )
 
 
-def _nowhere_negative(query: BoundedQuery, encoding: Encoding, primitives: tuple[int, ...]) -> bool:
+def _nowhere_negative(
+    query: BoundedQuery, measurement: Measurement, primitives: tuple[int, ...]
+) -> bool:
     """Return whether no row can make any cell of a linear form negative."""
     used = [query.primitives[i] for i in primitives]
     places: dict[int | None, list[int]] = {}
@@ -306,18 +312,18 @@ def _nowhere_negative(query: BoundedQuery, encoding: Encoding, primitives: tuple
         elif p.kind == "product" and p.code is not None and p.other is not None:
             pairs.setdefault((p.code, p.other), []).append(place)
         elif p.kind not in ("rows", "persons", "between") or any(
-            row[place] < 0 for row in encoding.weights
+            row[place] < 0 for row in measurement.weights
         ):
             return False
     for code, at in places.items():
         reach = (0, 0) if code is None else _code_range(query.codes[code])
-        for row in encoding.weights:
+        for row in measurement.weights:
             cell = _polynomial([row[i] for i in at], [used[i] for i in at])
             if _range(cell, reach)[0] < 0:
                 return False
     for (one, other), at in pairs.items():
         top = _top(query, one), _top(query, other)
-        for row in encoding.weights:
+        for row in measurement.weights:
             if min(coefficients([row[i] for i in at], [used[i] for i in at], top)) < 0:
                 return False
     return True
@@ -376,19 +382,19 @@ def _keeps_every_row(query: BoundedQuery, code: Code) -> bool:
     return isinstance(code, Fixed) and code.default is not None
 
 
-def _size_of(query: BoundedQuery, encoding: Encoding, used: list[Primitive]) -> Encoding:
-    """Return the encoding of a truncated mean's size; its sum must be what `MeanDraw` bounds."""
+def _size_of(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> Measurement:
+    """Return the measurement of a truncated mean's size; its sum must be what `MeanDraw` bounds."""
     code = used[0].code if used else None
     shape = [(p.kind, p.code, p.power) for p in used]
     if (
         code is None
         or shape != [("power", code, 0), ("power", code, 1)]
-        or encoding.weights != ((1, 0), (0, 1))
-        or encoding.form != "linear"
-        or _code_range(query.codes[code]) != (0, encoding.scale)
+        or measurement.weights != ((1, 0), (0, 1))
+        or measurement.form != "linear"
+        or _code_range(query.codes[code]) != (0, measurement.scale)
     ):
         raise _unproved("its mean is not a size and a sum of one column's codes")
-    return replace(encoding, weights=((1,),))
+    return replace(measurement, weights=((1,),))
 
 
 def _unproved(why: str) -> InternalError:

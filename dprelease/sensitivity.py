@@ -1,17 +1,17 @@
 """From a query to what the engine computes, and what one unit can do to it.
 
 `bound` makes clamps and contribution bounds explicit (a `BoundedQuery`); `sensitivity` states how
-far one unit can move an encoding's cells. It is a function of the bounded query and the declared
+far one unit can move a measurement's cells. It is a function of the bounded query and the declared
 adjacency only, never of a promise about the data (invariant 5).
 
-Let m rows per (unit, group), G groups per unit, K declared groups, and for one encoding
+Let m rows per (unit, group), G groups per unit, K declared groups, and for one measurement
 
-    a = per_row     L1 move when a row is added or removed
-    s = per_swap    L1 move when a row's contribution is replaced by another's, or by none
+    a = l1_per_row     L1 move when a row is added or removed
+    s = l1_per_swap    L1 move when a row's contribution is replaced by another's, or by none
 
 Then one unit moves the cells, in L1 and in grid steps, by at most
 
-                       in one group    over all groups         groups touched    moves
+                       in one group    over all groups         groups changed    chain length
     add_remove         m a             G m a                   min(K, G)         G
     substitution       m s             min(K m s, 2 G m a)     min(K, 2 G)       2 G
     public n (row)     s               s                       1                 1
@@ -22,7 +22,7 @@ that many moves (leaving and entering i + j groups, changing h inside: i + j + 2
 Proof. Adding a unit adds at most m rows to each of at most G groups. Replacing one removes at most
 G m rows and adds at most G m: 2 G m a in all; and it changes a group's rows from at most m to at
 most m, which is at most m replacements (s covers "by none"): m s in each of at most K groups. A
-total cap T of rows per unit replaces G m by min(G m, T). `per_unit` encodings (persons) have m = 1.
+total cap T of rows per unit replaces G m by min(G m, T). `per_unit` measurements (persons) have m = 1.
 The contract tests enumerate all of this.
 
 The squared L2 move over all groups (for Gaussian noise). Let A = m a bound a group that appears or
@@ -40,7 +40,7 @@ i + j + h <= K; for fixed h the rest counts A^2 each; piecewise linear in h, so 
 for all. A total cap there replaces G by the number of groups that T rows can fill, ceil(T/m): the
 cells' squares are convex in the rows again.
 
-Scalars whose law is not linear in the shift are charged per touched group (sequential
+Scalars whose law is not linear in the shift are charged per changed group (sequential
 composition over the groups one unit touches), see `measurements.scalar`.
 
 Units: integer grid steps.
@@ -52,7 +52,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dprelease.aggregates.encoding import Encoding, Measure
+from dprelease.aggregates.measurement import Measure, Measurement
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Primitive
 from dprelease.query.derived import Derived, derived_columns
 from dprelease.query.spec import Query
@@ -80,13 +80,13 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How far one unit moves an encoding's cells, L1, in steps.
+    """How far one unit moves a measurement's cells, L1, in steps.
 
     Attributes:
-        in_group: within any one group; total: over all groups; touched: groups it can move;
-        moves: additions or removals of one group's rows that make up any change;
+        in_group: within any one group; total: over all groups; changed_groups: how many it can change;
+        chain_length: additions or removals of one group's rows that make up any change;
         square: squared L2 move over all groups and cells together, None where it is not proved;
-        each: the most of every single cell, where the encoding says so.
+        per_cell: the most of every single cell, where the measurement says so.
         kept: no unit can change the sum of the cells.
         halves: the larger of what one unit raises and what it lowers in each group, over all groups
             together, is at most half of `total`.
@@ -94,10 +94,10 @@ class Sensitivity:
 
     in_group: int
     total: int
-    touched: int
-    moves: int
+    changed_groups: int
+    chain_length: int
     square: int | None = field(default=None, repr=False)
-    each: tuple[int, ...] = field(default=(), repr=False)
+    per_cell: tuple[int, ...] = field(default=(), repr=False)
     kept: bool = field(default=False, repr=False)
     halves: bool = field(default=False, repr=False)
 
@@ -126,95 +126,99 @@ def merged(bounds: Bounds, cells: int) -> Bounds:
 
 
 def sensitivity(
-    encoding: Encoding,
+    measurement: Measurement,
     bounds: Bounds,
     adjacency: Adjacency,
     groups: int,
     *,
     positive: bool = False,
 ) -> Sensitivity:
-    """Return the sensitivity of `encoding` (module docstring; K = `groups`).
+    """Return the sensitivity of `measurement` (module docstring; K = `groups`).
 
     Args:
         positive: whether several cells are never negative, which makes their L2 move shorter, and what
             comes and what goes in a group at most m a each.
 
     >>> from dprelease.aggregates.count import aggregate
-    >>> from dprelease.aggregates.encoding import Context
+    >>> from dprelease.aggregates.measurement import Context
     >>> from dprelease.schema.table import StatisticSpec
-    >>> e = aggregate.encodings(Context(StatisticSpec("count", "count", (), "count"), cap=9))[0]
+    >>> e = aggregate.measurements(Context(StatisticSpec("count", "count", (), "count"), cap=9))[0]
     >>> sensitivity(e, Bounds(rows=3, groups=2), Adjacency.add_remove, 5)
-    Sensitivity(in_group=3, total=6, touched=2, moves=2)
+    Sensitivity(in_group=3, total=6, changed_groups=2, chain_length=2)
     """
-    squared = encoding.squared
-    if encoding.public_rows is not None:
-        square = _inside(encoding, 1, positive=positive) if squared else None
-        halves = _halves(encoding, 1, groups, encoding.per_swap, positive=positive)
-        return Sensitivity(encoding.per_swap, encoding.per_swap, 1, 1, square, halves=halves)
-    m = 1 if encoding.per_unit else bounds.rows
+    squared = measurement.squared
+    if measurement.public_rows is not None:
+        square = _inside(measurement, 1, positive=positive) if squared else None
+        halves = _halves(measurement, 1, groups, measurement.l1_per_swap, positive=positive)
+        return Sensitivity(
+            measurement.l1_per_swap, measurement.l1_per_swap, 1, 1, square, halves=halves
+        )
+    m = 1 if measurement.per_unit else bounds.rows
     everywhere = bounds.groups * m
     if bounds.total is not None:
         everywhere = min(everywhere, bounds.total)
         m = min(m, bounds.total)
     if adjacency is Adjacency.add_remove:
         return Sensitivity(
-            in_group=m * encoding.per_row,
-            total=everywhere * encoding.per_row,
-            touched=min(groups, bounds.groups),
-            moves=bounds.groups,
-            square=(everywhere // m * m * m + (everywhere % m) ** 2) * encoding.per_row**2
+            in_group=m * measurement.l1_per_row,
+            total=everywhere * measurement.l1_per_row,
+            changed_groups=min(groups, bounds.groups),
+            chain_length=bounds.groups,
+            square=(everywhere // m * m * m + (everywhere % m) ** 2) * measurement.l1_per_row**2
             if squared
             else None,
-            each=encoding.each,
+            per_cell=measurement.per_cell,
         )
-    total = min(groups * m * encoding.per_swap, 2 * everywhere * encoding.per_row)
+    total = min(groups * m * measurement.l1_per_swap, 2 * everywhere * measurement.l1_per_row)
     return Sensitivity(
-        in_group=m * encoding.per_swap,
+        in_group=m * measurement.l1_per_swap,
         total=total,
-        touched=min(groups, 2 * bounds.groups),
-        moves=2 * bounds.groups,
-        square=_replaced(encoding, m, min(groups, -(-everywhere // m)), groups, positive=positive)
+        changed_groups=min(groups, 2 * bounds.groups),
+        chain_length=2 * bounds.groups,
+        square=_replaced(
+            measurement, m, min(groups, -(-everywhere // m)), groups, positive=positive
+        )
         if squared
         else None,
-        each=encoding.each,
-        halves=_halves(encoding, m, groups, total, positive=positive),
+        per_cell=measurement.per_cell,
+        halves=_halves(measurement, m, groups, total, positive=positive),
     )
 
 
-def _halves(encoding: Encoding, m: int, groups: int, total: int, *, positive: bool) -> bool:
+def _halves(measurement: Measurement, m: int, groups: int, total: int, *, positive: bool) -> bool:
     """Return `Sensitivity.halves` of replaced units with at most m rows in each of all groups.
 
     What comes and what goes in one group is at most m a each where no cell is negative.
     """
-    return positive and 2 * groups * m * encoding.per_row <= total
+    return positive and 2 * groups * m * measurement.l1_per_row <= total
 
 
-def _inside(encoding: Encoding, m: int, *, positive: bool) -> int:
+def _inside(measurement: Measurement, m: int, *, positive: bool) -> int:
     """Return C^2: the squared move of one group whose at most m rows are replaced."""
-    square = (m * encoding.per_swap) ** 2
-    if positive and len(encoding.cells) > 1:
-        square = min(square, 2 * (m * encoding.per_row) ** 2)
+    square = (m * measurement.l1_per_swap) ** 2
+    if positive and len(measurement.cells) > 1:
+        square = min(square, 2 * (m * measurement.l1_per_row) ** 2)
     return square
 
 
-def _replaced(encoding: Encoding, m: int, most: int, groups: int, *, positive: bool) -> int:
+def _replaced(measurement: Measurement, m: int, most: int, groups: int, *, positive: bool) -> int:
     """Return the squared move of a replaced unit with at most `most` groups before and after."""
-    outside, inside = (m * encoding.per_row) ** 2, _inside(encoding, m, positive=positive)
+    outside, inside = (m * measurement.l1_per_row) ** 2, _inside(measurement, m, positive=positive)
     changed = {0, max(0, 2 * most - groups), min(most, groups)}
     return max(min(2 * (most - h), groups - h) * outside + h * inside for h in changed)
 
 
-def bound(query: Query, encodings: tuple[tuple[Encoding, int | None], ...]) -> BoundedQuery:
-    """Return the engine's task: the primitives of all `encodings` (each with its m override).
+def bound(query: Query, measurements: tuple[tuple[Measurement, int | None], ...]) -> BoundedQuery:
+    """Return the engine's task: the primitives of all `measurements` (each with its m override).
 
     Equal primitives are computed once. Units: codes in steps above each column's lower end.
     """
     schema = query.schema
     codes: dict[Code, int] = {}
     primitives: dict[Primitive, None] = {}  # in order, each once
-    for encoding, override in encodings:
+    for measurement, override in measurements:
         m = unit_bounds(schema.unit, override, len(query.groups.keys)).rows
-        for measure in encoding.measures:
+        for measure in measurement.measures:
             primitive = _primitive(measure, codes, m)
             primitives.setdefault(primitive)
     unit = schema.unit
@@ -267,18 +271,18 @@ def _number(code: Code | None, codes: dict[Code, int]) -> int | None:
 
 
 class Places:
-    """Where each measure's primitive is in a task; made once for all encodings of a plan."""
+    """Where each measure's primitive is in a task; made once for all measurements of a plan."""
 
     def __init__(self, task: BoundedQuery) -> None:
         self._codes = {code: i for i, code in enumerate(task.codes)}
         self._places = {p: i for i, p in enumerate(task.primitives)}
 
-    def of(self, encoding: Encoding, max_rows: int) -> tuple[int, ...]:
-        """Return the indices of `encoding`'s measures among the task's primitives."""
-        wanted = (_primitive(m, self._codes, max_rows) for m in encoding.measures)
+    def of(self, measurement: Measurement, max_rows: int) -> tuple[int, ...]:
+        """Return the indices of `measurement`'s measures among the task's primitives."""
+        wanted = (_primitive(m, self._codes, max_rows) for m in measurement.measures)
         return tuple(self._places[primitive] for primitive in wanted)
 
 
-def cell_rows(encoding: Encoding, query: BoundedQuery, max_rows: int) -> tuple[int, ...]:
-    """Return the indices of one encoding's measures among the query's primitives."""
-    return Places(query).of(encoding, max_rows)
+def cell_rows(measurement: Measurement, query: BoundedQuery, max_rows: int) -> tuple[int, ...]:
+    """Return the indices of one measurement's measures among the query's primitives."""
+    return Places(query).of(measurement, max_rows)

@@ -78,10 +78,10 @@ def padding(m: Manifest) -> None:
     block = json.loads(json.dumps(plan["blocks"][0]))
     block["name"] = "padding"
     block["epsilon"] = block["share"]["epsilon"] = "-48"
-    block["encoding"]["max_rows"] = -1_000_000
+    block["measurement"]["max_rows"] = -1_000_000
     place = len(plan["query"]["primitives"])
     plan["query"]["primitives"].append({**plan["query"]["primitives"][0], "max_rows": -1_000_000})
-    block["encoding"]["primitives"] = [place]
+    block["measurement"]["primitives"] = [place]
     plan["blocks"].append(block)
     m["draw"]["cells"]["padding"] = [["0"]] * len(plan["keys"])
 
@@ -165,7 +165,7 @@ def negative(m: Manifest) -> None:
 def narrower(m: Manifest) -> None:
     law = m["plan"]["blocks"][0]["law"]
     law["shift"] = law["law"]["shift"] = 1
-    m["plan"]["blocks"][0]["encoding"]["sensitivity"]["total"] = "1"
+    m["plan"]["blocks"][0]["measurement"]["sensitivity"]["total"] = "1"
 
 
 @forged("substitution for addition", "neighbours differ in less than they do", again=True)
@@ -447,7 +447,7 @@ def stray(m: Manifest) -> None:
 # --- unknown keys -----------------------------------------------------------------------------
 
 for _path in ("", "request", "request.schema", "request.release", "plan", "draw", "receipt", "guarantee",
-              "plan.query", "plan.blocks.0", "plan.blocks.0.encoding", "plan.blocks.0.law", "plan.blocks.0.share",
+              "plan.query", "plan.blocks.0", "plan.blocks.0.measurement", "plan.blocks.0.law", "plan.blocks.0.share",
               "plan.statistics.0", "plan.statistics.0.options.0", "validation", "budget"):  # fmt: skip
 
     def _unknown(m: Manifest, path: str = _path) -> None:

@@ -22,7 +22,7 @@ from dprelease.aggregates.histogram import fit_parts
 from dprelease.consistency import Released, consistent, to_domain
 from dprelease.entropy import ReplayBits
 from dprelease.mechanisms.forms.vector import CellNoise
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
@@ -181,7 +181,11 @@ class TestMoments:
         # the twin: a bound for a wider gap moves true tables
         wide = [
             replace(
-                b, encoding={**b.encoding, "data": {"complete": True, "forbidden": [["2", "8"]]}}
+                b,
+                measurement={
+                    **b.measurement,
+                    "data": {"complete": True, "forbidden": [["2", "8"]]},
+                },
             )
             for b in plan.blocks
         ]
@@ -207,9 +211,9 @@ def made(function: str, name: str, columns: int, domain: Domain, step: str = "1/
         columns=tuple(f"{name}{i}" for i in range(columns)), domain=domain, step=Fraction(step),
         measure="", mechanism="", chosen=(), planned_error=None, error_text="", sensitivity="",
     )  # fmt: skip
-    block = PlannedBlock(
+    block = PlannedMeasurement(
         name=name, family="scalar", cells=("cell",), epsilon=Fraction(1), mechanism="",
-        encoding={"max_rows": None, "data": {"complete": True}}, law={}, certificate={},
+        measurement={"max_rows": None, "data": {"complete": True}}, law={}, certificate={},
     )  # fmt: skip
     return Released(statistic, block, np.zeros((1, columns)))
 

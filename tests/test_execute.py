@@ -69,8 +69,8 @@ def with_law(family: str, change: Callable[[Json], object]) -> Callable[[Json], 
     return lambda plan: change(block(plan, family)["law"])
 
 
-def with_encoding(family: str, **wrong: object) -> Callable[[Json], object]:
-    return lambda plan: block(plan, family)["encoding"].update(wrong)
+def with_measurement(family: str, **wrong: object) -> Callable[[Json], object]:
+    return lambda plan: block(plan, family)["measurement"].update(wrong)
 
 
 def all_primitives(**wrong: object) -> Callable[[Json], object]:
@@ -131,9 +131,9 @@ def cells_law_for_mean(plan: Json) -> None:
 
 
 def mean_scale(plan: Json) -> None:
-    """Both the encoding and the law call the column narrower than its codes are."""
+    """Both the measurement and the law call the column narrower than its codes are."""
     it = block(plan, "truncated_mean")
-    it["law"]["scale"] = it["encoding"]["scale"] = "1"
+    it["law"]["scale"] = it["measurement"]["scale"] = "1"
 
 
 def wider_column(plan: Json) -> None:
@@ -160,14 +160,18 @@ TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
     "scalar: noise": ("user", scalar_noise, "DPR901"),
     "scalar: touched": (
         "user",
-        with_law("scalar", lambda v: v.update(touched=1, linear=False)),
+        with_law("scalar", lambda v: v.update(changed_groups=1, linear=False)),
         "DPR901",
     ),
     "scalar: step": ("user", steeper_step, "DPR901"),
-    "scalar: pitch": ("user", with_law("scalar", lambda v: v.update(pitch="-1")), "DPR901"),
+    "scalar: step_size": ("user", with_law("scalar", lambda v: v.update(step_size="-1")), "DPR901"),
     "scalar: linear": ("user", count_as_linear, "DPR901"),
     "scalar: epsilon": ("user", less_than_proved("scalar"), "DPR901"),
-    "mean: moves": ("user", with_law("truncated_mean", lambda v: v.update(moves=1)), "DPR901"),
+    "mean: moves": (
+        "user",
+        with_law("truncated_mean", lambda v: v.update(chain_length=1)),
+        "DPR901",
+    ),
     "mean: reach": (
         "user",
         with_law("truncated_mean", lambda v: v.update(reach="1/100")),
@@ -182,32 +186,32 @@ TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
     ),
     "mean: sum doubled": (
         "user",
-        with_encoding("truncated_mean", weights=[["1", "0"], ["0", "2"]]),
+        with_measurement("truncated_mean", weights=[["1", "0"], ["0", "2"]]),
         "DPR902",
     ),
     "mean: its law for cells": ("user", mean_law_for_cells, "DPR902"),
     "mean: cells' law": ("user", cells_law_for_mean, "DPR902"),
     "weights doubled": (
         "user",
-        with_encoding("bins", weights=[["2", "0"], ["0", "2"]]),
+        with_measurement("bins", weights=[["2", "0"], ["0", "2"]]),
         "DPR901",
     ),
     "a measure too many in a cell": (
         "user",
-        with_encoding("bins", weights=[["1", "1"], ["1", "1"]]),
+        with_measurement("bins", weights=[["1", "1"], ["1", "1"]]),
         "DPR901",
     ),
-    "per_row is not believed": (
+    "l1_per_row is not believed": (
         "user",
-        with_encoding("scalar", weights=[["9"]], per_row="1"),
+        with_measurement("scalar", weights=[["9"]], l1_per_row="1"),
         "DPR901",
     ),
     "per_unit is not believed": (
         "user",
-        with_encoding("scalar", weights=[["9"]], per_unit=True),
+        with_measurement("scalar", weights=[["9"]], per_unit=True),
         "DPR901",
     ),
-    "other primitives": ("user", with_encoding("bins", primitives=[1, 2]), "DPR90"),
+    "other primitives": ("user", with_measurement("bins", primitives=[1, 2]), "DPR90"),
     "wider codes": ("user", wider_column, "DPR90"),
     "more rows per group": ("user", all_primitives(max_rows=4), "DPR902"),
     "rows per group by default": (
@@ -230,12 +234,12 @@ TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
     "public n: a user": ("public", lambda p: p.update(unit=USER), "DPR902"),
     "public n: claimed of a private one": (
         "user",
-        with_encoding("scalar", public_rows=5),
+        with_measurement("scalar", public_rows=5),
         "DPR902",
     ),
     "public n: smaller": (
         "public",
-        lambda p: [b["encoding"].update(public_rows=99) for b in p["blocks"]],
+        lambda p: [b["measurement"].update(public_rows=99) for b in p["blocks"]],
         "DPR901",
     ),
 }

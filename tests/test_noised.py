@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from dprelease import noised
-from dprelease.aggregates.encoding import PlacedEncoding
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.entropy import ReplayBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import CELL_BYTES, TIDY, assemble, decode, encode, outward
@@ -53,12 +53,12 @@ def replayed(plan: ReleasePlan, rows: npt.NDArray[np.float64], label: str) -> di
     sums = np.array([primitives(plan, rows)] * len(plan.keys), dtype=object)
     cells = {}
     for block in plan.blocks:
-        encoding = PlacedEncoding.from_json(block.encoding)
-        chosen = sums[:, list(block.encoding["primitives"])]
-        if encoding.form == "scatter":
-            exact = (encoding.public_rows * chosen[:, 1] - chosen[:, 0] ** 2)[:, None]
+        measurement = PlacedMeasurement.from_json(block.measurement)
+        chosen = sums[:, list(block.measurement["primitives"])]
+        if measurement.form == "scatter":
+            exact = (measurement.public_rows * chosen[:, 1] - chosen[:, 0] ** 2)[:, None]
         else:
-            exact = chosen @ np.array(encoding.weights, dtype=object).T
+            exact = chosen @ np.array(measurement.weights, dtype=object).T
         raw = draw_from_json(block.law).draw(exact, ReplayBits(label + block.name))
         cells[block.name] = tuple(tuple(int(v) for v in row) for row in raw)
     return cells
@@ -153,12 +153,14 @@ def test_intervals_cover_the_clamped_answer(name: str, monkeypatch: pytest.Monke
 def test_intervals_cover_under_a_public_size(statistic: str) -> None:
     plan = public([statistic], n=57)
     block = plan.blocks[0]
-    encoding, rows = PlacedEncoding.from_json(block.encoding), rows_of(5)
-    sums = np.array([primitives(plan, rows)], dtype=object)[:, list(block.encoding["primitives"])]
-    if encoding.form == "scatter":
+    measurement, rows = PlacedMeasurement.from_json(block.measurement), rows_of(5)
+    sums = np.array([primitives(plan, rows)], dtype=object)[
+        :, list(block.measurement["primitives"])
+    ]
+    if measurement.form == "scatter":
         cell = 57 * int(sums[0, 1]) - int(sums[0, 0]) ** 2
     else:
-        cell = int((sums @ np.array(encoding.weights, dtype=object).T)[0, 0])
+        cell = int((sums @ np.array(measurement.weights, dtype=object).T)[0, 0])
     draw = draw_from_json(block.law)
     raw = draw.draw(np.full((4_000, 1), cell, dtype=object), ReplayBits(statistic))
     cells = {block.name: tuple((int(v),) for v in raw[:, 0])}

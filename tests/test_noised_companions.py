@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.entropy import ReplayBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import assemble
@@ -110,8 +110,8 @@ def test_an_estimate_is_too_low_exactly_where_the_pivot_is_negative(family: str)
         list(itertools.product((-90, -7, -1, 0, 2, 11, 80), repeat=scores.size)), dtype=float
     )
     cells = tuple(f"c{i}" for i in range(scores.size))
-    encoding = Encoding(family, ("m",), cells, (), 1, 2)  # type: ignore[arg-type]
-    found = Mean("mean").estimate(encoding, Reading(raw, raw, raw, 1.0, 0.95))[:, 0]
+    measurement = Measurement(family, ("m",), cells, (), 1, 2)  # type: ignore[arg-type]
+    found = Mean("mean").estimate(measurement, Reading(raw, raw, raw, 1.0, 0.95))[:, 0]
     for theta in (0.03, 0.2, 0.51, 0.77, 0.98):
         pivot = raw @ (scores - theta * parts)
         known = ~np.isnan(found) & (np.abs(pivot) > 1e-9)

@@ -80,8 +80,8 @@ def in_unit(**wrong: object) -> Callable[[Json], object]:
     return lambda plan: plan["unit"]["edge"].update(wrong)
 
 
-def in_encoding(place: int, **wrong: object) -> Callable[[Json], object]:
-    return lambda plan: plan["blocks"][place]["encoding"].update(wrong)
+def in_measurement(place: int, **wrong: object) -> Callable[[Json], object]:
+    return lambda plan: plan["blocks"][place]["measurement"].update(wrong)
 
 
 def in_query(**wrong: object) -> Callable[[Json], object]:
@@ -98,21 +98,21 @@ TAMPERED: list[tuple[str, str, Callable[[Json], object]]] = [
     ("alone", "a row of the table as the unit", lambda plan: plan.update(unit="row")),
     ("alone", "more nodes than the matrix has", in_unit(nodes=9)),
     ("alone", "ends that are not the unit's", in_unit(source="w")),
-    ("alone", "a finer grid than was priced", in_encoding(0, weights=[["8", "1000000"]])),
-    ("alone", "a degree as an eigenvalue", in_encoding(1, form="connectivity", weights=[["8", "1000"]])),
-    ("alone", "a whole spectrum as one number", in_encoding(0, form="laplacian")),
-    ("alone", "a degree of no node", in_encoding(1, weights=[["8", "8"]])),
-    ("alone", "a sum over edges", in_encoding(1, form="linear", weights=[["1"]])),
-    ("alone", "an eigenvalue with an unproved error", in_encoding(0, form="sparse_connectivity")),
+    ("alone", "a finer grid than was priced", in_measurement(0, weights=[["8", "1000000"]])),
+    ("alone", "a degree as an eigenvalue", in_measurement(1, form="connectivity", weights=[["8", "1000"]])),
+    ("alone", "a whole spectrum as one number", in_measurement(0, form="laplacian")),
+    ("alone", "a degree of no node", in_measurement(1, weights=[["8", "8"]])),
+    ("alone", "a sum over edges", in_measurement(1, form="linear", weights=[["1"]])),
+    ("alone", "an eigenvalue with an unproved error", in_measurement(0, form="sparse_connectivity")),
     ("alone", "rows beside the edges", lambda plan: plan["query"]["primitives"].append(
         {**plan["query"]["primitives"][0], "kind": "rows"})),
     ("alone", "rows for edges", first_primitive(kind="rows")),
     ("alone", "both ends in one column", first_primitive(other=0)),
     ("alone", "a person's edges", in_query(user="a")),
     ("alone", "fewer known nodes", lambda plan: plan["query"]["codes"][0].update(numbers=7)),
-    ("together", "one more degree than the law has", in_encoding(
+    ("together", "one more degree than the law has", in_measurement(
         0, weights=[["8", "1000"], ["8", "3"], ["8", "4"], ["8", "5"]])),
-    ("together", "a finer grid than was priced", in_encoding(
+    ("together", "a finer grid than was priced", in_measurement(
         0, weights=[["8", "9999"], ["8", "3"], ["8", "4"]])),
     ("together", "a law over less", lambda plan: plan["blocks"][0]["law"]["law"].update(moved=[3, 2, 2])),
     ("together", "an l2 ball", lambda plan: plan["blocks"][0]["law"]["law"].update(radius="1/1000")),
@@ -132,12 +132,12 @@ def test_a_tampered_plan_is_refused(
         execute.check(ReleasePlan.from_json(plan))
 
 
-def test_a_claim_of_the_encoding_changes_nothing(plans: dict[str, Json]) -> None:
+def test_a_claim_of_the_measurement_changes_nothing(plans: dict[str, Json]) -> None:
     for name, plan in plans.items():
         twin = copy.deepcopy(plan)
         for block in twin["blocks"]:
-            block["encoding"].update(per_row="1", per_swap="1", each=["1"] * 3)
-            block["encoding"]["sensitivity"] = {}
+            block["measurement"].update(l1_per_row="1", l1_per_swap="1", per_cell=["1"] * 3)
+            block["measurement"]["sensitivity"] = {}
         assert execute.check(ReleasePlan.from_json(twin)) == 2, name
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprelease.aggregates.encoding import Encoding, Family
+from dprelease.aggregates.measurement import Family, Measurement
 from dprelease.errors import InternalError
 from dprelease.planning.layout import layout
 from dprelease.planning.make import make_plan
@@ -25,10 +25,10 @@ from tests.planning.requests import asked, planned
 ONE = ((),)
 
 
-def encoding(
+def measurement(
     weights: tuple[tuple[int, ...], ...], family: Family = "scalar", **more: object
-) -> Encoding:
-    made = Encoding(
+) -> Measurement:
+    made = Measurement(
         family, ("k",), tuple(f"cell {i}" for i in range(max(1, len(weights)))), weights, 0, 0
     )
     return replace(made, **more)  # type: ignore[arg-type]
@@ -45,7 +45,7 @@ def query(
 
 
 @st.composite
-def measured(draw: st.DrawFn) -> tuple[BoundedQuery, Encoding]:
+def measured(draw: st.DrawFn) -> tuple[BoundedQuery, Measurement]:
     """Any linear cells of any primitives of one or two codes, however odd."""
     codes = tuple(
         code(draw(st.integers(0, 4)), draw(st.sampled_from([None, 0])), c) for c in ("x", "y")
@@ -64,7 +64,7 @@ def measured(draw: st.DrawFn) -> tuple[BoundedQuery, Encoding]:
     primitives = tuple(draw(st.lists(kinds, min_size=1, max_size=4)))
     row = st.tuples(*[st.integers(-3, 3)] * len(primitives))
     weights = tuple(draw(st.lists(row, min_size=1, max_size=3)))
-    return query(codes, primitives), encoding(weights)
+    return query(codes, primitives), measurement(weights)
 
 
 def row_sums(task: BoundedQuery) -> list[tuple[int, ...]]:
@@ -95,67 +95,67 @@ class TestRowMoves:
     @settings(max_examples=400)
     @given(measured())
     def test_never_below_brute_force_whatever_is_summed(
-        self, made: tuple[BoundedQuery, Encoding]
+        self, made: tuple[BoundedQuery, Measurement]
     ) -> None:
         task, cells = made
-        per_row, per_swap = row_moves(task, cells, tuple(range(len(task.primitives))))
+        l1_per_row, l1_per_swap = row_moves(task, cells, tuple(range(len(task.primitives))))
         rows = row_sums(task)
         none = rows[-1]
-        assert max(norm(cells.weights, r, none) for r in rows) <= per_row
-        assert max(norm(cells.weights, a, b) for a in rows for b in rows) <= per_swap
+        assert max(norm(cells.weights, r, none) for r in rows) <= l1_per_row
+        assert max(norm(cells.weights, a, b) for a in rows for b in rows) <= l1_per_swap
 
     def test_equal_measures_of_different_codes_do_not_cancel(self) -> None:
         both = (Primitive("power", 0, 1), Primitive("power", 1, 1))
         task = query((code(4, column="x"), code(4, column="y")), both)
-        assert row_moves(task, encoding(((1, -1),)), (0, 1)) == (8, 8)
+        assert row_moves(task, measurement(((1, -1),)), (0, 1)) == (8, 8)
         # the twin reads both as the same code: x - x = 0
         twin = query((code(4), code(4)), (Primitive("power", 0, 1), Primitive("power", 0, 1)))
-        assert row_moves(twin, encoding(((1, -1),)), (0, 1)) == (0, 0)
+        assert row_moves(twin, measurement(((1, -1),)), (0, 1)) == (0, 0)
 
     def test_rows_and_non_null_rows_do_not_cancel(self) -> None:
         task = query((code(4),), (Primitive("rows"), Primitive("power", 0, 0)))
-        assert row_moves(task, encoding(((1, -1),)), (0, 1))[0] >= 1
+        assert row_moves(task, measurement(((1, -1),)), (0, 1))[0] >= 1
 
     def test_a_bin_that_counts_in_two_cells_moves_both(self) -> None:
         task = query(
             (code(4),), (Primitive("between", 0, 0, 0, 1), Primitive("between", 0, 0, 2, 4))
         )
-        assert row_moves(task, encoding(((1, 0), (0, 1))), (0, 1)) == (1, 2)
-        assert row_moves(task, encoding(((1, 0), (1, 0), (0, 1))), (0, 1)) == (2, 4)
+        assert row_moves(task, measurement(((1, 0), (0, 1))), (0, 1)) == (1, 2)
+        assert row_moves(task, measurement(((1, 0), (1, 0), (0, 1))), (0, 1)) == (2, 4)
 
     def test_overlapping_bins_add_up(self) -> None:
         task = query(
             (code(4),), (Primitive("between", 0, 0, 0, 2), Primitive("between", 0, 0, 2, 4))
         )
-        assert row_moves(task, encoding(((1, 0), (0, 1))), (0, 1)) == (2, 4)
+        assert row_moves(task, measurement(((1, 0), (0, 1))), (0, 1)) == (2, 4)
 
     @pytest.mark.parametrize(("default", "moves"), [(9, (9, 9)), (-3, (4, 7))])
     def test_a_default_beyond_the_range_counts(self, default: int, moves: tuple[int, int]) -> None:
         task = query((code(4, default=default),), (Primitive("power", 0, 1),))
-        assert row_moves(task, encoding(((1,),)), (0,)) == moves
+        assert row_moves(task, measurement(((1,),)), (0,)) == moves
 
     def test_a_default_beyond_the_range_counts_in_a_scatter(self) -> None:
         shape = tuple(Primitive("power", 0, p, max_rows=1) for p in (1, 2, 0))
-        scatter = encoding((), form="scatter", public_rows=5)
+        scatter = measurement((), form="scatter", public_rows=5)
         for default, width in ((0, 4), (9, 9), (-3, 7)):
             task = query((code(4, default=default),), shape)
             assert row_moves(task, scatter, (0, 1, 2)) == (width**2 * 4,) * 2
 
     def test_a_polynomial_may_be_greatest_between_the_ends(self) -> None:
         task = query((code(6),), (Primitive("power", 0, 1), Primitive("power", 0, 2)))
-        assert row_moves(task, encoding(((6, -1),)), (0, 1)) == (9, 9)  # 6 k - k^2 at k = 3
+        assert row_moves(task, measurement(((6, -1),)), (0, 1)) == (9, 9)  # 6 k - k^2 at k = 3
 
     def test_a_replaced_row_takes_one_distinct_value_and_brings_another(self) -> None:
         task = query((code(4),), (Primitive("distinct", 0),))
-        assert row_moves(task, encoding(((1,),)), (0,)) == (1, 1)
-        assert row_moves(task, encoding(((1,), (-2,))), (0,)) == (3, 3)
+        assert row_moves(task, measurement(((1,),)), (0,)) == (1, 1)
+        assert row_moves(task, measurement(((1,), (-2,))), (0,)) == (3, 3)
 
     @pytest.mark.parametrize(
         "primitive", [Primitive("power", 0, 3), Primitive("median", 0), Primitive("power", None, 1)]
     )
     def test_what_has_no_proved_bound_is_refused(self, primitive: Primitive) -> None:
         with pytest.raises(InternalError, match="no proved bound") as caught:
-            row_moves(query((code(4),), (primitive,)), encoding(((1,),)), (0,))
+            row_moves(query((code(4),), (primitive,)), measurement(((1,),)), (0,))
         assert caught.value.code == "DPR902"
 
 
@@ -169,13 +169,13 @@ class TestRecompute:
         max_rows=3,
         max_rows_total=5,
     )
-    CELLS = encoding(((0, 1), (4, -1)), "two_sums")
+    CELLS = measurement(((0, 1), (4, -1)), "two_sums")
 
     def claim(
         self,
         task: BoundedQuery,
         *,
-        cells: Encoding | None = None,
+        cells: Measurement | None = None,
         unit: Unit | None = None,
         adjacency: Adjacency = Adjacency.add_remove,
         whole: bool = True,
@@ -218,7 +218,7 @@ class TestRecompute:
         assert caught.value.code == "DPR902"
 
     PUBLIC = query((code(4, default=0),), (Primitive("power", 0, 1, max_rows=1),))
-    SUM = encoding(((1,),), public_rows=10)
+    SUM = measurement(((1,),), public_rows=10)
 
     def test_a_public_size(self) -> None:
         total = self.claim(
@@ -257,7 +257,7 @@ class TestRecompute:
         for weights in (((0, 1), (4, -1)), ((0, 1), (4, -2))):  # the latter is negative above 2
             got = recompute(
                 task,
-                encoding(weights, "two_sums", form="linear"),
+                measurement(weights, "two_sums", form="linear"),
                 (0, 1),
                 None,
                 unit=RowUnit(),
@@ -272,14 +272,14 @@ class TestRecompute:
     @pytest.mark.parametrize(
         "cells",
         [
-            encoding(((1, 0), (0, 2)), "truncated_mean", scale=4),
-            encoding(((1, 0), (0, 1)), "truncated_mean", scale=3),
-            encoding(((0, 1), (1, 0)), "truncated_mean", scale=4),
+            measurement(((1, 0), (0, 2)), "truncated_mean", scale=4),
+            measurement(((1, 0), (0, 1)), "truncated_mean", scale=3),
+            measurement(((0, 1), (1, 0)), "truncated_mean", scale=4),
         ],
         ids=["sum doubled", "scale too small", "swapped"],
     )
-    def test_a_truncated_mean_of_something_else_is_refused(self, cells: Encoding) -> None:
-        honest = encoding(((1, 0), (0, 1)), "truncated_mean", scale=4)
+    def test_a_truncated_mean_of_something_else_is_refused(self, cells: Measurement) -> None:
+        honest = measurement(((1, 0), (0, 1)), "truncated_mean", scale=4)
         assert self.claim(self.TASK, cells=honest) == 3
         with pytest.raises(InternalError, match="size and a sum"):
             self.claim(self.TASK, cells=cells)
@@ -289,7 +289,7 @@ def test_a_scatter_of_two_columns_is_refused() -> None:
     shape = tuple(Primitive("power", c, p, max_rows=1) for c, p in ((0, 1), (1, 2), (0, 0)))
     task = query((code(4, 0), code(4, 0, "y")), shape)
     with pytest.raises(InternalError, match="own moments"):
-        row_moves(task, encoding((), form="scatter", public_rows=5), (0, 1, 2))
+        row_moves(task, measurement((), form="scatter", public_rows=5), (0, 1, 2))
 
 
 class TestBounds:
@@ -299,12 +299,12 @@ class TestBounds:
         assert unit_bounds(UserUnit("who", 2, 3), 1, 5) == Bounds(1, 2)
 
     def test_total_caps_rows_everywhere(self) -> None:
-        cell = encoding(((1,),), per_row=1, per_swap=1)
+        cell = measurement(((1,),), l1_per_row=1, l1_per_swap=1)
         got = sensitivity(cell, Bounds(rows=3, groups=4, total=5), Adjacency.add_remove, 9)
-        assert (got.in_group, got.total, got.touched, got.moves) == (3, 5, 4, 4)
+        assert (got.in_group, got.total, got.changed_groups, got.chain_length) == (3, 5, 4, 4)
 
     def test_only_cells_that_are_nowhere_negative_move_less_in_l2(self) -> None:
-        signed = encoding(((1, 0), (0, -1)), form="linear", per_row=2, per_swap=4)
+        signed = measurement(((1, 0), (0, -1)), form="linear", l1_per_row=2, l1_per_swap=4)
         one, both = Bounds(rows=1, groups=1), (False, True)
         squares = [
             sensitivity(signed, one, Adjacency.substitution, 1, positive=p).square for p in both
@@ -322,7 +322,7 @@ class TestBounds:
             unit={"user": "who", "max_groups": 2, "max_rows_per_group": 9},
             by=["g"],
         )
-        assert plan.blocks[0].encoding["sensitivity"]["total"] == "2"
+        assert plan.blocks[0].measurement["sensitivity"]["total"] == "2"
 
 
 class TestBound:
@@ -334,6 +334,6 @@ class TestBound:
     def test_a_column_of_many_steps_may_be_squared(self) -> None:
         wide = {"kind": "number", "range": [0, 2**33], "step": 1}
         query_ = asked(["variance(x)"], x=wide)
-        (encoding,) = layout(query_)[0].options
-        bound(query_, ((encoding, None),))
+        (measurement,) = layout(query_)[0].options
+        bound(query_, ((measurement, None),))
         make_plan(query_)

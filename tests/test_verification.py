@@ -166,8 +166,8 @@ def test_a_smaller_claimed_shift(copy, claim):
     if claim == "shift":
         law["shift"] = block["law"]["shift"] = 1 if law["shift"] > 1 else 0
     else:
-        block["encoding"]["sensitivity"]["total"] = "1/2"
-        block["encoding"]["per_row"] = "1/2"
+        block["measurement"]["sensitivity"]["total"] = "1/2"
+        block["measurement"]["l1_per_row"] = "1/2"
     block["certificate"]["epsilon_upper"] = "1/1000"
     block["epsilon"] = "1/1000"
     rewrite(copy, manifest)

@@ -1,9 +1,9 @@
 """What an aggregate is, and the list of them.
 
 One aggregate is one file plus one line in `dprelease.registry`. It says how it is written, what its
-values are called and measured in, its induced output domain, how it is measured (`encodings`, best
+values are called and measured in, its induced output domain, how it is measured (`measurements`, best
 first), its post-processing, and what its values must fit. Sensitivity under the declared adjacency and
-unit follows from the encoding (`dprelease.sensitivity`); nothing else in dprelease knows a statistic by
+unit follows from the measurement (`dprelease.sensitivity`); nothing else in dprelease knows a statistic by
 name.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease import registry
-from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.query.arguments import Statistic
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
@@ -120,43 +120,43 @@ class Aggregate(ABC):
         """Return the induced output domain, from public constants only."""
 
     @abstractmethod
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
-        """Return the admissible encodings, preferred first."""
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
+        """Return the admissible measurements, preferred first."""
 
     def columns(self, context: Context) -> tuple[str, ...]:
         """Return the published column names: by default one, the statistic's own."""
         return (context.spec.name,)
 
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
+    def finish(self, measurement: Measurement, cells: Floats) -> Floats:
         """Return values, shape `(groups, columns)`, from noisy `cells`, `(groups, cells)`.
 
         By default the cells themselves: they are the statistic.
         """
-        del encoding
+        del measurement
         return cells
 
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
+    def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
         """Return a confidence interval per group and column, at the reading's level or above.
 
         By default the bounds of the cells.
         """
-        del encoding
+        del measurement
         return reading.low, reading.high
 
-    def form(self, encoding: Encoding) -> tuple[Form, ...] | None:
+    def form(self, measurement: Measurement) -> tuple[Form, ...] | None:
         """Return each column's form, if the exact statistic is linear in its exact cells or a ratio.
 
         By default the cells themselves where they are the statistic, else none.
         """
         if type(self).finish is not Aggregate.finish:
             return None
-        count = len(encoding.cells)
+        count = len(measurement.cells)
         return tuple(Form(tuple(Fraction(i == j) for j in range(count))) for i in range(count))
 
-    def quotient(self, context: Context) -> tuple[Encoding, Encoding] | None:
+    def quotient(self, context: Context) -> tuple[Measurement, Measurement] | None:
         """Return the sums over rows whose quotient it is, top and bottom; None: it is none of sums.
 
-        Its value is the value of code 0, plus the encoding's pitch times (what the top takes off per row,
+        Its value is the value of code 0, plus the measurement's step size times (what the top takes off per row,
         plus the quotient).
         """
         del context
@@ -180,9 +180,9 @@ class Aggregate(ABC):
         del low, high, column
         return None
 
-    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
+    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
         """Return the report's sentences on which rows are taken, and which form is published."""
-        del encoding
+        del measurement
         column = asked.statistic.column
         if column is None:
             return ()
@@ -222,7 +222,7 @@ class Asked(Protocol):
 class Estimating(Protocol):
     """An aggregate of several cells that also has a median-unbiased estimate."""
 
-    def estimate(self, encoding: Encoding, reading: Reading) -> Floats:
+    def estimate(self, measurement: Measurement, reading: Reading) -> Floats:
         """Return it per group, shape `(groups, 1)`, NaN where no signal is left."""
 
 
@@ -230,7 +230,9 @@ class Estimating(Protocol):
 class Ranged(Protocol):
     """An aggregate of several cells that knows its range over a box of them."""
 
-    def over_box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    def over_box(
+        self, measurement: Measurement, low: Floats, high: Floats
+    ) -> tuple[Floats, Floats]:
         """Return the least and the largest value, `(boxes, columns)`, for cells `(boxes, cells)`."""
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dprelease.aggregates.base import Aggregate
-from dprelease.aggregates.encoding import Context, Encoding, Measure
+from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.aggregates.scalar import require_cap
 from dprelease.errors import ConfigError
 from dprelease.query.arguments import Arguments, Given, Statistic, Syntax
@@ -69,31 +69,31 @@ class Count(Aggregate):
     def domain(self, context: Context) -> Domain:
         return Domain(0, require_cap(context))
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         n = context.public_rows
         if n is not None:
             return (
-                Encoding(
+                Measurement(
                     family="constant",
                     key=("constant", "count"),
                     cells=("rows",),
                     measures=(),
                     weights=(),
-                    per_row=0,
-                    per_swap=0,
+                    l1_per_row=0,
+                    l1_per_swap=0,
                     public_rows=n,
                     value=Fraction(n),
                 ),
             )
         return (
-            Encoding(
+            Measurement(
                 family="scalar",
                 key=("scalar", self._kind, context.spec.name),
                 cells=(self._kind,),
                 measures=(Measure(self._kind),),
                 weights=((1,),),
-                per_row=1,
-                per_swap=1,
+                l1_per_row=1,
+                l1_per_swap=1,
                 upper=require_cap(context),
                 per_unit=self._kind == "persons",
             ),

@@ -10,7 +10,7 @@ adds at most one, so the count moves by 1 either way; m rows move it by at most 
 from __future__ import annotations
 
 from dprelease.aggregates.base import Aggregate, Asked
-from dprelease.aggregates.encoding import Context, Encoding, Measure
+from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.errors import PlanError
 from dprelease.query.arguments import Given, NumberColumn, Statistic, Syntax, Written
 from dprelease.query.bounded import Fixed, Label
@@ -50,24 +50,24 @@ class CountDistinct(Aggregate):
     measure = "values"
     whole = True
 
-    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
-        del encoding
+    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+        del measurement
         possible = int(asked.induced.upper)
         return (f"among {possible:,} possible values; other values and nulls are none",)
 
     def domain(self, context: Context) -> Domain:
         return Domain(0, len(_possible(context)))
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         return (
-            Encoding(
+            Measurement(
                 family="scalar",
                 key=("scalar", "distinct", context.spec.name),
                 cells=(f"different values of {context.subject}",),
                 measures=(Measure("distinct", context.code),),
                 weights=((1,),),
-                per_row=1,
-                per_swap=1,
+                l1_per_row=1,
+                l1_per_swap=1,
                 upper=len(_possible(context)),
             ),
         )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Asked, Floats, Reading
-from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.aggregates.pair_cells import pair_correlation, pair_covariance
 from dprelease.aggregates.pair_pivot import correlation_interval, covariance_interval
 from dprelease.aggregates.pairs import column_notes, cross, soft_table, tensor
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 __all__ = ["Correlation", "Covariance", "aggregate", "correlation"]
 
 
-def _unit(encoding: Encoding) -> float:
+def _unit(measurement: Measurement) -> float:
     """Return Ra Rb, the covariance's unit for codes as shares of their ranges."""
-    a, b = encoding.axes
+    a, b = measurement.axes
     return float(a.width * b.width)
 
 
@@ -71,8 +71,8 @@ class Covariance(Aggregate):
             return ""
         return f"{units[0]}²" if len(set(units)) == 1 else "·".join(map(str, units))
 
-    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
-        del encoding
+    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+        del measurement
         return (*column_notes(asked.statistic), "population form (divided by n)")
 
     def without_spikes(self) -> str:
@@ -88,22 +88,22 @@ class Covariance(Aggregate):
         reach *= Fraction(1, 4) if n is None else Fraction(n * n // 4, n * n)
         return Domain(-reach, reach)
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         if context.public_rows is not None:
             return cross(context), tensor(context)
         return soft_table(context), tensor(context)
 
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        if encoding.family == "scalar":
+    def finish(self, measurement: Measurement, cells: Floats) -> Floats:
+        if measurement.family == "scalar":
             return cells
-        return _unit(encoding) * pair_covariance(cells)[:, None]
+        return _unit(measurement) * pair_covariance(cells)[:, None]
 
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        if encoding.family == "scalar":
+    def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
+        if measurement.family == "scalar":
             return reading.low, reading.high
         assert reading.scale is not None
         low, high = covariance_interval(reading.raw, reading.scale, reading.level)
-        unit = _unit(encoding)
+        unit = _unit(measurement)
         return unit * low[:, None], unit * high[:, None]
 
 
@@ -113,8 +113,8 @@ class Correlation(Aggregate):
     heading = "Correlation of {}"
     measure = ""
 
-    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
-        del encoding
+    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+        del measurement
         guess = asked.statistic.spec.expected
         stated = (
             "its error is stated for a correlation of 0; `expected` states another guess"
@@ -139,15 +139,15 @@ class Correlation(Aggregate):
         del context  # a pure number
         return Domain(-1, 1)
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         return (tensor(context),)
 
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        del encoding  # a pure number
+    def finish(self, measurement: Measurement, cells: Floats) -> Floats:
+        del measurement  # a pure number
         return pair_correlation(cells)[:, None]
 
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        del encoding
+    def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
+        del measurement
         assert reading.scale is not None
         low, high = correlation_interval(reading.raw, reading.scale, reading.level)
         return low[:, None], high[:, None]

@@ -28,8 +28,8 @@ import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Asked, Floats, Reading
 from dprelease.aggregates.cells import bernstein_variance
-from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.jacobi import jacobi_eigenvalues
+from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.aggregates.pair_cells import moments, pair_covariance
 from dprelease.aggregates.pair_pivot import covariance_interval, variance_interval
 from dprelease.aggregates.pairs import column_notes, tensor
@@ -71,8 +71,8 @@ class Eigenvalues(Aggregate):
         units = {c.measure for c in statistic.columns}
         return f"{units.pop()}²" if len(units) == 1 and all(units) else ""
 
-    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
-        del encoding
+    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+        del measurement
         return (*column_notes(asked.statistic), "population form (divided by n)")
 
     def without_spikes(self) -> str:
@@ -83,7 +83,7 @@ class Eigenvalues(Aggregate):
         most = square_width(context.axes)
         return Domain(0, most * (Fraction(1, 4) if n is None else Fraction(n * n // 4, n * n)))
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         two = (tensor(context),) if len(context.axes) == 2 else ()
         if context.public_rows is not None:
             return (spectrum(context), matrix(context), *two)
@@ -92,35 +92,37 @@ class Eigenvalues(Aggregate):
     def columns(self, context: Context) -> tuple[str, ...]:
         return tuple(f"{context.spec.name}[{k}]" for k in range(1, len(context.axes) + 1))
 
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        unit = float(square_width(encoding.axes))
-        if encoding.family == "spectrum":
-            values = -np.sort(-np.maximum(cells * float(encoding.pitch), 0.0), axis=1)
+    def finish(self, measurement: Measurement, cells: Floats) -> Floats:
+        unit = float(square_width(measurement.axes))
+        if measurement.family == "spectrum":
+            values = -np.sort(-np.maximum(cells * float(measurement.step_size), 0.0), axis=1)
         else:
-            values = np.maximum(jacobi_eigenvalues(_matrix(encoding, cells)), 0.0)
-        return unit * capped(values, _most(encoding))
+            values = np.maximum(jacobi_eigenvalues(_matrix(measurement, cells)), 0.0)
+        return unit * capped(values, _most(measurement))
 
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        unit = float(square_width(encoding.axes))
-        grid = float(encoding.pitch)
-        if encoding.family == "spectrum":  # a step more: the exact ones were rounded
+    def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
+        unit = float(square_width(measurement.axes))
+        grid = float(measurement.step_size)
+        if measurement.family == "spectrum":  # a step more: the exact ones were rounded
             low = -np.sort(-(reading.low - 1) * grid, axis=1)
             high = -np.sort(-(reading.high + 1) * grid, axis=1)
-        elif encoding.family == "matrix":
-            centre = jacobi_eigenvalues(_matrix(encoding, reading.raw))
-            error = (len(encoding.axes) * grid) * ((reading.high - reading.low).max(axis=1) / 2 + 1)
+        elif measurement.family == "matrix":
+            centre = jacobi_eigenvalues(_matrix(measurement, reading.raw))
+            error = (len(measurement.axes) * grid) * (
+                (reading.high - reading.low).max(axis=1) / 2 + 1
+            )
             low, high = centre - error[:, None], centre + error[:, None]
         else:
-            centre = jacobi_eigenvalues(_matrix(encoding, reading.raw))
-            error = _norm(_errors(encoding, reading))
+            centre = jacobi_eigenvalues(_matrix(measurement, reading.raw))
+            error = _norm(_errors(measurement, reading))
             low, high = centre - error[:, None], centre + error[:, None]
-        most = unit * _most(encoding)
+        most = unit * _most(measurement)
         return np.clip(unit * low, 0.0, most), np.clip(unit * high, 0.0, most)
 
 
-def _most(encoding: Encoding) -> float:
+def _most(measurement: Measurement) -> float:
     """Return the greatest trace in units of R^2."""
-    n = encoding.public_rows
+    n = measurement.public_rows
     return 0.25 if n is None else float(Fraction(n * n // 4, n * n))
 
 
@@ -138,23 +140,23 @@ def capped(values: Floats, most: float) -> Floats:
     return np.asarray(np.maximum(values - np.maximum(cut, 0.0)[:, None], 0.0))
 
 
-def _shares(encoding: Encoding) -> Floats:
+def _shares(measurement: Measurement) -> Floats:
     """Return R_j / R."""
-    widths = [float(a.width) for a in encoding.axes]
-    return np.array(widths) / float(np.sqrt(float(square_width(encoding.axes))))
+    widths = [float(a.width) for a in measurement.axes]
+    return np.array(widths) / float(np.sqrt(float(square_width(measurement.axes))))
 
 
-def _matrix(encoding: Encoding, cells: Floats) -> Floats:
+def _matrix(measurement: Measurement, cells: Floats) -> Floats:
     """Return noisy covariance matrices in units of R^2, `(groups, d, d)`."""
-    count = len(encoding.axes)
+    count = len(measurement.axes)
     out = np.zeros((cells.shape[0], count, count))
-    if encoding.family == "matrix":
-        shift, grid = float(matrix_shift(encoding)), float(encoding.pitch)
+    if measurement.family == "matrix":
+        shift, grid = float(matrix_shift(measurement)), float(measurement.step_size)
         for place, (i, j) in enumerate(combinations_with_replacement(range(count), 2)):
             out[:, i, j] = out[:, j, i] = (cells[:, place] - shift) * grid
         return out
-    scale = _shares(encoding)
-    if encoding.family == "tensor":
+    scale = _shares(measurement)
+    if measurement.family == "tensor":
         cov, one, other = moments(cells)
         out[:, 0, 0], out[:, 1, 1] = one * scale[0] ** 2, other * scale[1] ** 2
         out[:, 0, 1] = out[:, 1, 0] = cov * scale[0] * scale[1]
@@ -167,13 +169,13 @@ def _matrix(encoding: Encoding, cells: Floats) -> Floats:
     return out
 
 
-def _errors(encoding: Encoding, reading: Reading) -> Floats:
+def _errors(measurement: Measurement, reading: Reading) -> Floats:
     """Return bounds of every entry's error that hold together, `(groups, d, d)`."""
     assert reading.scale is not None
-    raw, scale, count = reading.raw, reading.scale, len(encoding.axes)
+    raw, scale, count = reading.raw, reading.scale, len(measurement.axes)
     level = 1 - (1 - reading.level) / (count * (count + 1) // 2)
     groups = raw.shape[0]
-    if encoding.family == "tensor":
+    if measurement.family == "tensor":
         table = raw.reshape(-1, 3, 3)
         margins = np.stack([table.sum(axis=2), table.sum(axis=1)], axis=1)
         tables, copies = raw[:, None, :], 3
@@ -182,7 +184,7 @@ def _errors(encoding: Encoding, reading: Reading) -> Floats:
         tables, copies = raw[:, 3 * count :].reshape(groups, -1, 4), 1
     own = variance_interval(margins.reshape(-1, 3), scale, level, copies)
     both = covariance_interval(tables.reshape(-1, tables.shape[2]), scale, level)
-    found, shares = _matrix(encoding, raw), _shares(encoding)
+    found, shares = _matrix(measurement, raw), _shares(measurement)
     errors = np.zeros_like(found)
     one, other = np.triu_indices(count, 1)
     for span, i, j in ((own, np.arange(count), np.arange(count)), (both, one, other)):

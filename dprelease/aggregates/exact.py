@@ -1,8 +1,8 @@
-"""From an engine's exact answer to the exact integer cells of one encoding.
+"""From an engine's exact answer to the exact integer cells of one measurement.
 
 The only arithmetic between the rows and the law that is not a sum over rows. One function per
-`Encoding.form`; each is total: whatever the integers are, it returns cells, and the sensitivities
-of the encodings (`aggregates.scalar` and the aggregates themselves) are those of these functions.
+`Measurement.form`; each is total: whatever the integers are, it returns cells, and the sensitivities
+of the measurements (`aggregates.scalar` and the aggregates themselves) are those of these functions.
 
     linear    cells = weights @ primitives
     scatter   cell = n S(k^2) - S(k)^2, public n
@@ -21,10 +21,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.graph_cells import graph_cells
 from dprelease.aggregates.graph_moves import GRAPH_FORMS
 from dprelease.aggregates.joint_ranks import positions
+from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import stretches
 from dprelease.aggregates.spectrum_cells import matrix_cells, pair_cells, spectrum_cells
 from dprelease.errors import WithheldError
@@ -34,9 +34,9 @@ __all__ = ["exact_cells", "summed"]
 
 
 def exact_cells(
-    encoding: Encoding, primitives: Sequence[int], answer: Answer, groups: int
+    measurement: Measurement, primitives: Sequence[int], answer: Answer, groups: int
 ) -> Objects:
-    """Return the exact cells of `encoding`, whose measures are the primitives at `primitives`.
+    """Return the exact cells of `measurement`, whose measures are the primitives at `primitives`.
 
     Raises:
         WithheldError: a scatter is not over the declared public number of rows (DPR702).
@@ -46,49 +46,49 @@ def exact_cells(
         if len(primitives)
         else np.zeros((groups, 0), dtype=object)
     )
-    match encoding.form:
+    match measurement.form:
         case "ranks":
-            ((a, b, shift),) = encoding.weights
+            ((a, b, shift),) = measurement.weights
             return stretches(answer.tallies[primitives[0]], groups, a, b, shift)
         case "joint_ranks":
-            return positions(answer.tallies[primitives[0]], groups, encoding.weights)
+            return positions(answer.tallies[primitives[0]], groups, measurement.weights)
         case "scatter":
-            return _scatter(encoding, chosen)
+            return _scatter(measurement, chosen)
         case "cross":
-            check_rows(encoding, chosen[:, 3])
+            check_rows(measurement, chosen[:, 3])
             return np.asarray(
-                (encoding.public_rows * chosen[:, 0] - chosen[:, 1] * chosen[:, 2])[:, None]
+                (measurement.public_rows * chosen[:, 0] - chosen[:, 1] * chosen[:, 2])[:, None]
             )
         case "spectrum" | "matrix":
-            check_rows(encoding, chosen[:, 0])
-            made = spectrum_cells if encoding.form == "spectrum" else matrix_cells
-            return made(encoding, chosen)
+            check_rows(measurement, chosen[:, 0])
+            made = spectrum_cells if measurement.form == "spectrum" else matrix_cells
+            return made(measurement, chosen)
         case "pairs":
-            return pair_cells(encoding, chosen)
+            return pair_cells(measurement, chosen)
         case form if form in GRAPH_FORMS:
-            return graph_cells(encoding, answer.tables[primitives[0]])
+            return graph_cells(measurement, answer.tables[primitives[0]])
         case _:
-            return _linear(encoding, chosen)
+            return _linear(measurement, chosen)
 
 
-def _linear(encoding: Encoding, chosen: Objects) -> Objects:
-    cells = np.zeros((chosen.shape[0], max(1, len(encoding.weights))), dtype=object)
-    for i, weight in enumerate(encoding.weights):
+def _linear(measurement: Measurement, chosen: Objects) -> Objects:
+    cells = np.zeros((chosen.shape[0], max(1, len(measurement.weights))), dtype=object)
+    for i, weight in enumerate(measurement.weights):
         for j, w in enumerate(weight):
             if w:
                 cells[:, i] = cells[:, i] + w * chosen[:, j]
     return cells
 
 
-def _scatter(encoding: Encoding, chosen: Objects) -> Objects:
-    n = encoding.public_rows
-    check_rows(encoding, chosen[:, 2])
+def _scatter(measurement: Measurement, chosen: Objects) -> Objects:
+    n = measurement.public_rows
+    check_rows(measurement, chosen[:, 2])
     return np.asarray((n * chosen[:, 1] - chosen[:, 0] * chosen[:, 0])[:, None])
 
 
-def check_rows(encoding: Encoding, counted: Objects) -> None:
+def check_rows(measurement: Measurement, counted: Objects) -> None:
     """Refuse rows that are not as many as declared; see `exact_cells`."""
-    if any(int(rows) != encoding.public_rows for rows in counted):
+    if any(int(rows) != measurement.public_rows for rows in counted):
         # Equal in all neighbours under substitution, so refusing says nothing private; a
         # scatter over any other number of rows would move further than it was priced for.
         raise WithheldError(

@@ -3,7 +3,7 @@
 Domains (`docs/theory/domains-and-grids.md#induced-domains`): a degree lies in {0..n - 1}; lambda_2
 in [0, n - 2] or at n, as only the
 complete graph passes n - 2; every eigenvalue in [0, n]. Eigenvalues become integer cells on a public
-grid of pitch 1/d, fine against their sensitivity and always coarser than their numerical error; what
+grid of step size 1/d, fine against their sensitivity and always coarser than their numerical error; what
 both cost is in `graph_moves`. lambda_1 = 0 in every graph and is not released.
 
 Values are published as drawn; `dprelease.consistency` sorts a spectrum and lowers lambda_2 to the
@@ -23,9 +23,9 @@ import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Asked, Floats, Reading
 from dprelease.aggregates.certified_eigen import backward_error
-from dprelease.aggregates.encoding import Context, Encoding, Measure
 from dprelease.aggregates.graph_cells import SPARSE_STEPS
 from dprelease.aggregates.graph_moves import CERTIFIED_NODES, graph_moves
+from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.errors import PlanError
 from dprelease.query.arguments import Statistic, Syntax
 from dprelease.query.graph import SPARSE, Edges, Graph, Node
@@ -133,11 +133,11 @@ class OfGraph(Aggregate):
 
     spectral = True
 
-    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
+    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
         graph = asked.statistic.graph
         assert graph is not None
         notes = [_PREPARED]
-        if encoding.form == "sparse_connectivity":
+        if measurement.form == "sparse_connectivity":
             notes.append(
                 f"observed ({SPARSE}): computed by {SPARSE_STEPS} Lanczos steps, whose numerical "
                 "error is taken to be rounding's, which is not proved for every graph"
@@ -147,7 +147,7 @@ class OfGraph(Aggregate):
             notes.append(
                 f"eigenvalues are computed within {tau:.2g} of the truth, proved and paid for"
             )
-        if encoding.family == "graph_box":
+        if measurement.family == "graph_box":
             notes.append("drawn together with what moves together with it, by one law over a box")
         return tuple(notes)
 
@@ -170,7 +170,7 @@ class Connectivity(OfGraph):
         n = _graph(context).nodes
         return Domain(0, n, forbidden=[(n - 2, n)])
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         graph, den = _graph(context), _grid(context)
         form = "connectivity"
         if graph.nodes > CERTIFIED_NODES:
@@ -185,18 +185,18 @@ class Connectivity(OfGraph):
                     code="DPR274",
                 )
         n, weights = graph.nodes, ((graph.nodes, den),)
-        per_row, per_swap, _ = graph_moves(form, weights, n, graph.k)
+        l1_per_row, l1_per_swap, _ = graph_moves(form, weights, n, graph.k)
         return (
-            Encoding(
+            Measurement(
                 family="scalar",
                 key=(form, context.spec.name),
                 cells=("lambda_2",),
                 measures=_edges(graph),
                 weights=weights,
-                per_row=per_row,
-                per_swap=per_swap,
+                l1_per_row=l1_per_row,
+                l1_per_swap=l1_per_swap,
                 upper=n * den,
-                pitch=Fraction(1, den),
+                step_size=Fraction(1, den),
                 form="connectivity" if form == "connectivity" else "sparse_connectivity",
             ),
         )
@@ -214,20 +214,20 @@ class Degree(OfGraph):
     def domain(self, context: Context) -> Domain:
         return Domain(0, _graph(context).nodes - 1)
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         graph = _graph(context)
         assert graph.node is not None
         weights = ((graph.nodes, graph.node),)
-        per_row, per_swap, _ = graph_moves("degree", weights, graph.nodes, graph.k)
+        l1_per_row, l1_per_swap, _ = graph_moves("degree", weights, graph.nodes, graph.k)
         return (
-            Encoding(
+            Measurement(
                 family="scalar",
                 key=("degree", context.spec.name),
                 cells=(f"degree of {graph.source.values[graph.node]}",),
                 measures=_edges(graph),
                 weights=weights,
-                per_row=per_row,
-                per_swap=per_swap,
+                l1_per_row=l1_per_row,
+                l1_per_swap=l1_per_swap,
                 upper=graph.nodes - 1,
                 form="degree",
             ),
@@ -245,7 +245,7 @@ class LaplacianSpectrum(OfGraph):
     def domain(self, context: Context) -> Domain:
         return Domain(0, _graph(context).nodes)
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         graph = _graph(context)
         n = graph.nodes
         if n > CERTIFIED_NODES:
@@ -258,18 +258,18 @@ class LaplacianSpectrum(OfGraph):
             )
         den = _steps(Fraction(_SMALL * (n - 1), graph.k), backward_error(n, n))
         weights = ((n, den),)
-        per_row, per_swap, _ = graph_moves("laplacian", weights, n, graph.k)
+        l1_per_row, l1_per_swap, _ = graph_moves("laplacian", weights, n, graph.k)
         return (
-            Encoding(
+            Measurement(
                 family="laplacian",
                 key=("laplacian",),
                 cells=tuple(f"lambda_{i}" for i in range(2, n + 1)),
                 measures=_edges(graph),
                 weights=weights,
-                per_row=per_row,
-                per_swap=per_swap,
+                l1_per_row=l1_per_row,
+                l1_per_swap=l1_per_swap,
                 upper=n * den,
-                pitch=Fraction(1, den),
+                step_size=Fraction(1, den),
                 form="laplacian",
             ),
         )
@@ -277,45 +277,47 @@ class LaplacianSpectrum(OfGraph):
     def columns(self, context: Context) -> tuple[str, ...]:
         return tuple(f"{context.spec.name}[{i}]" for i in range(2, _graph(context).nodes + 1))
 
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        return np.asarray(cells * float(encoding.pitch))
+    def finish(self, measurement: Measurement, cells: Floats) -> Floats:
+        return np.asarray(cells * float(measurement.step_size))
 
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        pitch = float(encoding.pitch)  # half a step: the answer was rounded before the draw
-        return (reading.low - 0.5) * pitch, (reading.high + 0.5) * pitch
+    def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
+        step_size = float(
+            measurement.step_size
+        )  # half a step: the answer was rounded before the draw
+        return (reading.low - 0.5) * step_size, (reading.high + 0.5) * step_size
 
 
-def graph_box(parts: Sequence[Encoding]) -> Encoding:
-    """Return lambda_2 and degrees as one encoding whose cells are bounded one by one.
+def graph_box(parts: Sequence[Measurement]) -> Measurement:
+    """Return lambda_2 and degrees as one measurement whose cells are bounded one by one.
 
     Args:
-        parts: the encoding of lambda_2 first, then at least one of a degree.
+        parts: the measurement of lambda_2 first, then at least one of a degree.
     """
     first = parts[0]
     weights = tuple(row for p in parts for row in p.weights)
-    return Encoding(
+    return Measurement(
         family="graph_box",
         key=("graph_box", *(k for p in parts for k in p.key)),
         cells=tuple(c for p in parts for c in p.cells),
         measures=first.measures,
         weights=weights,
-        per_row=sum(p.per_row for p in parts),
-        per_swap=sum(p.per_swap for p in parts),
-        pitch=first.pitch,
+        l1_per_row=sum(p.l1_per_row for p in parts),
+        l1_per_swap=sum(p.l1_per_swap for p in parts),
+        step_size=first.step_size,
         form="graph_box",
-        each=tuple(p.per_row for p in parts),
+        per_cell=tuple(p.l1_per_row for p in parts),
     )
 
 
 def one_cell(
-    encoding: Encoding, cells: Floats, reading: Reading, view: int
-) -> tuple[Encoding, Floats, Reading]:
+    measurement: Measurement, cells: Floats, reading: Reading, view: int
+) -> tuple[Measurement, Floats, Reading]:
     """Return what the statistic of cell `view` sees of a box."""
     at = [view]
     seen = replace(
         reading, low=reading.low[:, at], high=reading.high[:, at], raw=reading.raw[:, at]
     )
-    return encoding, cells[:, at], seen
+    return measurement, cells[:, at], seen
 
 
 connectivity = Connectivity()

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.certified_eigen import symmetric_eigenvalues
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.numeric import floor_half_up
 from dprelease.query.answer import Objects
 
@@ -38,10 +38,10 @@ SPARSE_STEPS = 128
 """Lanczos steps; 128 vectors of 10^5 nodes take 102 MB."""
 
 
-def graph_cells(encoding: Encoding, edges: Edges) -> Objects:
-    """Return the exact cells of `encoding` (see `aggregates.exact` for the forms)."""
-    nodes, second = encoding.weights[0]
-    match encoding.form:
+def graph_cells(measurement: Measurement, edges: Edges) -> Objects:
+    """Return the exact cells of `measurement` (see `aggregates.exact` for the forms)."""
+    nodes, second = measurement.weights[0]
+    match measurement.form:
         case "degree":
             cells = [_degree(edges, second)]
         case "sparse_connectivity":
@@ -52,7 +52,7 @@ def graph_cells(encoding: Encoding, edges: Edges) -> Objects:
         case _:  # connectivity, and the box that begins with it
             values = symmetric_eigenvalues(laplacian(edges, nodes))
             cells = [_rounded(float(values[1]), nodes, second)]
-            cells += [_degree(edges, node) for _, node in encoding.weights[1:]]
+            cells += [_degree(edges, node) for _, node in measurement.weights[1:]]
     out = np.empty((1, len(cells)), dtype=object)
     out[0, :] = cells
     return out

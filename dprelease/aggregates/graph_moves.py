@@ -20,7 +20,7 @@ at most floor(x_i d) + 1, together floor(x d) + m.
 
 Node-level privacy is not offered: one node can carry n - 1 edges, and the bound is the whole domain.
 
-Units: grid steps of the encoding. Sources: `docs/theory/graphs-and-spectra.md#laplacian-eigenvalues`,
+Units: grid steps of the measurement. Sources: `docs/theory/graphs-and-spectra.md#laplacian-eigenvalues`,
 `docs/theory/domains-and-grids.md#rounding-to-a-grid`; W. Anderson & T. Morley, Eigenvalues of the
 Laplacian of a graph (1985).
 """
@@ -66,7 +66,7 @@ def graph_moves(
     """Return (L1 when k edges differ, L1 when k edges are moved, most per cell or nothing).
 
     Args:
-        form, weights: of the encoding, see `aggregates.exact`; every row of `weights` is
+        form, weights: of the measurement, see `aggregates.exact`; every row of `weights` is
             (n, denominator of the grid) or (n, node).
 
     Raises:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Asked, Floats
-from dprelease.aggregates.encoding import Context, Encoding, Measure
+from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.aggregates.scalar import require_cap
 from dprelease.errors import ArgumentError, ConfigError, PlanError
 from dprelease.numeric import exact, plain
@@ -154,14 +154,14 @@ class Histogram(Aggregate):
         del low, column
         return int(high) if high >= 1 else None
 
-    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
-        del asked, encoding  # values outside the edges are counted nowhere
+    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+        del asked, measurement  # values outside the edges are counted nowhere
         return ()
 
     def domain(self, context: Context) -> Domain:
         return Domain(0, require_cap(context))
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         column, edges, labels = context.column, context.edges, bin_labels(context)
         assert column is not None
         grid = column.grid
@@ -187,14 +187,14 @@ class Histogram(Aggregate):
             )
         n = len(labels)
         return (
-            Encoding(
+            Measurement(
                 family="bins",
                 key=("bins", context.subject, *labels, context.spec.name),
                 cells=labels,
                 measures=tuple(measures),
                 weights=tuple(tuple(int(i == j) for j in range(n)) for i in range(n)),
-                per_row=1,
-                per_swap=2,
+                l1_per_row=1,
+                l1_per_swap=2,
                 upper=require_cap(context),
                 public_rows=context.public_rows,
             ),

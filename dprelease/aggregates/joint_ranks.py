@@ -28,7 +28,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.query.answer import Objects
 
 __all__ = ["LEVELS", "Positions", "joint_ranks", "joint_spreads", "positions"]
@@ -125,16 +125,16 @@ def joint_spreads(weights: Sequence[Sequence[int]]) -> tuple[int, int]:
     return 4 * (LEVELS - 1) * (b - least), 4 * (LEVELS - 1) * b
 
 
-def joint_ranks(alone: Sequence[Encoding]) -> Encoding:
-    """Return the encoding that chooses the values of `alone` together.
+def joint_ranks(alone: Sequence[Measurement]) -> Measurement:
+    """Return the measurement that chooses the values of `alone` together.
 
     Args:
-        alone: encodings of single quantiles of one column on one grid, none of them a least or
+        alone: measurements of single quantiles of one column on one grid, none of them a least or
             greatest value, their targets rising.
     """
     b = math.lcm(*(e.weights[0][1] for e in alone))
     weights = tuple((e.weights[0][0] * (b // e.weights[0][1]), b, 0) for e in alone)
-    per_row, per_swap = joint_spreads(weights)
+    l1_per_row, l1_per_swap = joint_spreads(weights)
     first = alone[0]
     shares = ",".join(str(Fraction(a, b)) for a, _, _ in weights)
     return replace(
@@ -143,7 +143,7 @@ def joint_ranks(alone: Sequence[Encoding]) -> Encoding:
         key=("joint_ranks", first.key[1], shares),
         cells=tuple(e.cells[0] for e in alone),
         weights=weights,
-        per_row=per_row,
-        per_swap=per_swap,
+        l1_per_row=l1_per_row,
+        l1_per_swap=l1_per_swap,
         form="joint_ranks",
     )

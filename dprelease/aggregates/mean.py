@@ -18,7 +18,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Floats, Form, Reading
 from dprelease.aggregates.cells import bernstein_mean, centred_mean, two_sums_mean
-from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.aggregates.pivot import ratio_interval
 from dprelease.aggregates.scalar import (
     bernstein2,
@@ -50,7 +50,7 @@ class Mean(Aggregate):
     def domain(self, context: Context) -> Domain:
         return context.hull
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         if context.public_rows is not None:
             return (public_mean(context),)
         return (
@@ -60,24 +60,24 @@ class Mean(Aggregate):
             centred_sums(context),
         )
 
-    def quotient(self, context: Context) -> tuple[Encoding, Encoding]:
+    def quotient(self, context: Context) -> tuple[Measurement, Measurement]:
         return centred_sum(context), known_rows(context)
 
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        match encoding.family:
+    def finish(self, measurement: Measurement, cells: Floats) -> Floats:
+        match measurement.family:
             case "two_sums":
-                return _value(encoding, two_sums_mean(cells))
+                return _value(measurement, two_sums_mean(cells))
             case "bernstein2":
-                return _value(encoding, bernstein_mean(cells))
+                return _value(measurement, bernstein_mean(cells))
             case "centred_sums":
-                return _value(encoding, centred_mean(cells))
+                return _value(measurement, centred_mean(cells))
             case "truncated_mean":
                 return cells[:, 1:]
             case _:
                 return cells
 
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
-        ratio = _RATIOS.get(encoding.family)
+    def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
+        ratio = _RATIOS.get(measurement.family)
         if ratio is not None:
             assert reading.scale is not None
             low, high = ratio_interval(
@@ -89,23 +89,25 @@ class Mean(Aggregate):
                 copies=reading.copies,
                 gaussian=reading.gaussian,
             )
-            return _value(encoding, low), _value(encoding, high)
-        if encoding.family == "truncated_mean":
+            return _value(measurement, low), _value(measurement, high)
+        if measurement.family == "truncated_mean":
             return reading.low[:, 1:], reading.high[:, 1:]
         return reading.low, reading.high
 
-    def form(self, encoding: Encoding) -> tuple[Form, ...] | None:
-        ratio = _RATIOS.get(encoding.family)
+    def form(self, measurement: Measurement) -> tuple[Form, ...] | None:
+        ratio = _RATIOS.get(measurement.family)
         if ratio is None:
-            return (Form((Fraction(1),)),) if encoding.family == "scalar" else None
-        width, parts = encoding.scale * encoding.pitch, tuple(map(Fraction, ratio[1]))
+            return (Form((Fraction(1),)),) if measurement.family == "scalar" else None
+        width, parts = measurement.scale * measurement.step_size, tuple(map(Fraction, ratio[1]))
         pairs = zip(ratio[0], parts, strict=True)
-        top = tuple(encoding.offset * v + width * Fraction(u) for u, v in pairs)
+        top = tuple(measurement.offset * v + width * Fraction(u) for u, v in pairs)
         return (Form(top, parts),)
 
-    def over_box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    def over_box(
+        self, measurement: Measurement, low: Floats, high: Floats
+    ) -> tuple[Floats, Floats]:
         """Return its range over a box of joint cells: at a corner, or everything at an empty one."""
-        scores, parts = (np.asarray(part) for part in _RATIOS[encoding.family])
+        scores, parts = (np.asarray(part) for part in _RATIOS[measurement.family])
         signed = not parts.all()  # the cell that is no part of the size may be negative
         least_of = np.where(parts > 0, 0.0, -np.inf) if signed else np.zeros(scores.size)
         low, high = np.maximum(low, least_of), np.maximum(high, least_of)
@@ -118,9 +120,9 @@ class Mean(Aggregate):
         most, least = np.clip(most, 0.0, 1.0), np.clip(least, 0.0, 1.0)
         empty = low @ parts == 0
         low_end, high_end = np.where(empty, 0.0, least), np.where(empty, 1.0, most)
-        return _value(encoding, low_end), _value(encoding, high_end)
+        return _value(measurement, low_end), _value(measurement, high_end)
 
-    def estimate(self, encoding: Encoding, reading: Reading) -> Floats:
+    def estimate(self, measurement: Measurement, reading: Reading) -> Floats:
         """Return the mean that the noise leaves in the middle, NaN where no signal is left.
 
         The pivot of `pivot.ratio_interval`, Z(theta) = S((u_i - theta v_i) raw_i), is symmetric around
@@ -130,7 +132,7 @@ class Mean(Aggregate):
         Z(0) <= 0 to Z(1) >= 0 there is none: every negative noise outweighs the rows. P(too low) and
         P(too high), of what is left, differ from 1/2 by no more than that chance.
         """
-        ratio = _RATIOS.get(encoding.family)
+        ratio = _RATIOS.get(measurement.family)
         if ratio is None:
             return np.full((reading.raw.shape[0], 1), np.nan)
         top, total = (reading.raw @ np.asarray(part) for part in ratio)  # Z(0); Z(1) is top - total
@@ -138,7 +140,7 @@ class Mean(Aggregate):
         root = np.where(
             (top > 0) & (top > total), 1.0, np.where((top < 0) & (top < total), 0.0, root)
         )
-        return _value(encoding, np.clip(root, 0.0, 1.0))
+        return _value(measurement, np.clip(root, 0.0, 1.0))
 
 
 _RATIOS = {
@@ -149,10 +151,10 @@ _RATIOS = {
 """What each cell adds to the mean's numerator, and to its denominator."""
 
 
-def _value(encoding: Encoding, t: Floats) -> Floats:
+def _value(measurement: Measurement, t: Floats) -> Floats:
     """Return the column's unit for t in [0, 1], shape `(groups, 1)`."""
-    width = float(encoding.scale * encoding.pitch)
-    return np.asarray(float(encoding.offset) + width * t)[:, None]
+    width = float(measurement.scale * measurement.step_size)
+    return np.asarray(float(measurement.offset) + width * t)[:, None]
 
 
 aggregate = Mean("mean", Syntax(1, 1, "mean(age)", sql=("AVG", "MEAN")), "Mean of {}", moment=1)

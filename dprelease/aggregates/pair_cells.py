@@ -27,7 +27,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.cells import bernstein_variance
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.pivot import sum_quantile
 
 __all__ = [
@@ -72,20 +72,20 @@ def pair_correlation(cells: Floats) -> Floats:
 
 
 def one_column(
-    encoding: Encoding, cells: Floats, reading: Reading, view: int
-) -> tuple[Encoding, Floats, Reading]:
+    measurement: Measurement, cells: Floats, reading: Reading, view: int
+) -> tuple[Measurement, Floats, Reading]:
     """Return what a statistic of column `view` sees of a tensor: that column's Bernstein cells.
 
     Every cell of a margin is the sum of three noisy ones; its bounds hold for all three margins
     together at the reading's level.
     """
-    axis = encoding.axes[view]
+    axis = measurement.axes[view]
     seen = replace(
-        encoding,
+        measurement,
         family="bernstein2",
         scale=axis.scale,
         offset=axis.offset,
-        pitch=axis.pitch,
+        step_size=axis.step_size,
         axes=(),
     )
     raw = _margin(reading.raw, view)

@@ -55,7 +55,7 @@ def pair_moves(
     *,
     absent: bool,
 ) -> tuple[int, int]:
-    """Return bounds of (per_row, per_swap) for the cells `weights @ used`.
+    """Return bounds of (l1_per_row, l1_per_swap) for the cells `weights @ used`.
 
     Args:
         used: products of the same two codes, powers at most 2.

@@ -1,4 +1,4 @@
-"""Encodings of two columns: soft tables, the tensor of Bernstein cells, the cross product.
+"""Measurements of two columns: soft tables, the tensor of Bernstein cells, the cross product.
 
 With codes a in 0..Ka and b in 0..Kb, over the rows where both are known (complete cases):
 
@@ -30,7 +30,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 
-from dprelease.aggregates.encoding import Context, Encoding, Measure
+from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.numeric import plain
 from dprelease.query.arguments import Statistic
 from dprelease.query.bounded import Code, Fixed
@@ -70,12 +70,12 @@ def _kron(
     return tuple(tuple(u * v for u in one for v in two) for one in left for two in right)
 
 
-def soft_table(context: Context) -> Encoding:
+def soft_table(context: Context) -> Measurement:
     """Four cells of which a row adds Ka Kb in total; a replaced row 2 Ka Kb."""
     a, b = context.axes
     names = tuple(c.name for c in context.columns)
     total = a.scale * b.scale
-    return Encoding(
+    return Measurement(
         family="soft_table",
         key=("soft_table", context.subject),
         cells=tuple(
@@ -83,18 +83,18 @@ def soft_table(context: Context) -> Encoding:
         ),
         measures=pair_measures(context.codes[0], context.codes[1], 1),
         weights=_kron(soft_weights(a.scale), soft_weights(b.scale)),
-        per_row=total,
-        per_swap=2 * total,
+        l1_per_row=total,
+        l1_per_swap=2 * total,
         axes=(a, b),
     )
 
 
-def tensor(context: Context) -> Encoding:
+def tensor(context: Context) -> Measurement:
     """Nine cells of which a row adds (Ka Kb)^2 in total; a replaced row twice that."""
     a, b = context.axes
     names = tuple(c.name for c in context.columns)
     total = (a.scale * b.scale) ** 2
-    return Encoding(
+    return Measurement(
         family="tensor",
         key=("tensor", context.subject),
         cells=tuple(
@@ -103,13 +103,13 @@ def tensor(context: Context) -> Encoding:
         ),
         measures=pair_measures(context.codes[0], context.codes[1], 2),
         weights=_kron(bernstein_weights(a.scale), bernstein_weights(b.scale)),
-        per_row=total,
-        per_swap=2 * total,
+        l1_per_row=total,
+        l1_per_swap=2 * total,
         axes=(a, b),
     )
 
 
-def cross(context: Context) -> Encoding:
+def cross(context: Context) -> Measurement:
     """Public n: n S(ab) - S(a) S(b); a replaced row moves it by at most (n - 1) Ka Kb.
 
     The rows are counted too: the wall refuses a table of any other size.
@@ -119,7 +119,7 @@ def cross(context: Context) -> Encoding:
     a, b = context.axes
     move, reach = a.scale * b.scale * (n - 1), a.scale * b.scale * (n * n // 4)
     one, other = context.codes
-    return Encoding(
+    return Measurement(
         family="scalar",
         key=("cross", context.subject),
         cells=(f"cross scatter of {context.subject}",),
@@ -128,11 +128,11 @@ def cross(context: Context) -> Encoding:
             for p, q in ((1, 1), (1, 0), (0, 1), (0, 0))
         ),
         weights=(),
-        per_row=move,
-        per_swap=move,
+        l1_per_row=move,
+        l1_per_swap=move,
         lower=-reach,
         upper=reach,
-        pitch=a.pitch * b.pitch / Fraction(n * n),
+        step_size=a.step_size * b.step_size / Fraction(n * n),
         form="cross",
         public_rows=n,
         axes=(a, b),

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Floats, aggregate_named
-from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.aggregates.ranks import allowed_values, ranks
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import exact
@@ -128,7 +128,7 @@ class Quantile(Aggregate):
     def domain(self, context: Context) -> Domain:
         return allowed_values(context)
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         share = self._share
         if share is None:
             share = read_probability(context.spec.arguments[1], context.spec.origin)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.joint_ranks import joint_spreads
+from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import spreads
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
 
@@ -17,7 +17,7 @@ __all__ = ["rank_moves"]
 
 
 def rank_moves(
-    query: BoundedQuery, encoding: Encoding, used: Sequence[Primitive]
+    query: BoundedQuery, measurement: Measurement, used: Sequence[Primitive]
 ) -> tuple[int, int]:
     """Return the spreads of an added and of a replaced row.
 
@@ -27,15 +27,15 @@ def rank_moves(
     codes = [query.codes[p.code] for p in used if p.code is not None]
     if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):
         raise ValueError("its scores are not the ranks of one column's values")
-    if encoding.form == "ranks":
-        return _alone(encoding, used[0])
+    if measurement.form == "ranks":
+        return _alone(measurement, used[0])
     if used[0].near is not None:  # every gap of rows counts, wherever it lies
         raise ValueError("its values are chosen together, and codes far from one rank are left out")
-    return joint_spreads(encoding.weights)
+    return joint_spreads(measurement.weights)
 
 
-def _alone(encoding: Encoding, tally: Primitive) -> tuple[int, int]:
-    target = encoding.weights[0] if len(encoding.weights) == 1 else ()
+def _alone(measurement: Measurement, tally: Primitive) -> tuple[int, int]:
+    target = measurement.weights[0] if len(measurement.weights) == 1 else ()
     around = "its scores are not the ranks of one column's values around one target"
     if len(target) != 3 or not 0 <= target[0] <= target[1] or target[1] < 1:
         raise ValueError(around)

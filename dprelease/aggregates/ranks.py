@@ -52,7 +52,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dprelease.aggregates.encoding import Context, Encoding, Measure
+from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.numeric import floor_half_up, plain
 from dprelease.query.answer import Objects
@@ -127,21 +127,23 @@ def stretches(tally: Ints, groups: int, a: int, b: int, shift: int) -> Objects:
     return out
 
 
-def target(encoding: Encoding, view: int | None) -> Encoding:
-    """Return `encoding` with the target of one value alone, where several are chosen together."""
-    return encoding if view is None else replace(encoding, weights=(encoding.weights[view],))
+def target(measurement: Measurement, view: int | None) -> Measurement:
+    """Return `measurement` with the target of one value alone, where several are chosen together."""
+    return (
+        measurement if view is None else replace(measurement, weights=(measurement.weights[view],))
+    )
 
 
-def near(encoding: Encoding, reach: int) -> Encoding:
-    """Return `encoding` measured by the codes within `reach` (a score) of its rank only."""
-    ((a, b, shift),) = encoding.weights
-    (measure,) = encoding.measures
+def near(measurement: Measurement, reach: int) -> Measurement:
+    """Return `measurement` measured by the codes within `reach` (a score) of its rank only."""
+    ((a, b, shift),) = measurement.weights
+    (measure,) = measurement.measures
     narrowed = replace(measure, near=Near(a, b, shift, reach))
-    return replace(encoding, measures=(narrowed,))
+    return replace(measurement, measures=(narrowed,))
 
 
-def ranks(context: Context, probability: Fraction, inside: int = 0) -> Encoding:
-    """Return the encoding of the value at rank `probability` n, on the column's grid.
+def ranks(context: Context, probability: Fraction, inside: int = 0) -> Measurement:
+    """Return the measurement of the value at rank `probability` n, on the column's grid.
 
     Args:
         inside: of the least and greatest value: aim at the row so far from the end, counted from 1;
@@ -161,18 +163,18 @@ def ranks(context: Context, probability: Fraction, inside: int = 0) -> Encoding:
         )
     code = _candidates(context)
     target = aimed(a, b, inside)
-    per_row, per_swap = spreads(*target)
-    return Encoding(
+    l1_per_row, l1_per_swap = spreads(*target)
+    return Measurement(
         family="ranks",
         key=("ranks", context.subject, context.spec.name),
         cells=(f"candidate chosen for {context.spec.text}",),
         measures=(Measure("tally", code),),
         weights=(target,),
-        per_row=per_row,
-        per_swap=per_swap,
+        l1_per_row=l1_per_row,
+        l1_per_swap=l1_per_swap,
         scale=code.grid.hull_steps,
         offset=code.grid.lower * code.step,
-        pitch=code.step,
+        step_size=code.step,
         form="ranks",
     )
 

@@ -1,6 +1,6 @@
-"""Encodings that several aggregates share: rows counted, codes summed, moments of one column.
+"""Measurements that several aggregates share: rows counted, codes summed, moments of one column.
 
-Each function returns an `Encoding`; the sensitivities in its docstring are per row and in steps.
+Each function returns a `Measurement`; the sensitivities in its docstring are per row and in steps.
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#scalars`, `#partitions-of-unity`,
 `#truncated-mean`; enumerated by the contract tests.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dprelease.aggregates.encoding import Context, Encoding, Measure
+from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.errors import PlanError
 
 __all__ = [
@@ -44,127 +44,127 @@ def require_cap(context: Context) -> int:
     )
 
 
-def two_sums(context: Context) -> Encoding:
+def two_sums(context: Context) -> Measurement:
     """S(code), S(K - code): a row adds (k, K - k), total K; a replaced row moves 2K."""
     k = context.scale
-    return Encoding(
+    return Measurement(
         family="two_sums",
         key=("two_sums", context.subject),
         cells=(f"sum of {context.subject} above its lower end", "the same below its upper end"),
         measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
         weights=((0, 1), (k, -1)),
-        per_row=k,
-        per_swap=2 * k,
+        l1_per_row=k,
+        l1_per_swap=2 * k,
         scale=k,
         offset=context.lowest,
-        pitch=context.step,
+        step_size=context.step,
     )
 
 
-def centred_sums(context: Context) -> Encoding:
+def centred_sums(context: Context) -> Measurement:
     """K S(1), S(2 code - K): a row adds (K, 2k - K), at most 2K; a replaced row moves (0, 2K) at most."""
     k = context.scale
-    return Encoding(
+    return Measurement(
         family="centred_sums",
         key=("centred_sums", context.subject),
         cells=(f"rows with {context.subject}", f"sum of {context.subject} about its middle"),
         measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
         weights=((k, 0), (-k, 2)),
-        per_row=2 * k,
-        per_swap=2 * k,
+        l1_per_row=2 * k,
+        l1_per_swap=2 * k,
         scale=k,
         offset=context.lowest,
-        pitch=context.step,
+        step_size=context.step,
     )
 
 
-def centred_sum(context: Context) -> Encoding:
+def centred_sum(context: Context) -> Measurement:
     """S(code - K/2), K/2 rounded down: a row moves it by the larger half of K, a replaced one by K."""
     k, cap = context.scale, require_cap(context)
     middle = k // 2
-    return Encoding(
+    return Measurement(
         family="scalar",
         key=("scalar", "centred sum", context.subject),
         cells=(f"sum of {context.subject} around the middle",),
         measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
         weights=((-middle, 1),),
-        per_row=k - middle,
-        per_swap=k,
+        l1_per_row=k - middle,
+        l1_per_swap=k,
         lower=-cap * middle,
         upper=cap * (k - middle),
         scale=k,
-        pitch=context.step,
+        step_size=context.step,
     )
 
 
-def known_rows(context: Context) -> Encoding:
+def known_rows(context: Context) -> Measurement:
     """S(1) over the rows whose value is known: a row moves it by 1."""
-    return Encoding(
+    return Measurement(
         family="scalar",
         key=("scalar", "known rows", context.subject),
         cells=(f"rows with {context.subject}",),
         measures=(Measure("power", context.code, 0),),
         weights=((1,),),
-        per_row=1,
-        per_swap=1,
+        l1_per_row=1,
+        l1_per_swap=1,
         upper=require_cap(context),
     )
 
 
-def bernstein2(context: Context) -> Encoding:
+def bernstein2(context: Context) -> Measurement:
     """Cells of a quadratic partition of unity: a row adds K^2 in total; a replaced row 2 K^2."""
     k = context.scale
-    return Encoding(
+    return Measurement(
         family="bernstein2",
         key=("bernstein2", context.subject),
         cells=tuple(f"Bernstein cell {i} of {context.subject}" for i in range(3)),
         measures=tuple(Measure("power", context.code, p) for p in range(3)),
         weights=((k * k, -2 * k, 1), (0, 2 * k, -2), (0, 0, 1)),
-        per_row=k * k,
-        per_swap=2 * k * k,
+        l1_per_row=k * k,
+        l1_per_swap=2 * k * k,
         scale=k,
         offset=context.lowest,
-        pitch=context.step,
+        step_size=context.step,
     )
 
 
-def truncated_mean(context: Context) -> Encoding:
+def truncated_mean(context: Context) -> Measurement:
     """S(1) is released first; then the mean, centred, divided by that *released* size."""
-    return Encoding(
+    return Measurement(
         family="truncated_mean",
         key=("truncated_mean", context.subject, context.spec.name),
         cells=(f"rows with {context.subject}", f"mean of {context.subject}"),
         measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
         weights=((1, 0), (0, 1)),
-        per_row=1,
-        per_swap=1,
+        l1_per_row=1,
+        l1_per_swap=1,
         scale=context.scale,
         offset=context.lowest,
-        pitch=context.step,
+        step_size=context.step,
     )
 
 
-def public_mean(context: Context) -> Encoding:
+def public_mean(context: Context) -> Measurement:
     """Public n: cell = S(code) in 0..nK; a replaced row moves it by K, the mean by w/n."""
     n, k = context.public_rows, context.scale
     assert n is not None
-    return Encoding(
+    return Measurement(
         family="scalar",
         key=("public_mean", context.subject),
         cells=(f"sum of {context.subject}",),
         measures=(Measure("power", context.code, 1),),
         weights=((1,),),
-        per_row=k,
-        per_swap=k,
+        l1_per_row=k,
+        l1_per_swap=k,
         upper=n * k,
         scale=k,
         offset=context.lowest,
-        pitch=context.step / n,
+        step_size=context.step / n,
         public_rows=n,
     )
 
 
-def public_scatter(context: Context) -> Encoding:
+def public_scatter(context: Context) -> Measurement:
     """Public n: cell = n S(code^2) - S(code)^2 = n^2 var / step^2; one row moves it by K^2 (n-1).
 
     The move is K^2 (n - 1) only if n rows are summed, so they are counted too: the wall refuses a
@@ -172,17 +172,17 @@ def public_scatter(context: Context) -> Encoding:
     """
     n, k = context.public_rows, context.scale
     assert n is not None
-    return Encoding(
+    return Measurement(
         family="scalar",
         key=("public_scatter", context.subject),
         cells=(f"scatter of {context.subject}",),
         measures=tuple(Measure("power", context.code, p) for p in (1, 2, 0)),
         weights=(),
-        per_row=k * k * (n - 1),
-        per_swap=k * k * (n - 1),
+        l1_per_row=k * k * (n - 1),
+        l1_per_swap=k * k * (n - 1),
         upper=k * k * (n * n // 4),
         scale=k,
-        pitch=context.step**2 / Fraction(n * n),
+        step_size=context.step**2 / Fraction(n * n),
         form="scatter",
         public_rows=n,
     )

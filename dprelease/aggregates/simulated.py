@@ -14,19 +14,19 @@ from itertools import combinations
 import numpy as np
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.jacobi import jacobi_eigenvalues
+from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.spectrum import factors, square_width
 from dprelease.aggregates.spectrum_cells import matrix_shift
 
 __all__ = ["simulated_cells"]
 
 
-def simulated_cells(encoding: Encoding, shares: Floats, size: int) -> Floats:
-    """Return the cells of `size` rows like `shares` for an encoding with axes, in its own steps."""
-    k = [float(axis.scale) for axis in encoding.axes]
+def simulated_cells(measurement: Measurement, shares: Floats, size: int) -> Floats:
+    """Return the cells of `size` rows like `shares` for a measurement with axes, in its own steps."""
+    k = [float(axis.scale) for axis in measurement.axes]
     columns = list(shares.T)
-    match encoding.family:
+    match measurement.family:
         case "soft_table":
             return size * _table(_soft(columns[0], k[0]), _soft(columns[1], k[1]))
         case "tensor":
@@ -35,22 +35,22 @@ def simulated_cells(encoding: Encoding, shares: Floats, size: int) -> Floats:
             parts = [_bernstein(s, c).mean(axis=0) for s, c in zip(columns, k, strict=True)]
             for i, j in combinations(range(len(k)), 2):
                 parts.append(_table(_soft(columns[i], k[i]), _soft(columns[j], k[j])))
-            scaled = zip(factors(encoding.axes), parts, strict=True)
+            scaled = zip(factors(measurement.axes), parts, strict=True)
             return size * np.concatenate([float(f) * part for f, part in scaled])
         case _:
-            return _spectral(encoding, shares)
+            return _spectral(measurement, shares)
 
 
-def _spectral(encoding: Encoding, shares: Floats) -> Floats:
+def _spectral(measurement: Measurement, shares: Floats) -> Floats:
     """Return the spectrum or the upper triangle in grid steps; the size does not matter."""
-    widths = np.array([float(a.width) for a in encoding.axes])
-    values = shares * widths / float(np.sqrt(float(square_width(encoding.axes))))
+    widths = np.array([float(a.width) for a in measurement.axes])
+    values = shares * widths / float(np.sqrt(float(square_width(measurement.axes))))
     centred = values - values.mean(axis=0)
     covariance = centred.T @ centred / len(values)
-    if encoding.family == "spectrum":
-        return np.asarray(jacobi_eigenvalues(covariance[None])[0] / float(encoding.pitch))
+    if measurement.family == "spectrum":
+        return np.asarray(jacobi_eigenvalues(covariance[None])[0] / float(measurement.step_size))
     upper = covariance[np.triu_indices(len(widths))]
-    return np.asarray(upper / float(encoding.pitch) + float(matrix_shift(encoding)))
+    return np.asarray(upper / float(measurement.step_size) + float(matrix_shift(measurement)))
 
 
 def _table(one: Floats, other: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Encodings of a covariance matrix for its eigenvalues: spectrum, matrix, pairs.
+"""Measurements of a covariance matrix for its eigenvalues: spectrum, matrix, pairs.
 
 Columns j = 1..d with widths R_j, R^2 = S R_j^2; C is the population covariance (1/n). Everything is
 in units of R^2, so eigenvalues lie in [0, 1/4]: their sum is the trace, at most S R_j^2 / 4.
@@ -35,7 +35,7 @@ from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 
 from dprelease.aggregates.certified_eigen import backward_error
-from dprelease.aggregates.encoding import Axis, Context, Encoding, Measure
+from dprelease.aggregates.measurement import Axis, Context, Measure, Measurement
 from dprelease.aggregates.pairs import pair_measures
 
 __all__ = [
@@ -144,29 +144,29 @@ def pair_shape(codes: tuple[int, ...]) -> tuple[Shape, ...]:
     )
 
 
-def spectrum(context: Context) -> Encoding:
+def spectrum(context: Context) -> Measurement:
     """Public n: the eigenvalues, greatest first, in steps of a grid."""
     n, axes = context.public_rows, context.axes
     assert n is not None
     count = len(axes)
     grid = _grid(_spectrum_reach(count, n), count)
     move = spectrum_move(axes, n, grid)
-    return Encoding(
+    return Measurement(
         family="spectrum",
         key=("spectrum", context.subject, context.spec.name),
         cells=tuple(f"eigenvalue {k}" for k in range(1, count + 1)),
         measures=scatter_measures(context),
         weights=(),
-        per_row=move,
-        per_swap=move,
-        pitch=grid,
+        l1_per_row=move,
+        l1_per_swap=move,
+        step_size=grid,
         form="spectrum",
         public_rows=n,
         axes=axes,
     )
 
 
-def matrix(context: Context) -> Encoding:
+def matrix(context: Context) -> Measurement:
     """Public n: the upper triangle of the covariance matrix in steps of a grid, shifted up."""
     n, axes = context.public_rows, context.axes
     assert n is not None
@@ -181,9 +181,9 @@ def matrix(context: Context) -> Encoding:
         cells=tuple(
             f"covariance of {a} and {b}" for a, b in combinations_with_replacement(names, 2)
         ),
-        per_row=move,
-        per_swap=move,
-        pitch=grid,
+        l1_per_row=move,
+        l1_per_swap=move,
+        step_size=grid,
         form="matrix",
     )
 
@@ -200,12 +200,12 @@ def factors(axes: tuple[Axis, ...]) -> tuple[int, ...]:
     return tuple(_BALANCE * max(parts) // part for part in parts)
 
 
-def pairs(context: Context) -> Encoding:
+def pairs(context: Context) -> Measurement:
     """Private n: a Bernstein part per column, a soft table per pair of columns."""
     axes, codes = context.axes, context.codes
     names = [c.name for c in context.columns]
     total = sum(f * part for f, part in zip(factors(axes), pair_parts(axes), strict=True))
-    return Encoding(
+    return Measurement(
         family="pairs",
         key=("pairs", context.subject),
         cells=(
@@ -222,8 +222,8 @@ def pairs(context: Context) -> Encoding:
             *(m for a, b in combinations(codes, 2) for m in pair_measures(a, b, 1)),
         ),
         weights=(),
-        per_row=total,
-        per_swap=2 * total,
+        l1_per_row=total,
+        l1_per_swap=2 * total,
         form="pairs",
         axes=axes,
     )

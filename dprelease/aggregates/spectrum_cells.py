@@ -1,4 +1,4 @@
-"""Exact cells of the covariance matrix's encodings, from the engine's sums; see `spectrum`.
+"""Exact cells of the covariance matrix's measurements, from the engine's sums; see `spectrum`.
 
     spectrum   round(eigenvalue of C / R^2 to the grid), greatest first
     matrix     round(C_ij / R^2 to the grid) + shift, i <= j
@@ -20,7 +20,7 @@ from itertools import combinations, combinations_with_replacement
 import numpy as np
 
 from dprelease.aggregates.certified_eigen import symmetric_eigenvalues
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.pairs import bernstein_weights, soft_weights
 from dprelease.aggregates.spectrum import factors, square_width
 from dprelease.query.answer import Objects
@@ -30,16 +30,16 @@ __all__ = ["matrix_cells", "matrix_shift", "pair_cells", "spectrum_cells"]
 _QUARTER = Fraction(1, 4)
 
 
-def _covariances(encoding: Encoding, sums: Objects) -> list[Fraction]:
+def _covariances(measurement: Measurement, sums: Objects) -> list[Fraction]:
     """Return C_ij / R^2 for i <= j from one group's S(1), S_i, S_ij."""
-    n, axes = encoding.public_rows, encoding.axes
+    n, axes = measurement.public_rows, measurement.axes
     assert n is not None
     unit = n * n * square_width(axes)
-    pitch = [a.pitch for a in axes]
+    step_size = [a.step_size for a in axes]
     single = [int(s) for s in sums[1 : 1 + len(axes)]]
     both = [int(s) for s in sums[1 + len(axes) :]]
     return [
-        Fraction(n * both[place] - single[i] * single[j]) * pitch[i] * pitch[j] / unit
+        Fraction(n * both[place] - single[i] * single[j]) * step_size[i] * step_size[j] / unit
         for place, (i, j) in enumerate(combinations_with_replacement(range(len(axes)), 2))
     ]
 
@@ -48,13 +48,13 @@ def _rounded(value: Fraction, grid: Fraction) -> int:
     return math.floor(value / grid + Fraction(1, 2))
 
 
-def spectrum_cells(encoding: Encoding, chosen: Objects) -> Objects:
+def spectrum_cells(measurement: Measurement, chosen: Objects) -> Objects:
     """Return the eigenvalues in grid steps; 1-Lipschitz in each beyond the solver's error."""
-    count = len(encoding.axes)
+    count = len(measurement.axes)
     out = np.zeros((chosen.shape[0], count), dtype=object)
     for g, sums in enumerate(chosen):
         matrix = np.zeros((count, count))
-        values = _covariances(encoding, sums)
+        values = _covariances(measurement, sums)
         for (i, j), value in zip(
             combinations_with_replacement(range(count), 2), values, strict=True
         ):
@@ -62,27 +62,28 @@ def spectrum_cells(encoding: Encoding, chosen: Objects) -> Objects:
             matrix[i, j] = matrix[j, i] = float(min(max(value, -_QUARTER), _QUARTER))
         for k, value in enumerate(symmetric_eigenvalues(matrix)[::-1]):
             inside = min(max(Fraction(float(value)), Fraction(0)), _QUARTER)
-            out[g, k] = _rounded(inside, encoding.pitch)
+            out[g, k] = _rounded(inside, measurement.step_size)
     return out
 
 
-def matrix_shift(encoding: Encoding) -> int:
+def matrix_shift(measurement: Measurement) -> int:
     """Return what is added to every cell of a matrix: no entry is below -1/4."""
-    return math.ceil(_QUARTER / encoding.pitch)
+    return math.ceil(_QUARTER / measurement.step_size)
 
 
-def matrix_cells(encoding: Encoding, chosen: Objects) -> Objects:
+def matrix_cells(measurement: Measurement, chosen: Objects) -> Objects:
     """Return the upper triangle in grid steps, shifted up."""
-    shift = matrix_shift(encoding)
+    shift = matrix_shift(measurement)
     cells = [
-        [_rounded(v, encoding.pitch) + shift for v in _covariances(encoding, s)] for s in chosen
+        [_rounded(v, measurement.step_size) + shift for v in _covariances(measurement, s)]
+        for s in chosen
     ]
-    return np.array(cells, dtype=object).reshape(chosen.shape[0], len(encoding.cells))
+    return np.array(cells, dtype=object).reshape(chosen.shape[0], len(measurement.cells))
 
 
-def pair_cells(encoding: Encoding, chosen: Objects) -> Objects:
+def pair_cells(measurement: Measurement, chosen: Objects) -> Objects:
     """Return all parts, each `weights @ primitives` times its factor."""
-    scales, scaled = [a.scale for a in encoding.axes], iter(factors(encoding.axes))
+    scales, scaled = [a.scale for a in measurement.axes], iter(factors(measurement.axes))
     parts: list[tuple[tuple[int, ...], ...]] = [bernstein_weights(k) for k in scales]
     for a, b in combinations(scales, 2):
         one, other = soft_weights(a), soft_weights(b)

@@ -12,7 +12,7 @@ import math
 from fractions import Fraction
 
 from dprelease.aggregates.base import Aggregate
-from dprelease.aggregates.encoding import Context, Encoding, Measure
+from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.aggregates.scalar import require_cap
 from dprelease.query.arguments import Syntax
 from dprelease.schema.column import Column
@@ -44,24 +44,24 @@ class Sum(Aggregate):
             return Domain(cap * hull.lower, cap * hull.upper)
         return Domain(cap * min(hull.lower, 0), cap * max(hull.upper, 0))
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         low, cap = int(context.lowest / context.step), require_cap(context)
         high = low + context.scale
         n = context.public_rows
         public = n is not None
         return (
-            Encoding(
+            Measurement(
                 family="scalar",
                 key=("scalar", "sum", context.subject, context.spec.name),
                 cells=(f"sum of {context.subject}",),
                 measures=(Measure("power", context.code, 0), Measure("power", context.code, 1)),
                 weights=((low, 1),),
-                per_row=max(abs(low), abs(high)),
-                per_swap=high - low if public else max(high, 0) - min(low, 0),
+                l1_per_row=max(abs(low), abs(high)),
+                l1_per_swap=high - low if public else max(high, 0) - min(low, 0),
                 lower=cap * (low if public else min(low, 0)),
                 upper=cap * (high if public else max(high, 0)),
                 scale=context.scale,
-                pitch=context.step,
+                step_size=context.step,
                 public_rows=n,
             ),
         )

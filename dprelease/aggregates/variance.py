@@ -20,7 +20,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Asked, Floats, Reading
 from dprelease.aggregates.cells import bernstein_variance, bernstein_variance_box
-from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.aggregates.pair_pivot import variance_interval as margin_interval
 from dprelease.aggregates.scalar import bernstein2, public_scatter
 from dprelease.aggregates.variance_pivot import variance_interval
@@ -70,12 +70,12 @@ def _inside(one: Released, low: Floats, high: Floats) -> Floats:
 
 
 def _hull(mean: Released) -> tuple[Fraction, Fraction] | None:
-    """Return the column's hull [l, u], as the mean's encoding knows it."""
-    encoding = mean.encoding
+    """Return the column's hull [l, u], as the mean's measurement knows it."""
+    measurement = mean.measurement
     if mean.statistic.view is not None:
-        axis = encoding.axes[mean.statistic.view]
+        axis = measurement.axes[mean.statistic.view]
         return axis.offset, axis.offset + axis.width
-    if encoding.axes or encoding.family not in (
+    if measurement.axes or measurement.family not in (
         "two_sums",
         "centred_sums",
         "bernstein2",
@@ -83,8 +83,10 @@ def _hull(mean: Released) -> tuple[Fraction, Fraction] | None:
         "scalar",
     ):
         return None
-    rows = encoding.public_rows if encoding.family == "scalar" else 1
-    return encoding.offset, encoding.offset + encoding.scale * encoding.pitch * (rows or 1)
+    rows = measurement.public_rows if measurement.family == "scalar" else 1
+    return measurement.offset, measurement.offset + measurement.scale * measurement.step_size * (
+        rows or 1
+    )
 
 
 class Variance(Aggregate):
@@ -103,8 +105,8 @@ class Variance(Aggregate):
         unit = super().unit(statistic)
         return f"{unit}²" if unit and not self.root else unit
 
-    def notes(self, asked: Asked, encoding: Encoding) -> tuple[str, ...]:
-        return (*super().notes(asked, encoding), "population form (divided by n)")
+    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+        return (*super().notes(asked, measurement), "population form (divided by n)")
 
     def without_spikes(self) -> str:
         return (
@@ -121,19 +123,19 @@ class Variance(Aggregate):
             return Domain(0, width**2 / 4)
         return Domain(0, width**2 * (n * n // 4) / Fraction(n * n))
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
         if context.public_rows is not None:
             return (public_scatter(context),)
         return (bernstein2(context),)
 
-    def finish(self, encoding: Encoding, cells: Floats) -> Floats:
-        if encoding.family == "bernstein2":
-            return self._value(encoding, bernstein_variance(cells))
+    def finish(self, measurement: Measurement, cells: Floats) -> Floats:
+        if measurement.family == "bernstein2":
+            return self._value(measurement, bernstein_variance(cells))
         return np.sqrt(np.maximum(cells, 0.0)) if self.root else cells
 
-    def interval(self, encoding: Encoding, reading: Reading) -> tuple[Floats, Floats]:
+    def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
         low, high = reading.low, reading.high
-        if encoding.family == "bernstein2":
+        if measurement.family == "bernstein2":
             if reading.copies == 1 and reading.scale is not None:
                 a, b = variance_interval(
                     reading.raw, reading.scale, reading.level, gaussian=reading.gaussian
@@ -143,18 +145,20 @@ class Variance(Aggregate):
                 a, b = margin_interval(reading.raw, reading.scale, reading.level, reading.copies)
             else:
                 a, b = bernstein_variance_box(low, high)
-            return self._value(encoding, a), self._value(encoding, b)
+            return self._value(measurement, a), self._value(measurement, b)
         if self.root:
             return np.sqrt(np.maximum(low, 0.0)), np.sqrt(np.maximum(high, 0.0))
         return low, high
 
-    def over_box(self, encoding: Encoding, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    def over_box(
+        self, measurement: Measurement, low: Floats, high: Floats
+    ) -> tuple[Floats, Floats]:
         """Return its range over a box of Bernstein cells."""
         a, b = bernstein_variance_box(low, high)
-        return self._value(encoding, a), self._value(encoding, b)
+        return self._value(measurement, a), self._value(measurement, b)
 
-    def _value(self, encoding: Encoding, variance: Floats) -> Floats:
-        width = float(encoding.scale * encoding.pitch)
+    def _value(self, measurement: Measurement, variance: Floats) -> Floats:
+        width = float(measurement.scale * measurement.step_size)
         return (width * np.sqrt(variance) if self.root else width**2 * variance)[:, None]
 
 

@@ -20,7 +20,7 @@ from typing import Literal
 from dprelease.allocation.goals import too_little
 from dprelease.allocation.refine import refine
 from dprelease.errors import PlanError
-from dprelease.measurements.base import measurement_of
+from dprelease.measurements.base import family_of
 from dprelease.measurements.members import BlockLayout
 from dprelease.numeric import NANO, plain
 
@@ -158,7 +158,7 @@ def _whole(epsilon: Fraction) -> Fraction:
 
 
 def _constant(block: BlockLayout) -> bool:
-    return measurement_of(block.options[0]).free
+    return family_of(block.options[0]).free
 
 
 def _share(block: BlockLayout) -> Fraction | None:

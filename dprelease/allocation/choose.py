@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.errors import ArgumentError, PlanError
-from dprelease.measurements.base import measurement_of
+from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
@@ -21,7 +21,7 @@ __all__ = ["candidates", "option"]
 def option(candidate: Candidate, member: int) -> Option:
     """Return what a plan lists of a priced way, for one member of its block."""
     mechanism, note = candidate.draw.mechanism, candidate.note
-    if not measurement_of(candidate.encoding).judged:  # its errors rank the ways, for no data
+    if not family_of(candidate.measurement).judged:  # its errors rank the ways, for no data
         return Option(mechanism, None, None, note)
     return Option(mechanism, candidate.errors[member], candidate.worst[member], note)
 
@@ -31,7 +31,7 @@ def candidates(
     epsilon: Fraction,
     loss: Loss,
     size: int,
-    sensitivities: dict[Encoding, Sensitivity],
+    sensitivities: dict[Measurement, Sensitivity],
     judge: Criterion = "average",
     like: Candidate | None = None,
 ) -> list[Candidate]:
@@ -39,9 +39,9 @@ def candidates(
 
     Args:
         size: public guess of rows per group (pricing only).
-        sensitivities: of each encoding in `block.options`.
+        sensitivities: of each measurement in `block.options`.
         judge: by the error averaged over answers, or at the worst one.
-        like: price only the way that this candidate is drawn: its encoding and family.
+        like: price only the way that this candidate is drawn: its measurement and family.
 
     Raises:
         PlanError: none is admissible (DPR212), or the grid is too fine or misses the domain
@@ -49,14 +49,14 @@ def candidates(
     """
     found: list[Candidate] = []
     refusals: list[ArgumentError] = []
-    for encoding in block.options:
-        if like is not None and not like.measures_as(encoding):
+    for measurement in block.options:
+        if like is not None and not like.measures_as(measurement):
             continue
         try:
-            known = sensitivities[encoding]
-            asked = Pricing(block, encoding, epsilon, loss, size, known, judge, like)
-            found += measurement_of(encoding).priced(asked)
-        except ArgumentError as refusal:  # counts only if no other encoding takes the block
+            known = sensitivities[measurement]
+            asked = Pricing(block, measurement, epsilon, loss, size, known, judge, like)
+            found += family_of(measurement).priced(asked)
+        except ArgumentError as refusal:  # counts only if no other measurement takes the block
             refusals.append(refusal)
     ranked = sorted(found, key=lambda c: c.price(judge))
     while ranked:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Protocol
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.allocation.choose import candidates
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_epsilon
@@ -126,7 +126,7 @@ def ways(
     share: Share,
     loss: Loss,
     size: int,
-    sensitivities: dict[Encoding, Sensitivity],
+    sensitivities: dict[Measurement, Sensitivity],
     judge: Criterion = "average",
     like: Candidate | None = None,
 ) -> list[Candidate]:
@@ -134,7 +134,7 @@ def ways(
 
     Args:
         size: public guess of rows per group (pricing only).
-        sensitivities: of each encoding in `block.options`.
+        sensitivities: of each measurement in `block.options`.
         judge: by the error averaged over answers, or at the worst one.
         like: under a pure share, price only the way that this candidate is drawn.
 
@@ -156,14 +156,14 @@ def ways(
         return candidates(block, epsilon, loss, size, sensitivities, judge, like)
 
     problem: PlanError | None = None
-    touched = max((s.touched for s in sensitivities.values()), default=1)
+    changed_groups = max((s.changed_groups for s in sensitivities.values()), default=1)
     try:
         found += [_stretched(c, share, sensitivities, priced) for c in priced(share.epsilon)]
     except PlanError as refusal:
         problem = refusal
-    if touched > 1:  # group by group each of t losses may cost a t-th of the rho
+    if changed_groups > 1:  # group by group each of t losses may cost a t-th of the rho
         with contextlib.suppress(PlanError):
-            wide = priced(touched * pure_of_rho(share.rho / touched))
+            wide = priced(changed_groups * pure_of_rho(share.rho / changed_groups))
             found += [_stretched(c, share, sensitivities, priced) for c in wide if c.draw.apart]
     fits = [c for c in found if c.draw.proof(c.moved(sensitivities)).concentrated <= share.rho]
     if not fits:
@@ -174,7 +174,7 @@ def ways(
 def _stretched(
     candidate: Candidate,
     share: Share,
-    sensitivities: dict[Encoding, Sensitivity],
+    sensitivities: dict[Measurement, Sensitivity],
     priced: Callable[[Fraction, Candidate | None], list[Candidate]],
 ) -> Candidate:
     """Return the candidate at about the largest epsilon whose proved rho is the share's.

@@ -30,7 +30,7 @@ from dprelease.allocation.share import Priced, Pricer, Share
 from dprelease.budget.composition import WORDS, Proof, compose, total_rho
 from dprelease.budget.concentrated import zcdp_epsilon, zcdp_rho
 from dprelease.errors import PlanError, VerificationError
-from dprelease.measurements.base import measurement_of
+from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import NANO, nano_up, plain
@@ -86,9 +86,7 @@ def spend(
             be paid for, planned for or met (DPR240, DPR241, DPR242).
     """
     goals = [i for i, b in enumerate(blocks) if has_goal(b)]
-    free = any(
-        i not in goals and not measurement_of(b.options[0]).free for i, b in enumerate(blocks)
-    )
+    free = any(i not in goals and not family_of(b.options[0]).free for i, b in enumerate(blocks))
     problem: PlanError | None = None
     found: list[_Way] = []
     short: list[Fraction] = []

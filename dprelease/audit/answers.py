@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.engines.source import as_source
 from dprelease.query.answer import Answer, Objects
 from dprelease.release_plan.plan import ReleasePlan
@@ -33,7 +33,10 @@ def cells_of(plan: ReleasePlan, answer: Answer) -> tuple[Objects, ...]:
     """Return the exact cells of every block, as the wall makes them."""
     return tuple(
         exact_cells(
-            PlacedEncoding.from_json(b.encoding), b.encoding["primitives"], answer, len(plan.keys)
+            PlacedMeasurement.from_json(b.measurement),
+            b.measurement["primitives"],
+            answer,
+            len(plan.keys),
         )
         for b in plan.blocks
     )

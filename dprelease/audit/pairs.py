@@ -167,8 +167,8 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
 
 
 def _answer(draw: ScalarDraw, cell: int) -> int:
-    """Return the grid answer of a cell: R((offset + pitch cell - origin) / step)."""
-    return _rounded((draw.offset + draw.pitch * cell - draw.origin) / draw.step)
+    """Return the grid answer of a cell: R((offset + step_size cell - origin) / step)."""
+    return _rounded((draw.offset + draw.step_size * cell - draw.origin) / draw.step)
 
 
 def _rounded(value: Fraction) -> int:
@@ -195,11 +195,13 @@ def _mean(draw: MeanDraw, here: list[int], there: list[int], *, curves: bool) ->
     made = _block(draw.size, here[:1], there[:1], curves=curves)
     top = max(1, draw.size.law.allowed.upper)
     sizes = sorted({min(top, math.ceil(1.3**i)) for i in range(200)} | {top})
-    centre = draw.offset + Fraction(draw.scale, 2) * draw.pitch
+    centre = draw.offset + Fraction(draw.scale, 2) * draw.step_size
     found: list[Worst] = []
     for size in sizes:
         a, b = (
-            _rounded((centre + draw.pitch * (s - Fraction(draw.scale, 2) * n) / size) / draw.step)
+            _rounded(
+                (centre + draw.step_size * (s - Fraction(draw.scale, 2) * n) / size) / draw.step
+            )
             for n, s in (here, there)
         )
         found += [w for w, _ in _law(draw.law(size), a, b, curves=False) if w is not None]
@@ -262,11 +264,11 @@ def _gaussian(square: int, moved: int) -> Any:
 def _delta(parts: Sequence[tuple[FloatArray, FloatArray]], epsilon: float) -> float:
     """Return a lower bound of E[(1 - e^(epsilon - L))+], L the sum of independent losses."""
     span = sum(float(losses.max() - losses.min()) for losses, _ in parts)
-    pitch = max(span, 1e-12) / _CELLS
+    step_size = max(span, 1e-12) / _CELLS
     total, first = np.ones(1), 0
     for losses, chances in parts:
-        at = np.floor(losses / pitch).astype(np.int64)
+        at = np.floor(losses / step_size).astype(np.int64)
         mass = np.bincount(at - at.min(), weights=chances)
         total, first = np.convolve(total, mass), first + int(at.min())
-    loss = (first + np.arange(total.size)) * pitch
+    loss = (first + np.arange(total.size)) * step_size
     return float(total @ -np.expm1(np.minimum(epsilon - loss, 0.0)))

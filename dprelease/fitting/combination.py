@@ -87,8 +87,8 @@ def _up(q: float) -> Fraction:
 def _on_lattice(terms: Sequence[Term], level: float) -> Fraction | None:
     """Return the exact quantile where a coarse lattice holds X, else None."""
     bottom = math.lcm(*(t.weight.denominator for t in terms))
-    pitch = Fraction(math.gcd(*(int(t.weight * bottom) for t in terms)), bottom)
-    scaled = [t._replace(weight=t.weight / pitch) for t in terms]
+    step_size = Fraction(math.gcd(*(int(t.weight * bottom) for t in terms)), bottom)
+    scaled = [t._replace(weight=t.weight / step_size) for t in terms]
     draws = law_of(scaled)
     reach = _beyond(draws, 1e-12)
     if not reach < _LATTICE / 4:
@@ -99,7 +99,7 @@ def _on_lattice(terms: Sequence[Term], level: float) -> Fraction | None:
     inside = np.cumsum(mass[: points // 2])
     inside = 2 * inside - mass[0]  # P(|X| <= k)
     k = int(np.argmax(inside >= level + _room(draws)))
-    return k * pitch
+    return k * step_size
 
 
 # No lattice does.

@@ -31,7 +31,7 @@ from dprelease.formats.report_sections import proved, released_rows, section
 from dprelease.formats.words import inside, loss_text, mechanism_words, odds, period_words, short
 from dprelease.noised import Noised
 from dprelease.numeric import fraction_from_json
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.weak import weak_promise
 
@@ -77,7 +77,7 @@ def _template() -> Template:
 
 def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table]) -> dict[str, Any]:
     plan = manifest["plan"]
-    blocks = {b["name"]: PlannedBlock.from_json(b) for b in plan["blocks"]}
+    blocks = {b["name"]: PlannedMeasurement.from_json(b) for b in plan["blocks"]}
     statistics = [PlannedStatistic.from_json(s) for s in plan["statistics"]]
     words = public_words(manifest)
     tables = _tables(manifest, blocks, statistics, table, words)
@@ -133,7 +133,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
 
 def _tables(
     manifest: Mapping[str, Any],
-    blocks: Mapping[str, PlannedBlock],
+    blocks: Mapping[str, PlannedMeasurement],
     statistics: Sequence[PlannedStatistic],
     table: pa.Table | Mapping[str, pa.Table],
     words: PublicWords,
@@ -186,7 +186,7 @@ def _one_table(
     by: Sequence[str],
     keys: Sequence[Sequence[str]],
     statistics: Sequence[PlannedStatistic],
-    blocks: Mapping[str, PlannedBlock],
+    blocks: Mapping[str, PlannedMeasurement],
     table: pa.Table,
     loss: str,
     first: int,
@@ -223,7 +223,9 @@ def _one_table(
     }
 
 
-def _accounting(block: PlannedBlock, statistics: Sequence[PlannedStatistic]) -> dict[str, str]:
+def _accounting(
+    block: PlannedMeasurement, statistics: Sequence[PlannedStatistic]
+) -> dict[str, str]:
     return {
         "name": block.name,
         "statistics": ", ".join(s.text for s in statistics if s.block == block.name)

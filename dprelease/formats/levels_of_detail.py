@@ -43,7 +43,7 @@ def detail_section(
     coarsest = tables.named(detail.levels[0])
 
     def shown(steps: int | None) -> str:
-        return "–" if steps is None else f"{plain(steps * fit.pitch)}"
+        return "–" if steps is None else f"{plain(steps * fit.step_size)}"
 
     rows = [
         {

@@ -81,7 +81,7 @@ class BlockModel(Open):
     cells: list[str]
     epsilon: Rational
     mechanism: str
-    encoding: dict[str, Any]
+    measurement: dict[str, Any]
     law: dict[str, Any] = Field(description="Exact weights, or what they are recomputed from.")
     certificate: dict[str, Any] = Field(description="`epsilon_upper` is the proved loss, p/q.")
 

@@ -22,7 +22,7 @@ from dprelease.formats.plots import Bars, DotPlot, bars, dot_plot
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import mechanism_words, short
 from dprelease.numeric import Exact, fraction_from_json
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import STATED
 
@@ -100,7 +100,7 @@ def released_rows(table: pa.Table, listed: Sequence[tuple[str, ...]]) -> Columns
 def section(
     number: int,
     statistic: PlannedStatistic,
-    block: PlannedBlock,
+    block: PlannedMeasurement,
     statistics: Sequence[PlannedStatistic],
     keys: Sequence[tuple[str, ...]],
     released: Columns,
@@ -262,6 +262,6 @@ def _why(statistic: PlannedStatistic) -> str:
     return f"the runner-up, {name}, would have had {shown} % more expected error"
 
 
-def proved(block: PlannedBlock) -> str:
+def proved(block: PlannedMeasurement) -> str:
     upper = block.certificate.get("epsilon_upper")
     return "" if upper is None else short(fraction_from_json(str(upper)))

@@ -1,11 +1,11 @@
-"""What a measurement is: one object per encoding family, and the list of them.
+"""What a measurement is: one object per family of measurements, and the list of them.
 
 A measurement says all that planning, the wall and readers need to know of a family: which laws draw
 it, what they cost and how wrong they are, how a typical group looks, what its sensitivity *claim* is
 and in which words. One measurement is one file plus one line in `dprelease.registry`; nothing else
 knows a family by name, but for `recompute` and `audit.laws`, which check it and must not ask it.
 
-The exact integers of a family follow from its encoding by the public maps of `aggregates.exact`.
+The exact integers of a family follow from a measurement by the public maps of `aggregates.exact`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import ClassVar, cast
 
 from dprelease import registry
 from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.members import Loss, Member
@@ -29,26 +29,26 @@ from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Bounds, Sensitivity, sensitivity
 
 __all__ = [
-    "Measurement",
+    "MeasurementFamily",
     "Moved",
     "Normal",
     "cell_hull",
-    "measurement_named",
-    "measurement_of",
-    "measurements",
+    "families",
+    "family_named",
+    "family_of",
 ]
 
 Hull = tuple[int | None, Fraction, Fraction]
 """The view, lower and upper end of a column."""
-Moved = Callable[[Encoding], Sensitivity]
-"""What a plan claims of an encoding in a block's place."""
+Moved = Callable[[Measurement], Sensitivity]
+"""What a plan claims of a measurement in a block's place."""
 
 
-class Measurement(ABC):
-    """One encoding family. What most of them say is said here; a family's file says what differs.
+class MeasurementFamily(ABC):
+    """One measurement family. What most of them say is said here; a family's file says what differs.
 
     Attributes:
-        family: as encodings and plans name it.
+        family: as measurements and plans name it.
         draws: names of the laws that may draw it (`Draw.tag`); forms: how its cells may be made.
         mechanisms: those that can draw it.
         free: a public number: nothing is drawn or charged.
@@ -102,43 +102,45 @@ class Measurement(ABC):
         del adjacency
         return members
 
-    def refusal(self, encoding: Encoding, law: Draw, task: BoundedQuery, at: Sequence[int]) -> str:
-        """Return why the wall must not draw `encoding` by `law`; empty where nothing speaks against it.
+    def refusal(
+        self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
+    ) -> str:
+        """Return why the wall must not draw `measurement` by `law`; empty where nothing speaks against it.
 
         What one unit can move is no part of this: the wall recomputes it without asking.
 
         Args:
-            task: what the engine computes; at: the places of the encoding's primitives in it.
+            task: what the engine computes; at: the places of the measurement's primitives in it.
         """
         del task, at
-        if encoding.form not in self.forms:
-            return f"{self.family} is not made of {encoding.form[:40]} cells"
+        if measurement.form not in self.forms:
+            return f"{self.family} is not made of {measurement.form[:40]} cells"
         if law.tag not in self.draws:
             return f"{self.family} has laws of its own"
         return ""
 
-    def counted(self, encoding: Encoding) -> tuple[tuple[int, ...], ...]:
+    def counted(self, measurement: Measurement) -> tuple[tuple[int, ...], ...]:
         """Return the weights of the cells whose L1 move the claim is about: by default all."""
-        return encoding.weights
+        return measurement.weights
 
     def sensitivity(
-        self, encoding: Encoding, bounds: Bounds, adjacency: Adjacency, groups: int
+        self, measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int
     ) -> Sensitivity:
         """Return the sensitivity that a plan claims; `recompute` proves it without asking."""
-        return sensitivity(encoding, bounds, adjacency, groups, positive=self.nowhere_negative)
+        return sensitivity(measurement, bounds, adjacency, groups, positive=self.nowhere_negative)
 
     @abstractmethod
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         """Return how far one unit moves what the noise is added to, in the statistic's words."""
 
-    def error_text(self, draw: Draw, encoding: Encoding, view: int | None) -> str | None:
+    def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str | None:
         """Return the error of a drawn value in words, where it is no number in the statistic's unit."""
-        del draw, encoding, view
+        del draw, measurement, view
         return None
 
-    def notes(self, draw: Draw, encoding: Encoding, view: int | None) -> tuple[str, ...]:
+    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         """Return the report's sentences on how the statistic at `view` is drawn."""
-        del draw, encoding, view
+        del draw, measurement, view
         return ()
 
     @abstractmethod
@@ -147,56 +149,61 @@ class Measurement(ABC):
     ) -> Floats | Sequence[float]:
         """Return the noisy integers of a group of `size` rows as they would be without noise."""
 
-    def mute(self, draw: Draw, encoding: Encoding, size: int, *, view: int | None) -> bool | None:
+    def mute(
+        self, draw: Draw, measurement: Measurement, size: int, *, view: int | None
+    ) -> bool | None:
         """Return whether a value says nothing in a group of `size` rows; None: its interval tells."""
-        del draw, encoding, size, view
+        del draw, measurement, size, view
         return None
 
     def seen(
-        self, encoding: Encoding, cells: Floats, reading: Reading, view: int
-    ) -> tuple[Encoding, Floats, Reading]:
+        self, measurement: Measurement, cells: Floats, reading: Reading, view: int
+    ) -> tuple[Measurement, Floats, Reading]:
         """Return what the statistic at `view` sees of a block of several: by default everything."""
         del view
-        return encoding, cells, reading
+        return measurement, cells, reading
 
-    def hulls(self, encoding: Encoding) -> tuple[Hull, ...]:
+    def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
         """Return the columns whose means and variances it holds together."""
-        del encoding
+        del measurement
         return ()
 
 
-class Normal(Measurement):
+class Normal(MeasurementFamily):
     """A measurement whose cells may have Gaussian noise."""
 
     @abstractmethod
-    def gaussian(self, encoding: Encoding, noise: GaussianCells) -> Draw:
+    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> Draw:
         """Return its draw with normal noise."""
 
     @abstractmethod
     def gaussian_errors(
-        self, member: Member, encoding: Encoding, draw: Draw, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
         """Return (average per spread, worst) expected errors under normal noise."""
 
 
-def cell_hull(encoding: Encoding) -> Domain:
+def cell_hull(measurement: Measurement) -> Domain:
     """Return the range of a scalar's cell, in the statistic's unit."""
-    low, high = encoding.lower, encoding.upper
+    low, high = measurement.lower, measurement.upper
     assert high is not None
-    return Domain(encoding.offset + encoding.pitch * low, encoding.offset + encoding.pitch * high)
+    return Domain(
+        measurement.offset + measurement.step_size * low,
+        measurement.offset + measurement.step_size * high,
+    )
 
 
 @lru_cache(maxsize=64)
-def measurement_named(family: str) -> Measurement:
+def family_named(family: str) -> MeasurementFamily:
     """Return the measurement of that name; ArgumentError if there is none (DPR610)."""
-    return cast("type[Measurement]", registry.load("measurements", family))()
+    return cast("type[MeasurementFamily]", registry.load("measurements", family))()
 
 
-def measurement_of(encoding: Encoding) -> Measurement:
-    """Return the measurement that `encoding` is one of."""
-    return measurement_named(encoding.family)
+def family_of(measurement: Measurement) -> MeasurementFamily:
+    """Return the family that `measurement` is of."""
+    return family_named(measurement.family)
 
 
-def measurements() -> tuple[Measurement, ...]:
+def families() -> tuple[MeasurementFamily, ...]:
     """Return all measurements, in alphabetical order."""
-    return tuple(map(measurement_named, registry.names("measurements")))
+    return tuple(map(family_named, registry.names("measurements")))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import Hull
 from dprelease.measurements.cells import Moments
 
@@ -22,11 +22,11 @@ class Bernstein2(Moments):
     family = "bernstein2"
     shared = True
 
-    def exact(self, encoding: Encoding, size: int, mean: Floats, square: Floats) -> Floats:
-        k = float(encoding.scale)
+    def exact(self, measurement: Measurement, size: int, mean: Floats, square: Floats) -> Floats:
+        k = float(measurement.scale)
         cells = [1 - 2 * mean + square, 2 * (mean - square), square]
         return size * k * k * np.stack(cells, axis=1)
 
-    def hulls(self, encoding: Encoding) -> tuple[Hull, ...]:
-        low = encoding.offset
-        return ((None, low, low + encoding.scale * encoding.pitch),)
+    def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
+        low = measurement.offset
+        return ((None, low, low + measurement.scale * measurement.step_size),)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.bin_moves import hold_every_code
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.balanced import BalancedDraw
 from dprelease.measurements.base import Normal
 from dprelease.measurements.candidate import Candidate, Pricing
@@ -29,14 +29,14 @@ __all__ = ["Bins", "Topped"]
 class Topped(Cells):
     """Cells that are read one by one, each between 0 and a public top."""
 
-    def upper(self, encoding: Encoding) -> int | None:
-        return encoding.upper
+    def upper(self, measurement: Measurement) -> int | None:
+        return measurement.upper
 
     def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
-        pitch = asked.encoding.pitch
+        step_size = asked.measurement.step_size
         if asked.loss == "absolute":
-            return (draw.noise.mean_abs() * float(pitch),)
-        return (draw.noise.variance() * float(pitch**2),)
+            return (draw.noise.mean_abs() * float(step_size),)
+        return (draw.noise.variance() * float(step_size**2),)
 
 
 class Bins(Topped, Normal):
@@ -50,8 +50,8 @@ class Bins(Topped, Normal):
 
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return independent noise, and noise that adds up to zero where rows are replaced."""
-        found, encoding, moved = Topped.priced(self, asked), asked.encoding, asked.sensitivity
-        count, rows = len(encoding.cells), encoding.public_rows if moved.kept else None
+        found, measurement, moved = Topped.priced(self, asked), asked.measurement, asked.sensitivity
+        count, rows = len(measurement.cells), measurement.public_rows if moved.kept else None
         cells = count + (rows is None)  # the rows in no bin make a cell that is not published
         proved = moved.halves if rows is None else moved.kept
         fitted = asked.block.table is not None  # least squares take cells for independent
@@ -59,33 +59,35 @@ class Bins(Topped, Normal):
             return found
         noise = BalancedNoise.keeping(cells, moved.total, asked.epsilon)
         plain = found[0].draw
-        draw = BalancedDraw(noise, count, encoding.upper, plain.mechanism, rows)
+        draw = BalancedDraw(noise, count, measurement.upper, plain.mechanism, rows)
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
         others = "other bins" if rows is not None else "other bins and a hidden one"
         note = f"with the {others}: the noise of all adds up to zero"
         unknown = (None,) * len(stated)
         return [
             *found,
-            Candidate(encoding, draw, tuple(map(max, stated)), unknown, stated, note),
+            Candidate(measurement, draw, tuple(map(max, stated)), unknown, stated, note),
         ]
 
     def sensitivity(
-        self, encoding: Encoding, bounds: Bounds, adjacency: Adjacency, groups: int
+        self, measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int
     ) -> Sensitivity:
         """Return the sensitivity, with whether the bins hold every row of a public number."""
-        found = Topped.sensitivity(self, encoding, bounds, adjacency, groups)
-        return replace(found, kept=encoding.public_rows is not None and _every_row(encoding))
+        found = Topped.sensitivity(self, measurement, bounds, adjacency, groups)
+        return replace(found, kept=measurement.public_rows is not None and _every_row(measurement))
 
-    def gaussian(self, encoding: Encoding, noise: GaussianCells) -> GaussianDraw:
+    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw:
         one, zero = Fraction(1), Fraction(0)
-        return GaussianDraw(noise, len(encoding.cells), 0, encoding.upper, one, zero, joint=False)
+        return GaussianDraw(
+            noise, len(measurement.cells), 0, measurement.upper, one, zero, joint=False
+        )
 
     def gaussian_errors(
-        self, member: Member, encoding: Encoding, draw: Draw, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
-        return rectified_errors(member, encoding, draw, loss)
+        return rectified_errors(member, measurement, draw, loss)
 
-    def notes(self, draw: Draw, encoding: Encoding, view: int | None) -> tuple[str, ...]:
+    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         if not isinstance(draw, BalancedDraw):
             return ()
         if draw.rows is None:
@@ -102,14 +104,14 @@ class Bins(Topped, Normal):
         return f"{s.total} over all bins"
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-        count = len(best.encoding.cells)
+        count = len(best.measurement.cells)
         return np.full(count, size / count)
 
 
-def _every_row(encoding: Encoding) -> bool:
+def _every_row(measurement: Measurement) -> bool:
     """Return whether every code of the column lies in one of its bins."""
-    code = encoding.measures[0].code
+    code = measurement.measures[0].code
     if not isinstance(code, Fixed) or code.default is None:
         return False
     reach = min(0, code.default), max(code.grid.hull_steps, code.default)
-    return hold_every_code(((m.low, m.high) for m in encoding.measures), reach)
+    return hold_every_code(((m.low, m.high) for m in measurement.measures), reach)

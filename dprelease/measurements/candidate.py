@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.codec import Always
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.members import BlockLayout, Loss
@@ -45,7 +45,7 @@ class Candidate:
     the largest of them; empty where no error depends on the spread. `note` says what is special.
     """
 
-    encoding: Encoding
+    measurement: Measurement
     draw: Draw
     errors: tuple[float, ...]
     worst: tuple[float | None, ...]
@@ -62,36 +62,36 @@ class Candidate:
         parts = zip(self.errors, self.worst, strict=True)
         return sum(e if w is None else w for e, w in parts)
 
-    def moved(self, known: dict[Encoding, Sensitivity]) -> Sensitivity:
-        """Return the sensitivity among `known`, which are of the encodings before they were aimed.
+    def moved(self, known: dict[Measurement, Sensitivity]) -> Sensitivity:
+        """Return the sensitivity among `known`, which are of the measurements before they were aimed.
 
         A shifted target (min, max) moves by as much as the unshifted one: it is a public constant.
         """
         return next(s for e, s in known.items() if self.measures_as(e))
 
-    def measures_as(self, encoding: Encoding) -> bool:
-        """Return whether `encoding` is this candidate's, aimed or not."""
-        mine = self.encoding
-        return (encoding.key, encoding.per_row, encoding.per_swap) == (
+    def measures_as(self, measurement: Measurement) -> bool:
+        """Return whether `measurement` is this candidate's, aimed or not."""
+        mine = self.measurement
+        return (measurement.key, measurement.l1_per_row, measurement.l1_per_swap) == (
             mine.key,
-            mine.per_row,
-            mine.per_swap,
+            mine.l1_per_row,
+            mine.l1_per_swap,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Pricing:
-    """What one encoding of a block is priced for.
+    """What one measurement of a block is priced for.
 
     Attributes:
         size: public guess of rows per group (pricing only).
-        sensitivity: of the encoding.
+        sensitivity: of the measurement.
         judge: by the error averaged over answers, or at the worst one.
         like: price only the way that this candidate is drawn: its law's family.
     """
 
     block: BlockLayout
-    encoding: Encoding
+    measurement: Measurement
     epsilon: Fraction
     loss: Loss
     size: int

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
 from dprelease.codec import Always, AtLeast, Digits, Key
 from dprelease.entropy import RandomBits
-from dprelease.measurements.base import Measurement, Normal
+from dprelease.measurements.base import MeasurementFamily, Normal
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import RAW_LIMIT, AddedNoise, Draw, Objects, floats, underclaimed
 from dprelease.measurements.gaussian import NAME, GaussianDraw
@@ -115,7 +115,7 @@ class CellDraw(Draw):
         return {"law": self.noise.certificate.to_json(), "groups_charged": 1}
 
 
-class Cells(Measurement):
+class Cells(MeasurementFamily):
     """Several integer cells with independent noise, from which statistics are computed."""
 
     draws: ClassVar[tuple[str, ...]] = ("cells",)
@@ -131,15 +131,15 @@ class Cells(Measurement):
         if asked.pin == NAME:
             return []  # normal noise has no pure loss; `measurements.gaussian` prices it
         noise = CellNoise.calibrate(asked.sensitivity.total, asked.epsilon)
-        encoding, name = asked.encoding, asked.pin or "discrete_laplace"
-        draw = CellDraw(noise, len(encoding.cells), self.upper(encoding), name)
+        measurement, name = asked.measurement, asked.pin or "discrete_laplace"
+        draw = CellDraw(noise, len(measurement.cells), self.upper(measurement), name)
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
         unknown = (None,) * len(stated)
-        return [Candidate(encoding, draw, tuple(map(max, stated)), unknown, stated, self.way)]
+        return [Candidate(measurement, draw, tuple(map(max, stated)), unknown, stated, self.way)]
 
-    def upper(self, encoding: Encoding) -> int | None:
+    def upper(self, measurement: Measurement) -> int | None:
         """Return the public top of every cell, where cells are read one by one."""
-        del encoding
+        del measurement
         return None
 
     @abstractmethod
@@ -155,7 +155,7 @@ class Moments(Cells, Normal):
     nowhere_negative = True
 
     @abstractmethod
-    def exact(self, encoding: Encoding, size: int, mean: Floats, square: Floats) -> Floats:
+    def exact(self, measurement: Measurement, size: int, mean: Floats, square: Floats) -> Floats:
         """Return the exact cells of `size` rows whose mean and mean square, as shares, are these."""
 
     def looked(self, member: Member) -> tuple[Spread, ...]:
@@ -164,34 +164,36 @@ class Moments(Cells, Normal):
 
     def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
         scale = draw.simulated_scale(asked.loss)
-        return self._errors(member, asked.encoding, scale, asked.size, asked.loss, gaussian=False)
+        return self._errors(
+            member, asked.measurement, scale, asked.size, asked.loss, gaussian=False
+        )
 
-    def gaussian(self, encoding: Encoding, noise: GaussianCells) -> GaussianDraw:
+    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw:
         one, zero = Fraction(1), Fraction(0)
-        return GaussianDraw(noise, len(encoding.cells), 0, None, one, zero, joint=True)
+        return GaussianDraw(noise, len(measurement.cells), 0, None, one, zero, joint=True)
 
     def gaussian_errors(
-        self, member: Member, encoding: Encoding, draw: Draw, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
         """Return them; the worst is unknown for ratios of cells."""
         assert isinstance(draw, GaussianDraw)
         scale = draw.noise.scale
-        return self._errors(member, encoding, scale, size, loss, gaussian=True), None
+        return self._errors(member, measurement, scale, size, loss, gaussian=True), None
 
     def _errors(
         self,
         member: Member,
-        encoding: Encoding,
+        measurement: Measurement,
         scale: float,
         size: int,
         loss: Loss,
         *,
         gaussian: bool,
     ) -> tuple[float, ...]:
-        exact = partial(self.exact, encoding, size)
+        exact = partial(self.exact, measurement, size)
         return tuple(
             cell_error(
-                member.aggregate, encoding, exact, scale, loss, spread=spread, gaussian=gaussian
+                member.aggregate, measurement, exact, scale, loss, spread=spread, gaussian=gaussian
             )
             for (spread,) in self.looked(member)
         )
@@ -202,13 +204,13 @@ class Moments(Cells, Normal):
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         (spread,) = spreads(member)[-1 if narrow else 0]
         mean = np.array([0.5])
-        cells = self.exact(best.encoding, size, mean, mean * mean + spread**2)
+        cells = self.exact(best.measurement, size, mean, mean * mean + spread**2)
         return np.asarray(cells[0])
 
 
 def cells_text(best: Candidate, s: Sensitivity, member: Member) -> str:
     """Return the sensitivity of one column's cells in words: rows of its range."""
-    rows = s.total // best.encoding.per_row
+    rows = s.total // best.measurement.l1_per_row
     column = member.statistic.column
     unit = f" {column.measure}" if column and column.measure else ""
     return f"{rows} row{'s' if rows > 1 else ''} in {member.context.hull}{unit}"

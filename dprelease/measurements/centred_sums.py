@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.cells import CellDraw, Cells, cells_text
 from dprelease.measurements.draw import Objects, floats
@@ -56,38 +56,38 @@ class CentredSums(Cells):
 
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return its noise where a unit may change inside a group (more moves than groups)."""
-        if asked.sensitivity.moves <= asked.sensitivity.touched or asked.pin not in (
+        if asked.sensitivity.chain_length <= asked.sensitivity.changed_groups or asked.pin not in (
             None,
             *self.mechanisms,
         ):
             return []
-        encoding = asked.encoding
+        measurement = asked.measurement
         noise = CellNoise.calibrate(asked.sensitivity.total, asked.epsilon)
-        draw = CentredDraw(noise, len(encoding.cells), None, self.mechanisms[0])
+        draw = CentredDraw(noise, len(measurement.cells), None, self.mechanisms[0])
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
         unknown = (None,) * len(stated)
-        return [Candidate(encoding, draw, tuple(map(max, stated)), unknown, stated, self.way)]
+        return [Candidate(measurement, draw, tuple(map(max, stated)), unknown, stated, self.way)]
 
     def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
         """Return one: the noise of a mean is the same for all rows of one mean."""
-        encoding, size = asked.encoding, asked.size
+        measurement, size = asked.measurement, asked.size
 
         def exact(mean: Floats, square: Floats) -> Floats:
             del square
-            return _exact(encoding, size, mean)
+            return _exact(measurement, size, mean)
 
         scale = draw.simulated_scale(asked.loss)
-        return (cell_error(member.aggregate, encoding, exact, scale, asked.loss),)
+        return (cell_error(member.aggregate, measurement, exact, scale, asked.loss),)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         return cells_text(best, s, member)
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         del member, narrow
-        return np.asarray(_exact(best.encoding, size, np.array([0.5]))[0])
+        return np.asarray(_exact(best.measurement, size, np.array([0.5]))[0])
 
 
-def _exact(encoding: Encoding, size: int, mean: Floats) -> Floats:
+def _exact(measurement: Measurement, size: int, mean: Floats) -> Floats:
     """Return the cells of `size` rows whose mean, as a share of the range, is this."""
-    k = float(encoding.scale)
+    k = float(measurement.scale)
     return size * k * np.stack([np.ones_like(mean), 2 * mean - 1], axis=1)

@@ -21,25 +21,25 @@ class Columns(Cells):
     sized = True
 
     def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
-        encoding, scale = asked.encoding, draw.simulated_scale(asked.loss)
+        measurement, scale = asked.measurement, draw.simulated_scale(asked.loss)
         correlations = member.aggregate.correlations(member.statistic)
         return tuple(
-            pair_error(member, encoding, scale, asked.size, asked.loss, spread, correlations)
-            for spread in spreads(member, len(encoding.axes))
+            pair_error(member, measurement, scale, asked.size, asked.loss, spread, correlations)
+            for spread in spreads(member, len(measurement.axes))
         )
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-        encoding = best.encoding
-        spread = spreads(member, len(encoding.axes))[-1 if narrow else 0]
-        return simulated_cells(encoding, simulated_columns(spread, 0.5, 0.0), size)
+        measurement = best.measurement
+        spread = spreads(member, len(measurement.axes))[-1 if narrow else 0]
+        return simulated_cells(measurement, simulated_columns(spread, 0.5, 0.0), size)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         """Return the sensitivity of cells in words: rows of the columns' boxes."""
-        encoding = best.encoding
-        rows = s.total // encoding.per_row
-        measures = [c.measure for c in member.statistic.columns] or [None] * len(encoding.axes)
+        measurement = best.measurement
+        rows = s.total // measurement.l1_per_row
+        measures = [c.measure for c in member.statistic.columns] or [None] * len(measurement.axes)
         spans = []
-        for axis, measure in zip(encoding.axes, measures, strict=True):
+        for axis, measure in zip(measurement.axes, measures, strict=True):
             low, high = float(axis.offset), float(axis.offset + axis.width)
             spans.append(f"[{low:g}, {high:g}]" + (f" {measure}" if measure else ""))
         shown = spans if len(spans) <= 3 else [*spans[:2], "…"]
@@ -48,7 +48,7 @@ class Columns(Cells):
 
 def moved_text(best: Candidate, s: Sensitivity, member: Member, where: str) -> str:
     """Return the sensitivity of a covariance matrix in words, in the squared unit."""
-    encoding = best.encoding
-    move = float(s.total * encoding.pitch * square_width(encoding.axes))
+    measurement = best.measurement
+    move = float(s.total * measurement.step_size * square_width(measurement.axes))
     unit = f" {member.measure}" if member.measure else ""
     return f"{move:.4g}{unit} over {where}"

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.codec import Unstored
 from dprelease.entropy import RandomBits
-from dprelease.measurements.base import Measurement
+from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import AddedNoise, Draw, Objects, floats, underclaimed
 from dprelease.measurements.members import Member
@@ -66,7 +66,7 @@ class ConstantDraw(Draw):
         return {"method": "a public constant"}
 
 
-class Constant(Measurement):
+class Constant(MeasurementFamily):
     """A public number."""
 
     family = "constant"
@@ -80,7 +80,9 @@ class Constant(Measurement):
 
     def priced(self, asked: Pricing) -> list[Candidate]:
         exact = (0.0,) * len(asked.block.members)
-        return [Candidate(asked.encoding, ConstantDraw(int(asked.encoding.value)), exact, exact)]
+        return [
+            Candidate(asked.measurement, ConstantDraw(int(asked.measurement.value)), exact, exact)
+        ]
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         del best, s, member
@@ -90,8 +92,8 @@ class Constant(Measurement):
         self, best: Candidate, member: Member, size: int, *, narrow: bool
     ) -> Sequence[float]:
         del member, size, narrow
-        return (float(best.encoding.value),)
+        return (float(best.measurement.value),)
 
-    def mute(self, draw: Draw, encoding: Encoding, size: int, *, view: int | None) -> bool:
-        del draw, encoding, size
+    def mute(self, draw: Draw, measurement: Measurement, size: int, *, view: int | None) -> bool:
+        del draw, measurement, size
         return False

@@ -10,7 +10,7 @@ A `Draw` is public: the law, how many groups one unit can touch, the grid. It of
 
 Privacy of a block. `linear`: the law's loss is linear in the shift (discrete Laplace), so one
 certificate at the L1 sensitivity over all groups covers every way a unit can spread it.
-Otherwise each touched group is charged by itself, sequentially: touched * loss(in_group).
+Otherwise each changed group is charged by itself, sequentially: changed_groups * loss(in_group).
 
 Units: grid steps; epsilon in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#several-groups`,
@@ -59,13 +59,13 @@ columns of 37 bits, at an epsilon of 10**-9 and 2**48 rows, stay far below."""
 class AddedNoise:
     """What a draw adds to every exact cell: for readers who compute with several values.
 
-    A noisy integer k stands for `offset + pitch * k`, its noise is `pitch` times a draw of `noise`,
+    A noisy integer k stands for `offset + step_size * k`, its noise is `step_size` times a draw of `noise`,
     and rounding to the grid moved the cell by at most `moved` steps before. `noise` is None for a
     public constant.
     """
 
     noise: Any
-    pitch: Fraction = Fraction(1)
+    step_size: Fraction = Fraction(1)
     offset: Fraction = Fraction(0)
     moved: Fraction = Fraction(0)
 

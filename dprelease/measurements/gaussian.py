@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import Proof
 from dprelease.codec import Always, AtLeast, Digits, Key
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
-from dprelease.measurements.base import Normal, cell_hull, measurement_of
+from dprelease.measurements.base import Normal, cell_hull, family_of
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.draw import (
     RAW_LIMIT,
@@ -60,7 +60,7 @@ _SMOOTH = 16
 class GaussianDraw(Draw):
     """Integer cells with discrete Gaussian noise, raised into [lower, upper] after.
 
-    A cell c stands for `offset + pitch * c` (0 and 1 where aggregates read the cells themselves).
+    A cell c stands for `offset + step_size * c` (0 and 1 where aggregates read the cells themselves).
     `joint`: the cells are read together (two sums, Bernstein), so their box is simultaneous.
     """
 
@@ -71,7 +71,7 @@ class GaussianDraw(Draw):
     count: Annotated[int, AtLeast(1)]
     lower: Digits
     upper: Digits | None
-    pitch: Fraction
+    step_size: Fraction
     offset: Fraction
     joint: bool
     mechanism: Annotated[str, Always()] = "rectified_gaussian"
@@ -82,7 +82,7 @@ class GaussianDraw(Draw):
 
     @property
     def added(self) -> AddedNoise:
-        return AddedNoise(self.noise, self.pitch, self.offset)
+        return AddedNoise(self.noise, self.step_size, self.offset)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         """Refuse: normal noise has no pure loss; its cost is `rho`."""
@@ -93,7 +93,7 @@ class GaussianDraw(Draw):
         """Return the proved zCDP cost of the block; InternalError if it claims too little."""
         if sensitivity.square is None or self.noise.l2_square < sensitivity.square:
             raise underclaimed("sensitivity")
-        if self.pitch <= 0:
+        if self.step_size <= 0:
             raise underclaimed("step")
         return self.noise.rho
 
@@ -107,9 +107,9 @@ class GaussianDraw(Draw):
     def _values(self, steps: Objects) -> Floats:
         upper = RAW_LIMIT if self.upper is None else self.upper
         values = floats(np.clip(steps, self.lower, upper))
-        if self.pitch == 1 and self.offset == 0:
+        if self.step_size == 1 and self.offset == 0:
             return values
-        return placed(values, self.pitch, self.offset)
+        return placed(values, self.step_size, self.offset)
 
     def cells(self, raw: Objects) -> Floats:
         return self._values(raw)
@@ -133,7 +133,7 @@ class GaussianDraw(Draw):
         """Return, of cells that are read one by one, the raw value clipped, and as it is."""
         if self.joint:
             return Draw.companions(self, raw)
-        return self.cells(raw), placed(raw.astype(np.float64), self.pitch, self.offset)
+        return self.cells(raw), placed(raw.astype(np.float64), self.step_size, self.offset)
 
     def evidence(self) -> dict[str, Any]:
         return {"law": self.noise.evidence(), "groups_charged": 1}
@@ -144,9 +144,9 @@ def gaussian_candidates(
     rho: Fraction,
     loss: Loss,
     size: int,
-    sensitivities: dict[Encoding, Sensitivity],
+    sensitivities: dict[Measurement, Sensitivity],
 ) -> list[Candidate]:
-    """Return the Gaussian candidates of `block` at `rho`, in the order of its encodings.
+    """Return the Gaussian candidates of `block` at `rho`, in the order of its measurements.
 
     Of the measurements that have such a form; the exact cells are integers, so nothing is rounded
     before the noise, and the squared L2 move must be known. Domains with gaps are mapped to afterwards:
@@ -154,7 +154,7 @@ def gaussian_candidates(
 
     Args:
         size: public guess of rows per group (pricing only).
-        sensitivities: of each encoding in `block.options`.
+        sensitivities: of each measurement in `block.options`.
     """
     spec = block.members[0].statistic.spec
     if spec.mechanism not in (None, NAME) or not all(
@@ -162,19 +162,19 @@ def gaussian_candidates(
     ):
         return []
     found = []
-    for encoding in block.options:
-        square, kind = sensitivities[encoding].square, measurement_of(encoding)
+    for measurement in block.options:
+        square, kind = sensitivities[measurement].square, family_of(measurement)
         if not (isinstance(kind, Normal) and square):
             continue
         try:
             noise = GaussianCells.calibrate(square, rho)
         except ArgumentError:  # a scale that cannot be drawn exactly: other laws remain
             continue
-        draw = kind.gaussian(encoding, noise)
-        both = [kind.gaussian_errors(m, encoding, draw, size, loss) for m in block.members]
+        draw = kind.gaussian(measurement, noise)
+        both = [kind.gaussian_errors(m, measurement, draw, size, loss) for m in block.members]
         stated = tuple(b[0] for b in both)
         worst = tuple(b[1] for b in both)
-        found.append(Candidate(encoding, draw, tuple(map(max, stated)), worst, stated))
+        found.append(Candidate(measurement, draw, tuple(map(max, stated)), worst, stated))
     return found
 
 
@@ -192,16 +192,16 @@ def narrow(candidate: Candidate, block: BlockLayout) -> bool:
     if draw.joint:
         return True
     width = min(float(m.domain.width) for m in block.members)
-    return draw.noise.scale * float(draw.pitch) < width / 8
+    return draw.noise.scale * float(draw.step_size) < width / 8
 
 
 def rectified_errors(
-    member: Member, encoding: Encoding, draw: Draw, loss: Loss
+    member: Member, measurement: Measurement, draw: Draw, loss: Loss
 ) -> tuple[tuple[float, ...], float | None]:
     """Return the (average per spread, worst) errors of a cell that is mapped into its domain."""
     assert isinstance(draw, GaussianDraw)
-    scale = draw.noise.scale * float(encoding.pitch)
-    domain = cell_hull(encoding) if member.aggregate.root else member.domain
+    scale = draw.noise.scale * float(measurement.step_size)
+    domain = cell_hull(measurement) if member.aggregate.root else member.domain
     average, worst = rectified_error(scale, domain, loss)
     return rooted(member, average, loss), rooted_worst(member, worst)
 
@@ -210,5 +210,5 @@ def gaussian_text(draw: Draw, s: Sensitivity, member: Member) -> str:
     """Return the L2 move of cells that are read one by one, in the statistic's unit."""
     assert isinstance(draw, GaussianDraw)
     unit = f" {member.measure}" if member.measure else ""
-    reach = math.sqrt(draw.noise.l2_square) * float(draw.pitch)
-    return f"{reach:.6g}{unit} in L2" + (" over all groups" if s.touched > 1 else "")
+    reach = math.sqrt(draw.noise.l2_square) * float(draw.step_size)
+    return f"{reach:.6g}{unit} in L2" + (" over all groups" if s.changed_groups > 1 else "")

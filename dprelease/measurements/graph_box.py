@@ -23,12 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.graph import graph_box, one_cell
+from dprelease.aggregates.measurement import Measurement
 from dprelease.codec import Unstored
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
-from dprelease.measurements.base import Measurement, Moved
+from dprelease.measurements.base import MeasurementFamily, Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.measurements.members import Loss, Member
@@ -44,7 +44,7 @@ __all__ = ["BoxDraw", "GraphBox", "box_errors"]
 
 @dataclass(frozen=True, slots=True)
 class BoxDraw(Draw):
-    """One point of a box per group; `law.steps[i]` is the pitch of cell i."""
+    """One point of a box per group; `law.steps[i]` is the step size of cell i."""
 
     tag: ClassVar[str] = "box"
 
@@ -55,27 +55,27 @@ class BoxDraw(Draw):
     def calibrate(
         cls,
         domains: Sequence[Domain],
-        pitches: Sequence[Fraction],
+        step_sizes: Sequence[Fraction],
         each: Sequence[int],
         epsilon: Fraction,
     ) -> BoxDraw:
         """Return the draw of (nearly) smallest common scale whose certificate is within `epsilon`.
 
         Args:
-            domains: of the cells, in their units; pitches: unit of one grid step.
+            domains: of the cells, in their units; step_sizes: unit of one grid step.
             each: the most grid steps that every cell moves.
 
         Raises:
             ArgumentError: a grid that is too fine (DPR622) or without points (DPR604).
         """
-        box, steps = Box(list(domains)), tuple(pitches)
+        box, steps = Box(list(domains)), tuple(step_sizes)
         moves = tuple(k * g for k, g in zip(each, steps, strict=True))
         start = 0.3 * _scale(domains, moves, epsilon)  # too narrow: it is widened until proved
         law = BoundedGaussianBoxLaw.calibrate(box, steps, moves, epsilon, (start,) * len(steps))
         return cls(law)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        law, each = self.law, sensitivity.each
+        law, each = self.law, sensitivity.per_cell
         if law.radius is not None or not each or len(each) != len(law.laws):
             raise underclaimed("sensitivity")
         if min(law.steps) <= 0:
@@ -151,7 +151,7 @@ def box_errors(draw: BoxDraw, loss: str) -> tuple[tuple[float, float], ...]:
     return tuple(out)
 
 
-class GraphBox(Measurement):
+class GraphBox(MeasurementFamily):
     """lambda_2 of a graph and degrees of nodes, each bounded by itself."""
 
     family = "graph_box"
@@ -163,11 +163,11 @@ class GraphBox(Measurement):
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return one bounded Gaussian law over the members' domains, in the order of the cells."""
         members = asked.block.members
-        pitches = (asked.encoding.pitch, *([Fraction(1)] * (len(members) - 1)))
-        each = asked.sensitivity.each
-        draw = BoxDraw.calibrate([m.domain for m in members], pitches, each, asked.epsilon)
+        step_sizes = (asked.measurement.step_size, *([Fraction(1)] * (len(members) - 1)))
+        each = asked.sensitivity.per_cell
+        draw = BoxDraw.calibrate([m.domain for m in members], step_sizes, each, asked.epsilon)
         average, worst = zip(*box_errors(draw, asked.loss), strict=True)
-        return [Candidate(asked.encoding, draw, average, worst)]
+        return [Candidate(asked.measurement, draw, average, worst)]
 
     def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
         """Return the best law of `member` by itself, and the best one without atoms, as options.
@@ -177,12 +177,12 @@ class GraphBox(Measurement):
         """
         del moved
         place, several = member.view or 0, len(asked.block.members)
-        pitch = best.encoding.pitch if place == 0 else Fraction(1)
-        share, each = asked.epsilon / several, asked.sensitivity.each[place]
+        step_size = best.measurement.step_size if place == 0 else Fraction(1)
+        share, each = asked.epsilon / several, asked.sensitivity.per_cell[place]
         note = f"by itself at epsilon/{several}"
         out = []
         for spikes in (True, False):
-            request = GridRequest(member.domain.on_grid(pitch), each, share, asked.loss, spikes)
+            request = GridRequest(member.domain.on_grid(step_size), each, share, asked.loss, spikes)
             try:
                 laws = grid_laws(request)
             except ArgumentError:
@@ -191,7 +191,7 @@ class GraphBox(Measurement):
                 continue
             law = min(laws, key=lambda law: law.expected_error().average)
             error = law.expected_error()
-            unit = float(pitch if asked.loss == "absolute" else pitch * pitch)
+            unit = float(step_size if asked.loss == "absolute" else step_size * step_size)
             said = note if spikes else f"{note}, without spikes"
             out.append(Option(law.family, error.average * unit, error.worst * unit, said))
         return out
@@ -227,8 +227,8 @@ class GraphBox(Measurement):
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         place = member.view or 0
-        moved = s.each[place] * (best.encoding.pitch if place == 0 else Fraction(1))
-        return f"{shown(moved)}, together with {len(s.each) - 1} more"
+        moved = s.per_cell[place] * (best.measurement.step_size if place == 0 else Fraction(1))
+        return f"{shown(moved)}, together with {len(s.per_cell) - 1} more"
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         draw = best.draw
@@ -237,6 +237,6 @@ class GraphBox(Measurement):
         return np.array([(h.lower + h.upper) / 2 for h in hulls])
 
     def seen(
-        self, encoding: Encoding, cells: Floats, reading: Reading, view: int
-    ) -> tuple[Encoding, Floats, Reading]:
-        return one_cell(encoding, cells, reading, view)
+        self, measurement: Measurement, cells: Floats, reading: Reading, view: int
+    ) -> tuple[Measurement, Floats, Reading]:
+        return one_cell(measurement, cells, reading, view)

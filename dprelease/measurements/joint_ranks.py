@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.encoding import BY_RANK, Encoding
 from dprelease.aggregates.graph import one_cell
 from dprelease.aggregates.joint_ranks import LEVELS, Positions, joint_ranks
+from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.aggregates.ranks import spreads, target
 from dprelease.codec import Always, AtLeast
 from dprelease.entropy import RandomBits
@@ -150,29 +150,31 @@ class JointRanks(Ranks):
 
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return the choice of all values together; a miss of one rank costs two gaps."""
-        encoding, size, loss = asked.encoding, asked.size, asked.loss
-        code = encoding.measures[0].code
+        measurement, size, loss = asked.measurement, asked.size, asked.loss
+        code = measurement.measures[0].code
         assert isinstance(code, Fixed)
-        many, spread = len(encoding.weights), asked.sensitivity.total
+        many, spread = len(measurement.weights), asked.sensitivity.total
         draw = JointExponentialDraw.calibrate(
             code.grid, code.step, many, spread=spread, epsilon=asked.epsilon
         )
         rate = 2 * draw.law.rate * (LEVELS - 1)
         width = float(code.grid.hull_steps * code.step)
         unit = width if loss == "absolute" else width * width
-        aims = [target(encoding, m.view).weights[0] for m in asked.block.members]
+        aims = [target(measurement, m.view).weights[0] for m in asked.block.members]
         errors = tuple(unit * exponential_error(rate, len(code.grid), size, a, loss) for a in aims)
         note = f"{many} values chosen together, in order"
-        return [Candidate(encoding, draw, errors, (None,) * len(errors), note=note)]
+        return [Candidate(measurement, draw, errors, (None,) * len(errors), note=note)]
 
     def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
         """Return what one of several values would cost by a choice of its own at an equal share."""
-        joint, many = best.encoding, len(best.encoding.weights)
+        joint, many = best.measurement, len(best.measurement.weights)
         a, b, _ = target(joint, member.view).weights[0]
         p = Fraction(a, b)
         aimed = (p.numerator, p.denominator, 0)
-        per_row, per_swap = spreads(*aimed)
-        one = replace(joint, form="ranks", weights=(aimed,), per_row=per_row, per_swap=per_swap)
+        l1_per_row, l1_per_swap = spreads(*aimed)
+        one = replace(
+            joint, form="ranks", weights=(aimed,), l1_per_row=l1_per_row, l1_per_swap=l1_per_swap
+        )
         code = joint.measures[0].code
         assert isinstance(code, Fixed)
         spread = moved(one).total
@@ -181,15 +183,15 @@ class JointRanks(Ranks):
         return [Option(law.family, None, None, f"by itself at epsilon/{many}: {said}")]
 
     def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
-        """Return `members`, those that are chosen together with one encoding and their place in it."""
+        """Return `members`, those that are chosen together with one measurement and their place in it."""
         found: dict[object, dict[Fraction, Member]] = {}
         for member in members:
             if _may_join(member):
-                (encoding,) = member.options
-                key = (encoding.measures[0].code, member.max_rows, member.statistic.spec.spikes)
-                share = Fraction(encoding.weights[0][0], encoding.weights[0][1])
+                (measurement,) = member.options
+                key = (measurement.measures[0].code, member.max_rows, member.statistic.spec.spikes)
+                share = Fraction(measurement.weights[0][0], measurement.weights[0][1])
                 found.setdefault(key, {}).setdefault(share, member)  # of equal ones the first
-        views: dict[str, tuple[Encoding, int]] = {}
+        views: dict[str, tuple[Measurement, int]] = {}
         for same in found.values():
             rising = [same[share] for share in sorted(same)]
             alone = [m.options[0] for m in rising]
@@ -205,12 +207,12 @@ class JointRanks(Ranks):
         ]
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return moved_text(Fraction(s.total, best.encoding.weights[0][1] * (LEVELS - 1)))
+        return moved_text(Fraction(s.total, best.measurement.weights[0][1] * (LEVELS - 1)))
 
     def seen(
-        self, encoding: Encoding, cells: Floats, reading: Reading, view: int
-    ) -> tuple[Encoding, Floats, Reading]:
-        return one_cell(encoding, cells, reading, view)
+        self, measurement: Measurement, cells: Floats, reading: Reading, view: int
+    ) -> tuple[Measurement, Floats, Reading]:
+        return one_cell(measurement, cells, reading, view)
 
 
 def _may_join(member: Member) -> bool:
@@ -219,7 +221,7 @@ def _may_join(member: Member) -> bool:
     return not own and len(member.options) == 1 and member.options[0].form in BY_RANK
 
 
-def _better(alone: Sequence[Encoding], groups: int, adjacency: Adjacency) -> bool:
+def _better(alone: Sequence[Measurement], groups: int, adjacency: Adjacency) -> bool:
     """Return whether one choice of sequences misses ranks by less than single choices at a share each."""
     joint, many = joint_ranks(alone), len(alone)
     code = alone[0].measures[0].code
@@ -230,7 +232,7 @@ def _better(alone: Sequence[Encoding], groups: int, adjacency: Adjacency) -> boo
         return False
     which = 0 if adjacency is Adjacency.add_remove else 1
     room = -math.log(1 - _LEVEL)
-    moved = (joint.per_row, joint.per_swap)[which] / (joint.weights[0][1] * (LEVELS - 1))
+    moved = (joint.l1_per_row, joint.l1_per_swap)[which] / (joint.weights[0][1] * (LEVELS - 1))
     by_one = (math.log(sequences) + room) * moved / 2
     each = [spreads(*e.weights[0])[which] / e.weights[0][1] for e in alone]
     return by_one <= many * (math.log(points) + room) * sum(each) / many

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dprelease.aggregates.base import Aggregate
-from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.query.arguments import Statistic
 from dprelease.schema.domain import Domain
 
@@ -18,13 +18,13 @@ Loss = Literal["absolute", "squared"]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One statistic with its final domain and admissible encodings, preferred first."""
+    """One statistic with its final domain and admissible measurements, preferred first."""
 
     statistic: Statistic
     aggregate: Aggregate
     context: Context
     domain: Domain
-    options: tuple[Encoding, ...]
+    options: tuple[Measurement, ...]
     induced: Domain
     view: int | None = None
     """The column a statistic of one looks at in a block of several."""
@@ -41,10 +41,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """One block: its members and the encodings every member can be computed from."""
+    """One block: its members and the measurements every member can be computed from."""
 
     members: tuple[Member, ...]
-    options: tuple[Encoding, ...]
+    options: tuple[Measurement, ...]
     table: str | None = None
     """The table whose cells are drawn, of a release of several."""
 

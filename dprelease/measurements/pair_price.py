@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.pair_cells import one_column
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.measurements.members import Member
@@ -37,7 +37,7 @@ _MEANS = (0.2, 0.5)
 
 def pair_error(
     member: Member,
-    encoding: Encoding,
+    measurement: Measurement,
     scale: float,
     size: int,
     loss: Literal["absolute", "squared"],
@@ -50,24 +50,24 @@ def pair_error(
         spread: standard deviation of each column, as a share of its range.
         correlations: averaged over; of many columns the last one alone.
     """
-    total, wide = 0.0, len(encoding.axes) > _WIDE
+    total, wide = 0.0, len(measurement.axes) > _WIDE
     scenarios = [(m, c) for m in _MEANS for c in (correlations[-1:] if wide else correlations)]
     for mean, correlation in scenarios:
         s = simulated_columns(spread, mean, correlation)
-        exact = simulated_cells(encoding, s, size)
+        exact = simulated_cells(measurement, s, size)
         noisy = exact + scale * _noise(exact.size)[: _FEW if wide else _DRAWS]
-        found = _finish(member, encoding, np.vstack([exact[None, :], noisy]))
+        found = _finish(member, measurement, np.vstack([exact[None, :], noisy]))
         error = found[1:] - found[:1]
         total += float(np.mean(error**2 if loss == "squared" else np.abs(error)))
     out = total / len(scenarios)
     return out if math.isfinite(out) else math.inf
 
 
-def _finish(member: Member, encoding: Encoding, cells: Floats) -> Floats:
+def _finish(member: Member, measurement: Measurement, cells: Floats) -> Floats:
     if member.view is None:
-        return member.aggregate.finish(encoding, cells)
+        return member.aggregate.finish(measurement, cells)
     reading = Reading(cells, cells, cells, 1.0, 0.95)
-    seen, margins, _ = one_column(encoding, cells, reading, member.view)
+    seen, margins, _ = one_column(measurement, cells, reading, member.view)
     return member.aggregate.finish(seen, margins)
 
 

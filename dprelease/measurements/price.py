@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Floats
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.schema.domain import Domain
 
 __all__ = ["FILLS", "NARROW", "REFERENCE_SIZE", "cell_error", "rectified_error", "uniform_points"]
@@ -53,7 +53,7 @@ def uniform_points(count: int, dimensions: int) -> Floats:
 
 def cell_error(
     aggregate: Aggregate,
-    encoding: Encoding,
+    measurement: Measurement,
     exact: Callable[[Floats, Floats], Floats],
     scale: float,
     loss: Literal["absolute", "squared"],
@@ -78,7 +78,7 @@ def cell_error(
         noise = scale * ndtri(u)
     else:
         noise = scale * np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u)))
-    error = aggregate.finish(encoding, cells + noise) - aggregate.finish(encoding, cells)
+    error = aggregate.finish(measurement, cells + noise) - aggregate.finish(measurement, cells)
     if loss == "squared":
         return float(np.mean(error**2))
     result = float(np.mean(np.abs(error)))

@@ -23,13 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import Stretches, aimed, near, target
 from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.codec import Unstored
 from dprelease.entropy import RandomBits
-from dprelease.measurements.base import Measurement
+from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.measurements.members import Member
@@ -135,7 +135,7 @@ class ExponentialDraw(Draw):
         return {"law": self.law.certificate.to_json(), "groups_charged": 1}
 
 
-class Ranks(Measurement):
+class Ranks(MeasurementFamily):
     """A score per candidate value: how far its rank is from the one asked for."""
 
     family = "ranks"
@@ -146,10 +146,10 @@ class Ranks(Measurement):
     judged = False
 
     def priced(self, asked: Pricing) -> list[Candidate]:
-        encoding, size, loss = asked.encoding, asked.size, asked.loss
-        code = encoding.measures[0].code
+        measurement, size, loss = asked.measurement, asked.size, asked.loss
+        code = measurement.measures[0].code
         assert isinstance(code, Fixed)
-        ((a, b, shift),) = encoding.weights
+        ((a, b, shift),) = measurement.weights
         # what the engine hands over must fit in memory, whatever the rows; scores beyond weigh alike
         each = TABLE_LIMIT // asked.block.members[0].context.groups
         most = None if code.grid.hull_steps < each else max(0, b * ((each - 3) // 2))
@@ -157,17 +157,19 @@ class Ranks(Measurement):
         law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=asked.epsilon, most=most)
         if a in (0, b) and shift:
             k = rows_inside(law.rate, law.candidates, size, (a // b, 1), loss)
-            encoding = replace(encoding, weights=(aimed(a // b, 1, k),))
-        error = exponential_error(law.rate, law.candidates, size, encoding.weights[0], loss)
-        encoding = near(encoding, law.last)
+            measurement = replace(measurement, weights=(aimed(a // b, 1, k),))
+        error = exponential_error(law.rate, law.candidates, size, measurement.weights[0], loss)
+        measurement = near(measurement, law.last)
         width = float(code.grid.hull_steps * code.step)
         error *= width if loss == "absolute" else width * width
         draw = ExponentialDraw(law, code.grid, code.step)
-        return [Candidate(encoding, draw, (error,), (None,), note=aim(encoding))]
+        return [Candidate(measurement, draw, (error,), (None,), note=aim(measurement))]
 
-    def refusal(self, encoding: Encoding, law: Draw, task: BoundedQuery, at: Sequence[int]) -> str:
+    def refusal(
+        self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
+    ) -> str:
         """Scores belong to a choice among exactly the codes whose rows it counts, as far as it can see."""
-        why = Measurement.refusal(self, encoding, law, task, at)
+        why = MeasurementFamily.refusal(self, measurement, law, task, at)
         if why or not isinstance(law, ExponentialDraw):
             return why
         used = [task.primitives[i] for i in at]
@@ -179,15 +181,15 @@ class Ranks(Measurement):
         return ""
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return moved_text(Fraction(s.total, best.encoding.weights[0][1]))
+        return moved_text(Fraction(s.total, best.measurement.weights[0][1]))
 
-    def error_text(self, draw: Draw, encoding: Encoding, view: int | None) -> str:
+    def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str:
         assert isinstance(draw, ExponentialDraw)
-        return rank_error_text(draw, target(encoding, view))
+        return rank_error_text(draw, target(measurement, view))
 
-    def notes(self, draw: Draw, encoding: Encoding, view: int | None) -> tuple[str, ...]:
+    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         assert isinstance(draw, ExponentialDraw)
-        return exponential_notes(draw, target(encoding, view))
+        return exponential_notes(draw, target(measurement, view))
 
     def typical(
         self, best: Candidate, member: Member, size: int, *, narrow: bool
@@ -196,14 +198,14 @@ class Ranks(Measurement):
         assert isinstance(draw, ExponentialDraw)
         return (float(len(draw.allowed) // 2),) * draw.many
 
-    def mute(self, draw: Draw, encoding: Encoding, size: int, *, view: int | None) -> bool:
+    def mute(self, draw: Draw, measurement: Measurement, size: int, *, view: int | None) -> bool:
         assert isinstance(draw, ExponentialDraw)
-        return any_rank(draw, target(encoding, view), size)
+        return any_rank(draw, target(measurement, view), size)
 
 
-def any_rank(draw: ExponentialDraw, encoding: Encoding, size: int) -> bool:
+def any_rank(draw: ExponentialDraw, measurement: Measurement, size: int) -> bool:
     """Return whether the 95 % range of ranks of a choice is all of `size` rows."""
-    a, b, shift = encoding.weights[0]
+    a, b, shift = measurement.weights[0]
     reach = draw.rank_error(b, _LEVEL)
     if reach is None:
         return True
@@ -215,9 +217,9 @@ def any_rank(draw: ExponentialDraw, encoding: Encoding, size: int) -> bool:
 # holds for all data; an error in the column's unit would need the data's density.
 
 
-def aim(encoding: Encoding) -> str:
+def aim(measurement: Measurement) -> str:
     """Return which rank is aimed at: "the value with 19 rows above it"."""
-    a, b, shift = encoding.weights[0]
+    a, b, shift = measurement.weights[0]
     if a not in (0, b):
         return f"the value at {float(Fraction(a, b)):.6g} of the rows"
     end, beyond = ("first", "below") if a == 0 else ("last", "above")
@@ -233,9 +235,9 @@ def moved_text(moved: Fraction) -> str:
     return f"{shown(moved)} row{'s' if moved > 1 else ''} in rank"
 
 
-def rank_error_text(draw: ExponentialDraw, encoding: Encoding) -> str:
+def rank_error_text(draw: ExponentialDraw, measurement: Measurement) -> str:
     """Return the rank error for a plan's table: "±23 rows in rank (95 %)"."""
-    a, b, shift = encoding.weights[0]
+    a, b, shift = measurement.weights[0]
     reach = draw.rank_error(b, _LEVEL)
     if reach is None:
         return "any rank"
@@ -246,14 +248,14 @@ def rank_error_text(draw: ExponentialDraw, encoding: Encoding) -> str:
     return f"{_beyond(shift):,} ±{_rows(reach)} from the end (95 %)"
 
 
-def exponential_notes(draw: ExponentialDraw, encoding: Encoding) -> tuple[str, ...]:
+def exponential_notes(draw: ExponentialDraw, measurement: Measurement) -> tuple[str, ...]:
     """Return the report's sentences: aim, error, what is not known."""
-    a, b, shift = encoding.weights[0]
+    a, b, shift = measurement.weights[0]
     reach = draw.rank_error(b, _LEVEL)
     data = f"any data of at least {_rows(_beyond(shift) + 1)}" if shift else "any data"
     many = f", together with {draw.many - 1} others" if draw.many > 1 else ""
     notes = [
-        f"chosen by rank among {len(draw.allowed):,} allowed values{many}; it aims at {aim(encoding)}",
+        f"chosen by rank among {len(draw.allowed):,} allowed values{many}; it aims at {aim(measurement)}",
         "nothing is known of its rank at this epsilon"
         if reach is None
         else f"with 95 % probability its rank is at most {_rows(reach)} from that aim, for {data}",

@@ -6,8 +6,8 @@ The same for a release (`noised`) and for what a plan expects of one (`planning.
 from __future__ import annotations
 
 from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.encoding import Encoding
-from dprelease.measurements.base import measurement_of
+from dprelease.aggregates.measurement import Measurement
+from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import Draw, Objects
 
 __all__ = ["reading_of", "seen_by"]
@@ -20,9 +20,9 @@ def reading_of(draw: Draw, raw: Objects, level: float) -> Reading:
 
 
 def seen_by(
-    view: int | None, encoding: Encoding, cells: Floats, reading: Reading
-) -> tuple[Encoding, Floats, Reading]:
+    view: int | None, measurement: Measurement, cells: Floats, reading: Reading
+) -> tuple[Measurement, Floats, Reading]:
     """Return what a statistic sees: everything, or column `view` of a block of several."""
     if view is None:
-        return encoding, cells, reading
-    return measurement_of(encoding).seen(encoding, cells, reading, view)
+        return measurement, cells, reading
+    return family_of(measurement).seen(measurement, cells, reading, view)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dprelease import registry
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import Proof
 from dprelease.budget.exact_rho import rho_of_laplace
 from dprelease.codec import AtLeast
@@ -66,16 +66,16 @@ class _Listed(Protocol):
 class ScalarDraw(Draw):
     """One integer per group through a grid law.
 
-    The exact cell c stands for `offset + pitch * c`; the law works on k = R((value - origin)/step).
+    The exact cell c stands for `offset + step_size * c`; the law works on k = R((value - origin)/step).
     """
 
     tag: ClassVar[str] = "scalar"
 
     law: WrittenLaw
     linear: bool
-    touched: Annotated[int, AtLeast(1)]
+    changed_groups: Annotated[int, AtLeast(1)]
     shift: Annotated[int, AtLeast(0)]
-    pitch: Fraction
+    step_size: Fraction
     offset: Fraction
     step: Fraction
     origin: Fraction
@@ -90,32 +90,34 @@ class ScalarDraw(Draw):
 
     @property
     def covered(self) -> int:
-        return self.touched
+        return self.changed_groups
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        if self.pitch <= 0 or self.step <= 0:
+        if self.step_size <= 0 or self.step <= 0:
             raise underclaimed("step")
-        needed = steps_moved(sensitivity, self.pitch, self.step, linear=self.linear)
-        if self.law.shift < needed or (not self.linear and self.touched < sensitivity.touched):
+        needed = steps_moved(sensitivity, self.step_size, self.step, linear=self.linear)
+        if self.law.shift < needed or (
+            not self.linear and self.changed_groups < sensitivity.changed_groups
+        ):
             raise underclaimed("sensitivity")
         # A law made for one group may cap its shift at its hull; an L1 total may not.
         spread = self.law.family in _LINEAR and getattr(self.law, "splits", False)
-        if self.linear and sensitivity.touched > 1 and not spread:
+        if self.linear and sensitivity.changed_groups > 1 and not spread:
             raise underclaimed("loss")
-        times = 1 if self.linear else self.touched
+        times = 1 if self.linear else self.changed_groups
         return times * self.law.certify().epsilon_upper
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
-        """Return one loss, or one of each touched group: they are drawn by themselves.
+        """Return one loss, or one of each changed group: they are drawn by themselves.
 
-        One unit moves at most `touched` of them, so these are that many independent pure losses,
+        One unit moves at most `changed_groups` of them, so these are that many independent pure losses,
         which composition may use.
         """
         if self.linear:
             found = Draw.proof(self, sensitivity)
         else:
             total = self.certify(sensitivity)
-            found = Proof(pure=(total / self.touched,) * self.touched)
+            found = Proof(pure=(total / self.changed_groups,) * self.changed_groups)
         return replace(found, tight=self._concentrated(sensitivity))
 
     def _concentrated(self, s: Sensitivity) -> Fraction | None:
@@ -123,16 +125,16 @@ class ScalarDraw(Draw):
         noise = self.law.noise if isinstance(self.law, AdditiveLaw) else None
         if not isinstance(noise, DiscreteLaplaceNoise):
             return None
-        q, p = (self.pitch / self.step).as_integer_ratio()
-        total = steps_moved(s, self.pitch, self.step, linear=True)
-        each = steps_moved(s, self.pitch, self.step, linear=False)
+        q, p = (self.step_size / self.step).as_integer_ratio()
+        total = steps_moved(s, self.step_size, self.step, linear=True)
+        each = steps_moved(s, self.step_size, self.step, linear=False)
         square = total * min(each, max(1, self.law.allowed.hull_steps))
         if s.square is not None and p == 1:  # nothing is rounded
             square = min(square, q * q * s.square)
         return rho_of_laplace(noise.rate, total, square)
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
-        num = (self.pitch / self.step).as_integer_ratio()
+        num = (self.step_size / self.step).as_integer_ratio()
         shift = ((self.offset - self.origin) / self.step).as_integer_ratio()
         den = 2 * num[1] * shift[1]
         low, high = self.law.allowed.lower, self.law.allowed.upper
@@ -166,7 +168,7 @@ class ScalarDraw(Draw):
     @property
     def rounded(self) -> float:
         """The most by which rounding to the grid moved the answer before the draw."""
-        exact = (self.pitch / self.step).denominator == 1
+        exact = (self.step_size / self.step).denominator == 1
         exact = exact and ((self.offset - self.origin) / self.step).denominator == 1
         return 0.0 if exact else float(self.step) / 2
 
@@ -191,7 +193,7 @@ class ScalarDraw(Draw):
     def evidence(self) -> dict[str, Any]:
         return {
             "law": self.law.certificate.to_json(),
-            "groups_charged": 1 if self.linear else self.touched,
+            "groups_charged": 1 if self.linear else self.changed_groups,
         }
 
     def published_step(self, member: Member) -> Fraction | None:
@@ -205,21 +207,21 @@ class ScalarDraw(Draw):
         return tuple(max(rooted(member, average, loss)) for member in members)
 
 
-def steps_moved(s: Sensitivity, pitch: Fraction, step: Fraction, *, linear: bool) -> int:
+def steps_moved(s: Sensitivity, step_size: Fraction, step: Fraction, *, linear: bool) -> int:
     """Return how many grid steps rounded answers move: in one group, or (linear) in all together.
 
-    A group whose cell moves by the integer c moves by at most ceil(c pitch / step) steps. Over d
-    groups that really move (at most the touched ones, at most one per cell step) the sum is *not*
-    ceil(total pitch / step): with pitch / step = q / p each ceiling adds up to (p - 1) / p, so it is
+    A group whose cell moves by the integer c moves by at most ceil(c step_size / step) steps. Over d
+    groups that really move (at most the changed ones, at most one per cell step) the sum is *not*
+    ceil(total step_size / step): with step_size / step = q / p each ceiling adds up to (p - 1) / p, so it is
     at most floor((q total + d (p - 1)) / p), and at most d times the most of one group
     (`docs/theory/sensitivities-and-contribution-bounding.md#several-groups`). Where nothing is
     rounded, p = 1 and it is q total.
     """
-    q, p = (pitch / step).as_integer_ratio()
+    q, p = (step_size / step).as_integer_ratio()
     each = -(-s.in_group * q // p)
     if not linear:
         return each
-    moving = min(s.touched, s.total)
+    moving = min(s.changed_groups, s.total)
     return min(moving * each, (q * s.total + moving * (p - 1)) // p)
 
 
@@ -232,7 +234,7 @@ class Scalar(Normal):
 
     Every family is priced on the grid law itself. When one unit can touch several groups there are
     two sound ways to cover it: one law whose loss is linear in the shift at the L1 sensitivity over
-    all groups, or any law at epsilon / touched per group (sequential composition); both are priced.
+    all groups, or any law at epsilon / changed_groups per group (sequential composition); both are priced.
     """
 
     family = "scalar"
@@ -245,16 +247,16 @@ class Scalar(Normal):
         return registry.names("mechanisms") + registry.third_party_names("mechanisms")
 
     def priced(self, asked: Pricing) -> list[Candidate]:
-        block, encoding, s, pin = asked.block, asked.encoding, asked.sensitivity, asked.pin
+        block, measurement, s, pin = asked.block, asked.measurement, asked.sensitivity, asked.pin
         spikes = all(m.statistic.spec.spikes for m in block.members)
-        domain = scalar_domain(block, encoding)
+        domain = scalar_domain(block, measurement)
         alone = pin if pin is not None and pin not in registry.names("mechanisms") else None
         if spikes:
-            step, origin, allowed = additive_grid(encoding, domain, s, asked.epsilon)
+            step, origin, allowed = additive_grid(measurement, domain, s, asked.epsilon)
         else:
-            step, origin, allowed = truncated_grid(block, encoding, domain, s, asked.epsilon)
-        ways = [(False, asked.epsilon / s.touched)]
-        if s.touched > 1 and spikes:
+            step, origin, allowed = truncated_grid(block, measurement, domain, s, asked.epsilon)
+        ways = [(False, asked.epsilon / s.changed_groups)]
+        if s.changed_groups > 1 and spikes:
             ways.append((True, asked.epsilon))
         like = None if asked.like is None else asked.like.draw
         if isinstance(like, ScalarDraw):
@@ -262,38 +264,38 @@ class Scalar(Normal):
             alone = like.mechanism
         found = []
         for linear, each in ways:
-            shift = steps_moved(s, encoding.pitch, step, linear=linear)
+            shift = steps_moved(s, measurement.step_size, step, linear=linear)
             for law, error in priced_laws(
                 allowed, shift, each, asked.loss, spikes, linear, asked.judge, alone
             ):
                 draw = ScalarDraw(
                     law=law,
                     linear=linear,
-                    touched=s.touched,
+                    changed_groups=s.changed_groups,
                     shift=shift,
-                    pitch=encoding.pitch,
-                    offset=encoding.offset,
+                    step_size=measurement.step_size,
+                    offset=measurement.offset,
                     step=step,
                     origin=origin,
                 )
                 found.append(_candidate(asked, draw, error))
         return [c for c in found if pin is None or c.draw.mechanism == pin]
 
-    def gaussian(self, encoding: Encoding, noise: GaussianCells) -> GaussianDraw:
+    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw:
         return GaussianDraw(
             noise=noise,
-            count=len(encoding.cells),
-            lower=encoding.lower,
-            upper=encoding.upper,
-            pitch=encoding.pitch,
-            offset=encoding.offset,
+            count=len(measurement.cells),
+            lower=measurement.lower,
+            upper=measurement.upper,
+            step_size=measurement.step_size,
+            offset=measurement.offset,
             joint=False,
         )
 
     def gaussian_errors(
-        self, member: Member, encoding: Encoding, draw: Draw, size: int, loss: Loss
+        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
     ) -> tuple[tuple[float, ...], float | None]:
-        return rectified_errors(member, encoding, draw, loss)
+        return rectified_errors(member, measurement, draw, loss)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         draw = best.draw
@@ -302,11 +304,15 @@ class Scalar(Normal):
         cells = s.total if draw.linear else s.in_group
         unit = f" {member.measure}" if member.measure else ""
         unit = unit[:-1] if cells == 1 and unit in (" rows", " units", " values") else unit
-        where = f" in each of {s.touched} groups" if s.touched > 1 and not draw.linear else ""
-        return f"{shown(cells * best.encoding.pitch)}{unit}{where}"
+        where = (
+            f" in each of {s.changed_groups} groups"
+            if s.changed_groups > 1 and not draw.linear
+            else ""
+        )
+        return f"{shown(cells * best.measurement.step_size)}{unit}{where}"
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
-        draw, encoding = best.draw, best.encoding
+        draw, measurement = best.draw, best.measurement
         low, high = member.domain.hull
         if member.aggregate.root:  # the cell holds its square
             low, high = low * low, high * high
@@ -316,7 +322,7 @@ class Scalar(Normal):
             place = (value - float(draw.origin)) / float(draw.step)
             allowed = draw.law.allowed
             return np.array([min(max(place, allowed.lower), allowed.upper)])
-        return np.array([(value - float(encoding.offset)) / float(encoding.pitch)])
+        return np.array([(value - float(measurement.offset)) / float(measurement.step_size)])
 
 
 def _candidate(asked: Pricing, draw: ScalarDraw, error: ExpectedError) -> Candidate:
@@ -328,8 +334,12 @@ def _candidate(asked: Pricing, draw: ScalarDraw, error: ExpectedError) -> Candid
     farthest = rounded_error(error.worst * unit, off, squared=squared, worst=True)
     stated = tuple(rooted(m, average, loss) for m in members)
     worst = tuple(rooted_worst(m, farthest) for m in members)
-    split = f"epsilon split over {draw.touched} groups" if draw.touched > 1 and draw.apart else ""
-    return Candidate(asked.encoding, draw, tuple(map(max, stated)), worst, stated, split)
+    split = (
+        f"epsilon split over {draw.changed_groups} groups"
+        if draw.changed_groups > 1 and draw.apart
+        else ""
+    )
+    return Candidate(asked.measurement, draw, tuple(map(max, stated)), worst, stated, split)
 
 
 class PricedLaw(NamedTuple):

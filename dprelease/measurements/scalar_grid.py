@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import cell_hull
 from dprelease.measurements.members import BlockLayout
 from dprelease.measurements.steps import best_step
@@ -31,31 +31,31 @@ _LARGE = 8
 _EXACT_DOUBLE = 2**53
 
 
-def scalar_domain(block: BlockLayout, encoding: Encoding) -> Domain:
+def scalar_domain(block: BlockLayout, measurement: Measurement) -> Domain:
     """Return the domain the law itself respects: the first member's, or the cell's hull for std."""
     first = block.members[0]
     if len(block.members) > 1 or first.aggregate.root:
-        return cell_hull(encoding)
+        return cell_hull(measurement)
     return first.domain
 
 
 def additive_grid(
-    encoding: Encoding, domain: Domain, s: Sensitivity, epsilon: Fraction
+    measurement: Measurement, domain: Domain, s: Sensitivity, epsilon: Fraction
 ) -> tuple[Fraction, Fraction, GridSet]:
     """Return (step, origin, allowed): cells as they are, or coarsened to `_steps` per shift.
 
     They are coarsened, too, where an end of the domain is more than 2**53 cells from 0.
     """
     fine = _steps(epsilon)
-    far = max(abs(Fraction(domain.lower)), abs(Fraction(domain.upper))) / encoding.pitch
+    far = max(abs(Fraction(domain.lower)), abs(Fraction(domain.upper))) / measurement.step_size
     factor = max(1, s.in_group // fine) if s.in_group > 4 * fine else 1
     factor = max(factor, math.ceil(far / _EXACT_DOUBLE))
     whole = _divisor(s.in_group, factor) if factor > 1 else []
     for f in dict.fromkeys((*whole, factor, 1)):
-        step = encoding.pitch * f
+        step = measurement.step_size * f
         if f > 1 and any(b - a < step for a, b in domain.exact_pieces):
             continue
-        return step, encoding.offset, domain.on_grid(step, encoding.offset)
+        return step, measurement.offset, domain.on_grid(step, measurement.offset)
     raise AssertionError("the last factor is 1")  # pragma: no cover
 
 
@@ -93,18 +93,24 @@ def _divisor(shift: int, factor: int) -> list[int]:
 
 
 def truncated_grid(
-    block: BlockLayout, encoding: Encoding, domain: Domain, s: Sensitivity, epsilon: Fraction
+    block: BlockLayout, measurement: Measurement, domain: Domain, s: Sensitivity, epsilon: Fraction
 ) -> tuple[Fraction, Fraction, GridSet]:
     """Return a grid on which outputs are published as drawn: no rounding may make atoms."""
     spec = block.members[0].statistic.spec
-    delta = s.in_group * encoding.pitch / max(Fraction(1), epsilon)
-    step = spec.step or _law_step(domain, delta, encoding.pitch if encoding.offset == 0 else None)
+    delta = s.in_group * measurement.step_size / max(Fraction(1), epsilon)
+    step = spec.step or _law_step(
+        domain, delta, measurement.step_size if measurement.offset == 0 else None
+    )
     return step, Fraction(0), domain.on_grid(step)
 
 
-def _law_step(domain: Domain, delta: Fraction, pitch: Fraction | None) -> Fraction:
+def _law_step(domain: Domain, delta: Fraction, step_size: Fraction | None) -> Fraction:
     """Return a step with about 16 steps per `delta` and at most 2**15 points."""
     width = Fraction(domain.width)
-    if pitch is not None and width / pitch <= MOST_POINTS and pitch.denominator <= 10**6:
-        return pitch
+    if (
+        step_size is not None
+        and width / step_size <= MOST_POINTS
+        and step_size.denominator <= 10**6
+    ):
+        return step_size
     return best_step(max(delta / 16, width / MOST_POINTS), domain)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dprelease.aggregates.base import Floats, Reading
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.pair_cells import one_column
 from dprelease.measurements.base import Hull
 from dprelease.measurements.columns import Columns
@@ -57,12 +57,12 @@ class Tensor(Columns):
         return [settled(m) for m in members]
 
     def seen(
-        self, encoding: Encoding, cells: Floats, reading: Reading, view: int
-    ) -> tuple[Encoding, Floats, Reading]:
-        return one_column(encoding, cells, reading, view)
+        self, measurement: Measurement, cells: Floats, reading: Reading, view: int
+    ) -> tuple[Measurement, Floats, Reading]:
+        return one_column(measurement, cells, reading, view)
 
-    def hulls(self, encoding: Encoding) -> tuple[Hull, ...]:
-        ends = enumerate(encoding.axes)
+    def hulls(self, measurement: Measurement) -> tuple[Hull, ...]:
+        ends = enumerate(measurement.axes)
         return tuple((view, a.offset, a.offset + a.width) for view, a in ends)
 
 

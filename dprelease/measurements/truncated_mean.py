@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from dprelease import registry
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.codec import Always, AtLeast, Digits
 from dprelease.entropy import RandomBits
 from dprelease.errors import ArgumentError
-from dprelease.measurements.base import Measurement
+from dprelease.measurements.base import MeasurementFamily
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.measurements.members import Loss, Member
@@ -68,21 +68,21 @@ class MeanDraw(Draw):
     step: Fraction
     reach: Fraction
     epsilon: Fraction
-    moves: Annotated[int, AtLeast(1)]
+    chain_length: Annotated[int, AtLeast(1)]
     scale: Annotated[Digits, AtLeast(1)]
-    pitch: Fraction
+    step_size: Fraction
     offset: Fraction
     mechanism: str
     loss: Annotated[str, Always()] = "absolute"
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        if self.moves < sensitivity.moves:
+        if self.chain_length < sensitivity.chain_length:
             raise underclaimed("number of moves")
-        if min(self.epsilon, self.step, self.pitch) <= 0:
+        if min(self.epsilon, self.step, self.step_size) <= 0:
             raise underclaimed("loss")
-        if self.reach < mean_reach(sensitivity, self.scale * self.pitch):
+        if self.reach < mean_reach(sensitivity, self.scale * self.step_size):
             raise underclaimed("sensitivity")
-        return self.size.certify(sensitivity) + self.moves * self.epsilon
+        return self.size.certify(sensitivity) + self.chain_length * self.epsilon
 
     def law(self, size: int) -> GridLaw:
         """Return the certified law for the released size."""
@@ -115,12 +115,14 @@ class MeanDraw(Draw):
         out = np.concatenate([noisy, noisy], axis=1)
         sizes = self._sizes(noisy)
         half = Fraction(self.scale, 2)
-        centre = self.offset + half * self.pitch
+        centre = self.offset + half * self.step_size
         answers = np.array(
             [
                 min(
                     max(
-                        floor_half_up((centre + self.pitch * (s - half * n) / size) / self.step),
+                        floor_half_up(
+                            (centre + self.step_size * (s - half * n) / size) / self.step
+                        ),
                         self.allowed.lower,
                     ),
                     self.allowed.upper,
@@ -176,7 +178,7 @@ class MeanDraw(Draw):
         lower, upper = self._pair(raw, low), self._pair(raw, high)
         lower[:, 1] -= float(self.step) / 2  # the answer was rounded to the grid before the draw
         upper[:, 1] += float(self.step) / 2
-        centre = float(self.offset + self.scale * self.pitch / 2)
+        centre = float(self.offset + self.scale * self.step_size / 2)
         n = np.array(sizes, dtype=np.float64)
         factors = (n / np.maximum(size_low[:, 0], 1.0), n / np.maximum(size_high[:, 0], 1.0))
         ends = [centre + (v[:, 1] - centre) * f for v in (lower, upper) for f in factors]
@@ -205,7 +207,7 @@ class MeanDraw(Draw):
     def evidence(self) -> dict[str, Any]:
         return {
             **self.size.evidence(),
-            "mean": {"epsilon_per_move": str(self.epsilon), "moves": self.moves},
+            "mean": {"epsilon_per_move": str(self.epsilon), "chain_length": self.chain_length},
         }
 
 
@@ -236,7 +238,7 @@ def _mean_law(
     )
 
 
-class TruncatedMean(Measurement):
+class TruncatedMean(MeasurementFamily):
     """S(1) and S(code): first the count is released, then a truncated mean."""
 
     family = "truncated_mean"
@@ -250,8 +252,8 @@ class TruncatedMean(Measurement):
         if len(asked.block.members) > 1:
             return []
         member, s, size = asked.block.members[0], asked.sensitivity, asked.size
-        spec, encoding = member.statistic.spec, asked.encoding
-        width = encoding.scale * encoding.pitch
+        spec, measurement = member.statistic.spec, asked.measurement
+        width = measurement.scale * measurement.step_size
         reach = mean_reach(s, width)
         step = spec.step or best_step(
             max(reach / max(1, size) / 16, Fraction(member.domain.width) / MOST_POINTS),
@@ -263,11 +265,11 @@ class TruncatedMean(Measurement):
             allowed=member.domain.on_grid(step),
             step=step,
             reach=reach,
-            epsilon=asked.epsilon * (1 - _SIZE_SHARE) / s.moves,
-            moves=s.moves,
-            scale=encoding.scale,
-            pitch=encoding.pitch,
-            offset=encoding.offset,
+            epsilon=asked.epsilon * (1 - _SIZE_SHARE) / s.chain_length,
+            chain_length=s.chain_length,
+            scale=measurement.scale,
+            step_size=measurement.step_size,
+            offset=measurement.offset,
             mechanism=spec.mechanism or "bounded_laplace",
             loss=asked.loss,
         )
@@ -280,18 +282,20 @@ class TruncatedMean(Measurement):
         else:
             error = inner.average * float(step) ** 2 + off**2
         note = "size first, then a truncated mean"
-        return [Candidate(encoding, draw, (error,), (None,), note=note)]
+        return [Candidate(measurement, draw, (error,), (None,), note=note)]
 
-    def refusal(self, encoding: Encoding, law: Draw, task: BoundedQuery, at: Sequence[int]) -> str:
+    def refusal(
+        self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
+    ) -> str:
         """A mean law bounds a size and a sum by itself, at the scale of its column."""
-        why = Measurement.refusal(self, encoding, law, task, at)
-        if not why and isinstance(law, MeanDraw) and law.scale != encoding.scale:
+        why = MeasurementFamily.refusal(self, measurement, law, task, at)
+        if not why and isinstance(law, MeanDraw) and law.scale != measurement.scale:
             why = "its law has another scale than its column"
         return why
 
-    def counted(self, encoding: Encoding) -> tuple[tuple[int, ...], ...]:
+    def counted(self, measurement: Measurement) -> tuple[tuple[int, ...], ...]:
         """Return those of the size: its sum is bounded by the law itself."""
-        return tuple((w, *(0 for _ in rest)) for w, *rest in encoding.weights[:1])
+        return tuple((w, *(0 for _ in rest)) for w, *rest in measurement.weights[:1])
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         draw = best.draw
@@ -313,8 +317,8 @@ def _best_family(draw: MeanDraw, size: int, loss: Loss) -> str:
 def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
     cap = member.context.cap or 2**40
     allowed = GridSet(((0, cap),))
-    ways = [(False, s.in_group, epsilon / s.touched)]
-    if s.touched > 1:
+    ways = [(False, s.in_group, epsilon / s.changed_groups)]
+    if s.changed_groups > 1:
         ways.append((True, s.total, epsilon))
     options = [
         (priced, linear, shift)
@@ -323,4 +327,4 @@ def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
     ]
     best, linear, shift = min(options, key=lambda o: o[0].error.average)
     one = Fraction(1)
-    return ScalarDraw(best.law, linear, s.touched, shift, one, Fraction(0), one, Fraction(0))
+    return ScalarDraw(best.law, linear, s.changed_groups, shift, one, Fraction(0), one, Fraction(0))

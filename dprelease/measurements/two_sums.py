@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.cells import Moments
 from dprelease.measurements.members import Member
 from dprelease.measurements.spread import Spread
@@ -21,8 +21,8 @@ class TwoSums(Moments):
 
     family = "two_sums"
 
-    def exact(self, encoding: Encoding, size: int, mean: Floats, square: Floats) -> Floats:
-        k = float(encoding.scale)
+    def exact(self, measurement: Measurement, size: int, mean: Floats, square: Floats) -> Floats:
+        k = float(measurement.scale)
         return np.stack([size * mean * k, size * (1 - mean) * k], axis=1)
 
     def looked(self, member: Member) -> tuple[Spread, ...]:

@@ -8,8 +8,8 @@ read, and held against the request:
 
     share     declared shares are kept, and declared errors are met; what the blocks may spend is
               added up again
-    encoding  one of those that the request admits for the block
-    law       a law that is priced for that encoding at that share, on the same grid, for the same
+    measurement  one of those that the request admits for the block
+    law       a law that is priced for that measurement at that share, on the same grid, for the same
               move. Other integers pass where a solver proposes them, if the law's expected error is
               the same to `CLOSE`; the wall certifies the integers themselves.
     figures   errors of the law and of its rivals, and their order, equal to `CLOSE`
@@ -25,7 +25,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.allocation.share import Priced, Share
 from dprelease.allocation.spend import added_up
 from dprelease.errors import VerificationError
@@ -183,7 +183,7 @@ def _priced(
         _other(block.name, f"{best.draw.mechanism} is not the best of its laws")
     if best.draw.to_json() != part["law"]:
         best = _with_law(block, best, part["law"], pricer.query.loss)
-    chosen = Priced(block, share, (best, *ranked[1:]), pricer.sensitivity(best.encoding, block))
+    chosen = Priced(block, share, (best, *ranked[1:]), pricer.sensitivity(best.measurement, block))
     if figures is None:
         return chosen
     for i, member in enumerate(block.members):
@@ -199,16 +199,16 @@ def _priced(
 
 
 def _drawn_as(candidate: Candidate, part: Mapping[str, Any]) -> bool:
-    """Return whether the candidate is drawn in the recorded way: encoding and law, on one grid."""
-    if _encoding(candidate.encoding) != {
-        k: part["encoding"].get(k) for k in _encoding(candidate.encoding)
+    """Return whether the candidate is drawn in the recorded way: measurement and law, on one grid."""
+    if _measurement(candidate.measurement) != {
+        k: part["measurement"].get(k) for k in _measurement(candidate.measurement)
     }:
         return False
     return _frame(candidate.draw.to_json()) == _frame(part["law"])
 
 
-def _encoding(encoding: Encoding) -> dict[str, Any]:
-    return encoding.to_json()
+def _measurement(measurement: Measurement) -> dict[str, Any]:
+    return measurement.to_json()
 
 
 def _frame(law: object) -> object:

@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.errors import DpreleaseError, VerificationError
-from dprelease.measurements.base import measurement_of
+from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate
 from dprelease.measurements.members import Member
 from dprelease.measurements.reading import reading_of, seen_by
@@ -40,18 +40,18 @@ def says_nothing(candidate: Candidate, member: Member, size: int, *, narrow: boo
         narrow: at the narrow end of the spreads, where no guess says how far rows lie apart; False:
             where they fill their range.
     """
-    draw, encoding = candidate.draw, candidate.encoding
+    draw, measurement = candidate.draw, candidate.measurement
     low_end, high_end = member.domain.hull
     if low_end >= high_end:
         return False
-    kind = measurement_of(encoding)
-    known = kind.mute(draw, encoding, size, view=member.view)
+    kind = family_of(measurement)
+    known = kind.mute(draw, measurement, size, view=member.view)
     if known is not None:
         return known
     typical = kind.typical(candidate, member, size, narrow=narrow)
     raw = np.array([[math.floor(c + 0.5) for c in typical]], dtype=object)
     reading = reading_of(draw, raw, LEVEL)
-    seen, _, own = seen_by(member.view, encoding, draw.cells(raw), reading)
+    seen, _, own = seen_by(member.view, measurement, draw.cells(raw), reading)
     lower, upper = member.aggregate.interval(seen, own)
     return bool(np.all(lower <= low_end) and np.all(upper >= high_end))
 

@@ -3,7 +3,7 @@
 The mean, variance and standard deviation of one column come from one set of Bernstein cells; a
 mean alone prefers two sums. Covariance and correlation of two columns come from one tensor, and so
 do the moments of either column if no null leaves a row out: only then are they over the same rows. Declared and induced output domains are intersected here, pins and
-`spikes: forbid` filter the encodings, and what has no proved form is refused with the nearest
+`spikes: forbid` filter the measurements, and what has no proved form is refused with the nearest
 forms that have one.
 """
 
@@ -12,9 +12,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.errors import PlanError
-from dprelease.measurements.base import measurement_of, measurements
+from dprelease.measurements.base import families, family_of
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.patience import tick
 from dprelease.query.spec import Query, Statistic
@@ -26,15 +26,15 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
     """Group the statistics of `query` into blocks, in order of first appearance.
 
     Raises:
-        PlanError: an empty domain (DPR206), a constant (DPR208), no encoding under the pins
+        PlanError: an empty domain (DPR206), a constant (DPR208), no measurement under the pins
             (DPR210, DPR211).
     """
     members = [member_of(query, s) for s in query.statistics]
-    for kind in measurements():
+    for kind in families():
         members = kind.together(members, query.schema.adjacency)
     joint = {_subject(m) for m in members if any(map(_shared, m.options[:1]))}
     groups: dict[tuple[object, ...], list[Member]] = {}
-    chosen: dict[tuple[object, ...], tuple[Encoding, ...]] = {}
+    chosen: dict[tuple[object, ...], tuple[Measurement, ...]] = {}
     for member in members:
         options = member.options
         if _subject(member) in joint and any(map(_shared, options)):
@@ -50,14 +50,14 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
 def _alone(member: Member) -> str | None:
     """A spike-free law must respect the declared domain itself, which it does for one statistic."""
     spec = member.statistic.spec
-    if measurement_of(member.options[0]).one_law:  # every member's domain is a side of it
+    if family_of(member.options[0]).one_law:  # every member's domain is a side of it
         return None
     return None if spec.spikes or member.domain == member.induced else spec.name
 
 
-def _shared(encoding: Encoding) -> bool:
+def _shared(measurement: Measurement) -> bool:
     """Return whether it holds more statistics than one."""
-    return measurement_of(encoding).shared
+    return family_of(measurement).shared
 
 
 def _subject(member: Member) -> tuple[object, ...]:
@@ -65,7 +65,7 @@ def _subject(member: Member) -> tuple[object, ...]:
 
 
 def member_of(query: Query, statistic: Statistic) -> Member:
-    """Return one statistic with its domain and encodings; PlanError as `layout`."""
+    """Return one statistic with its domain and measurements; PlanError as `layout`."""
     tick()
     spec = statistic.spec
     aggregate = aggregate_named(statistic.function)
@@ -102,7 +102,7 @@ def member_of(query: Query, statistic: Statistic) -> Member:
                 code="DPR206",
             )
         domain = common
-    options = _admissible(statistic, aggregate.encodings(context))
+    options = _admissible(statistic, aggregate.measurements(context))
     if aggregate.root and not spec.spikes and domain != induced:
         raise PlanError(
             f"no proved form of {spec.text} without spikes on a domain of its own",
@@ -129,11 +129,11 @@ def _declared_cap(statistic: Statistic) -> int | None:
     return aggregate_named(statistic.function).cap(low, high, column)
 
 
-def _admissible(statistic: Statistic, options: tuple[Encoding, ...]) -> tuple[Encoding, ...]:
+def _admissible(statistic: Statistic, options: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
     spec = statistic.spec
     kept = options
     if not spec.spikes:
-        kept = tuple(o for o in kept if not measurement_of(o).spikes)
+        kept = tuple(o for o in kept if not family_of(o).spikes)
         if not kept:
             raise PlanError(
                 f"no proved form of {spec.text} without spikes",
@@ -145,9 +145,9 @@ def _admissible(statistic: Statistic, options: tuple[Encoding, ...]) -> tuple[En
     elif spec.mechanism is None:
         return kept
     if spec.mechanism is not None:
-        kept = tuple(o for o in kept if measurement_of(o).takes(spec.mechanism))
+        kept = tuple(o for o in kept if family_of(o).takes(spec.mechanism))
         if not kept:
-            families = sorted({f for o in options for f in measurement_of(o).pins()})
+            families = sorted({f for o in options for f in family_of(o).pins()})
             raise PlanError(
                 f"`{spec.mechanism}` cannot draw {spec.text} here",
                 where=spec.origin,

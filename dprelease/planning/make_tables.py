@@ -262,12 +262,12 @@ def _statistic(
     if goal is not None and fitted > float(goal) * (1 + _CLOSE):
         raise goal_missed(spec, query.epsilon, fitted / float(goal))
     mechanism = priced.best.draw.mechanism
-    pitch = family.pitch
+    step_size = family.step_size
     options = [Option(mechanism, fitted, None, WAYS[0])]
     if before is not None:
         options.append(Option(mechanism, before, None, WAYS[1]))
     options.append(Option(mechanism, alone, None, WAYS[2]))
-    moved = priced.sensitivity.total * pitch
+    moved = priced.sensitivity.total * step_size
     unit = f" {member.measure}" if member.measure else ""
     return PlannedStatistic(
         name=spec.name,
@@ -276,7 +276,7 @@ def _statistic(
         block=priced.block.name,
         columns=member.aggregate.columns(member.context),
         domain=member.domain,
-        step=pitch,
+        step=step_size,
         measure=member.measure,
         mechanism=mechanism,
         chosen=tuple(options),
@@ -302,7 +302,7 @@ def _errors(query: Query, found: Fitting, table: str) -> Errors:
     """Return the errors after fitting, as measured, and of every table measured alone at equal parts."""
 
     def error(variance: float) -> float:
-        return deviation(query.loss) * math.sqrt(max(0.0, variance)) * float(found.family.pitch)
+        return deviation(query.loss) * math.sqrt(max(0.0, variance)) * float(found.family.step_size)
 
     noises = found.noises
     fitted = float(found.estimator.variance(table).mean())

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.allocation.choose import option
 from dprelease.allocation.share import Priced, Share, cost, ways
-from dprelease.measurements.base import measurement_of
+from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.price import REFERENCE_SIZE
@@ -23,7 +23,7 @@ from dprelease.patience import tick
 from dprelease.planning.informative import least_factor, least_size, says_nothing, two_digits
 from dprelease.planning.statistic_words import error_text, sensitivity_text, statistic_notes
 from dprelease.query.spec import Query
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.statistic import PlannedStatistic, Uninformative
 from dprelease.sensitivity import Bounds, Places, Sensitivity, merged, unit_bounds
 
@@ -77,10 +77,10 @@ class Maker:
         self.guess = rows.expected or typical or (rows.exact if whole else None)
         self.size = self.guess or rows.exact or REFERENCE_SIZE
 
-    def sensitivity(self, encoding: Encoding, block: BlockLayout) -> Sensitivity:
+    def sensitivity(self, measurement: Measurement, block: BlockLayout) -> Sensitivity:
         bounds, groups = self._bounds(block)
         adjacency = self.query.schema.adjacency
-        return measurement_of(encoding).sensitivity(encoding, bounds, adjacency, groups)
+        return family_of(measurement).sensitivity(measurement, bounds, adjacency, groups)
 
     def _bounds(self, block: BlockLayout) -> tuple[Bounds, int]:
         """Return the contribution bounds and the number of what is drawn: groups, or sums of groups."""
@@ -116,8 +116,8 @@ class Maker:
         domain = block.members[0].domain
         scale = float(domain.width)
         if (
-            measurement_of(best.encoding).counts
-            and best.encoding.axes == ()
+            family_of(best.measurement).counts
+            and best.measurement.axes == ()
             and block.members[0].statistic.column is None
         ):
             scale = min(scale, float(self.size))
@@ -126,7 +126,7 @@ class Maker:
     def errors(self, priced: Priced) -> tuple[float | None, ...]:
         """Return the best candidate's errors in the statistics' units; None where unknown."""
         best = priced.best
-        kind = measurement_of(best.encoding)
+        kind = family_of(best.measurement)
         if not kind.judged or (kind.sized and not self.guess):
             return (None,) * len(best.errors)
         return tuple(e if self.query.loss == "absolute" else math.sqrt(e) for e in best.errors)
@@ -134,31 +134,31 @@ class Maker:
     def priced(self, block: BlockLayout, share: Share, like: Candidate | None = None) -> Priced:
         tick()
         ranked = self._candidates(block, share, self.size, like)
-        return Priced(block, share, tuple(ranked), self.sensitivity(ranked[0].encoding, block))
+        return Priced(block, share, tuple(ranked), self.sensitivity(ranked[0].measurement, block))
 
-    def block(self, priced: Priced, places: Places) -> PlannedBlock:
+    def block(self, priced: Priced, places: Places) -> PlannedMeasurement:
         best = priced.best
         s = priced.sensitivity
         spent = cost(priced, self.query.spec.delta)
-        return PlannedBlock(
+        return PlannedMeasurement(
             name=priced.block.name,
-            family=best.encoding.family,
-            cells=best.encoding.cells,
+            family=best.measurement.family,
+            cells=best.measurement.cells,
             epsilon=spent.epsilon,
             rho=spent.rho,
             table=priced.block.table,
             share=priced.share.to_json(),
             mechanism=best.draw.mechanism,
-            encoding={
-                **best.encoding.to_json(),
+            measurement={
+                **best.measurement.to_json(),
                 "max_rows": priced.block.max_rows,
                 "data": _data(priced.block.members[0]),
-                "primitives": list(places.of(best.encoding, self._rows(priced.block))),
+                "primitives": list(places.of(best.measurement, self._rows(priced.block))),
                 "sensitivity": {
                     "in_group": str(s.in_group),
                     "total": str(s.total),
-                    "touched": s.touched,
-                    "moves": s.moves,
+                    "changed_groups": s.changed_groups,
+                    "chain_length": s.chain_length,
                 },
             },
             law=best.draw.to_json(),
@@ -176,7 +176,7 @@ class Maker:
             self.recorded[spec.name] if self.recorded is not None else self.figures(priced, index)
         )
         error = best.errors[index]
-        kind = measurement_of(best.encoding)
+        kind = family_of(best.measurement)
         depends = kind.sized
         stated = best.stated[index] if best.stated else (error,)
         roots = stated if self.query.loss == "absolute" else tuple(map(math.sqrt, stated))
@@ -184,11 +184,11 @@ class Maker:
         step = spec.step or publish_step(best.draw, member, root)
         check_step(member, step, public=kind.free)
         known = error if kind.judged else None  # else its price ranks the ways to draw it, no more
-        text = kind.error_text(best.draw, best.encoding, member.view) or error_text(
+        text = kind.error_text(best.draw, best.measurement, member.view) or error_text(
             roots, member, self.size if depends else None, public=kind.free
         )
-        notes = statistic_notes(self.query, member, best.encoding)
-        notes += kind.notes(best.draw, best.encoding, member.view)
+        notes = statistic_notes(self.query, member, best.measurement)
+        notes += kind.notes(best.draw, best.measurement, member.view)
         return PlannedStatistic(
             name=spec.name,
             text=spec.text,
@@ -214,7 +214,7 @@ class Maker:
     def figures(self, priced: Priced, index: int) -> Figures:
         """Return the figures of one member of a block."""
         options = tuple(_distinct(self._options(priced, index)))
-        depends = measurement_of(priced.best.encoding).sized
+        depends = family_of(priced.best.measurement).sized
         return Figures(options, self._group_errors(priced, index) if depends else None)
 
     def _options(self, priced: Priced, index: int) -> list[Option]:
@@ -222,7 +222,7 @@ class Maker:
         options = [option(c, index) for c in priced.ranked]
         asked = Pricing(
             block,
-            best.encoding,
+            best.measurement,
             priced.share.epsilon,
             self.query.loss,
             self.size,
@@ -230,7 +230,7 @@ class Maker:
             self.query.judge,
         )
         member, moved = block.members[index], lambda e: self.sensitivity(e, block)
-        return options + measurement_of(best.encoding).beside(member, best, asked, moved)
+        return options + family_of(best.measurement).beside(member, best, asked, moved)
 
     def _uninformative(self, priced: Priced, index: int, total: Fraction) -> Uninformative | None:
         """Return what a statistic that is expected to say nothing would need, else None."""

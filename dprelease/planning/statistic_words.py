@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.allocation.share import Priced
-from dprelease.measurements.base import measurement_of
+from dprelease.measurements.base import family_of
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import NARROW
 from dprelease.measurements.spread import SAME, guessed
@@ -55,11 +55,11 @@ def error_text(errors: Sequence[float], member: Member, size: int | None, *, pub
 
 def sensitivity_text(priced: Priced, member: Member) -> str:
     """Return how far one unit moves what the noise is added to, in the statistic's words."""
-    kind = measurement_of(priced.best.encoding)
+    kind = family_of(priced.best.measurement)
     return kind.sensitivity_text(priced.best, priced.sensitivity, member)
 
 
-def statistic_notes(query: Query, member: Member, encoding: Encoding) -> tuple[str, ...]:
+def statistic_notes(query: Query, member: Member, measurement: Measurement) -> tuple[str, ...]:
     """Return which rows enter a statistic, and in which form."""
     unit, notes = query.schema.unit, []
     if isinstance(unit, UserUnit):
@@ -68,4 +68,4 @@ def statistic_notes(query: Query, member: Member, encoding: Encoding) -> tuple[s
             f"over at most {m} row{'s' if m > 1 else ''} per {unit.column} and group, "
             f"and at most {unit.max_groups} group{'s' if unit.max_groups > 1 else ''} per {unit.column}"
         )
-    return (*notes, *member.aggregate.notes(member, encoding))
+    return (*notes, *member.aggregate.notes(member, measurement))

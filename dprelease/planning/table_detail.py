@@ -247,9 +247,11 @@ def _planned(
             noise per standard deviation.
     """
     known = branches(tables, detail.levels)
-    pitch = detail.family.pitch
+    step_size = detail.family.step_size
     needed = tuple(
-        _needed(detail.spec, known, place, error * np.sqrt(np.maximum(0.0, variances[name])), pitch)
+        _needed(
+            detail.spec, known, place, error * np.sqrt(np.maximum(0.0, variances[name])), step_size
+        )
         for place, name in enumerate(detail.levels)
         if place
     )
@@ -266,7 +268,7 @@ def _planned(
 
 
 def _needed(
-    spec: DetailSpec, known: Branches, place: int, errors: Floats, pitch: Fraction
+    spec: DetailSpec, known: Branches, place: int, errors: Floats, step_size: Fraction
 ) -> tuple[Need, ...]:
     """Return the least size, per branch, at which a level's goals are met; None where they never are."""
     of, live = known.of[place], ~known.empty[place]
@@ -275,14 +277,14 @@ def _needed(
     worst = np.zeros(count)
     np.maximum.at(worst, of[live], errors[live])
     return tuple(
-        _need(spec, int(n), Fraction(f"{error:.{_DIGITS}g}"), pitch)
+        _need(spec, int(n), Fraction(f"{error:.{_DIGITS}g}"), step_size)
         for n, error in zip(parts, worst, strict=True)
     )
 
 
-def _need(spec: DetailSpec, parts: int, error: Fraction, pitch: Fraction) -> Need:
+def _need(spec: DetailSpec, parts: int, error: Fraction, step_size: Fraction) -> Need:
     """Return the least size of a branch of `parts` cells that can hold a row, each with this error, in steps."""
-    if not parts or (spec.max_error is not None and error * pitch > spec.max_error):
+    if not parts or (spec.max_error is not None and error * step_size > spec.max_error):
         return None
     if spec.max_relative_error is None:
         return 0
@@ -295,7 +297,7 @@ def _need(spec: DetailSpec, parts: int, error: Fraction, pitch: Fraction) -> Nee
 def _notes(planned: PlannedDetail, detail: Detail, spread: float) -> list[str]:
     """Return what a plan says of a table's detail; `spread`: the expected error of a drawn size, in steps."""
     coarsest, *finer = planned.levels
-    pitch = detail.family.pitch
+    step_size = detail.family.step_size
     goals = []
     if planned.max_error is not None:
         goals.append(f"at most {plain(planned.max_error)}")
@@ -309,13 +311,13 @@ def _notes(planned: PlannedDetail, detail: Detail, spread: float) -> list[str]:
     if planned.block is None:
         return [rule, _publicly(planned)]
     drawn = (
-        f"sizes are told by a draw of their own, ±{figure(spread * float(pitch))} for {plain(100 * detail.share)} %"
+        f"sizes are told by a draw of their own, ±{figure(spread * float(step_size))} for {plain(100 * detail.share)} %"
         " of the budget, used for nothing else; how many groups will stand at a fine level depends on it and"
         " is not known now"
     )
     return [
         rule,
-        *(_from(planned, place, name, pitch) for place, name in enumerate(finer)),
+        *(_from(planned, place, name, step_size) for place, name in enumerate(finer)),
         drawn,
     ]
 
@@ -326,11 +328,11 @@ def _publicly(planned: PlannedDetail) -> str:
     return f"public errors decide: of {len(found):,} groups of {planned.levels[0]}, {', '.join(counts)}"
 
 
-def _from(planned: PlannedDetail, place: int, name: str, pitch: Fraction) -> str:
+def _from(planned: PlannedDetail, place: int, name: str, step_size: Fraction) -> str:
     needs = [need for need in planned.needed[place] if need is not None]
     if not needs:
         return f"no group stands at {name}: its errors are too large"
-    ends = dict.fromkeys(str(plain(need * pitch)) for need in (min(needs), max(needs)))
+    ends = dict.fromkeys(str(plain(need * step_size)) for need in (min(needs), max(needs)))
     return f"a group stands at {name} from a drawn {planned.statistic} of {' to '.join(ends)} on"
 
 

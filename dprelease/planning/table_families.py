@@ -60,8 +60,8 @@ class Family:
         return {table: m for table, m in self.members.items() if table not in self.hidden}
 
     @property
-    def pitch(self) -> Fraction:
-        return next(iter(self.members.values())).options[0].pitch
+    def step_size(self) -> Fraction:
+        return next(iter(self.members.values())).options[0].step_size
 
     @property
     def weight(self) -> float:
@@ -72,7 +72,7 @@ class Family:
     def goals(self, loss: str) -> dict[str, float]:
         """Return the largest mean variance of a fitted cell, in squared steps, per table with a `max_error`."""
         return {
-            name: (float(m.statistic.spec.max_error / self.pitch) / deviation(loss)) ** 2
+            name: (float(m.statistic.spec.max_error / self.step_size) / deviation(loss)) ** 2
             for name, m in self.members.items()
             if m.statistic.spec.max_error is not None
         }
@@ -186,11 +186,11 @@ def _family(query: Query, found: _Found, counts: str | None) -> Family:
             fix=f"add {first.text} to a table by all of their columns",
             code="DPR290",
         )
-    pitches = {m.options[0].pitch for m in members.values()}
-    steps = {m.statistic.spec.step for m in members.values()} - {None, *pitches}
+    step_sizes = {m.options[0].step_size for m in members.values()}
+    steps = {m.statistic.spec.step for m in members.values()} - {None, *step_sizes}
     if steps:
         raise PlanError(
-            f"{first.text} adds up in steps of {plain(min(pitches))}, not of {plain(min(s for s in steps if s))}",
+            f"{first.text} adds up in steps of {plain(min(step_sizes))}, not of {plain(min(s for s in steps if s))}",
             where=first.origin,
             why="every cell is an exact sum of the rows' steps",
             fix="leave the statistic's `step` out, or declare it for the column",

@@ -108,7 +108,7 @@ def fits_of_family(found: Fitting) -> list[PlannedFit]:
             for table, member in family.members.items()
         )
         name = family.name if len(cells) == 1 else f"{family.name} {label}"
-        out.append(PlannedFit(name, cell, family.pitch, tables))
+        out.append(PlannedFit(name, cell, family.step_size, tables))
     return out
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.errors import PlanError
 from dprelease.measurements.members import Member
 from dprelease.planning.layout import member_of
@@ -61,8 +61,8 @@ class Quotient:
 
 def per_row(member: Member) -> tuple[int, int, Fraction]:
     """Return what one row adds to a sum at least and at most, in steps, and the value that steps start from."""
-    (low, _), pitch = member.options[0].weights[0], member.options[0].pitch
-    return low, low + member.context.scale, member.context.lowest - low * pitch
+    (low, _), step_size = member.options[0].weights[0], member.options[0].step_size
+    return low, low + member.context.scale, member.context.lowest - low * step_size
 
 
 def parts_of(
@@ -77,8 +77,8 @@ def parts_of(
         PlanError: a `max_error` is declared for it (DPR292), or as `layout.member_of`.
     """
     member = member_of(query, statistic)
-    encodings = member.aggregate.quotient(member.context)
-    if encodings is None:
+    measurements = member.aggregate.quotient(member.context)
+    if measurements is None:
         return None
     if statistic.spec.max_error is not None:
         raise PlanError(
@@ -88,8 +88,8 @@ def parts_of(
             fix="declare a `max_error` of the sum or the count, or leave it out",
             code="DPR292",
         )
-    bottom = _bottom(query, table, member, encodings[1])
-    top = _top(query, table, member, encodings[0], asked, bottom.key)
+    bottom = _bottom(query, table, member, measurements[1])
+    top = _top(query, table, member, measurements[0], asked, bottom.key)
     return member, top, bottom
 
 
@@ -100,7 +100,7 @@ def _complete(query: Query, statistic: Statistic) -> bool:
     return statistic.column is not None and statistic.column.null_default is not None
 
 
-def _bottom(query: Query, table: TableGroups, member: Member, known: Encoding) -> Part:
+def _bottom(query: Query, table: TableGroups, member: Member, known: Measurement) -> Part:
     subject = member.context.subject
     if _complete(query, member.statistic):
         rows = member.aggregate.sums[1]
@@ -115,7 +115,7 @@ def _top(
     query: Query,
     table: TableGroups,
     member: Member,
-    centred: Encoding,
+    centred: Measurement,
     asked: Collection[Key],
     counts: Key,
 ) -> Part:
@@ -147,17 +147,17 @@ def _spec(
     )
 
 
-def _own(member: Member, spec: StatisticSpec, encoding: Encoding, table: str) -> Member:
+def _own(member: Member, spec: StatisticSpec, measurement: Measurement, table: str) -> Member:
     """Return a number that nobody asked for by itself."""
-    pitch, top = encoding.pitch, encoding.upper
+    step_size, top = measurement.step_size, measurement.upper
     assert top is not None
-    domain = Domain(encoding.lower * pitch, top * pitch)
+    domain = Domain(measurement.lower * step_size, top * step_size)
     made = Member(
         statistic=replace(member.statistic, spec=spec, function=spec.function),
         aggregate=aggregate_named(spec.function),
         context=replace(member.context, spec=spec),
         domain=domain,
-        options=(encoding,),
+        options=(measurement,),
         induced=domain,
     )
     return settled(made, table)
@@ -165,7 +165,7 @@ def _own(member: Member, spec: StatisticSpec, encoding: Encoding, table: str) ->
 
 def settled(member: Member, table: str) -> Member:
     """Return the number as integer cells that noise is added to, one per cell of `table`."""
-    encoding, statistic = member.options[0], member.statistic
-    added = replace(encoding, family="bins", key=(*encoding.key, "table", table))
-    settled = replace(statistic.spec, step=statistic.spec.step or encoding.pitch)
+    measurement, statistic = member.options[0], member.statistic
+    added = replace(measurement, family="bins", key=(*measurement.key, "table", table))
+    settled = replace(statistic.spec, step=statistic.spec.step or measurement.step_size)
     return replace(member, statistic=replace(statistic, spec=settled), options=(added,))

@@ -131,12 +131,12 @@ def _errors(
 ) -> _Figures:
     low, high = ends
     square = (low * low + low * high + high * high) / 3
-    pitch = float(top.family.pitch)
+    step_size = float(top.family.step_size)
     own, rows = top.variances(table), bottom.variances(table)
 
     def error(which: int) -> float:
         variance = max(0.0, own[which] + square * rows[which])
-        return deviation(query.loss) * pitch * math.sqrt(variance) / size.rows
+        return deviation(query.loss) * step_size * math.sqrt(variance) / size.rows
 
     return error(0), None, error(1)
 
@@ -151,7 +151,7 @@ def _hidden(member: Member, block: str, mechanism: str, table: str) -> PlannedSt
         block=block,
         columns=(spec.name,),
         domain=member.domain,
-        step=member.options[0].pitch,
+        step=member.options[0].step_size,
         measure="",
         mechanism=mechanism,
         chosen=(),

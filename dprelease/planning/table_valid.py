@@ -138,7 +138,7 @@ def public_totals(
         given = dict(total.values)
         if set(given) != set(keys) or len(given) != len(total.values):
             _refuse(total, "the totals are not one number per group of the table", "list each once")
-        steps = [given[key] / family.pitch for key in keys]
+        steps = [given[key] / family.step_size for key in keys]
         if any(step.denominator != 1 for step in steps):
             _refuse(total, "a total lies between two steps of the statistic", "correct it")
         out[total.table] = tuple(step.numerator for step in steps)

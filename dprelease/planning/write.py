@@ -2,9 +2,9 @@
 
 The passes run in this order, each a function of public metadata only:
 
-    layout      statistics -> blocks, encodings, domains
+    layout      statistics -> blocks, measurements, domains
     allocation  a share of the budget per block; every admissible law priced, the best kept
-    write       errors and words (`maker`), and the engine's task, from the encodings that were chosen
+    write       errors and words (`maker`), and the engine's task, from the measurements that were chosen
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def written(
         by: columns of the engine's groups; notes: what is said before the sentences of any plan.
     """
     priced = spending.priced
-    task = bound(query, tuple((p.best.encoding, p.block.max_rows) for p in priced))
+    task = bound(query, tuple((p.best.measurement, p.block.max_rows) for p in priced))
     places = Places(task)
     schema, window = query.schema, query.window
     return ReleasePlan(

@@ -11,26 +11,26 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Form, Ranged, aggregate_named
-from dprelease.aggregates.encoding import PlacedEncoding
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.measurements.draw import AddedNoise, draw_from_json
 from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.noised import Noised
 from dprelease.reading.forms import Atom, Linear, Ratio, Source
 from dprelease.release_plan.statistic import PlannedStatistic
 
-__all__ = ["MeasuredValue", "Measurement"]
+__all__ = ["MeasuredValue", "ReleasedMeasurement"]
 
 Floats = npt.NDArray[np.float64]
 
 
-class Measurement:
+class ReleasedMeasurement:
     """One block of one release."""
 
     def __init__(self, release: str, noised: Noised, block: str) -> None:
         planned = noised.plan.block(block)
         self.release, self.name = release, block
         self._draw = draw_from_json(planned.law)
-        self._encoding = PlacedEncoding.from_json(planned.encoding)
+        self._measurement = PlacedMeasurement.from_json(planned.measurement)
         rows = noised.cells[block]
         self._raw = np.array(rows, dtype=object).reshape(len(rows), -1 if rows else 0)
         self._ends = lru_cache(maxsize=256)(self._ends_of)
@@ -49,7 +49,7 @@ class Measurement:
         aggregate = aggregate_named(function)
         if view is not None or self._added is None:
             return None
-        return aggregate.form(self._encoding)
+        return aggregate.form(self._measurement)
 
     @cached_property
     def _added(self) -> AddedNoise | None:
@@ -64,10 +64,10 @@ class Measurement:
             raw = int(self._raw[group, cell])
             constant += weight * added.offset
             if added.noise is None:
-                constant += weight * added.pitch * raw
+                constant += weight * added.step_size * raw
             elif weight:
                 source = Source(self.release, self.name, group, cell, raw, added.noise, added.moved)
-                terms[source] = weight * added.pitch
+                terms[source] = weight * added.step_size
         return Linear(constant, terms)
 
     def ends(
@@ -87,8 +87,10 @@ class Measurement:
 
     def _ends_of(self, function: str, view: int | None, level: float) -> tuple[Floats, Floats]:
         reading = reading_of(self._draw, self._raw, level)
-        encoding, _, seen = seen_by(view, self._encoding, self._draw.cells(self._raw), reading)
-        return aggregate_named(function).interval(encoding, seen)
+        measurement, _, seen = seen_by(
+            view, self._measurement, self._draw.cells(self._raw), reading
+        )
+        return aggregate_named(function).interval(measurement, seen)
 
     def _draw_box(self, level: float) -> tuple[Floats, Floats]:
         return self._draw.box(self._raw, level)
@@ -101,7 +103,7 @@ class Measurement:
     def ranged(self, statistic: PlannedStatistic) -> bool:
         """Whether a statistic knows its range over a box of these cells."""
         aggregate = aggregate_named(statistic.function)
-        joint = len(self._encoding.cells) > 1 and statistic.view is None
+        joint = len(self._measurement.cells) > 1 and statistic.view is None
         return joint and isinstance(aggregate, Ranged)
 
     def over_box(
@@ -109,7 +111,7 @@ class Measurement:
     ) -> tuple[Floats, Floats]:
         aggregate = aggregate_named(statistic.function)
         assert isinstance(aggregate, Ranged)
-        a, b = aggregate.over_box(self._encoding, low, high)
+        a, b = aggregate.over_box(self._measurement, low, high)
         return a[:, column], b[:, column]
 
 
@@ -117,7 +119,7 @@ class Measurement:
 class MeasuredValue:
     """One published value without a pivot. Satisfies `quantity.Measured`."""
 
-    of: Measurement
+    of: ReleasedMeasurement
     statistic: PlannedStatistic
     column: int
     group: int

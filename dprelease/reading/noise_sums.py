@@ -151,17 +151,17 @@ def _sum_of_equal(noise: Noise, count: int) -> tuple[Survival, float]:
         return _survival(noise)
     single, moved = _survival(noise)
     reach = 1.5 * noise.quantile(_FAR) + 14 * math.sqrt(count * noise.variance()) + 2
-    pitch = max(1, math.ceil(2 * reach / _MOST))
-    points = 1 << math.ceil(math.log2(2 * reach / pitch + 2))
-    law = np.fft.rfft(_on_lattice(single, 1.0, float(pitch), points)).real ** count
+    step_size = max(1, math.ceil(2 * reach / _MOST))
+    points = 1 << math.ceil(math.log2(2 * reach / step_size + 2))
+    law = np.fft.rfft(_on_lattice(single, 1.0, float(step_size), points)).real ** count
     mass = np.maximum(np.fft.irfft(law, points)[: points // 2], 0.0)
-    beyond = np.append(np.cumsum(mass[::-1])[::-1][1:], 0.0)  # P(N > k pitch)
+    beyond = np.append(np.cumsum(mass[::-1])[::-1][1:], 0.0)  # P(N > k step_size)
 
     def survival(x: Floats) -> Floats:
-        k = np.minimum(np.floor(x / pitch).astype(np.int64), beyond.size - 1)
+        k = np.minimum(np.floor(x / step_size).astype(np.int64), beyond.size - 1)
         return np.asarray(beyond[k])
 
-    return survival, count * (moved + (0.0 if pitch == 1 else pitch / 2))
+    return survival, count * (moved + (0.0 if step_size == 1 else step_size / 2))
 
 
 def _survival(noise: Noise) -> tuple[Survival, float]:

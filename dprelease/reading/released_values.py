@@ -13,7 +13,7 @@ from dprelease.noised import WEAK, Noised
 from dprelease.reading.forms import Linear, Ratio, total
 from dprelease.reading.grammar import Names
 from dprelease.reading.joint import joint
-from dprelease.reading.measurement import MeasuredValue, Measurement
+from dprelease.reading.measurement import MeasuredValue, ReleasedMeasurement
 from dprelease.reading.quantity import Quantity
 from dprelease.release_plan.statistic import PlannedStatistic
 
@@ -33,7 +33,7 @@ class ReleasedValues:
             for statistic in noised.plan.statistics
             for i, column in enumerate(statistic.columns)
         }
-        self._measurements: dict[str, Measurement] = {}
+        self._measurements: dict[str, ReleasedMeasurement] = {}
         self._indices: dict[Key, dict[Key, list[int]]] = {}
 
     @cached_property
@@ -116,9 +116,9 @@ class ReleasedValues:
         kept = form or MeasuredValue(measurement, statistic, index, group)
         return Quantity(kept, value, statistic.domain.hull, status in WEAK)
 
-    def _measurement(self, block: str) -> Measurement:
+    def _measurement(self, block: str) -> ReleasedMeasurement:
         if block not in self._measurements:
-            self._measurements[block] = Measurement(self.identity, self.noised, block)
+            self._measurements[block] = ReleasedMeasurement(self.identity, self.noised, block)
         return self._measurements[block]
 
     def pooled(self, column: str, groups: Sequence[int]) -> Quantity:

@@ -117,7 +117,7 @@ class TableValues(ReleasedValues):
         rows = self.whole.parts[self.table].rows
         table, cell = rows[group] if rows else (self.table, group)
         atom = Estimate(self.identity, fit.name, table, cell, self._forms[fit.name])
-        return Linear(Fraction(0), {atom: fit.pitch})
+        return Linear(Fraction(0), {atom: fit.step_size})
 
 
 def values_of(noised: Noised, table: str | None) -> ReleasedValues:

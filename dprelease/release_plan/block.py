@@ -11,25 +11,25 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from dprelease.codec import Always, Stored, Unstored
-from dprelease.measurements.base import measurement_named
+from dprelease.measurements.base import family_named
 
-__all__ = ["Composition", "Evidence", "PlannedBlock"]
+__all__ = ["Composition", "Evidence", "PlannedMeasurement"]
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedBlock(Stored):
+class PlannedMeasurement(Stored):
     """One draw per group, charged `epsilon` once for all groups together.
 
     Attributes:
         name: for people and the tidy table's `block` column.
-        family: encoding family ("scalar", "two_sums", "bernstein2", "bins", "truncated_mean",
+        family: of measurements ("scalar", "two_sums", "bernstein2", "bins", "truncated_mean",
             "constant").
         cells: labels of the released integers.
         epsilon: nats charged (0 only for a public constant); of a block with a rho, what it would
             guarantee alone at the plan's delta.
         rho: its zCDP cost, where it has no pure loss.
         share: what it was given to spend (`allocation.share.Share.to_json`): chosen, and recorded.
-        encoding: the family's exact parameters (`Encoding.to_json`).
+        measurement: the family's exact parameters (`Measurement.to_json`).
         table: whose groups it measures, of a release of several.
         law: the law's exact JSON (weights or their recurrence), enough to recompute `certificate`.
         certificate: exact numbers; `epsilon_upper` is the proved loss, a "p/q" string.
@@ -40,7 +40,7 @@ class PlannedBlock(Stored):
     cells: tuple[str, ...]
     epsilon: Fraction
     mechanism: str
-    encoding: Mapping[str, Any]
+    measurement: Mapping[str, Any]
     law: Mapping[str, Any]
     certificate: Mapping[str, Any]
     rho: Fraction | None = None
@@ -50,12 +50,12 @@ class PlannedBlock(Stored):
     @property
     def has_interval(self) -> bool:
         """Whether its values have an interval; a choice by rank has an error in rows only."""
-        return measurement_named(self.family).interval
+        return family_named(self.family).interval
 
     @property
     def public(self) -> bool:
         """Whether it is a public number: nothing is drawn or charged."""
-        return measurement_named(self.family).free
+        return family_named(self.family).free
 
 
 @dataclass(frozen=True, slots=True)

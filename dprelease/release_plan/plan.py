@@ -23,7 +23,7 @@ from dprelease.codec import Always, Stored, Unstored
 from dprelease.numeric import plain
 from dprelease.query.spec import Query
 from dprelease.query.task import WrittenTask, for_keys
-from dprelease.release_plan.block import Composition, PlannedBlock
+from dprelease.release_plan.block import Composition, PlannedMeasurement
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 from dprelease.schema.time import Time
@@ -55,7 +55,7 @@ class ReleasePlan(Stored):
     keys: tuple[tuple[str, ...], ...]
     where: str | None
     statistics: tuple[PlannedStatistic, ...]
-    blocks: tuple[PlannedBlock, ...]
+    blocks: tuple[PlannedMeasurement, ...]
     query: WrittenTask = field(compare=False, repr=False)
     window: Annotated[tuple[datetime, datetime] | None, Always()] = None
     allow: Annotated[tuple[str, ...], Always()] = ()
@@ -72,7 +72,7 @@ class ReleasePlan(Stored):
         """Return the plan with its keys in its query, for re-checking a manifest; it cannot be run."""
         return replace(self, query=for_keys(self.query, self.keys))
 
-    def block(self, name: str) -> PlannedBlock:
+    def block(self, name: str) -> PlannedMeasurement:
         return next(b for b in self.blocks if b.name == name)
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class ReleasePlan(Stored):
         """Whether it is of tables that add up, or of one of them."""
         return any(s.table is not None for s in self.statistics)
 
-    def groups(self, block: PlannedBlock) -> int:
+    def groups(self, block: PlannedMeasurement) -> int:
         """Return how many groups a block is drawn for: the engine's, or its table's."""
         named = None if block.table is None or self.tables is None else block.table
         return len(self.keys if named is None else self.tables.named(named).keys)  # type: ignore[union-attr]

@@ -3,7 +3,7 @@
     table   its keys, its statistics, and the public map from the engine's groups to its cells
     fit     one additive number that stands in several tables: a count, a sum, one bin
 
-A fit's cells count steps of `pitch`. Everything is public, and enough to make the published values
+A fit's cells count steps of `step_size`. Everything is public, and enough to make the published values
 again from the noisy integers.
 """
 
@@ -71,14 +71,14 @@ class PlannedFit(Stored):
     """One number that adds up over tables.
 
     Attributes:
-        name: of the fit; cell: which of its blocks' cells it is; pitch: the size of a step.
+        name: of the fit; cell: which of its blocks' cells it is; step_size: the size of a step.
         counts: the fit of the rows that it sums, where l count <= sum <= u count holds; low, high: l and u
             in steps.
     """
 
     name: str
     cell: Annotated[int, AtLeast(0)]
-    pitch: Fraction
+    step_size: Fraction
     tables: tuple[FitTable, ...]
     counts: str | None = None
     low: Digits = 0
@@ -95,7 +95,7 @@ class PlannedFit(Stored):
 
 @dataclass(frozen=True, slots=True)
 class PlannedRatio(Stored):
-    """One statistic of one table that is a quotient of two fits: offset + pitch of the top * top / bottom.
+    """One statistic of one table that is a quotient of two fits: offset + step_size of the top * top / bottom.
 
     Attributes:
         top, bottom: the fits; low, high: the range of top / bottom, in steps.

@@ -58,10 +58,10 @@ def picture(
     scale = Scale(low, high, HEIGHT, 0.0, digits=1)
     y = scale.inside
 
-    pitch = WIDTH / max(len(points), 1)
+    step_size = WIDTH / max(len(points), 1)
     paths: dict[str, list[str]] = {name: [] for name in ("bars", "dots", "weak", "gone")}
     for i, (p, away) in enumerate(pairs):
-        x = f"{pitch * (i + 0.5):.5g}"
+        x = f"{step_size * (i + 0.5):.5g}"
         if away:
             paths["gone"].append(f"M{x} 0V{HEIGHT}")
         elif p is not None:
@@ -84,9 +84,11 @@ def _ends(
     """Return the ends, both ticks, and the labels from top to bottom."""
     low, high = window(points, hull)
     marked, decimals = ticks(low, high, 3)
-    if len(marked) < 2:  # an awkward window can hold one multiple only; half the pitch gives two
+    if (
+        len(marked) < 2
+    ):  # an awkward window can hold one multiple only; half the step size gives two
         marked, decimals = ticks(low, high, 6)
-    pitch = marked[1] - marked[0]
-    first, last = math.floor(low / pitch + 1e-9), math.ceil(high / pitch - 1e-9)
-    values = [round(k * pitch, decimals) + 0.0 for k in range(first, max(last, first + 1) + 1)]
+    step_size = marked[1] - marked[0]
+    first, last = math.floor(low / step_size + 1e-9), math.ceil(high / step_size - 1e-9)
+    values = [round(k * step_size, decimals) + 0.0 for k in range(first, max(last, first + 1) + 1)]
     return values[0], values[-1], tuple(reading_text(v, decimals) for v in reversed(values))

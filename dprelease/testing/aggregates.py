@@ -1,4 +1,4 @@
-"""The contract of a statistic: no neighbour moves its cells further than its encoding says.
+"""The contract of a statistic: no neighbour moves its cells further than its measurement says.
 
 Every table of a few rows over a few values is enumerated (ends, middle, out of range, null), every
 unit's contribution is added to it, taken away or replaced, primitives are made by the reference
@@ -6,7 +6,7 @@ engine, and the cells' moves are compared with the stated sensitivity. The domai
 columns and the post-processing are looked at on the same tables: whatever the cells are, `finish`
 returns one finite value or NaN per group and column.
 
-Units    cells in their own steps. Limits  encodings whose cells add up over units (form `linear`),
+Units    cells in their own steps. Limits  measurements whose cells add up over units (form `linear`),
 the only ones that an aggregate of another package can be made of without changes elsewhere.
 """
 
@@ -22,10 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import Context, Encoding
+from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
-from dprelease.measurements.base import measurement_of
+from dprelease.measurements.base import family_of
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.load import Schema
@@ -53,10 +53,10 @@ Ints = npt.NDArray[np.object_]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A statistic in one setting: its query, its encoding, the engine's task."""
+    """A statistic in one setting: its query, its measurement, the engine's task."""
 
     query: Query
-    encoding: Encoding
+    measurement: Measurement
     context: Context
     task: BoundedQuery
     values: tuple[float | None, ...]
@@ -85,30 +85,30 @@ def check_aggregate(
     assert len(columns) > 1, "one column may hide a mistake: give two ranges"
     aggregate, count = aggregate_named(name), 0
     for case in cases(statistic or f"{name}(x)", columns):
-        encoding = case.encoding
-        assert encoding.additive, f"{encoding.family}: only additive cells are enumerated"
+        measurement = case.measurement
+        assert measurement.additive, f"{measurement.family}: only additive cells are enumerated"
         found = moves(case)
         query = case.query
         bounds = unit_bounds(query.schema.unit, None, len(case.groups))
-        kind = measurement_of(encoding)
-        stated = kind.sensitivity(encoding, bounds, query.schema.adjacency, len(case.groups))
-        said = f"{name}, {encoding.family}, {query.schema.adjacency.value}, {query.schema.unit}"
+        kind = family_of(measurement)
+        stated = kind.sensitivity(measurement, bounds, query.schema.adjacency, len(case.groups))
+        said = f"{name}, {measurement.family}, {query.schema.adjacency.value}, {query.schema.unit}"
         assert found[0] <= stated.in_group, f"{said}: one group moves by {found[0]}"
         assert found[1] <= stated.total, f"{said}: all groups move by {found[1]} together"
         if (
-            kind.counted(encoding) == encoding.weights
+            kind.counted(measurement) == measurement.weights
         ):  # else its cells are made by a draw of its own
             cells = np.array(
-                list(itertools.product((-7.0, 0.0, 3.0, 1e6), repeat=len(encoding.cells)))[:256]
+                list(itertools.product((-7.0, 0.0, 3.0, 1e6), repeat=len(measurement.cells)))[:256]
             )
             with np.errstate(all="ignore"):
-                values = aggregate.finish(encoding, cells)
+                values = aggregate.finish(measurement, cells)
             published = aggregate.columns(case.context)
             assert values.shape == (len(cells), len(published)), (
                 f"{said}: finish has shape {values.shape}"
             )
         count += 1
-    assert count, f"{name} has no encodings"
+    assert count, f"{name} has no measurements"
     return count
 
 
@@ -136,12 +136,12 @@ def cases(statistic: str, columns: Mapping[str, Mapping[str, Any]] = COLUMNS) ->
         query = resolve(schema, merge_release(schema))
         values = (float(low), float(high), 1.0, high + 9.0, None)
         for block in layout(query):
-            for encoding in block.options:
+            for measurement in block.options:
                 yield Case(
                     query,
-                    encoding,
+                    measurement,
                     block.members[0].context,
-                    bound(query, ((encoding, None),)),
+                    bound(query, ((measurement, None),)),
                     values,
                 )
 
@@ -163,14 +163,14 @@ def _contributions(case: Case) -> list[Ints]:
     Cells are linear in the rows, so what a unit adds does not depend on the others' rows. A
     truncated mean's first draw is its size; its mean follows from that (`aggregates.scalar`).
     """
-    encoding, schema = case.encoding, case.query.schema
+    measurement, schema = case.measurement, case.query.schema
     most = 1
     if isinstance(schema.unit, UserUnit):
         most = schema.unit.max_rows_per_group * schema.unit.max_groups
     kinds = list(itertools.product(case.values, case.groups))
-    weights = np.array(measurement_of(encoding).counted(encoding), dtype=object)
+    weights = np.array(family_of(measurement).counted(measurement), dtype=object)
     m = unit_bounds(schema.unit, None, len(case.groups)).rows
-    places = list(cell_rows(encoding, case.task, m))
+    places = list(cell_rows(measurement, case.task, m))
     out: dict[bytes, Ints] = {}
     for size in range(most + 1):
         for rows in itertools.combinations_with_replacement(kinds, size):

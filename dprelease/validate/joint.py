@@ -35,9 +35,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import PlacedEncoding
-from dprelease.measurements.base import measurement_of
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.aggregates.measurement import PlacedMeasurement
+from dprelease.measurements.base import family_of
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
@@ -76,10 +76,10 @@ class JointRule:
         return f"{self.first.name}, {self.second.name}"
 
 
-def hulls_of(block: PlannedBlock) -> tuple[tuple[int | None, Fraction, Fraction], ...]:
+def hulls_of(block: PlannedMeasurement) -> tuple[tuple[int | None, Fraction, Fraction], ...]:
     """Return (view, l, u) of each column whose Bernstein cells the block holds."""
-    encoding = PlacedEncoding.from_json(block.encoding)
-    return measurement_of(encoding).hulls(encoding)
+    measurement = PlacedMeasurement.from_json(block.measurement)
+    return family_of(measurement).hulls(measurement)
 
 
 def joint_rules(plan: ReleasePlan) -> tuple[JointRule, ...]:

@@ -55,8 +55,8 @@ def save(folder: Path, name: str, title: str, panels: Sequence[Panel]) -> Path:
     dashed = {line.label for panel in panels for line in panel.lines if line.dashed}
     dotted = {line.label for panel in panels for line in panel.lines if line.dots}
     columns = min(2, len(panels))
-    per_row = max(1, columns * WIDTH // LEGEND_COLUMN)
-    head = HEAD + LEGEND_ROW * math.ceil(len(labels) / per_row) + 6
+    l1_per_row = max(1, columns * WIDTH // LEGEND_COLUMN)
+    head = HEAD + LEGEND_ROW * math.ceil(len(labels) / l1_per_row) + 6
     width, height = columns * WIDTH, head + HEIGHT * math.ceil(len(panels) / columns)
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"',
@@ -67,7 +67,7 @@ def save(folder: Path, name: str, title: str, panels: Sequence[Panel]) -> Path:
     ]
     colours = {label: COLOURS[i % len(COLOURS)] for i, label in enumerate(labels)}
     for i, label in enumerate(labels):
-        x, y = 14 + LEGEND_COLUMN * (i % per_row), HEAD + LEGEND_ROW * (i // per_row) + 8
+        x, y = 14 + LEGEND_COLUMN * (i % l1_per_row), HEAD + LEGEND_ROW * (i // l1_per_row) + 8
         dash = ' stroke-dasharray="6 4"' if label in dashed else ""
         key = f'<path d="M{x} {y}h24" stroke="{colours[label]}" stroke-width="2.5"{dash}/>'
         if label in dotted:
@@ -149,9 +149,9 @@ def _ticks(span: tuple[float, float], log: bool) -> list[float]:
         first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
         return [10.0**k for k in range(first, last + 1)]
     power = 10.0 ** math.floor(math.log10((high - low) / 5))
-    pitch = next(m * power for m in (1, 2, 5, 10) if m * power >= (high - low) / 5.001)
-    first, last = math.ceil(low / pitch - 1e-9), math.floor(high / pitch + 1e-9)
-    return [round(k * pitch, 12) + 0.0 for k in range(first, last + 1)]
+    step_size = next(m * power for m in (1, 2, 5, 10) if m * power >= (high - low) / 5.001)
+    first, last = math.ceil(low / step_size - 1e-9), math.floor(high / step_size + 1e-9)
+    return [round(k * step_size, 12) + 0.0 for k in range(first, last + 1)]
 
 
 def _inside(x: float, y: float, window: tuple[float, float, float, float]) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.exact import exact_cells
+from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.members import Member
 from dprelease.planning.layout import layout
 from dprelease.query.answer import Answer
@@ -45,20 +45,23 @@ def member_of(text: str, public: int | None) -> Member:
 
 
 @lru_cache
-def task_of(text: str, public: int | None, encoding: Encoding) -> BoundedQuery:
-    return bound(query_of(text, public), ((encoding, None),))
+def task_of(text: str, public: int | None, measurement: Measurement) -> BoundedQuery:
+    return bound(query_of(text, public), ((measurement, None),))
 
 
 def finished(
-    member: Member, encoding: Encoding, rows: tuple[tuple[float, ...], ...], public: int | None
+    member: Member,
+    measurement: Measurement,
+    rows: tuple[tuple[float, ...], ...],
+    public: int | None,
 ) -> list[float]:
     """Return the published values of exact cells, as the wall and the readers make them."""
-    task = task_of(member.statistic.spec.text, public, encoding)
+    task = task_of(member.statistic.spec.text, public, measurement)
     sums = np.array([primitives(task, r) for r in rows], dtype=object).sum(axis=0)[None, :]
-    cells = exact_cells(encoding, cell_rows(encoding, task, 1), Answer(sums), 1).astype(float)
-    if encoding.family == "scalar":  # what a scalar's draw reads back
-        cells = cells * float(encoding.pitch) + float(encoding.offset)
-    return [float(v) for v in member.aggregate.finish(encoding, cells)[0]]
+    cells = exact_cells(measurement, cell_rows(measurement, task, 1), Answer(sums), 1).astype(float)
+    if measurement.family == "scalar":  # what a scalar's draw reads back
+        cells = cells * float(measurement.step_size) + float(measurement.offset)
+    return [float(v) for v in member.aggregate.finish(measurement, cells)[0]]
 
 
 @pytest.mark.parametrize("public", [None, 1, 2, 3])
@@ -77,11 +80,11 @@ def test_exact_cells_finish_to_the_statistic(name: str, public: int | None) -> N
             "eigenvalues": sorted(np.linalg.eigvalsh(matrix).tolist(), reverse=True),
         }[name]
         least, most = min(least, *expected), max(most, *expected)
-        for encoding in member.options:
-            got = finished(member, encoding, rows, public)
-            rounded = encoding.family in ("spectrum", "matrix")
-            rounding = 4 * float(encoding.pitch) * 50 if rounded else 0.0
-            assert got == pytest.approx(expected, abs=2e-5 + rounding), encoding.family
+        for measurement in member.options:
+            got = finished(member, measurement, rows, public)
+            rounded = measurement.family in ("spectrum", "matrix")
+            rounding = 4 * float(measurement.step_size) * 50 if rounded else 0.0
+            assert got == pytest.approx(expected, abs=2e-5 + rounding), measurement.family
         assert member.domain.contains(np.clip(expected, *member.domain.hull)).all()
         assert member.domain.lower - 1e-9 <= min(expected)
         assert max(expected) <= member.domain.upper + 1e-9
@@ -100,9 +103,9 @@ def test_three_columns_of_a_private_size_assemble_to_the_matrix() -> None:
     member = member_of("eigenvalues(x, y, z)", None)
     rows = ((-3.0, 0.0, 2.0), (4.0, 1.0, 12.0), (1.0, 0.5, 3.0), (2.0, 0.0, 9.0))
     expected = np.linalg.eigvalsh(np.cov(np.array(rows).T, ddof=0))[::-1]
-    (encoding,) = member.options
-    assert encoding.family == "pairs"
-    assert finished(member, encoding, rows, None) == pytest.approx(expected.tolist(), abs=1e-9)
+    (measurement,) = member.options
+    assert measurement.family == "pairs"
+    assert finished(member, measurement, rows, None) == pytest.approx(expected.tolist(), abs=1e-9)
 
 
 @pytest.mark.parametrize("public", [4, 5])
@@ -111,10 +114,10 @@ def test_three_columns_of_a_public_size(public: int) -> None:
     rows = ((-3.0, 0.0, 2.0), (4.0, 1.0, 12.0), (1.0, 0.5, 3.0), (2.0, 0.0, 9.0), (0.0, 1.0, 4.0))
     expected = np.linalg.eigvalsh(np.cov(np.array(rows[:public]).T, ddof=0))[::-1]
     assert {e.family for e in member.options} == {"spectrum", "matrix"}
-    for encoding in member.options:
-        got = finished(member, encoding, rows[:public], public)
+    for measurement in member.options:
+        got = finished(member, measurement, rows[:public], public)
         assert got == pytest.approx(expected.tolist(), abs=2e-2)
-        assert max(abs(np.array(got) - expected)) <= 4 * float(encoding.pitch) * 200
+        assert max(abs(np.array(got) - expected)) <= 4 * float(measurement.step_size) * 200
 
 
 def test_names_and_domains_of_a_spectrum() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from dprelease.aggregates.base import Reading
 from dprelease.aggregates.eigenvalues import aggregate, capped
-from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells
 from dprelease.aggregates.jacobi import jacobi_eigenvalues
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.entropy import ReplayBits
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import LEVEL
@@ -70,10 +70,10 @@ def test_released_spectra_are_ordered_not_negative_and_have_a_possible_sum(
 ) -> None:
     plan = plan_of(columns, n)
     (block,) = plan.blocks
-    encoding = PlacedEncoding.from_json(block.encoding)
+    measurement = PlacedMeasurement.from_json(block.measurement)
     raw = np.random.default_rng(3).normal(0, 3e4, (20_000, len(block.cells)))
     raw *= 1 if n is None else 10
-    values = aggregate.finish(encoding, np.maximum(raw, 0.0))
+    values = aggregate.finish(measurement, np.maximum(raw, 0.0))
     assert (np.diff(values, axis=1) <= 1e-9).all()
     assert (values >= 0).all()
     assert (values.sum(axis=1) <= float(plan.statistics[0].domain.upper) * (1 + 1e-9)).all()
@@ -84,22 +84,22 @@ def test_released_spectra_are_ordered_not_negative_and_have_a_possible_sum(
 def test_intervals_hold_for_all_eigenvalues_together(columns: str, n: int | None) -> None:
     plan = plan_of(columns, n)
     (block,) = plan.blocks
-    encoding = PlacedEncoding.from_json(block.encoding)
+    measurement = PlacedMeasurement.from_json(block.measurement)
     i = np.arange(400)
     table = np.stack(
         [10 * (i * 0.7548 % 1), 12 * (i * 0.7548 % 1) + 3 * (i * 0.5698 % 1), 4 * (i * 0.3371 % 1)]
     ).T
     sums = sum(np.array(primitives(plan.query, tuple(row)), dtype=object) for row in table)
-    exact = exact_cells(encoding, block.encoding["primitives"], Answer(np.array([sums])), 1)
-    truth = aggregate.finish(encoding, exact.astype(float))[0]
+    exact = exact_cells(measurement, block.measurement["primitives"], Answer(np.array([sums])), 1)
+    truth = aggregate.finish(measurement, exact.astype(float))[0]
     law, groups = draw_from_json(block.law), 300
     drawn = law.draw(np.repeat(exact, groups, axis=0), ReplayBits(f"{columns} {n}"))
     low, high = law.box(drawn, LEVEL)
     reading = Reading(low, high, drawn.astype(float), law.noise_scale, LEVEL)
-    lower, upper = aggregate.interval(encoding, reading)
+    lower, upper = aggregate.interval(measurement, reading)
     held = ((lower <= truth + 1e-6) & (truth <= upper + 1e-6)).all(axis=1).mean()
     assert held >= 0.95
-    values = aggregate.finish(encoding, law.cells(drawn))
+    values = aggregate.finish(measurement, law.cells(drawn))
     assert float(np.median(np.abs(values - truth))) < float(plan.statistics[0].domain.upper) / 20
     assert (upper - lower).mean() < 0.8 * float(plan.statistics[0].domain.upper)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dprelease.aggregates.certified_eigen import backward_error
-from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.graph_cells import graph_cells, laplacian, sparse_connectivity
 from dprelease.aggregates.graph_moves import CERTIFIED_NODES
+from dprelease.aggregates.measurement import Measurement
 from dprelease.numeric import floor_half_up
 
 COMPLETE = np.array([(a, b) for a in range(6) for b in range(a + 1, 6)])
@@ -18,8 +18,8 @@ RING = np.array([(0, 5), *((a, a + 1) for a in range(5))])
 NOTHING = np.zeros((0, 2), dtype=np.int64)
 
 
-def encoding(form: str, *weights: tuple[int, int]) -> Encoding:
-    return Encoding("scalar", (form,), (form,), weights, 1, 1, form=form)  # type: ignore[arg-type]
+def measurement(form: str, *weights: tuple[int, int]) -> Measurement:
+    return Measurement("scalar", (form,), (form,), weights, 1, 1, form=form)  # type: ignore[arg-type]
 
 
 def some_graph(n: int, edges: int, seed: int) -> np.ndarray:
@@ -35,16 +35,16 @@ def test_laplacian_is_degrees_minus_adjacency() -> None:
 
 
 def test_cells_are_degrees_and_rounded_eigenvalues() -> None:
-    assert graph_cells(encoding("degree", (6, 3)), RING).tolist() == [[2]]
-    assert graph_cells(encoding("connectivity", (6, 1000)), RING).tolist() == [
+    assert graph_cells(measurement("degree", (6, 3)), RING).tolist() == [[2]]
+    assert graph_cells(measurement("connectivity", (6, 1000)), RING).tolist() == [
         [1000]
     ]  # 2 - 2 cos 60
-    assert graph_cells(encoding("connectivity", (6, 10)), COMPLETE).tolist() == [[60]]
-    assert graph_cells(encoding("connectivity", (6, 10)), NOTHING).tolist() == [[0]]
-    assert graph_cells(encoding("laplacian", (6, 10)), RING).tolist() == [[10, 10, 30, 30, 40]]
-    box = encoding("graph_box", (6, 10), (6, 0), (6, 5))
+    assert graph_cells(measurement("connectivity", (6, 10)), COMPLETE).tolist() == [[60]]
+    assert graph_cells(measurement("connectivity", (6, 10)), NOTHING).tolist() == [[0]]
+    assert graph_cells(measurement("laplacian", (6, 10)), RING).tolist() == [[10, 10, 30, 30, 40]]
+    box = measurement("graph_box", (6, 10), (6, 0), (6, 5))
     assert graph_cells(box, COMPLETE).tolist() == [[60, 5, 5]]
-    sparse = encoding("sparse_connectivity", (6, 100))
+    sparse = measurement("sparse_connectivity", (6, 100))
     assert graph_cells(sparse, COMPLETE).tolist() == [[600]]
     assert all(type(v) is int for v in graph_cells(box, COMPLETE)[0])
 
@@ -53,7 +53,7 @@ def test_rounding_is_half_up_in_exact_arithmetic() -> None:
     n = 12
     edges = some_graph(n, 40, 1)
     value = np.linalg.eigvalsh(laplacian(edges, n))[1]
-    cell = graph_cells(encoding("connectivity", (n, 10**6)), edges)[0, 0]
+    cell = graph_cells(measurement("connectivity", (n, 10**6)), edges)[0, 0]
     assert abs(cell - floor_half_up(Fraction(float(value)) * 10**6)) <= 1
     assert backward_error(n, n) < Fraction(1, 10**10)
 
@@ -62,7 +62,7 @@ def test_rounding_is_half_up_in_exact_arithmetic() -> None:
 def test_sparse_agrees_with_the_certified_eigenvalue(seed: int) -> None:
     n = 400
     edges = some_graph(n, 400 * (4 + seed), seed)
-    exact = graph_cells(encoding("connectivity", (n, 10**6)), edges)[0, 0] / 10**6
+    exact = graph_cells(measurement("connectivity", (n, 10**6)), edges)[0, 0] / 10**6
     assert sparse_connectivity(edges, n) == pytest.approx(exact, abs=1e-5)
 
 

@@ -26,16 +26,16 @@ def test_no_row_and_no_replacement_moves_further(cells: list[list[int]], a: int,
     box = list(product(range(a + 1), range(b + 1)))
     found = [[value(row, *at) for row in cells] for at in box]
     for absent in (True, False):
-        per_row, per_swap = pair_moves(cells, PRIMITIVES, (a, b), absent=absent)
+        l1_per_row, l1_per_swap = pair_moves(cells, PRIMITIVES, (a, b), absent=absent)
         rows = [*found, [0] * len(cells)] if absent else found
-        assert max(sum(map(abs, row)) for row in found) <= per_row
+        assert max(sum(map(abs, row)) for row in found) <= l1_per_row
         assert (
             max(
                 sum(abs(x - y) for x, y in zip(one, other, strict=True))
                 for one in rows
                 for other in rows
             )
-            <= per_swap
+            <= l1_per_swap
         )
 
 

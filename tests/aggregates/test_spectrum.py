@@ -1,4 +1,4 @@
-"""Encodings of a covariance matrix: the constants of their bounds and their exact cells."""
+"""Measurements of a covariance matrix: the constants of their bounds and their exact cells."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.aggregates.encoding import Axis, Encoding
+from dprelease.aggregates.measurement import Axis, Measurement
 from dprelease.aggregates.spectrum import (
     MIRSKY,
     factors,
@@ -28,17 +28,17 @@ AXES = (
 GRID = Fraction(1, 2**24)
 
 
-def encoding(n: int, form: str, grid: Fraction = GRID) -> Encoding:
+def measurement(n: int, form: str, grid: Fraction = GRID) -> Measurement:
     cells = 3 if form == "spectrum" else 6
-    return Encoding(
+    return Measurement(
         family=form,  # type: ignore[arg-type]
         key=(form,),
         cells=("c",) * cells,
         measures=(),
         weights=(),
-        per_row=1,
-        per_swap=1,
-        pitch=grid,
+        l1_per_row=1,
+        l1_per_swap=1,
+        step_size=grid,
         form=form,  # type: ignore[arg-type]
         public_rows=n,
         axes=AXES,
@@ -55,7 +55,7 @@ def sums_of(codes: np.ndarray) -> np.ndarray:
 def values_of(codes: np.ndarray) -> np.ndarray:
     return np.array(
         [
-            [float(a.offset + a.pitch * int(k)) for a, k in zip(AXES, row, strict=True)]
+            [float(a.offset + a.step_size * int(k)) for a, k in zip(AXES, row, strict=True)]
             for row in codes
         ]
     )
@@ -87,12 +87,12 @@ def test_the_solver_s_error_is_far_below_a_grid_step_and_is_charged() -> None:
 def test_cells_are_those_of_the_covariance_matrix(count: int) -> None:
     codes = np.random.default_rng(count).integers(0, [8, 11, 4], (count, 3))
     matrix = np.cov(values_of(codes).T, ddof=0).reshape(3, 3) / float(square_width(AXES))
-    found = spectrum_cells(encoding(count, "spectrum"), sums_of(codes))[0].astype(float) * float(
+    found = spectrum_cells(measurement(count, "spectrum"), sums_of(codes))[0].astype(float) * float(
         GRID
     )
     assert found == pytest.approx(np.linalg.eigvalsh(matrix)[::-1], abs=float(GRID))
     assert (np.diff(found) <= 0).all()
-    made = encoding(count, "matrix")
+    made = measurement(count, "matrix")
     cells = matrix_cells(made, sums_of(codes))[0]
     assert (cells >= 0).all()
     upper = (cells - matrix_shift(made)).astype(float) * float(GRID)
@@ -103,16 +103,16 @@ def test_sums_of_no_table_give_cells_too() -> None:
     """Total: whatever the integers are, nothing raises and cells stay in their range."""
     for scale in (0, -(10**9), 10**30):
         sums = np.array([[3, *(scale,) * 9]], dtype=object)
-        cells = spectrum_cells(encoding(3, "spectrum"), sums)[0]
+        cells = spectrum_cells(measurement(3, "spectrum"), sums)[0]
         assert all(0 <= c <= int(Fraction(1, 4) / GRID) + 1 for c in cells)
-        assert len(matrix_cells(encoding(3, "matrix"), sums)[0]) == 6
+        assert len(matrix_cells(measurement(3, "matrix"), sums)[0]) == 6
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7])
 def test_a_replaced_row_moves_the_spectrum_as_far_as_observed_but_never_further(n: int) -> None:
     """The largest change found is kappa R^2 (tight for Frobenius); the bound is 15 % above it."""
     corners = list(itertools.product((0, 7), (0, 10), (0, 3)))
-    made = encoding(n, "spectrum")
+    made = measurement(n, "spectrum")
     stated, worst = spectrum_move(AXES, n, GRID), 0
     for others in itertools.combinations_with_replacement(corners, n - 1 if n < 4 else 1):
         repeated = [*others] * (1 if n < 4 else n - 1)
@@ -124,7 +124,7 @@ def test_a_replaced_row_moves_the_spectrum_as_far_as_observed_but_never_further(
 
 
 def test_twin_half_of_the_bound_is_exceeded() -> None:
-    made = encoding(2, "spectrum")
+    made = measurement(2, "spectrum")
     tables = [np.array([[0, 0, 0], row]) for row in ([0, 0, 0], [7, 10, 3])]
     a, b = (spectrum_cells(made, sums_of(t))[0].astype(int) for t in tables)
     assert int(np.abs(a - b).sum()) > spectrum_move(AXES, 2, GRID) / 2

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import Fixed
 from dprelease.sensitivity import bound, cell_rows
@@ -92,21 +92,21 @@ def test_exact_cells_finish_to_the_statistic(name: str, column: str, public: boo
             assert all(
                 member.domain.lower - 1e-12 <= e <= member.domain.upper + 1e-12 for e in expected
             )
-            for encoding in block.options:
-                if encoding.family != "truncated_mean":
-                    got = finished(query, member, encoding, rows)
+            for measurement in block.options:
+                if measurement.family != "truncated_mean":
+                    got = finished(query, member, measurement, rows)
                     assert got == pytest.approx(expected, abs=1e-9)
         if public and n > 1 and name in ("mean", "sum", "variance"):
             assert (min(seen[n]), max(seen[n])) == pytest.approx(member.domain.hull)
 
 
 def finished(
-    query: Any, member: Any, encoding: Encoding, rows: tuple[Fraction, ...]
+    query: Any, member: Any, measurement: Measurement, rows: tuple[Fraction, ...]
 ) -> list[float]:
     """Return the aggregate's values from the exact cells of `rows`."""
-    if encoding.family == "constant":
-        return [float(encoding.value)]
-    task = bound(query, ((encoding, None),))
+    if measurement.family == "constant":
+        return [float(measurement.value)]
+    task = bound(query, ((measurement, None),))
     sums = [0] * len(task.primitives)
     for row in rows:
         for j, p in enumerate(task.primitives):
@@ -122,13 +122,15 @@ def finished(
                 sums[j] += int(p.low <= code <= p.high)
             else:
                 sums[j] += 1
-    chosen = [sums[i] for i in cell_rows(encoding, task, 1)]
-    if encoding.form == "scatter":
-        n = encoding.public_rows or 0
+    chosen = [sums[i] for i in cell_rows(measurement, task, 1)]
+    if measurement.form == "scatter":
+        n = measurement.public_rows or 0
         cells = [n * chosen[1] - chosen[0] ** 2]
     else:
-        cells = [sum(w * c for w, c in zip(row, chosen, strict=True)) for row in encoding.weights]
-    if encoding.family == "scalar":
-        cells = [float(encoding.offset + encoding.pitch * c) for c in cells]  # type: ignore[misc]
-    out = member.aggregate.finish(encoding, np.array([cells], dtype=float))
+        cells = [
+            sum(w * c for w, c in zip(row, chosen, strict=True)) for row in measurement.weights
+        ]
+    if measurement.family == "scalar":
+        cells = [float(measurement.offset + measurement.step_size * c) for c in cells]  # type: ignore[misc]
+    out = member.aggregate.finish(measurement, np.array([cells], dtype=float))
     return [float(v) for v in out[0]]

@@ -138,7 +138,7 @@ def groups_not_split(patch):
 
     def one_group(*arguments, **kwargs):
         s = honest(*arguments, **kwargs)
-        return replace(s, total=s.in_group, touched=1, moves=1)
+        return replace(s, total=s.in_group, changed_groups=1, chain_length=1)
 
     patch.setattr(base, "sensitivity", one_group)
     return asked(["count"], by=["g"], adjacency="substitution")

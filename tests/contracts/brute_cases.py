@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dprelease.aggregates.encoding import Encoding
-from dprelease.measurements.base import measurement_of
+from dprelease.aggregates.measurement import Measurement
+from dprelease.measurements.base import family_of
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.load import Schema
@@ -45,7 +45,7 @@ class Case:
     """One aggregate in one setting, its bounded query, and what a row may hold, raw."""
 
     query: Query
-    encodings: tuple[Encoding, ...]
+    measurements: tuple[Measurement, ...]
     task: BoundedQuery
     values: tuple[Any, ...] = ()
 
@@ -61,20 +61,22 @@ class Case:
     def m(self) -> int:
         return unit_bounds(self.query.schema.unit, None, self.groups).rows
 
-    def claimed(self, encoding: Encoding) -> Sensitivity:
+    def claimed(self, measurement: Measurement) -> Sensitivity:
         bounds = unit_bounds(self.query.schema.unit, None, self.groups)
-        kind = measurement_of(encoding)
-        return kind.sensitivity(encoding, bounds, self.adjacency, self.groups)
+        kind = family_of(measurement)
+        return kind.sensitivity(measurement, bounds, self.adjacency, self.groups)
 
-    def places(self, encoding: Encoding) -> tuple[int, ...]:
-        return cell_rows(encoding, self.task, self.m)
+    def places(self, measurement: Measurement) -> tuple[int, ...]:
+        return cell_rows(measurement, self.task, self.m)
 
-    def proved(self, encoding: Encoding, places: tuple[int, ...] | None = None) -> Sensitivity:
+    def proved(
+        self, measurement: Measurement, places: tuple[int, ...] | None = None
+    ) -> Sensitivity:
         """Return what the wall finds from the primitives, at their places or at stated ones."""
         return recompute(
             self.task,
-            encoding,
-            self.places(encoding) if places is None else places,
+            measurement,
+            self.places(measurement) if places is None else places,
             None,
             unit=self.query.schema.unit,
             adjacency=self.adjacency,
@@ -114,8 +116,8 @@ def built(
     }
     schema = Schema.from_dict(data)
     query = resolve(schema, merge_release(schema))
-    encodings = tuple(e for b in layout(query) for e in b.options)
-    return Case(query, encodings, bound(query, tuple((e, None) for e in encodings)))
+    measurements = tuple(e for b in layout(query) for e in b.options)
+    return Case(query, measurements, bound(query, tuple((e, None) for e in measurements)))
 
 
 def obvious_code(code: Fixed, value: float | None) -> int | None:

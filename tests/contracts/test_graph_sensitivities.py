@@ -11,10 +11,10 @@ import pytest
 from dprelease import registry
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.certified_eigen import backward_error
-from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.graph import connectivity, degree, graph_box, laplacian
 from dprelease.aggregates.graph_cells import graph_cells
 from dprelease.aggregates.graph_moves import connectivity_move, graph_moves
+from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.numeric import floor_half_up
 from dprelease.query.bounded import Label
 from dprelease.query.graph import Graph
@@ -107,27 +107,27 @@ def context(n: int, k: int, node: int | None = None) -> Context:
     return Context(StatisticSpec("s", "s", (), "s"), graph=graph)
 
 
-def encodings(n: int, k: int) -> list[Encoding]:
-    first = connectivity.encodings(context(n, k))[0]
-    nodes = [degree.encodings(context(n, k, v))[0] for v in (0, n - 1)]
-    return [first, *nodes, laplacian.encodings(context(n, k))[0], graph_box([first, *nodes])]
+def measurements(n: int, k: int) -> list[Measurement]:
+    first = connectivity.measurements(context(n, k))[0]
+    nodes = [degree.measurements(context(n, k, v))[0] for v in (0, n - 1)]
+    return [first, *nodes, laplacian.measurements(context(n, k))[0], graph_box([first, *nodes])]
 
 
 @pytest.mark.parametrize("k", EDGES)
 @pytest.mark.parametrize("n", [2, 3, 4])
-def test_integer_cells_move_no_further_than_the_encoding_says(n: int, k: int) -> None:
+def test_integer_cells_move_no_further_than_the_measurement_says(n: int, k: int) -> None:
     world = WORLDS[n]
-    for encoding in encodings(n, k):
-        cells = np.concatenate([graph_cells(encoding, e) for e in world.edges]).astype(np.int64)
+    for measurement in measurements(n, k):
+        cells = np.concatenate([graph_cells(measurement, e) for e in world.edges]).astype(np.int64)
         gaps = np.abs(cells[:, None, :] - cells[None, :, :])
-        assert world.largest(gaps.sum(axis=2), k) <= encoding.per_row
-        assert world.largest(gaps.sum(axis=2), k, moved=True) <= encoding.per_swap
-        for cell, most in enumerate(encoding.each):
+        assert world.largest(gaps.sum(axis=2), k) <= measurement.l1_per_row
+        assert world.largest(gaps.sum(axis=2), k, moved=True) <= measurement.l1_per_swap
+        for cell, most in enumerate(measurement.per_cell):
             assert world.largest(gaps[:, :, cell], k) <= most
             assert world.largest(gaps[:, :, cell], k, moved=True) <= most
-        if encoding.upper is not None:
+        if measurement.upper is not None:
             assert cells.min() >= 0
-            assert cells.max() <= encoding.upper
+            assert cells.max() <= measurement.upper
 
 
 def test_a_bound_that_forgets_the_numerical_error_is_refuted() -> None:
@@ -142,9 +142,9 @@ def test_a_bound_that_forgets_the_numerical_error_is_refuted() -> None:
 
 def test_rounding_a_spectrum_costs_little() -> None:
     for n, k in ((5, 1), (34, 2), (1000, 1)):
-        per_row = laplacian.encodings(context(n, k))[0].per_row
-        pitch = laplacian.encodings(context(n, k))[0].pitch
-        assert 2 * k <= per_row * pitch <= 2 * k * Fraction(102, 100)
+        l1_per_row = laplacian.measurements(context(n, k))[0].l1_per_row
+        step_size = laplacian.measurements(context(n, k))[0].step_size
+        assert 2 * k <= l1_per_row * step_size <= 2 * k * Fraction(102, 100)
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,8 @@ def asked(groups: int, rows: int, total: int | None, adjacency: str = "add_remov
 
 
 def task_of(query: Any) -> tuple[BoundedQuery, list[Any]]:
-    encodings = [e for b in layout(query) for e in b.options]
-    return bound(query, tuple((e, None) for e in encodings)), encodings
+    measurements = [e for b in layout(query) for e in b.options]
+    return bound(query, tuple((e, None) for e in measurements)), measurements
 
 
 def source(table: Counter[Row]) -> Any:
@@ -122,30 +122,30 @@ def largest_replacement(task: BoundedQuery, places: tuple[int, ...]) -> int:
 @pytest.mark.parametrize("bounds", BOUNDS)
 def test_no_person_week_moves_the_integers_further_than_claimed(bounds):
     query = asked(*bounds)
-    task, encodings = task_of(query)
+    task, measurements = task_of(query)
     limits = unit_bounds(query.schema.unit, None, 2)
-    for encoding in encodings:
-        places = cell_rows(encoding, task, limits.rows)
-        claimed = sensitivity(encoding, limits, query.schema.adjacency, 2)
+    for measurement in measurements:
+        places = cell_rows(measurement, task, limits.rows)
+        claimed = sensitivity(measurement, limits, query.schema.adjacency, 2)
         assert largest_move(task, places) == claimed.total
 
 
 def test_no_replaced_person_week_moves_the_integers_further_than_claimed():
     query = asked(1, 1, None, "substitution")
-    task, encodings = task_of(query)
+    task, measurements = task_of(query)
     limits = unit_bounds(query.schema.unit, None, 2)
-    for encoding in encodings:
-        places = cell_rows(encoding, task, limits.rows)
-        claimed = sensitivity(encoding, limits, query.schema.adjacency, 2)
+    for measurement in measurements:
+        places = cell_rows(measurement, task, limits.rows)
+        claimed = sensitivity(measurement, limits, query.schema.adjacency, 2)
         assert largest_replacement(task, places) == claimed.total == 2
 
 
 def test_a_twin_that_bounds_a_person_over_all_weeks_moves_further():
     query = asked(1, 1, None)
-    task, encodings = task_of(query)
+    task, measurements = task_of(query)
     limits = unit_bounds(query.schema.unit, None, 2)
-    places = cell_rows(encodings[0], task, limits.rows)
-    claimed = sensitivity(encodings[0], limits, query.schema.adjacency, 2)
+    places = cell_rows(measurements[0], task, limits.rows)
+    claimed = sensitivity(measurements[0], limits, query.schema.adjacency, 2)
     assert largest_move(replace(task, per=None), places) > claimed.total
     month = replace(task, per=Intervals("at", "month", "America/New_York"))
     assert largest_move(month, places) >= claimed.total
@@ -154,12 +154,12 @@ def test_a_twin_that_bounds_a_person_over_all_weeks_moves_further():
 @pytest.mark.parametrize("per", [None, Intervals("at", "day"), Intervals("other", "week")])
 def test_the_wall_refuses_a_query_that_bounds_in_other_intervals(per):
     query = asked(1, 1, None)
-    task, encodings = task_of(query)
-    places = cell_rows(encodings[0], task, 1)
+    task, measurements = task_of(query)
+    places = cell_rows(measurements[0], task, 1)
 
     def wall(task: BoundedQuery) -> Any:
         return recompute(
-            task, encodings[0], places, None, unit=query.schema.unit, groups=2, whole=True,
+            task, measurements[0], places, None, unit=query.schema.unit, groups=2, whole=True,
             adjacency=query.schema.adjacency, per=query.intervals,
         )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """What one unit can do to every aggregate of several columns, by brute force over small tables.
 
 The same contract as `test_sensitivities`, over rows of two columns: values at and beyond the ends, a
-gap's edges, nulls in either column. Every encoding that a layout offers is enumerated under both
+gap's edges, nulls in either column. Every measurement that a layout offers is enumerated under both
 adjacencies, row and user units, public and private size, and the wall's own moves are compared.
 """
 
@@ -18,8 +18,8 @@ import pytest
 
 from dprelease import registry
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import Encoding
 from dprelease.aggregates.exact import exact_cells
+from dprelease.aggregates.measurement import Measurement
 from dprelease.errors import InternalError, WithheldError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
@@ -86,10 +86,10 @@ def _summand(task: BoundedQuery, p: Primitive, codes: dict[str, int | None]) -> 
     return 0 if one is None or other is None else one**p.power * other**p.other_power
 
 
-def cells_of(made: Case, encoding: Encoding, sums: Ints) -> Ints:
+def cells_of(made: Case, measurement: Measurement, sums: Ints) -> Ints:
     """Return exact cells as the wall makes them from primitives, `(tables, cells)`."""
     answer = Answer(sums.astype(object))
-    out = exact_cells(encoding, made.places(encoding), answer, sums.shape[0])
+    out = exact_cells(measurement, made.places(measurement), answer, sums.shape[0])
     return np.asarray(out, dtype=np.int64)
 
 
@@ -109,10 +109,10 @@ def contributions(made: Case) -> Ints:
     return np.array(out, dtype=np.int64)
 
 
-def additive_moves(made: Case, encoding: Encoding) -> Iterator[Ints]:
-    """Yield L1 moves per group, `(neighbours, K)`, of an encoding that adds up over units."""
+def additive_moves(made: Case, measurement: Measurement) -> Iterator[Ints]:
+    """Yield L1 moves per group, `(neighbours, K)`, of a measurement that adds up over units."""
     held = contributions(made)
-    flat = cells_of(made, encoding, held.reshape(-1, held.shape[2]))
+    flat = cells_of(made, measurement, held.reshape(-1, held.shape[2]))
     cells = np.unique(flat.reshape(held.shape[0], made.groups, -1), axis=0)
     if made.adjacency is Adjacency.add_remove:
         yield np.abs(cells).sum(axis=2)
@@ -123,22 +123,22 @@ def additive_moves(made: Case, encoding: Encoding) -> Iterator[Ints]:
         yield np.abs(cells - one).sum(axis=2)
 
 
-def table_moves(made: Case, encoding: Encoding) -> Iterator[Ints]:
+def table_moves(made: Case, measurement: Measurement) -> Iterator[Ints]:
     """Yield the moves between all tables of n rows that differ in one."""
-    n = encoding.public_rows
+    n = measurement.public_rows
     assert n is not None
     rows = np.unique(np.array([primitives(made.task, r) for r in made.values]), axis=0)
     for others in itertools.combinations_with_replacement(range(len(rows)), n - 1):
         rest = rows[list(others)].sum(axis=0) if others else np.zeros(rows.shape[1], dtype=np.int64)
-        cells = cells_of(made, encoding, rest + rows)
+        cells = cells_of(made, measurement, rest + rows)
         yield np.abs(cells[:, None] - cells[None, :]).sum(axis=2).reshape(-1, 1)
 
 
-def moves(made: Case, encoding: Encoding) -> tuple[int, int]:
+def moves(made: Case, measurement: Measurement) -> tuple[int, int]:
     """Return the largest move in one group and over all groups together, L1."""
-    source = table_moves if encoding.public_rows is not None else additive_moves
+    source = table_moves if measurement.public_rows is not None else additive_moves
     in_group = total = 0
-    for found in source(made, encoding):
+    for found in source(made, measurement):
         in_group, total = max(in_group, int(found.max())), max(total, int(found.sum(axis=1).max()))
     return in_group, total
 
@@ -175,23 +175,23 @@ ROUNDED = ("spectrum", "matrix")
 def test_no_neighbour_moves_further_than_stated_and_the_wall_finds_the_same(name: str) -> None:
     for setting in grid(name):
         made = case(name, *setting)
-        assert made.encodings, setting
-        for encoding in made.encodings:
-            in_group, total = moves(made, encoding)
-            stated = made.claimed(encoding)
-            assert made.proved(encoding) == stated, (setting, encoding.family)
-            assert in_group <= stated.in_group, (setting, encoding.family)
-            assert total <= stated.total, (setting, encoding.family)
-            if encoding.family in ROUNDED:
+        assert made.measurements, setting
+        for measurement in made.measurements:
+            in_group, total = moves(made, measurement)
+            stated = made.claimed(measurement)
+            assert made.proved(measurement) == stated, (setting, measurement.family)
+            assert in_group <= stated.in_group, (setting, measurement.family)
+            assert total <= stated.total, (setting, measurement.family)
+            if measurement.family in ROUNDED:
                 continue
-            assert row_moves(made.task, encoding, made.places(encoding)) == (
-                encoding.per_row,
-                encoding.per_swap,
+            assert row_moves(made.task, measurement, made.places(measurement)) == (
+                measurement.l1_per_row,
+                measurement.l1_per_swap,
             )
             reachable = setting[1] == "row" or made.adjacency is Adjacency.add_remove
             if reachable:
-                assert in_group == stated.in_group, (setting, encoding.family)
-                assert total == stated.total, (setting, encoding.family)
+                assert in_group == stated.in_group, (setting, measurement.family)
+                assert total == stated.total, (setting, measurement.family)
 
 
 # --- broken twins -------------------------------------------------------------------------------
@@ -200,63 +200,63 @@ def test_no_neighbour_moves_further_than_stated_and_the_wall_finds_the_same(name
 def test_twin_half_the_sensitivity() -> None:
     for name, n in (("covariance", None), ("covariance", 3), ("correlation", None)):
         made = case(name, PAIRS[0], "row", "substitution", 1, n)
-        encoding = made.encodings[0]
-        less = replace(encoding, per_swap=encoding.per_swap - 1)
-        assert moves(made, encoding)[0] > made.claimed(less).in_group
+        measurement = made.measurements[0]
+        less = replace(measurement, l1_per_swap=measurement.l1_per_swap - 1)
+        assert moves(made, measurement)[0] > made.claimed(less).in_group
 
 
 def test_twin_moments_over_rows_of_one_column_mixed_with_complete_cases() -> None:
     """S(a) over all rows with a, S(ab) over complete cases: a row (a, null) moves further."""
     made = case("covariance", PAIRS[0], "row", "add_remove")
-    encoding = made.encodings[0]
+    measurement = made.measurements[0]
     mixed = tuple(
         replace(p, kind="power", other=None) if p.other_power == 0 and p.kind == "product" else p
         for p in made.task.primitives
     )
     wrong = replace(made.task, primitives=mixed)
-    places = made.places(encoding)
+    places = made.places(measurement)
     row = made.values[[r[1] for r in made.values].index(None)]
     ours, theirs = (
         np.abs(
             exact_cells(
-                encoding, places, Answer(np.array([primitives(t, row)], dtype=object)), 1
+                measurement, places, Answer(np.array([primitives(t, row)], dtype=object)), 1
             ).astype(int)
         ).sum()
         for t in (made.task, wrong)
     )
     assert ours == 0 < theirs
-    assert row_moves(wrong, encoding, places) > (encoding.per_row, encoding.per_swap)
+    assert row_moves(wrong, measurement, places) > (measurement.l1_per_row, measurement.l1_per_swap)
 
 
 def test_twin_a_size_that_comes_from_the_data() -> None:
     """n S(ab) - S(a) S(b) with the table's own n moves further when a row leaves."""
     made = case("covariance", PAIRS[0], "row", "substitution", 1, 3)
-    encoding = next(e for e in made.encodings if e.form == "cross")
-    top = encoding.axes[0].scale, encoding.axes[1].scale
+    measurement = next(e for e in made.measurements if e.form == "cross")
+    top = measurement.axes[0].scale, measurement.axes[1].scale
     full = [(0, 0)] * 3 + [top] * 3
 
     def value(rows: list[tuple[int, int]]) -> int:
         n = len(rows)
         return n * sum(a * b for a, b in rows) - sum(a for a, _ in rows) * sum(b for _, b in rows)
 
-    assert value(full) - value(full[:-1]) > encoding.per_swap
+    assert value(full) - value(full[:-1]) > measurement.l1_per_swap
     sums = np.array([primitives(made.task, made.values[0])])
     with pytest.raises(WithheldError) as refused:
-        cells_of(made, encoding, sums)
+        cells_of(made, measurement, sums)
     assert refused.value.code == "DPR702"
 
 
 def test_the_wall_refuses_products_it_cannot_bound() -> None:
     made = case("covariance", PAIRS[0], "row", "add_remove")
-    encoding = made.encodings[0]
-    places = made.places(encoding)
+    measurement = made.measurements[0]
+    places = made.places(measurement)
     for change in ({"power": 3}, {"other_power": 3}, {"other": None}):
         forged = tuple(replace(p, **change) for p in made.task.primitives)  # type: ignore[arg-type]
         with pytest.raises(InternalError) as refused:
-            row_moves(replace(made.task, primitives=forged), encoding, places)
+            row_moves(replace(made.task, primitives=forged), measurement, places)
         assert refused.value.code == "DPR902"
     public = case("covariance", PAIRS[0], "row", "substitution", 1, 3)
-    cross = next(e for e in public.encodings if e.form == "cross")
+    cross = next(e for e in public.measurements if e.form == "cross")
     swapped = tuple(replace(p, other=p.code) for p in public.task.primitives)
     with pytest.raises(InternalError):
         row_moves(replace(public.task, primitives=swapped[::-1]), cross, public.places(cross))
@@ -264,7 +264,7 @@ def test_the_wall_refuses_products_it_cannot_bound() -> None:
 
 def test_a_column_that_drops_nulls_makes_the_size_private() -> None:
     public = case("covariance", PAIRS[0], "row", "substitution", 1, 3)
-    cross = next(e for e in public.encodings if e.form == "cross")
+    cross = next(e for e in public.measurements if e.form == "cross")
     for place in (0, 1):
         codes = list(public.task.codes)
         codes[place] = replace(codes[place], default=None)  # type: ignore[arg-type]

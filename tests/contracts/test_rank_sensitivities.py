@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import aimed, spreads
 from dprelease.errors import InternalError
 from dprelease.mechanisms.forms.scores import ScoreLaw
@@ -47,8 +47,8 @@ def _asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(harness, "TEXTS", {**harness.TEXTS, **TEXTS})
 
 
-def encodings(case: Case) -> Iterator[Encoding]:
-    for e in case.encodings:
+def measurements(case: Case) -> Iterator[Measurement]:
+    for e in case.measurements:
         if e.form == "ranks" and e.weights[0][2]:
             yield replace(e, weights=(aimed(e.weights[0][0] // 2, 1, FAR),))
         else:
@@ -76,18 +76,18 @@ def bases(code: Fixed) -> Ints:
     return np.array(sorted(out), dtype=np.int64)
 
 
-def statistic(case: Case, encoding: Encoding, tallies: Ints) -> Ints:
-    """Return what the encoding's law sees, `(..., cells)`: scores of the allowed codes, or a count."""
-    if encoding.form != "ranks":
+def statistic(case: Case, measurement: Measurement, tallies: Ints) -> Ints:
+    """Return what the measurement's law sees, `(..., cells)`: scores of the allowed codes, or a count."""
+    if measurement.form != "ranks":
         return np.asarray((tallies > 0).sum(axis=-1, keepdims=True))
     code = case.task.codes[0]
     assert isinstance(code, Fixed)
     flat = tallies.reshape(-1, tallies.shape[-1])
-    scores = rank_scores(flat, *encoding.weights[0]).reshape(tallies.shape)
+    scores = rank_scores(flat, *measurement.weights[0]).reshape(tallies.shape)
     return scores[..., code.grid.points() - code.grid.lower]
 
 
-def moves(case: Case, encoding: Encoding) -> tuple[int, int]:
+def moves(case: Case, measurement: Measurement) -> tuple[int, int]:
     """Return the largest move in one group, and over all groups together."""
     bounds = unit_bounds(case.query.schema.unit, None, case.groups)
     code, held = codes(case)
@@ -99,11 +99,11 @@ def moves(case: Case, encoding: Encoding) -> tuple[int, int]:
                 here.append((rows, tally))
     base = bases(code)
     own = np.array([tally for _, tally in here], dtype=np.int64)
-    seen = statistic(case, encoding, base[None, :, :] + own[:, None, :])
+    seen = statistic(case, measurement, base[None, :, :] + own[:, None, :])
     worst = np.zeros((len(here), len(here)), dtype=np.int64)
     for i in range(len(here)):
         change = seen - seen[i]
-        spread = np.ptp(change, axis=2) if encoding.form == "ranks" else np.abs(change[..., 0])
+        spread = np.ptp(change, axis=2) if measurement.form == "ranks" else np.abs(change[..., 0])
         worst[i] = spread.max(axis=1)
     total = bounds.total or bounds.rows * bounds.groups
     units = [
@@ -138,16 +138,16 @@ def test_no_neighbour_moves_further_than_stated(name: str, column: str) -> None:
         if setting[:2] != (name, column):
             continue
         case = made(*setting)
-        assert len(case.encodings) == (2 if name in ("min", "max") else 1)
-        for encoding in encodings(case):
-            in_group, total = moves(case, encoding)
-            stated = case.claimed(encoding)
-            assert in_group == stated.in_group, (setting, encoding.weights)
-            assert total <= stated.total, (setting, encoding.weights)
-            if harness.is_tight(case, encoding):
-                assert total == stated.total, (setting, encoding.weights)
-            wall = row_moves(case.task, encoding, case.places(encoding))
-            assert wall == (encoding.per_row, encoding.per_swap)
+        assert len(case.measurements) == (2 if name in ("min", "max") else 1)
+        for measurement in measurements(case):
+            in_group, total = moves(case, measurement)
+            stated = case.claimed(measurement)
+            assert in_group == stated.in_group, (setting, measurement.weights)
+            assert total <= stated.total, (setting, measurement.weights)
+            if harness.is_tight(case, measurement):
+                assert total == stated.total, (setting, measurement.weights)
+            wall = row_moves(case.task, measurement, case.places(measurement))
+            assert wall == (measurement.l1_per_row, measurement.l1_per_swap)
 
 
 def obvious_score(rows: list[int], y: int, a: int, b: int, shift: int) -> int:
@@ -293,8 +293,8 @@ def test_twin_ties_beyond_the_end_put_the_mass_beyond_the_data() -> None:
 
 def test_the_wall_refuses_scores_that_it_cannot_bound() -> None:
     case = made("median", "from zero", "row", "add_remove")
-    (encoding,) = case.encodings
-    places = case.places(encoding)
+    (measurement,) = case.measurements
+    places = case.places(measurement)
     for weights in (
         ((3, 2, 0),),
         ((-1, 2, 0),),
@@ -304,11 +304,11 @@ def test_the_wall_refuses_scores_that_it_cannot_bound() -> None:
         ((1, 2, 0), (1, 2, 0)),
     ):
         with pytest.raises(InternalError) as caught:
-            row_moves(case.task, replace(encoding, weights=weights), places)
+            row_moves(case.task, replace(measurement, weights=weights), places)
         assert caught.value.code == "DPR902"
     for changes in ({"kind": "power"}, {"code": None}):
         other = replace(case.task.primitives[places[0]], **changes)
         with pytest.raises(InternalError):
-            row_moves(replace(case.task, primitives=(other,)), encoding, (0,))
+            row_moves(replace(case.task, primitives=(other,)), measurement, (0,))
     with pytest.raises(InternalError):  # a tally belongs to scores by rank and to nothing else
-        row_moves(case.task, replace(encoding, form="linear", weights=((1,),)), places)
+        row_moves(case.task, replace(measurement, form="linear", weights=((1,),)), places)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pytest
 
 from dprelease import registry
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.engines.clean_rows import cleaned
 from dprelease.measurements.truncated_mean import mean_reach
 from dprelease.query.bounded import BoundedQuery, Fixed
@@ -110,33 +110,33 @@ def contributions(case: Case) -> Ints:
     return np.unique(np.array(out, dtype=np.int64), axis=0)
 
 
-def additive_changes(case: Case, encoding: Encoding) -> Iterator[Ints]:
-    """Yield changes, `(neighbours, K, cells)`, of an encoding that adds up over units."""
-    weights = np.array(encoding.weights, dtype=np.int64)
-    sums = contributions(case)[:, :, list(case.places(encoding))]
+def additive_changes(case: Case, measurement: Measurement) -> Iterator[Ints]:
+    """Yield changes, `(neighbours, K, cells)`, of a measurement that adds up over units."""
+    weights = np.array(measurement.weights, dtype=np.int64)
+    sums = contributions(case)[:, :, list(case.places(measurement))]
     cells = np.unique(sums @ weights.T, axis=0)
     if case.adjacency is Adjacency.add_remove:
         yield cells
         return
-    if encoding.public_rows is not None:  # a replaced row is always there before and after
+    if measurement.public_rows is not None:  # a replaced row is always there before and after
         rows = np.array([[primitives(case.task, v, 1)] for v in case.values], dtype=np.int64)
-        cells = np.unique(rows[:, :, list(case.places(encoding))] @ weights.T, axis=0)
+        cells = np.unique(rows[:, :, list(case.places(measurement))] @ weights.T, axis=0)
     for one in cells:
         yield cells - one
 
 
-def additive_moves(case: Case, encoding: Encoding) -> Iterator[Ints]:
-    """Yield L1 moves per group, `(neighbours, K)`, of an encoding that adds up over units."""
-    for change in additive_changes(case, encoding):
+def additive_moves(case: Case, measurement: Measurement) -> Iterator[Ints]:
+    """Yield L1 moves per group, `(neighbours, K)`, of a measurement that adds up over units."""
+    for change in additive_changes(case, measurement):
         yield np.abs(change).sum(axis=2)
 
 
-def scatter_moves(case: Case, encoding: Encoding) -> Iterator[Ints]:
+def scatter_moves(case: Case, measurement: Measurement) -> Iterator[Ints]:
     """Yield the moves of n S(k^2) - S(k)^2 between all tables of n rows that differ in one."""
-    n = encoding.public_rows
+    n = measurement.public_rows
     assert n is not None
     rows = [primitives(case.task, v, 1) for v in case.values]
-    places = case.places(encoding)
+    places = case.places(measurement)
     for others in itertools.combinations_with_replacement(rows, n - 1):
         sums = np.array([np.sum([*others, row], axis=0) for row in rows], dtype=np.int64)
         first, second = sums[:, places[0]], sums[:, places[1]]
@@ -144,15 +144,17 @@ def scatter_moves(case: Case, encoding: Encoding) -> Iterator[Ints]:
         yield np.abs(cells[:, None] - cells[None, :]).reshape(-1, 1)
 
 
-def moves(case: Case, encoding: Encoding) -> tuple[int, int]:
+def moves(case: Case, measurement: Measurement) -> tuple[int, int]:
     """Return the largest move in one group and over all groups together, L1."""
-    if not encoding.measures:
+    if not measurement.measures:
         return 0, 0
-    source = scatter_moves if encoding.form == "scatter" else additive_moves
-    if encoding.family == "truncated_mean":  # its size is a vector of one cell; its mean, see below
-        encoding = replace(encoding, weights=((1, 0),))
+    source = scatter_moves if measurement.form == "scatter" else additive_moves
+    if (
+        measurement.family == "truncated_mean"
+    ):  # its size is a vector of one cell; its mean, see below
+        measurement = replace(measurement, weights=((1, 0),))
     in_group = total = 0
-    for found in source(case, encoding):
+    for found in source(case, measurement):
         in_group, total = max(in_group, int(found.max())), max(total, int(found.sum(axis=1).max()))
     return in_group, total
 
@@ -177,7 +179,7 @@ def test_every_registered_aggregate_is_covered() -> None:
     assert len(CASES) >= 300
 
 
-def is_tight(case: Case, encoding: Encoding) -> bool:
+def is_tight(case: Case, measurement: Measurement) -> bool:
     """Where the bound over all groups is attained: not for K groups between G and 2 G."""
     bounds = unit_bounds(case.query.schema.unit, None, case.groups)
     capped = bounds.total is not None
@@ -192,15 +194,15 @@ def test_no_neighbour_moves_further_than_stated(name: str, column: str) -> None:
         if setting[:2] != (name, column):
             continue
         made = case(*setting)
-        assert made.encodings, setting
-        for encoding in made.encodings:
-            in_group, total = moves(made, encoding)
-            stated = made.claimed(encoding)
-            assert in_group <= stated.in_group, (setting, encoding.family)
-            assert total <= stated.total, (setting, encoding.family)
-            assert in_group == stated.in_group, (setting, encoding.family)
-            if is_tight(made, encoding):
-                assert total == stated.total, (setting, encoding.family)
+        assert made.measurements, setting
+        for measurement in made.measurements:
+            in_group, total = moves(made, measurement)
+            stated = made.claimed(measurement)
+            assert in_group <= stated.in_group, (setting, measurement.family)
+            assert total <= stated.total, (setting, measurement.family)
+            assert in_group == stated.in_group, (setting, measurement.family)
+            if is_tight(made, measurement):
+                assert total == stated.total, (setting, measurement.family)
 
 
 def test_what_comes_and_what_goes_is_half_of_the_move_where_that_is_said() -> None:
@@ -210,13 +212,13 @@ def test_what_comes_and_what_goes_is_half_of_the_move_where_that_is_said() -> No
         if setting[0] != "histogram":
             continue
         made = case(*setting)
-        for encoding in made.encodings:
+        for measurement in made.measurements:
             worst = max(
                 int(np.maximum(rises.sum(axis=2), falls.sum(axis=2)).sum(axis=1).max())
-                for change in additive_changes(made, encoding)
+                for change in additive_changes(made, measurement)
                 for rises, falls in [(np.maximum(change, 0), np.maximum(-change, 0))]
             )
-            stated = made.claimed(encoding)
+            stated = made.claimed(measurement)
             said, more = said + stated.halves, more + (2 * worst > stated.total)
             assert not stated.halves or 2 * worst <= stated.total, setting
     assert said >= 10
@@ -229,11 +231,14 @@ def test_the_wall_recomputes_the_stated_moves_from_the_primitives(name: str) -> 
         if setting[0] != name:
             continue
         made = case(*setting)
-        for encoding in made.encodings:
-            places, known = made.places(encoding), encoding
-            if encoding.family == "truncated_mean":
-                known, places = replace(encoding, weights=((1,),)), places[:1]
-            assert row_moves(made.task, known, places) == (encoding.per_row, encoding.per_swap)
+        for measurement in made.measurements:
+            places, known = made.places(measurement), measurement
+            if measurement.family == "truncated_mean":
+                known, places = replace(measurement, weights=((1,),)), places[:1]
+            assert row_moves(made.task, known, places) == (
+                measurement.l1_per_row,
+                measurement.l1_per_swap,
+            )
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
@@ -244,12 +249,12 @@ def test_a_truncated_mean_moves_by_its_reach_over_any_released_size(
 ) -> None:
     """|clamp(c + S(x - c) / n')| moves by at most reach / n' per move, for every n' >= 1."""
     made = case("mean", column, unit, adjacency)
-    encoding = next(e for e in made.encodings if e.family == "truncated_mean")
-    stated = made.claimed(encoding)
-    width = encoding.scale * encoding.pitch
+    measurement = next(e for e in made.measurements if e.family == "truncated_mean")
+    stated = made.claimed(measurement)
+    width = measurement.scale * measurement.step_size
     reach = mean_reach(stated, width)
-    centre, half = encoding.offset + width / 2, Fraction(encoding.scale, 2)
-    places = made.places(encoding)
+    centre, half = measurement.offset + width / 2, Fraction(measurement.scale, 2)
+    places = made.places(measurement)
     rows = sorted({tuple(primitives(made.task, v, 1)[p] for p in places) for v in made.values})
     worst = Fraction(0)
     for size, others in itertools.product((1, 2, 3, 7), range(3)):
@@ -258,8 +263,8 @@ def test_a_truncated_mean_moves_by_its_reach_over_any_released_size(
                 answers = []
                 for kept in (table, (*table, *changed)):
                     n, s = sum(r[0] for r in kept), sum(r[1] for r in kept)
-                    free = centre + encoding.pitch * (s - half * n) / size
-                    answers.append(min(max(free, encoding.offset), encoding.offset + width))
+                    free = centre + measurement.step_size * (s - half * n) / size
+                    answers.append(min(max(free, measurement.offset), measurement.offset + width))
                 move = abs(answers[1] - answers[0]) * size
                 assert move <= reach
                 worst = max(worst, move)
@@ -277,10 +282,10 @@ def test_a_change_of_one_unit_is_a_chain_of_at_most_the_stated_moves() -> None:
             for s in itertools.combinations(range(groups), size)
         ]
         most = max(len(a - b) + len(b - a) + 2 * len(a & b) for a in sets for b in sets)
-        touched = max(len(a | b) for a in sets for b in sets)
-        stated = made.claimed(made.encodings[0])
-        assert most <= stated.moves
-        assert touched == stated.touched
+        changed_groups = max(len(a | b) for a in sets for b in sets)
+        stated = made.claimed(made.measurements[0])
+        assert most <= stated.chain_length
+        assert changed_groups == stated.changed_groups
 
 
 # --- broken twins: each of these known mistakes must fail the enumeration --------------
@@ -288,34 +293,34 @@ def test_a_change_of_one_unit_is_a_chain_of_at_most_the_stated_moves() -> None:
 
 def broken(name: str, setting: tuple[str, str, str, int, int | None], **wrong: int) -> None:
     made = case(name, *setting)
-    encoding = made.encodings[0]
-    twin = made.claimed(replace(encoding, **wrong))
-    in_group, total = moves(made, encoding)
+    measurement = made.measurements[0]
+    twin = made.claimed(replace(measurement, **wrong))
+    in_group, total = moves(made, measurement)
     assert in_group > twin.in_group or total > twin.total
 
 
 def test_twin_the_factor_two_of_replacement_is_lost() -> None:
     setting = ("from zero", "row", "substitution", 1, None)
     for name in ("mean", "variance", "histogram", "proportion"):
-        broken(name, setting, per_swap=case(name, *setting).encodings[0].per_row)
+        broken(name, setting, l1_per_swap=case(name, *setting).measurements[0].l1_per_row)
 
 
 def test_twin_a_sum_uses_its_width_although_rows_can_vanish() -> None:
-    broken("sum", ("above zero", "row", "substitution", 1, None), per_swap=3)
+    broken("sum", ("above zero", "row", "substitution", 1, None), l1_per_swap=3)
 
 
 def test_twin_one_end_is_used_twice() -> None:
-    broken("sum", ("up to zero", "row", "add_remove", 1, None), per_row=0)
-    broken("sum", ("odd width across zero", "row", "add_remove", 1, None), per_row=3)
+    broken("sum", ("up to zero", "row", "add_remove", 1, None), l1_per_row=0)
+    broken("sum", ("odd width across zero", "row", "add_remove", 1, None), l1_per_row=3)
 
 
 def test_twin_an_odd_width_is_halved_in_integers() -> None:
-    broken("mean", ("odd width across zero", "row", "add_remove", 1, None), per_row=7 // 2)
+    broken("mean", ("odd width across zero", "row", "add_remove", 1, None), l1_per_row=7 // 2)
 
 
 def test_twin_parallel_composition_under_substitution() -> None:
     made = case("count", "from zero", "row", "substitution", 3)
-    assert made.claimed(made.encodings[0]).total == moves(made, made.encodings[0])[1] > 1
+    assert made.claimed(made.measurements[0]).total == moves(made, made.measurements[0])[1] > 1
 
 
 def test_twin_a_private_size_taken_for_a_public_one() -> None:
@@ -348,5 +353,5 @@ def test_twin_the_mean_projected_onto_a_gapped_domain_jumps() -> None:
     n = 500
     before, after = Fraction(5 * 249, n), Fraction(5 * 250 + 1, n)
     snapped = domain.nearest(after) - domain.nearest(before)
-    assert made.encodings[0].per_swap == 5
+    assert made.measurements[0].l1_per_swap == 5
     assert after - before <= Fraction(6, n) < snapped == 1

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprelease.aggregates.encoding import Encoding
-from dprelease.measurements.base import measurement_of
+from dprelease.aggregates.measurement import Measurement
+from dprelease.measurements.base import family_of
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import sensitivity, unit_bounds
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case
@@ -23,14 +23,16 @@ NAMES = ("count", "count_persons", "sum", "mean", "proportion", "variance", "his
 FAMILIES = ("scalar", "two_sums", "bernstein2", "bins")
 
 
-def square(made: Case, encoding: Encoding) -> int:
+def square(made: Case, measurement: Measurement) -> int:
     """Return the largest squared L2 move over all groups and cells together."""
-    if encoding.form == "scatter":
-        return max(int((found.sum(axis=1) ** 2).max()) for found in scatter_moves(made, encoding))
-    weights = np.array(encoding.weights, dtype=np.int64)
-    places = list(made.places(encoding))
+    if measurement.form == "scatter":
+        return max(
+            int((found.sum(axis=1) ** 2).max()) for found in scatter_moves(made, measurement)
+        )
+    weights = np.array(measurement.weights, dtype=np.int64)
+    places = list(made.places(measurement))
     cells = np.unique(contributions(made)[:, :, places] @ weights.T, axis=0)
-    if encoding.public_rows is not None:
+    if measurement.public_rows is not None:
         rows = np.array([[primitives(made.task, v, 1)] for v in made.values], dtype=np.int64)
         cells = np.unique(rows[:, :, places] @ weights.T, axis=0)
     if made.adjacency is Adjacency.add_remove:
@@ -54,14 +56,14 @@ def test_no_neighbour_moves_further_in_l2_than_stated(name: str) -> None:
     tight = looked = 0
     for setting in settings(name):
         made = case(name, *setting)
-        for encoding in made.encodings:
-            if encoding.family not in FAMILIES:
+        for measurement in made.measurements:
+            if measurement.family not in FAMILIES:
                 continue
-            stated = made.claimed(encoding).square
-            moved = square(made, encoding)
+            stated = made.claimed(measurement).square
+            moved = square(made, measurement)
             assert stated is not None
-            assert moved <= stated, (setting, encoding.family)
-            assert stated <= made.claimed(encoding).total ** 2 * 2
+            assert moved <= stated, (setting, measurement.family)
+            assert stated <= made.claimed(measurement).total ** 2 * 2
             looked, tight = looked + 1, tight + (moved == stated)
     assert tight > looked / 2, (tight, looked)
 
@@ -70,9 +72,9 @@ def test_no_neighbour_moves_further_in_l2_than_stated(name: str) -> None:
 def test_the_wall_finds_the_same_square(name: str) -> None:
     for setting in settings(name):
         made = case(name, *setting)
-        for encoding in made.encodings:
-            if encoding.family in FAMILIES and encoding.measures:
-                assert made.proved(encoding).square == made.claimed(encoding).square
+        for measurement in made.measurements:
+            if measurement.family in FAMILIES and measurement.measures:
+                assert made.proved(measurement).square == made.claimed(measurement).square
 
 
 @pytest.mark.parametrize("m", [1, 2, 3])
@@ -80,44 +82,46 @@ def test_the_wall_finds_the_same_square(name: str) -> None:
 def test_closed_forms_of_group_counts(m: int, groups: int) -> None:
     """Section 3.2: counts of a user, m sqrt(G) and m sqrt(min(K, 2 G)); histograms sqrt(2)."""
     made = case("count", "from zero", "row", "add_remove", 3)
-    encoding = made.encodings[0]
+    measurement = made.measurements[0]
     bounds = replace(unit_bounds(made.query.schema.unit, None, 3), rows=m, groups=groups)
     for k in (groups, groups + 1, 2 * groups, 20):
-        one = sensitivity(encoding, bounds, Adjacency.add_remove, k).square
-        two = sensitivity(encoding, bounds, Adjacency.substitution, k).square
+        one = sensitivity(measurement, bounds, Adjacency.add_remove, k).square
+        two = sensitivity(measurement, bounds, Adjacency.substitution, k).square
         assert (one, two) == (m * m * groups, m * m * min(k, 2 * groups))
-    bins = case("histogram", "from zero", "row", "substitution").encodings[0]
-    assert made.claimed(encoding).square == 1
+    bins = case("histogram", "from zero", "row", "substitution").measurements[0]
+    assert made.claimed(measurement).square == 1
     row = unit_bounds(made.query.schema.unit, None, 1)
-    claim = measurement_of(bins).sensitivity(bins, row, Adjacency.substitution, 1)
+    claim = family_of(bins).sensitivity(bins, row, Adjacency.substitution, 1)
     assert claim.square == 2
 
 
 def test_twin_the_l1_move_of_one_group_forgets_the_other_groups() -> None:
     made = case("count", "from zero", "m=2 G=2", "add_remove", 2)
-    stated = made.claimed(made.encodings[0])
-    assert square(made, made.encodings[0]) > stated.in_group**2
+    stated = made.claimed(made.measurements[0])
+    assert square(made, made.measurements[0]) > stated.in_group**2
 
 
 def test_twin_cells_of_both_signs_get_no_root_of_two() -> None:
     """Negative cells would move by the whole swap: the wall must not believe the family."""
     made = case("mean", "from zero", "row", "substitution")
-    encoding = made.encodings[0]
-    signed = replace(encoding, weights=((-1, 2), (1, -2)))
-    assert square(made, signed) > 2 * made.proved(encoding).in_group ** 2 / 4
+    measurement = made.measurements[0]
+    signed = replace(measurement, weights=((-1, 2), (1, -2)))
+    assert square(made, signed) > 2 * made.proved(measurement).in_group ** 2 / 4
     assert made.proved(signed).square >= square(made, signed)
     row = unit_bounds(made.query.schema.unit, None, 1)
-    believed = measurement_of(signed).sensitivity(signed, row, made.adjacency, 1)
+    believed = family_of(signed).sensitivity(signed, row, made.adjacency, 1)
     assert believed.square is not None
 
 
 def test_twin_a_cell_of_both_signs_moves_by_twice_its_size() -> None:
     """One cell from -t to t: replacing a row moves it by 2 t, which the root of two would forget."""
     made = case("mean", "from zero", "row", "substitution")
-    encoding = next(e for e in made.encodings if len(e.cells) == 2)
-    size = max(abs(weight) for row in encoding.weights for weight in row)
-    signed = replace(encoding, weights=((-size, 2), (0, 0)))
+    measurement = next(e for e in made.measurements if len(e.cells) == 2)
+    size = max(abs(weight) for row in measurement.weights for weight in row)
+    signed = replace(measurement, weights=((-size, 2), (0, 0)))
     moved = square(made, signed)
     assert moved == (2 * size) ** 2
     assert made.proved(signed).square >= moved
-    assert made.proved(encoding).square < (2 * size) ** 2  # control: cells that are never negative
+    assert (
+        made.proved(measurement).square < (2 * size) ** 2
+    )  # control: cells that are never negative

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pytest
 
 import dprelease as dp
-from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells, summed
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
@@ -25,7 +25,7 @@ from dprelease.planning.make_tables import frame_of
 from dprelease.query.load import schema_from_dict
 from dprelease.query.spec import resolve
 from dprelease.recompute import recompute
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.unit import Adjacency, UserUnit
 from dprelease.sensitivity import Sensitivity, sensitivity, unit_bounds
@@ -74,7 +74,7 @@ def held(plan: ReleasePlan) -> Ints:
     return np.array(out, dtype=np.int64)
 
 
-def wall(plan: ReleasePlan, block: PlannedBlock, **changed: Any) -> Sensitivity:
+def wall(plan: ReleasePlan, block: PlannedMeasurement, **changed: Any) -> Sensitivity:
     """Return the wall's own sensitivity of a block."""
     assert plan.tables is not None
     table = plan.tables.named(block.table or "")
@@ -86,12 +86,12 @@ def wall(plan: ReleasePlan, block: PlannedBlock, **changed: Any) -> Sensitivity:
         "per": None,
         "merge": (table.of, len(table.keys)),
     }
-    encoding = PlacedEncoding.from_json(block.encoding)
-    places = tuple(block.encoding["primitives"])
-    return recompute(plan.query, encoding, places, None, **(given | changed))
+    measurement = PlacedMeasurement.from_json(block.measurement)
+    places = tuple(block.measurement["primitives"])
+    return recompute(plan.query, measurement, places, None, **(given | changed))
 
 
-def moves(plan: ReleasePlan, block: PlannedBlock) -> tuple[int, int]:
+def moves(plan: ReleasePlan, block: PlannedMeasurement) -> tuple[int, int]:
     """Return the largest L1 move and the largest squared L2 move of one block, over all neighbours."""
     assert plan.tables is not None
     table = plan.tables.named(block.table or "")
@@ -124,9 +124,9 @@ def test_no_unit_moves_a_sum_of_groups_further(caps: str | None, adjacency: str)
 def test_the_sensitivity_of_the_groups_themselves_would_be_too_small() -> None:
     plan = measured(CAPS["two groups"], "add_remove")
     block = plan.block("nation.count")
-    encoding = PlacedEncoding.from_json(block.encoding)
+    measurement = PlacedMeasurement.from_json(block.measurement)
     bounds = unit_bounds(plan.unit, None, len(plan.keys))
-    twin = sensitivity(encoding, bounds, plan.adjacency, len(plan.keys))
+    twin = sensitivity(measurement, bounds, plan.adjacency, len(plan.keys))
     square = moves(plan, block)[1]
     assert twin.square is not None
     assert square > twin.square
@@ -181,8 +181,8 @@ def tables_before_noise(
     answer = engine.compute(source, plan.query, b"salt").reveal_to_mechanism()
     cells = {}
     for block in plan.blocks:
-        encoding = PlacedEncoding.from_json(block.encoding)
-        finest = exact_cells(encoding, block.encoding["primitives"], answer, len(plan.keys))
+        measurement = PlacedMeasurement.from_json(block.measurement)
+        finest = exact_cells(measurement, block.measurement["primitives"], answer, len(plan.keys))
         table = plan.tables.named(block.table or "")
         cells[block.name] = summed(finest, table.of, len(table.keys))[:, 0].tolist()
     return plan, cells

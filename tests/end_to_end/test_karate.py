@@ -70,7 +70,10 @@ def test_the_plan_names_what_other_laws_would_reach(karate: Path) -> None:
     plan = make_plan(resolve(schema, schema.release))
     (block,) = plan.to_json()["blocks"]
     assert block["family"] == "graph_box"
-    assert block["encoding"]["each"] == ["3001", "2"]  # k + 1 and k; rounding and tau cost a step
+    assert block["measurement"]["per_cell"] == [
+        "3001",
+        "2",
+    ]  # k + 1 and k; rounding and tau cost a step
     for statistic in plan.statistics:
         first, *others = statistic.chosen
         assert first.mechanism == "bounded_gaussian"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from dprelease.aggregates.encoding import PlacedEncoding
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.measurements.candidate import Option
 from dprelease.noised import TIDY, Noised, Receipt
 from dprelease.query.bounded import BoundedQuery, GroupKeys
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
@@ -73,28 +73,28 @@ def block(
     *,
     family: str = "scalar",
     epsilon: str = "1/4",
-    encoding: Mapping[str, Any] | None = None,
-) -> PlannedBlock:
-    return PlannedBlock(
+    measurement: Mapping[str, Any] | None = None,
+) -> PlannedMeasurement:
+    return PlannedMeasurement(
         name=name,
         family=family,
         cells=("cell",),
         epsilon=Fraction(epsilon),
         mechanism="discrete_laplace",
-        encoding={**_encoding(family), **(encoding or {})},
+        measurement={**_measurement(family), **(measurement or {})},
         law={"family": "discrete_laplace"},
         certificate={"epsilon_upper": epsilon},
     )
 
 
-def _encoding(family: str) -> dict[str, Any]:
-    made = PlacedEncoding(
+def _measurement(family: str) -> dict[str, Any]:
+    made = PlacedMeasurement(
         family,  # type: ignore[arg-type]
         (family,),
         ("cell",),
         (),
-        per_row=1,
-        per_swap=1,
+        l1_per_row=1,
+        l1_per_swap=1,
         primitives=(),
         max_rows=None,
         data={},
@@ -105,7 +105,7 @@ def _encoding(family: str) -> dict[str, Any]:
 
 def plan(
     statistics: Sequence[PlannedStatistic],
-    blocks: Sequence[PlannedBlock],
+    blocks: Sequence[PlannedMeasurement],
     *,
     by: tuple[str, ...] = ("region",),
     keys: Sequence[tuple[str, ...]] = (("north",), ("south",), ("east",)),
@@ -178,7 +178,7 @@ def replaced(release: Noised, column: str, row: int, value: object) -> Noised:
 
 def clinic() -> Noised:
     """Return three regions; a gap, a count, a histogram, mean + variance + std of one block."""
-    bernstein = {"offset": "10", "scale": "700", "pitch": "1/10"}
+    bernstein = {"offset": "10", "scale": "700", "step_size": "1/10"}
     statistics = (
         statistic(
             "count", "count", Domain(0, 50000, forbidden=[(0, 10)]), "1", block="rows", error=4.5
@@ -201,7 +201,7 @@ def clinic() -> Noised:
     )
     blocks = (
         block("rows"),
-        block("bmi", family="bernstein2", encoding=bernstein, epsilon="1/8"),
+        block("bmi", family="bernstein2", measurement=bernstein, epsilon="1/8"),
         block("ages", family="bins", epsilon="1/8"),
     )
     values: dict[str, list[Row]] = {

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dprelease.formats.json_ import build_manifest, manifest_bytes, write
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.validate.rules import check
 from tests.formats import releases
@@ -46,7 +46,7 @@ def test_it_holds_what_verification_needs():
         tuple(PlannedStatistic.from_json(s) for s in m["plan"]["statistics"])
         == GOOD.plan.statistics
     )
-    assert tuple(PlannedBlock.from_json(b) for b in m["plan"]["blocks"]) == GOOD.plan.blocks
+    assert tuple(PlannedMeasurement.from_json(b) for b in m["plan"]["blocks"]) == GOOD.plan.blocks
 
 
 def test_cells_are_strings_because_readers_lose_large_integers():

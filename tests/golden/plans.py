@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from dprelease import execute
-from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.aggregates.ranks import Stretches
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
@@ -32,7 +32,7 @@ from dprelease.query.answer import Answer, Objects
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from tests.golden.plan_cases import cases
@@ -98,7 +98,7 @@ def _statistics(all_of: Sequence[PlannedStatistic]) -> Record:
     }  # fmt: skip
 
 
-def _blocks(all_of: Sequence[PlannedBlock]) -> Record:
+def _blocks(all_of: Sequence[PlannedMeasurement]) -> Record:
     return {
         "blocks": [b.name for b in all_of],
         "mechanisms": [b.mechanism for b in all_of],
@@ -106,7 +106,7 @@ def _blocks(all_of: Sequence[PlannedBlock]) -> Record:
         "rhos": [None if b.rho is None else str(b.rho) for b in all_of],
         "certificates": [_short(b.certificate["epsilon_upper"]) for b in all_of],
         "laws": [digest(sorted(map(str, leaves(b.law)))) for b in all_of],
-        "sensitivities": [sorted(map(str, leaves(b.encoding["sensitivity"]))) for b in all_of],
+        "sensitivities": [sorted(map(str, leaves(b.measurement["sensitivity"]))) for b in all_of],
     }
 
 
@@ -121,7 +121,9 @@ def _numbers(answer: Answer) -> list[Any]:
 def _cells(plan: ReleasePlan, answer: Answer) -> list[Objects]:
     groups = len(plan.keys)
     return [
-        exact_cells(PlacedEncoding.from_json(b.encoding), b.encoding["primitives"], answer, groups)
+        exact_cells(
+            PlacedMeasurement.from_json(b.measurement), b.measurement["primitives"], answer, groups
+        )
         for b in plan.blocks
     ]
 

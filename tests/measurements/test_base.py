@@ -1,4 +1,4 @@
-"""Every encoding family has one measurement, and what it says of itself holds for what is offered."""
+"""Every family of measurements has one object, and what it says of itself holds for what is offered."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from dprelease import registry
-from dprelease.aggregates.encoding import Encoding, Family, Form
+from dprelease.aggregates.measurement import Family, Form, Measurement
 from dprelease.errors import PlanError
-from dprelease.measurements.base import Measurement, measurement_named, measurements
+from dprelease.measurements.base import MeasurementFamily, families, family_named
 from dprelease.measurements.draw import Draw
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import BoundedQuery, GroupKeys
@@ -21,8 +21,8 @@ from dprelease.query.spec import resolve
 from tests.golden.plan_cases import cases
 
 
-def offered() -> Iterator[Encoding]:
-    """Yield the encodings that every tenth of the recorded requests may be drawn by."""
+def offered() -> Iterator[Measurement]:
+    """Yield the measurements that every tenth of the recorded requests may be drawn by."""
     for schema in list(cases().values())[::10]:
         table = Schema.from_dict(schema)
         with suppress(PlanError):
@@ -31,12 +31,12 @@ def offered() -> Iterator[Encoding]:
 
 
 def test_every_family_has_one_measurement_of_its_name() -> None:
-    assert {kind.family for kind in measurements()} == set(Family.__args__)
-    assert {f for kind in measurements() for f in kind.forms} == set(Form.__args__)
+    assert {kind.family for kind in families()} == set(Family.__args__)
+    assert {f for kind in families() for f in kind.forms} == set(Form.__args__)
 
 
-@pytest.mark.parametrize("kind", measurements(), ids=lambda kind: kind.family)
-def test_what_draws_it_is_registered(kind: Measurement) -> None:
+@pytest.mark.parametrize("kind", families(), ids=lambda kind: kind.family)
+def test_what_draws_it_is_registered(kind: MeasurementFamily) -> None:
     for tag in kind.draws:
         law = registry.load("draws", tag)
         assert isinstance(law, type)
@@ -45,11 +45,11 @@ def test_what_draws_it_is_registered(kind: Measurement) -> None:
     assert kind.free or kind.pins()
 
 
-def test_offered_encodings_are_made_as_their_measurement_says() -> None:
+def test_offered_measurements_are_made_as_their_measurement_says() -> None:
     seen = set()
-    for encoding in offered():
-        assert encoding.form in measurement_named(encoding.family).forms
-        seen.add(encoding.family)
+    for measurement in offered():
+        assert measurement.form in family_named(measurement.family).forms
+        seen.add(measurement.family)
     assert len(seen) > 8
 
 
@@ -59,8 +59,8 @@ class Odd:
     tag = "odd"
 
 
-@pytest.mark.parametrize("kind", measurements(), ids=lambda kind: kind.family)
-def test_cells_or_laws_of_another_measurement_are_refused(kind: Measurement) -> None:
+@pytest.mark.parametrize("kind", families(), ids=lambda kind: kind.family)
+def test_cells_or_laws_of_another_measurement_are_refused(kind: MeasurementFamily) -> None:
     own = next((e for e in offered() if e.family == kind.family), None)
     if own is None:
         own = replace(next(offered()), family=kind.family, form=kind.forms[0])  # type: ignore[arg-type]

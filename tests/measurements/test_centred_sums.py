@@ -12,8 +12,8 @@ import pytest
 
 from dprelease import execute
 from dprelease.aggregates.base import Reading
-from dprelease.aggregates.encoding import Encoding, PlacedEncoding
 from dprelease.aggregates.mean import aggregate as mean
+from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.engines.duckdb import DuckDBEngine
@@ -34,12 +34,12 @@ def private(text: str = SHARE, **more: object) -> ReleasePlan:
     return planned([text], **request)  # type: ignore[arg-type]
 
 
-def parts(plan: ReleasePlan) -> tuple[Encoding, CentredDraw]:
+def parts(plan: ReleasePlan) -> tuple[Measurement, CentredDraw]:
     (block,) = plan.blocks
     draw = draw_from_json(block.law)
     assert isinstance(draw, CentredDraw)
     assert CentredDraw.from_json(draw.to_json()) == draw
-    return PlacedEncoding.from_json(block.encoding), draw
+    return PlacedMeasurement.from_json(block.measurement), draw
 
 
 @pytest.mark.parametrize("text", [SHARE, "mean(x)"])
@@ -48,8 +48,8 @@ def test_a_mean_of_a_private_size_has_a_quarter_less_error(
     text: str, more: dict[str, object]
 ) -> None:
     plan = private(text, **more)
-    encoding, _ = parts(plan)
-    assert encoding.family == "centred_sums"
+    measurement, _ = parts(plan)
+    assert measurement.family == "centred_sums"
     best, other = plan.statistics[0].chosen[:2]
     assert best.expected_error is not None
     assert other.expected_error is not None
@@ -69,14 +69,14 @@ def test_a_mean_of_a_private_size_has_a_quarter_less_error(
 )
 def test_elsewhere_two_sums_stay(more: dict[str, object]) -> None:
     (block,) = private(SHARE, **more).blocks
-    assert block.encoding["family"] == "two_sums"
+    assert block.measurement["family"] == "two_sums"
 
 
 def test_a_mean_beside_its_variance_shares_its_cells() -> None:
     plan = planned(
         ["mean(x)", "variance(x)"], adjacency="substitution", rows={"max": 900, "expected": 400}
     )
-    assert [b.encoding["family"] for b in plan.blocks] == ["bernstein2"]
+    assert [b.measurement["family"] for b in plan.blocks] == ["bernstein2"]
 
 
 def tables(rows: int) -> list[pa.Table]:
@@ -89,15 +89,15 @@ def tables(rows: int) -> list[pa.Table]:
 
 def test_exact_cells_of_both_engines_give_the_mean_and_its_form() -> None:
     plan = private("mean(x)")
-    encoding, _ = parts(plan)
-    (form,) = mean.form(encoding) or ()
+    measurement, _ = parts(plan)
+    (form,) = mean.form(measurement) or ()
     assert form.bottom is not None
     for table in tables(3):
         (exact,) = cells_of(plan, answer_of(plan, table, ReferenceEngine()))
         (other,) = cells_of(plan, answer_of(plan, table, DuckDBEngine()))
         assert exact.tolist() == other.tolist()
         here = [v for v in table["x"].to_pylist() if v is not None]
-        value = float(mean.finish(encoding, exact.astype(float))[0, 0])
+        value = float(mean.finish(measurement, exact.astype(float))[0, 0])
         assert value == pytest.approx(np.mean(here) if here else 5)
         if here:
             top, bottom = (
@@ -141,14 +141,14 @@ def noisy(draw: CentredDraw, exact: tuple[int, int], reach: int) -> tuple[np.nda
 
 def covered(rows: int, hits: int, *, wrong: float = 1.0) -> tuple[float, float, float]:
     """Return the chance that the interval holds the share, that the estimate is below it, and above."""
-    encoding, draw = parts(private(epsilon=2))
+    measurement, draw = parts(private(epsilon=2))
     raw, chance = noisy(draw, (rows, 2 * hits - rows), 40)
     share, scale = hits / rows, draw.noise_scale
     assert scale is not None
     reading = Reading(raw, raw, raw.astype(float), scale * wrong, 0.95)
-    low, high = mean.interval(encoding, reading)
+    low, high = mean.interval(measurement, reading)
     inside = (low[:, 0] <= share) & (share <= high[:, 0])
-    found = mean.estimate(encoding, reading)[:, 0]
+    found = mean.estimate(measurement, reading)[:, 0]
     return (
         float(chance[inside].sum()),
         float(chance[found < share - 1e-12].sum()),
@@ -173,13 +173,13 @@ def test_the_estimate_is_as_often_too_low_as_too_high() -> None:
 
 
 def test_the_range_over_a_box_is_that_of_its_points() -> None:
-    encoding, _ = parts(private())
+    measurement, _ = parts(private())
     low, high = np.array([[2.0, -3.0], [0.0, 1.0]]), np.array([[5.0, 4.0], [3.0, 2.0]])
-    least, most = mean.over_box(encoding, low, high)
+    least, most = mean.over_box(measurement, low, high)
     for group in range(2):
         axes = [np.linspace(a, b, 41) for a, b in zip(low[group], high[group], strict=True)]
         points = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-        values = mean.finish(encoding, points[points[:, 0] > 0])[:, 0]
+        values = mean.finish(measurement, points[points[:, 0] > 0])[:, 0]
         assert least[group, 0] <= values.min()
         assert values.max() <= most[group, 0]
     assert least[0, 0] == 0
@@ -188,8 +188,8 @@ def test_the_range_over_a_box_is_that_of_its_points() -> None:
 
 def test_too_little_noise_is_refused_at_the_wall() -> None:
     plan = private("mean(x)")
-    encoding, draw = parts(plan)
-    weak = replace(draw, noise=CellNoise.calibrate(encoding.scale, Fraction(1)))
+    measurement, draw = parts(plan)
+    weak = replace(draw, noise=CellNoise.calibrate(measurement.scale, Fraction(1)))
     with pytest.raises(InternalError) as refused:
         execute.check(replace(plan, blocks=(replace(plan.blocks[0], law=weak.to_json()),)))
     assert refused.value.code == "DPR901"

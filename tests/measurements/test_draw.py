@@ -30,7 +30,7 @@ from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import USER, planned
 
 
-def rounded_moves(in_group: int, total: int, touched: int, factor: int) -> int:
+def rounded_moves(in_group: int, total: int, changed_groups: int, factor: int) -> int:
     """Return the most steps that answers rounded to multiples of `factor` move, by enumeration."""
     worst_of = [0] * (in_group + 1)
     for d in range(in_group + 1):
@@ -40,7 +40,7 @@ def rounded_moves(in_group: int, total: int, touched: int, factor: int) -> int:
         )
     return max(
         sum(worst_of[d] for d in parts)
-        for parts in itertools.product(range(in_group + 1), repeat=touched)
+        for parts in itertools.product(range(in_group + 1), repeat=changed_groups)
         if sum(parts) <= total
     )
 
@@ -74,22 +74,22 @@ class TestDrawable:
 class TestStepsMoved:
     @given(st.integers(1, 9), st.integers(1, 3), st.integers(1, 6), st.integers(0, 9))
     def test_holds_by_enumeration_and_is_tight_but_for_the_last_step(
-        self, in_group: int, touched: int, factor: int, less: int
+        self, in_group: int, changed_groups: int, factor: int, less: int
     ) -> None:
-        total = max(in_group, in_group * touched - less)
-        s = Sensitivity(in_group, total, touched, touched)
-        pitch, step = Fraction(1, 7), Fraction(factor, 7)
-        got = steps_moved(s, pitch, step, linear=True)
-        most = rounded_moves(in_group, total, touched, factor)
-        assert most <= got <= most + touched - 1
+        total = max(in_group, in_group * changed_groups - less)
+        s = Sensitivity(in_group, total, changed_groups, changed_groups)
+        step_size, step = Fraction(1, 7), Fraction(factor, 7)
+        got = steps_moved(s, step_size, step, linear=True)
+        most = rounded_moves(in_group, total, changed_groups, factor)
+        assert most <= got <= most + changed_groups - 1
         alone = Sensitivity(in_group, in_group, 1, 1)
         each = rounded_moves(in_group, in_group, 1, factor)
-        assert steps_moved(s, pitch, step, linear=False) == each
-        assert steps_moved(alone, pitch, step, linear=True) == each
+        assert steps_moved(s, step_size, step, linear=False) == each
+        assert steps_moved(alone, step_size, step, linear=True) == each
 
     def test_twin_the_rounded_total_is_too_little(self) -> None:
         """Semantics 2.3: rounding every cell of a vector moves further than its L1 bound."""
-        s = Sensitivity(in_group=15_000, total=20_000, touched=2, moves=2)
+        s = Sensitivity(in_group=15_000, total=20_000, changed_groups=2, chain_length=2)
         naive = -(-s.total // 12)
         assert rounded_split(9_997, 12) * 2 > naive
         assert (
@@ -106,7 +106,7 @@ class TestStepsMoved:
         law = draw_from_json(plan.blocks[0].law)
         assert isinstance(law, ScalarDraw)
         s = Sensitivity(15_000, 20_000, 2, 2)
-        assert law.law.shift >= steps_moved(s, law.pitch, law.step, linear=law.linear)
+        assert law.law.shift >= steps_moved(s, law.step_size, law.step, linear=law.linear)
 
 
 def rounded_split(cells: int, factor: int) -> int:
@@ -123,7 +123,7 @@ class TestLinear:
         one, zero = Fraction(1), Fraction(0)
         return ScalarDraw(law, True, 5, 5, one, zero, one, zero)
 
-    SPREAD = Sensitivity(in_group=1, total=5, touched=5, moves=5)
+    SPREAD = Sensitivity(in_group=1, total=5, changed_groups=5, chain_length=5)
 
     def test_a_law_made_for_a_spread_shift(self) -> None:
         assert self.scalar(splits=True).certify(self.SPREAD) <= 1
@@ -145,7 +145,7 @@ class TestLinear:
 class TestCells:
     """Noise on cells pays for the rows of a unit in all groups, not in the fullest one."""
 
-    OVER_TWO = Sensitivity(in_group=3, total=6, touched=2, moves=2)
+    OVER_TWO = Sensitivity(in_group=3, total=6, changed_groups=2, chain_length=2)
 
     def test_noise_for_all_groups(self) -> None:
         for mechanism in ("discrete_laplace", "rectified_laplace"):
@@ -200,11 +200,11 @@ class TestMeanDraw:
         assert (low[:, 1] <= high[:, 1]).all()
 
     @pytest.mark.parametrize(
-        "wrong", [{"moves": 1}, {"reach": Fraction(1, 9)}, {"epsilon": Fraction(-1)}]
+        "wrong", [{"chain_length": 1}, {"reach": Fraction(1, 9)}, {"epsilon": Fraction(-1)}]
     )
     def test_a_cheaper_one_is_refused(self, wrong: dict[str, object]) -> None:
         law = self.made()
-        s = Sensitivity(in_group=3, total=6, touched=2, moves=2)
+        s = Sensitivity(in_group=3, total=6, changed_groups=2, chain_length=2)
         assert law.certify(s) <= 1
         with pytest.raises(InternalError):
             replace(law, **wrong).certify(s)  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ def test_only_points_of_its_sides_can_be_drawn() -> None:
 
 
 def moves(*each: int) -> Sensitivity:
-    return Sensitivity(sum(each), sum(each), 1, 1, each=each)
+    return Sensitivity(sum(each), sum(each), 1, 1, per_cell=each)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(1), Fraction(3)])

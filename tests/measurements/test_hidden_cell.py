@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 import dprelease as dp
 from dprelease import execute
-from dprelease.aggregates.encoding import Encoding, PlacedEncoding
+from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.pairs import pair_loss
 from dprelease.engines.reference import ReferenceEngine
@@ -111,10 +111,10 @@ def test_what_comes_and_what_goes_is_half_of_the_move_each(
     assert moved.halves == (worst <= moved.total)  # controls: everywhere else it costs more
 
 
-def bins(count: int) -> Encoding:
+def bins(count: int) -> Measurement:
     plan = private("histogram(x, [0, 4, 7])")
-    found = PlacedEncoding.from_json(plan.blocks[0].encoding)
-    assert (len(found.cells), found.per_row, found.per_swap) == (count, 1, 2)
+    found = PlacedMeasurement.from_json(plan.blocks[0].measurement)
+    assert (len(found.cells), found.l1_per_row, found.l1_per_swap) == (count, 1, 2)
     return found
 
 

@@ -17,8 +17,8 @@ import pytest
 from scipy import stats
 
 from dprelease import execute
-from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.aggregates.ranks import stretches
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
@@ -53,8 +53,8 @@ def scores(plan: ReleasePlan, rows: list[tuple[float | None, str, str]]) -> list
                      if rows else [pa.array([], t.type) for t in types], schema=types)  # fmt: skip
     answer = ReferenceEngine().compute(as_source(table), plan.query, b"salt").reveal_to_mechanism()
     block = plan.blocks[0]
-    encoding = PlacedEncoding.from_json(block.encoding)
-    exact = exact_cells(encoding, block.encoding["primitives"], answer, len(plan.keys))
+    measurement = PlacedMeasurement.from_json(block.measurement)
+    exact = exact_cells(measurement, block.measurement["primitives"], answer, len(plan.keys))
     return [spread_out(choice(plan), one) for (one,) in exact]
 
 
@@ -111,7 +111,7 @@ def test_one_group_alone_cannot_carry_the_claim_of_two() -> None:
     law = choice(plan)
     assert law.law.spread == 2 * 3 * 2  # spread 2 per row, 3 rows, 2 groups
     with pytest.raises(InternalError) as caught:
-        law.certify(Sensitivity(in_group=12, total=24, touched=2, moves=2))
+        law.certify(Sensitivity(in_group=12, total=24, changed_groups=2, chain_length=2))
     assert caught.value.code == "DPR901"
 
 
@@ -198,7 +198,7 @@ def steeper(plan: Json) -> None:
 
 
 def another_share(plan: Json) -> None:
-    plan["blocks"][0]["encoding"]["weights"] = [["9", "10", "0"]]
+    plan["blocks"][0]["measurement"]["weights"] = [["9", "10", "0"]]
 
 
 def nearer_codes(plan: Json) -> None:
@@ -215,7 +215,7 @@ def further_weights(plan: Json) -> None:
 
 
 def scores_as_cells(plan: Json) -> None:
-    plan["blocks"][0]["encoding"]["form"] = "linear"
+    plan["blocks"][0]["measurement"]["form"] = "linear"
 
 
 def a_law_for_numbers(plan: Json) -> None:

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import pytest
 
-from dprelease.aggregates.encoding import Encoding
+from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.ranks import ExponentialDraw, aim, exponential_notes, rank_error_text
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.schema.domain import GridSet
 
-ENCODING = Encoding("ranks", ("ranks",), ("choice",), ((1, 2, 0),), 2, 4, form="ranks")
+MEASUREMENT = Measurement("ranks", ("ranks",), ("choice",), ((1, 2, 0),), 2, 4, form="ranks")
 DRAW = ExponentialDraw(
     ScoreLaw.calibrate(101, spread=2, epsilon=1), GridSet(((0, 100),)), Fraction(1)
 )
@@ -33,10 +33,10 @@ DRAW = ExponentialDraw(
     ],
 )  # fmt: skip
 def test_aim_and_error(target: tuple[int, int, int], aims: str, error: str) -> None:
-    encoding = replace(ENCODING, weights=(target,))
-    assert aim(encoding) == aims
-    assert rank_error_text(DRAW, encoding) == error
-    notes = exponential_notes(DRAW, encoding)
+    measurement = replace(MEASUREMENT, weights=(target,))
+    assert aim(measurement) == aims
+    assert rank_error_text(DRAW, measurement) == error
+    notes = exponential_notes(DRAW, measurement)
     assert f"among 101 allowed values; it aims at {aims}" in notes[0]
     assert ("at least 1,201 rows" in notes[1]) == (target[2] == 2401)
     assert any("no interval" in note for note in notes)

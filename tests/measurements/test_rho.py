@@ -111,7 +111,7 @@ def test_twin_a_replaced_row_priced_as_an_added_one_is_caught() -> None:
     asked = [{"statistic": "histogram(x, [0, 4, 7, 10])", **PINNED}]
     plan = planned(asked, by=["g"], **SUBSTITUTED)
     draw = draw_from_json(plan.blocks[0].law)
-    added = Sensitivity(in_group=1, total=1, touched=1, moves=1, square=1)
+    added = Sensitivity(in_group=1, total=1, changed_groups=1, chain_length=1, square=1)
     found = furthest(rate_of(plan), moved(1, 3, replaced=True))
     assert found > 1.9 * float(draw.proof(added).concentrated)
 

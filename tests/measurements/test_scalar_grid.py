@@ -81,9 +81,9 @@ def test_a_large_epsilon_publishes_the_sum_itself(
     assert isinstance(draw, ScalarDraw)
     assert statistic.planned_error is not None
     assert draw.rounded <= max(statistic.planned_error, 0)
-    pitch = Fraction(block.encoding["pitch"])
-    cell = math.floor((Fraction("0.37") * Fraction(high)) / pitch) + 7
-    truth = float(Fraction(block.encoding["offset"]) + pitch * cell)
+    step_size = Fraction(block.measurement["step_size"])
+    cell = math.floor((Fraction("0.37") * Fraction(high)) / step_size) + 7
+    truth = float(Fraction(block.measurement["offset"]) + step_size * cell)
     raw = draw.draw(np.array([[cell]] * 400, dtype=object), ReplayBits(f"{epsilon}"))
     off = np.abs(draw.cells(raw) - truth)
     assert float(off.mean()) <= 2 * statistic.planned_error + 4 * float(off.std()) / 20
@@ -100,28 +100,28 @@ def moves(cells: int, in_group: int, total: int) -> list[tuple[int, ...]]:
     return [m for m in itertools.product(one, repeat=cells) if sum(map(abs, m)) <= total]
 
 
-def rounded(value: int, pitch: int, step: int) -> int:
-    return math.floor(Fraction(value * pitch, step) + Fraction(1, 2))
+def rounded(value: int, step_size: int, step: int) -> int:
+    return math.floor(Fraction(value * step_size, step) + Fraction(1, 2))
 
 
 @pytest.mark.parametrize(
-    ("pitch", "step"), [(1, 1), (1, 2), (1, 3), (2, 3), (3, 2), (2, 5), (1, 7)]
+    ("step_size", "step"), [(1, 1), (1, 2), (1, 3), (2, 3), (3, 2), (2, 5), (1, 7)]
 )
 @pytest.mark.parametrize(
-    ("in_group", "total", "touched"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (2, 4, 2), (3, 5, 2)]
+    ("in_group", "total", "changed_groups"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (2, 4, 2), (3, 5, 2)]
 )
 def test_rounded_sums_move_no_further_than_stated(
-    pitch: int, step: int, in_group: int, total: int, touched: int
+    step_size: int, step: int, in_group: int, total: int, changed_groups: int
 ) -> None:
     """By enumeration of all moves from all residues; the two broken twins are caught somewhere below."""
-    s = Sensitivity(in_group, total, touched, touched)
-    linear = steps_moved(s, Fraction(pitch), Fraction(step), linear=True)
-    each = steps_moved(s, Fraction(pitch), Fraction(step), linear=False)
+    s = Sensitivity(in_group, total, changed_groups, changed_groups)
+    linear = steps_moved(s, Fraction(step_size), Fraction(step), linear=True)
+    each = steps_moved(s, Fraction(step_size), Fraction(step), linear=False)
     most = most_each = 0
-    for start in itertools.product(range(step), repeat=touched):
-        for move in moves(touched, in_group, total):
+    for start in itertools.product(range(step), repeat=changed_groups):
+        for move in moves(changed_groups, in_group, total):
             off = [
-                abs(rounded(a + d, pitch, step) - rounded(a, pitch, step))
+                abs(rounded(a + d, step_size, step) - rounded(a, step_size, step))
                 for a, d in zip(start, move, strict=True)
             ]
             most, most_each = max(most, sum(off)), max(most_each, *off)
@@ -145,9 +145,12 @@ def test_the_wall_refuses_a_draw_that_forgets_it() -> None:
     plan = planned(["sum(x)"], unit=unit, by=["g"], x=column, adjacency="substitution")
     (block,) = plan.blocks
     draw = draw_from_json(block.law)
-    stored = block.encoding["sensitivity"]
+    stored = block.measurement["sensitivity"]
     s = Sensitivity(
-        int(stored["in_group"]), int(stored["total"]), stored["touched"], stored["moves"]
+        int(stored["in_group"]),
+        int(stored["total"]),
+        stored["changed_groups"],
+        stored["chain_length"],
     )
     assert isinstance(draw, ScalarDraw)
     draw.certify(s)

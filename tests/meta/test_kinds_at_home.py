@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from dprelease import registry
-from dprelease.aggregates.encoding import Family, Form
+from dprelease.aggregates.measurement import Family, Form
 
 PACKAGE = Path(__file__).resolve().parents[2] / "dprelease"
 STATISTICS = set(registry.names("aggregates"))

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import Encoding, PlacedEncoding
+from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.consistency import to_domain
 from dprelease.entropy import RandomBits
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import Draw, draw_from_json
 from dprelease.measurements.scalar import ScalarDraw
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 
@@ -142,8 +142,11 @@ def drawn_errors(
     Absolute errors, or squares under squared loss, as the plan states them.
     """
     for block in plan.blocks:
-        draw, encoding = draw_from_json(block.law), PlacedEncoding.from_json(block.encoding)
-        exact = _answers(draw, encoding, size)
+        draw, measurement = (
+            draw_from_json(block.law),
+            PlacedMeasurement.from_json(block.measurement),
+        )
+        exact = _answers(draw, measurement, size)
         if exact is None:
             continue
         raw = draw.draw(np.repeat(exact, draws, axis=0), bits)
@@ -154,18 +157,18 @@ def drawn_errors(
 
 def _error(
     plan: ReleasePlan,
-    block: PlannedBlock,
+    block: PlannedMeasurement,
     statistic: PlannedStatistic,
     cells: npt.NDArray[np.float64],
     exact: npt.NDArray[np.object_],
 ) -> tuple[float, float]:
-    encoding = PlacedEncoding.from_json(block.encoding)
+    measurement = PlacedMeasurement.from_json(block.measurement)
     finish = aggregate_named(statistic.function).finish
     truth = exact.astype(np.float64)
-    if encoding.family == "scalar":  # a scalar's cells are values already
-        truth = float(encoding.offset) + truth * float(encoding.pitch)
-    truth = np.repeat(finish(encoding, truth), cells.shape[0] // exact.shape[0], axis=0)
-    off = np.abs(to_domain(finish(encoding, cells), statistic.domain, statistic.step) - truth)
+    if measurement.family == "scalar":  # a scalar's cells are values already
+        truth = float(measurement.offset) + truth * float(measurement.step_size)
+    truth = np.repeat(finish(measurement, truth), cells.shape[0] // exact.shape[0], axis=0)
+    off = np.abs(to_domain(finish(measurement, cells), statistic.domain, statistic.step) - truth)
     error = off * off if plan.loss == "squared" else off
     of_answer = error.reshape(exact.shape[0], -1)
     spread = of_answer.std(axis=1) / np.sqrt(of_answer.shape[1])
@@ -174,30 +177,32 @@ def _error(
         not error.any()
     ):  # noise this rare was not seen at all: then one draw in all is what may be missed
         jump = float(statistic.domain.width) / float(
-            max(1, sum(map(abs, exact[0])) // max(1, encoding.per_row))
+            max(1, sum(map(abs, exact[0])) // max(1, measurement.l1_per_row))
         )
         deviation = (jump * jump if plan.loss == "squared" else jump) / error.size
     return float(error.mean()), deviation
 
 
-def _answers(draw: Draw, encoding: Encoding, size: int) -> npt.NDArray[np.object_] | None:
+def _answers(draw: Draw, measurement: Measurement, size: int) -> npt.NDArray[np.object_] | None:
     """Return the answers that a stated error is about, `(answers, cells)`; None where it is about others.
 
     One integer: uniform over its hull. Moments of one column: `size` rows, two thirds of them at the mean
     t, the others at the ends: as far apart as values that fill the range (`measurements.price.FILLS`). Several columns: `size` rows of normal shares that hardly touch the ends.
     """
     if isinstance(draw, ScalarDraw):
-        assert encoding.upper is not None
-        width = encoding.upper - encoding.lower
-        return np.array([[encoding.lower + width * i // 80] for i in range(1, 80, 2)], dtype=object)
+        assert measurement.upper is not None
+        width = measurement.upper - measurement.lower
+        return np.array(
+            [[measurement.lower + width * i // 80] for i in range(1, 80, 2)], dtype=object
+        )
     if not isinstance(draw, CellDraw):
         return None
-    if encoding.axes:
-        z = np.random.default_rng(5).normal(size=(4_000, len(encoding.axes) + 1))
+    if measurement.axes:
+        z = np.random.default_rng(5).normal(size=(4_000, len(measurement.axes) + 1))
         shares = 0.4 + (0.7 * z[:, :1] + 0.7 * z[:, 1:]) / 5
-        cells = simulated_cells(encoding, np.clip(shares, 0, 1), size)
+        cells = simulated_cells(measurement, np.clip(shares, 0, 1), size)
         return np.array([[round(float(c)) for c in cells]], dtype=object)
-    k, out = encoding.scale, []
+    k, out = measurement.scale, []
     for i in range(1, 50, 3):
         at = k * i // 50
         middle = size - size // 3
@@ -206,9 +211,9 @@ def _answers(draw: Draw, encoding: Encoding, size: int) -> npt.NDArray[np.object
             middle * (k * i % 50) // 50
         )  # where codes are few, as of a condition, t lies between two
         codes = [(at, middle - over), (at + 1, over), (k, full), (0, size - middle - full)]
-        if encoding.family == "two_sums":
+        if measurement.family == "two_sums":
             out.append([sum(c * n for c, n in codes), sum((k - c) * n for c, n in codes)])
-        elif encoding.family == "bernstein2":
+        elif measurement.family == "bernstein2":
             parts = [((k - c) ** 2, 2 * c * (k - c), c * c) for c, _ in codes]
             out.append(
                 [sum(p[j] * n for p, (_, n) in zip(parts, codes, strict=True)) for j in range(3)]

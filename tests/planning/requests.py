@@ -15,7 +15,7 @@ from dprelease.planning.make import make_plan
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import Query, resolve
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.table import TableSchema
 
@@ -75,7 +75,7 @@ def public(statistics: object, n: int = 900, **kwargs: Any) -> ReleasePlan:
 
 
 def drawn(
-    plan: ReleasePlan, block: PlannedBlock, exact: npt.NDArray[Any], bits: RandomBits
+    plan: ReleasePlan, block: PlannedMeasurement, exact: npt.NDArray[Any], bits: RandomBits
 ) -> npt.NDArray[Any]:
     """Draw `block` from exact cells with repeatable bits: what the wall does with the system's."""
     return draw_from_json(block.law).draw(np.asarray(exact, dtype=object), bits)

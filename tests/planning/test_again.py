@@ -144,7 +144,7 @@ def test_the_law_that_is_drawn_is_the_best_of_its_rivals():
             c for c in priced.ranked if c.price(query.judge) > priced.best.price(query.judge) * 1.01
         )
         others = tuple(c for c in priced.ranked if c is not first)
-        moved = pricer.sensitivity(first.encoding, block)
+        moved = pricer.sensitivity(first.measurement, block)
         return replace(priced, ranked=(first, *others), sensitivity=moved)
 
     assert "is not the best of its laws" in refused(

@@ -212,8 +212,8 @@ def test_twin_optimal_composition_forgets_groups() -> None:
     """Charged as one loss instead of forty, the same law would pass: the groups must count."""
     plan = planned([{"statistic": "count", "spikes": "forbid"}], **WIDE)
     proved = draw_from_json(plan.blocks[0].law)
-    assert proved.touched == 40  # type: ignore[attr-defined]
-    law = json.loads(json.dumps(plan.blocks[0].law)) | {"touched": 1}
+    assert proved.changed_groups == 40  # type: ignore[attr-defined]
+    law = json.loads(json.dumps(plan.blocks[0].law)) | {"changed_groups": 1}
     broken(plan, blocks=(replace(plan.blocks[0], law=law),))
 
 
@@ -237,6 +237,6 @@ def test_twin_gaussian_noise_on_a_form_without_a_proved_square() -> None:
     """The wall knows no squared move of anything but sums over rows and a scatter."""
     plan = planned([{"statistic": "count", "mechanism": "rectified_gaussian"}], delta=DELTA)
     block = plan.blocks[0]
-    made = {**block.encoding, "form": "cross"}
+    made = {**block.measurement, "form": "cross"}
     with pytest.raises(InternalError):
-        execute.check(replace(plan, blocks=(replace(block, encoding=made),)))
+        execute.check(replace(plan, blocks=(replace(block, measurement=made),)))

@@ -20,7 +20,7 @@ from dprelease.query.bounded import Near
 from dprelease.query.load import Schema
 from dprelease.query.merge import merge_release
 from dprelease.query.spec import resolve
-from dprelease.release_plan.block import PlannedBlock
+from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 
 QUARTILES = ["quantile(x, 0.5)", "quantile(x, 0.25)", "quantile(x, 0.75)"]
@@ -139,7 +139,7 @@ def broken(plan: ReleasePlan, **changed: Any) -> ReleasePlan:
     return replace(plan, blocks=(replace(block, **changed),))
 
 
-def changed_law(block: PlannedBlock, **law: Any) -> dict[str, Any]:
+def changed_law(block: PlannedMeasurement, **law: Any) -> dict[str, Any]:
     return {**block.law, "law": {**block.law["law"], **law}}
 
 
@@ -147,7 +147,7 @@ def test_the_wall_refuses_what_claims_less() -> None:
     plan = planned(QUARTILES, 20)
     (block,) = plan.blocks
     targets = [["1", "4", "0"], ["2", "4", "0"], ["3", "4", "0"]]
-    assert block.encoding["weights"] == targets
+    assert block.measurement["weights"] == targets
     for weights in (
         [["2", "4", "0"], ["1", "4", "0"], ["3", "4", "0"]],
         [["1", "4", "0"], ["2", "5", "0"], ["3", "4", "0"]],
@@ -157,7 +157,7 @@ def test_the_wall_refuses_what_claims_less() -> None:
         [],
     ):
         with pytest.raises(InternalError):
-            execute.check(broken(plan, encoding={**block.encoding, "weights": weights}))
+            execute.check(broken(plan, measurement={**block.measurement, "weights": weights}))
     for law in (
         changed_law(block, spread=block.law["law"]["spread"] - 1),
         changed_law(block, p=str(int(block.law["law"]["p"]) // 2)),

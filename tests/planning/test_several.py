@@ -11,7 +11,7 @@ import pytest
 
 from dprelease import execute
 from dprelease.aggregates.base import aggregate_named
-from dprelease.aggregates.encoding import PlacedEncoding
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.aggregates.simulated import simulated_cells
 from dprelease.errors import InternalError, PlanError
 from dprelease.planning.layout import layout
@@ -162,8 +162,8 @@ class TestTheWall:
     @pytest.mark.parametrize(
         "change",
         [
-            {"pitch": "1"},  # a grid so coarse that nothing would seem to move
-            {"pitch": "-1/1024"},
+            {"step_size": "1"},  # a grid so coarse that nothing would seem to move
+            {"step_size": "-1/1024"},
             {"public_rows": 9000},
             {"form": "pairs"},
             {"form": "scatter"},
@@ -174,20 +174,24 @@ class TestTheWall:
         plan = plan_of(["eigenvalues(x, y, z)"], **PUBLIC)
         (block,) = plan.blocks
         assert block.family == "spectrum"
-        forged = replace(plan, blocks=(replace(block, encoding={**block.encoding, **change}),))
-        if change in ({"pitch": "1"}, {"public_rows": 9000}):
+        forged = replace(
+            plan, blocks=(replace(block, measurement={**block.measurement, **change}),)
+        )
+        if change in ({"step_size": "1"}, {"public_rows": 9000}):
             # cheaper by these numbers, but then it also draws from cells of these numbers
             assert execute.check(forged) <= plan.epsilon
             return
         with pytest.raises(InternalError):
             execute.check(forged)
 
-    def test_a_narrower_column_in_the_encoding_is_refused(self) -> None:
+    def test_a_narrower_column_in_the_measurement_is_refused(self) -> None:
         plan = plan_of(["eigenvalues(x, y, z)"])
         (block,) = plan.blocks
-        axes = [dict(a) for a in block.encoding["axes"]]
+        axes = [dict(a) for a in block.measurement["axes"]]
         axes[0]["scale"] = "1"
-        forged = replace(plan, blocks=(replace(block, encoding={**block.encoding, "axes": axes}),))
+        forged = replace(
+            plan, blocks=(replace(block, measurement={**block.measurement, "axes": axes}),)
+        )
         with pytest.raises(InternalError) as refused:
             execute.check(forged)
         assert refused.value.code == "DPR902"
@@ -204,14 +208,14 @@ class TestPrice:
             columns={"y": {**Y, **KEPT, "expected": {"sd": 4}}},
         )
         (block,) = plan.blocks
-        encoding = PlacedEncoding.from_json(block.encoding)
+        measurement = PlacedMeasurement.from_json(block.measurement)
         random = np.random.default_rng(7)
         z = random.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 4000)
-        exact = simulated_cells(encoding, np.clip(0.4 + z / 5, 0, 1), size)
-        noisy = exact + random.laplace(scale=encoding.per_row, size=(4000, 9))
+        exact = simulated_cells(measurement, np.clip(0.4 + z / 5, 0, 1), size)
+        noisy = exact + random.laplace(scale=measurement.l1_per_row, size=(4000, 9))
         for statistic in plan.statistics:
             finish = aggregate_named(statistic.function).finish
-            error = np.abs(finish(encoding, noisy) - finish(encoding, exact[None, :])).mean()
+            error = np.abs(finish(measurement, noisy) - finish(measurement, exact[None, :])).mean()
             assert statistic.planned_error is not None
             assert 0.6 < float(error) / statistic.planned_error < 1.7
 

@@ -12,8 +12,8 @@ import pytest
 
 import dprelease as dp
 from dprelease import execute
-from dprelease.aggregates.encoding import PlacedEncoding
 from dprelease.aggregates.exact import exact_cells, summed
+from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import as_source
@@ -197,8 +197,8 @@ def test_sizes_are_the_bounded_groups_own_sums_in_every_engine(engine: Any) -> N
     answer = engine().compute(as_source(people()), plan.query, b"salt").reveal_to_mechanism()
     found = {}
     for block in plan.blocks:
-        encoding = PlacedEncoding.from_json(block.encoding)
-        cells = exact_cells(encoding, block.encoding["primitives"], answer, len(plan.keys))
+        measurement = PlacedMeasurement.from_json(block.measurement)
+        cells = exact_cells(measurement, block.measurement["primitives"], answer, len(plan.keys))
         merge = plan.tables.sums(block.table)
         assert merge is not None
         found[block.name] = np.array(summed(cells, *merge)).ravel().astype(int)

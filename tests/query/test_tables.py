@@ -184,7 +184,7 @@ def test_persons_of_several_groups_stand_in_the_finest_table_alone() -> None:
         ["districts"],
     )
     block = plan.block("districts.count_persons")
-    assert block.encoding["sensitivity"]["total"] == "2"  # one in each of two groups
+    assert block.measurement["sensitivity"]["total"] == "2"  # one in each of two groups
     # in a coarser table a unit of two groups would be counted twice
     coarse = {**TREE[1], "statistics": ["count", "count(persons)"]}
     found = refused(schema([coarse, finest], unit=USER))

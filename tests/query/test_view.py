@@ -184,11 +184,11 @@ def plan(sql: str | None, *allow: str, **changes: Any) -> ReleasePlan:
 
 
 def test_under_substitution_a_view_that_takes_rows_away_makes_their_number_private() -> None:
-    whole = plan(None).blocks[0].encoding
-    kept = plan("SELECT pid, age FROM visits").blocks[0].encoding
-    fewer = plan("SELECT pid, age FROM visits WHERE age > 3").blocks[0].encoding
+    whole = plan(None).blocks[0].measurement
+    kept = plan("SELECT pid, age FROM visits").blocks[0].measurement
+    fewer = plan("SELECT pid, age FROM visits WHERE age > 3").blocks[0].measurement
     wider = (
-        plan("SELECT pid, max(age) AS age FROM visits GROUP BY pid", UNPROVEN).blocks[0].encoding
+        plan("SELECT pid, max(age) AS age FROM visits GROUP BY pid", UNPROVEN).blocks[0].measurement
     )
     assert [e["public_rows"] for e in (whole, kept, fewer, wider)] == [900, 900, None, None]
 
@@ -196,7 +196,7 @@ def test_under_substitution_a_view_that_takes_rows_away_makes_their_number_priva
 def test_the_wall_does_not_believe_a_public_number_behind_a_filter() -> None:
     from dataclasses import replace
 
-    from dprelease.aggregates.encoding import PlacedEncoding
+    from dprelease.aggregates.measurement import PlacedMeasurement
 
     honest = plan("SELECT pid, age FROM visits")
     block = honest.blocks[0]
@@ -206,9 +206,9 @@ def test_the_wall_does_not_believe_a_public_number_behind_a_filter() -> None:
         query = replace(honest.query, view=replace(honest.query.view, keeps_rows=keeps))
         recompute(
             query,
-            PlacedEncoding.from_json(block.encoding),
-            tuple(block.encoding["primitives"]),
-            block.encoding["max_rows"],
+            PlacedMeasurement.from_json(block.measurement),
+            tuple(block.measurement["primitives"]),
+            block.measurement["max_rows"],
             unit=honest.unit,
             adjacency=honest.adjacency,
             groups=1,

@@ -181,7 +181,7 @@ def moved(plan: Any, one: Any, other: Any) -> list[tuple[int, int, int, int]]:
     out = []
     for block in plan.blocks:
         law = draw_from_json(block.law)
-        if block.encoding["form"] == "ranks":  # scores, not sums: priced by their greatest move
+        if block.measurement["form"] == "ranks":  # scores, not sums: priced by their greatest move
             continue
         if isinstance(law, MeanDraw):
             continue  # bounds a size and a sum apart: tests/contracts visits all its neighbours

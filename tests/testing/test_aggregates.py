@@ -18,14 +18,14 @@ def test_the_built_in_ones_keep_it(name):
     assert check_aggregate(name, ASKED[name]) >= 18
 
 
-@pytest.mark.parametrize("lost", ["per_row", "per_swap"])
+@pytest.mark.parametrize("lost", ["l1_per_row", "l1_per_swap"])
 def test_twin_one_step_too_few(lost, monkeypatch):
     true = aggregates.cases
 
     def lying(*asked):
         for case in true(*asked):
-            less = getattr(case.encoding, lost) - 1
-            yield replace(case, encoding=replace(case.encoding, **{lost: less}))
+            less = getattr(case.measurement, lost) - 1
+            yield replace(case, measurement=replace(case.measurement, **{lost: less}))
 
     monkeypatch.setattr(aggregates, "cases", lying)
     with pytest.raises(AssertionError, match=r"moves? by"):
@@ -34,7 +34,7 @@ def test_twin_one_step_too_few(lost, monkeypatch):
 
 def test_twin_a_finish_that_forgets_a_column(monkeypatch):
     mean = aggregate_named("mean")
-    monkeypatch.setattr(type(mean), "finish", lambda self, encoding, cells: cells)
+    monkeypatch.setattr(type(mean), "finish", lambda self, measurement, cells: cells)
     with pytest.raises(AssertionError, match="finish has shape"):
         check_aggregate("mean")
 

@@ -180,14 +180,14 @@ def rounded(value: Fraction, step: Fraction, top: Fraction) -> Fraction:
 def test_no_pair_from_the_joint_domain_is_ever_refused(place, share, s_mean, s_var, s_std):
     """Exact pairs with variance up to the bound, rounded by any steps: a false alarm would
     withhold a charged release."""
-    bernstein = {"offset": "10", "scale": "700", "pitch": "1/10"}
+    bernstein = {"offset": "10", "scale": "700", "step_size": "1/10"}
     plan = releases.plan(
         [
             releases.statistic("m", "mean(bmi)", Domain(10, 80), s_mean, block="b"),
             releases.statistic("v", "variance(bmi)", Domain(0, 1225), s_var, block="b"),
             releases.statistic("s", "std(bmi)", Domain(0, 35), s_std, block="b"),
         ],
-        [releases.block("b", family="bernstein2", encoding=bernstein)],
+        [releases.block("b", family="bernstein2", measurement=bernstein)],
     )
     mean = LOW + place * (HIGH - LOW)
     variance = share * (HIGH - mean) * (mean - LOW)
@@ -222,7 +222,7 @@ def test_the_twin_without_slack_raises_false_alarms():
 
 
 def test_gaps_narrow_domains_and_other_blocks_are_in_no_joint_rule():
-    bernstein = {"offset": "10", "scale": "700", "pitch": "1/10"}
+    bernstein = {"offset": "10", "scale": "700", "step_size": "1/10"}
 
     def kinds(
         mean: Domain, variance: Domain, family: str = "bernstein2", other: str = "b"
@@ -232,7 +232,7 @@ def test_gaps_narrow_domains_and_other_blocks_are_in_no_joint_rule():
                 releases.statistic("m", "mean(bmi)", mean, "0.01", block="b"),
                 releases.statistic("v", "variance(bmi)", variance, "0.1", block=other),
             ],
-            [releases.block(b, family=family, encoding=bernstein) for b in sorted({"b", other})],
+            [releases.block(b, family=family, measurement=bernstein) for b in sorted({"b", other})],
         )
         return {r.kind for r in joint_rules(plan)}
 

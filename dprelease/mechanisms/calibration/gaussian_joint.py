@@ -11,7 +11,7 @@ delta: only full shifts count. What is left is where each pair lies (the worst p
 interior, and differs with epsilon), both ends of a side with gaps, and, for an l2 ball, the
 direction.
 
-Quadrature. Losses are collected on a grid of pitch h: the mass of a cell is split between its two
+Quadrature. Losses are collected on a grid of step size h: the mass of a cell is split between its two
 ends such that the mass under q and under q' both stay what they are. (1 - e^(epsilon - L))+ is
 convex in e^-L, so every split can only raise delta: an upper bound, within O(h^2), side by side. All
 terms are positive: small deltas keep their relative precision.
@@ -81,23 +81,23 @@ def _places(side: Side, shift: float, count: int) -> list[_Place]:
 
 
 def _span(places: list[_Place], shift: float, scale: float) -> float:
-    """Return about the width of the losses that matter, to choose a pitch."""
+    """Return about the width of the losses that matter, to choose a step size."""
     rate = shift / scale**2
     return rate * min(places[0].side.span, 2 * math.sqrt(_DEPTH) * scale)
 
 
 @dataclass(frozen=True, slots=True)
 class _Losses:
-    """Masses of the loss under q per place, on multiples first, first + 1, ... of the pitch."""
+    """Masses of the loss under q per place, on multiples first, first + 1, ... of the step size."""
 
     first: int
     masses: FloatArray
 
-    def curves(self, pitch: float) -> FloatArray:
+    def curves(self, step_size: float) -> FloatArray:
         """Return the hockey-stick at every grid loss, shape of `masses`; positive terms only."""
         after = np.cumsum(self.masses[:, ::-1], axis=1)[:, ::-1]
         out = np.zeros_like(self.masses)
-        fall, gain = math.exp(-pitch), -math.expm1(-pitch)
+        fall, gain = math.exp(-step_size), -math.expm1(-step_size)
         for j in range(out.shape[1] - 2, -1, -1):
             out[:, j] = fall * out[:, j + 1] + gain * after[:, j + 1]
         return out
@@ -108,11 +108,11 @@ class _Losses:
         return _Losses(self.first + int(used[0]), self.masses[:, used[0] : used[-1] + 1])
 
 
-def _losses(place: _Place, shift: float, scale: float, pitch: float, less: float) -> _Losses:
+def _losses(place: _Place, shift: float, scale: float, step_size: float, less: float) -> _Losses:
     """Return the masses of (loss - less), split between the ends of grid cells."""
     if shift == 0.0:
-        low = math.floor(-less / pitch)
-        up = -math.expm1(less + low * pitch) / -math.expm1(-pitch)
+        low = math.floor(-less / step_size)
+        up = -math.expm1(less + low * step_size) / -math.expm1(-step_size)
         mass = np.tile([1 - up, up], (place.starts.size, 1))
         return _Losses(low, np.clip(mass, 0.0, 1.0))
     side, start, rate = place.side, place.starts, shift / scale**2
@@ -122,12 +122,12 @@ def _losses(place: _Place, shift: float, scale: float, pitch: float, less: float
     wide = np.sqrt(here.near**2 + _DEPTH) * scale
     lows, highs = np.maximum(side.low, end - wide), np.minimum(side.high, end + wide)
     solid = lows < highs
-    first = math.floor(float((rate * lows + constant)[solid].min()) / pitch)
-    last = math.ceil(float((rate * highs + constant)[solid].max()) / pitch) + 1
-    losses = np.arange(first, last + 1) * pitch
+    first = math.floor(float((rate * lows + constant)[solid].min()) / step_size)
+    last = math.ceil(float((rate * highs + constant)[solid].max()) / step_size) + 1
+    losses = np.arange(first, last + 1) * step_size
     raw = (losses - constant[:, None]) / rate
     masses = np.zeros(raw.shape)
-    parts = max(1, math.ceil(pitch / rate / (0.5 * scale)))
+    parts = max(1, math.ceil(step_size / rate / (0.5 * scale)))
     share = ((np.arange(parts)[:, None] + _SHARE) / parts).ravel()
     weight = np.tile(_HALF / parts, parts)
     total = here.sum()
@@ -141,10 +141,10 @@ def _losses(place: _Place, shift: float, scale: float, pitch: float, less: float
         over = rate * (x - raw[:, :-1, None])
         rise = (mass * -np.expm1(-over)).sum(axis=2)
         # The rest of the cell's mass, in a form that does not cancel.
-        rest = (mass * -np.expm1(over - pitch) * np.exp(-over)).sum(axis=2)
+        rest = (mass * -np.expm1(over - step_size) * np.exp(-over)).sum(axis=2)
         masses[:, 1:] += rise
         masses[:, :-1] += rest
-    masses /= -math.expm1(-pitch) * total[:, None]
+    masses /= -math.expm1(-step_size) * total[:, None]
     return _Losses(first, masses)
 
 
@@ -159,9 +159,9 @@ def _merged(parts: list[_Losses]) -> _Losses:
     return _Losses(first, np.concatenate(rows))
 
 
-def _excess(first: int, mass: FloatArray, pitch: float) -> float:
+def _excess(first: int, mass: FloatArray, step_size: float) -> float:
     """Return E[(1 - e^-L)+] of losses on the grid."""
-    loss = np.arange(first, first + mass.size) * pitch
+    loss = np.arange(first, first + mass.size) * step_size
     return float(mass @ -np.expm1(-np.maximum(loss, 0.0)))
 
 
@@ -175,12 +175,12 @@ def _tables(
     """Return per side its losses at all places (epsilon taken off the first side's)."""
     places = [_places(side, c, detail[1]) for side, c in zip(sides, shifts, strict=True)]
     spans = [_span(p, c, s) for p, c, s in zip(places, shifts, scales, strict=True)]
-    pitch = max(spans) / detail[0]
+    step_size = max(spans) / detail[0]
     out = []
     for i, (some, c, s) in enumerate(zip(places, shifts, scales, strict=True)):
         less = epsilon if i == 0 else 0.0
-        out.append(_merged([_losses(p, c, s, pitch, less) for p in some]).trimmed())
-    return out, pitch
+        out.append(_merged([_losses(p, c, s, step_size, less) for p in some]).trimmed())
+    return out, step_size
 
 
 def _bend(values: FloatArray) -> float:
@@ -205,18 +205,18 @@ def box_delta(
     shifts, scales = tuple(shifts[i] for i in moving), tuple(scales[i] for i in moving)
     if len(sides) == 1:
         return sides[0].worst_hockey(shifts[0], scales[0], epsilon)
-    tables, pitch = _tables(sides, shifts, scales, epsilon, detail)
-    found = _pair(tables, pitch) if len(tables) == 2 else _many(tables, pitch)
+    tables, step_size = _tables(sides, shifts, scales, epsilon, detail)
+    found = _pair(tables, step_size) if len(tables) == 2 else _many(tables, step_size)
     return min(1.0, found * _MARGIN + len(sides) * _CUT)
 
 
-def _pair(tables: list[_Losses], pitch: float) -> float:
+def _pair(tables: list[_Losses], step_size: float) -> float:
     one, two = tables
-    curves, index = two.curves(pitch), np.arange(one.masses.shape[1])
+    curves, index = two.curves(step_size), np.arange(one.masses.shape[1])
     # Needed at -(loss of side one): below the grid it is 1 - e^x, above it 0.
     at = -(one.first + index) - two.first
     inside = curves[:, np.clip(at, 0, curves.shape[1] - 1)]
-    low = -np.expm1(np.minimum(-(one.first + index) * pitch, 0.0))
+    low = -np.expm1(np.minimum(-(one.first + index) * step_size, 0.0))
     wanted = np.where(at < 0, low, np.where(at >= curves.shape[1], 0.0, inside))
     values = one.masses @ wanted.T
     i, j = np.unravel_index(int(values.argmax()), values.shape)
@@ -233,9 +233,9 @@ def _around(values: FloatArray, i: int) -> FloatArray:
 class _Stretches:
     """Bounds over boxes of places: per side a range of nodes."""
 
-    def __init__(self, tables: list[_Losses], pitch: float) -> None:
-        self.tables, self.pitch = tables, pitch
-        self.curves = [t.curves(pitch) for t in tables]
+    def __init__(self, tables: list[_Losses], step_size: float) -> None:
+        self.tables, self.step_size = tables, step_size
+        self.curves = [t.curves(step_size) for t in tables]
         self.kept: dict[tuple[int, int, int], FloatArray] = {}
 
     def masses(self, side: int, first: int, last: int) -> FloatArray:
@@ -247,7 +247,7 @@ class _Stretches:
         if key not in self.kept:
             curve = self.curves[side][first : last + 1].max(axis=0)
             # curve is convex in y = e^loss; a mass is y times the change of its slope.
-            grow, step = -math.expm1(-self.pitch), math.expm1(self.pitch)
+            grow, step = -math.expm1(-self.step_size), math.expm1(self.step_size)
             fall = np.append(curve[:-1] - curve[1:], 0.0)
             mass = np.empty(curve.size)
             mass[1:] = fall[:-1] / grow - fall[1:] / step
@@ -260,11 +260,11 @@ class _Stretches:
         total = np.ones(1)
         for side, (first, last) in enumerate(box):
             total = np.convolve(total, self.masses(side, first, last))
-        return _excess(sum(t.first for t in self.tables), total, self.pitch)
+        return _excess(sum(t.first for t in self.tables), total, self.step_size)
 
 
-def _many(tables: list[_Losses], pitch: float) -> float:
-    work = _Stretches(tables, pitch)
+def _many(tables: list[_Losses], step_size: float) -> float:
+    work = _Stretches(tables, step_size)
     whole = tuple((0, t.masses.shape[0] - 1) for t in tables)
     heap = [(-work.bound(whole), whole)]
     best, at = 0.0, tuple(b[0] for b in whole)

@@ -95,7 +95,7 @@ def test_an_end_understates_it() -> None:
 
 
 def test_rounding_losses_to_the_nearest_would_understate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Splitting raises delta at every pitch, and less and less: a bound from above."""
+    """Splitting raises delta at every step_size, and less and less: a bound from above."""
     side = Side.of(UNIT)
     values = [
         joint.box_delta((side, side), (0.2, 0.2), (0.5, 0.3), 1.0, (cells, 33))
@@ -128,15 +128,15 @@ def test_three_sides_extend_two() -> None:
 def test_stretches_bound_their_places() -> None:
     """The masses of a stretch have the largest curve of its places, and sum to 1."""
     sides = (Side.of(UNIT),) * 3
-    tables, pitch = joint._tables(sides, (0.2,) * 3, (0.4,) * 3, 0.3, (200, 17))
-    work = joint._Stretches(tables, pitch)
+    tables, step_size = joint._tables(sides, (0.2,) * 3, (0.4,) * 3, 0.3, (200, 17))
+    work = joint._Stretches(tables, step_size)
     whole = work.bound(((0, 16), (0, 16), (0, 16)))
     parts = [work.bound(((a, a), (b, b), (c, c))) for a, b, c in product((0, 5, 8, 16), repeat=3)]
     assert whole >= max(parts)
     assert whole <= 1.2 * max(parts)
     mass = work.masses(1, 0, 16)
     assert mass.sum() == pytest.approx(1, abs=1e-12)
-    curve = joint._Losses(tables[1].first, mass[None, :]).curves(pitch)[0]
+    curve = joint._Losses(tables[1].first, mass[None, :]).curves(step_size)[0]
     assert (curve >= work.curves[1].max(axis=0) * (1 - 1e-9)).all()
 
 

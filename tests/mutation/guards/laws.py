@@ -127,8 +127,8 @@ GUARDS = (
     Guard(
         "a row that changes its group moves one hidden cell",
         "sensitivity.py",
-        "return positive and 2 * groups * m * encoding.per_row <= total",
-        "return positive and 2 * m * encoding.per_row <= total",
+        "return positive and 2 * groups * m * measurement.l1_per_row <= total",
+        "return positive and 2 * m * measurement.l1_per_row <= total",
         ("tests/measurements/test_hidden_cell.py",),
     ),
     Guard(
@@ -162,8 +162,8 @@ GUARDS = (
     Guard(
         "bins of a private number of rows keep their sum",
         "recompute.py",
-        'if encoding.public_rows is None or encoding.form != "linear" or not alone:',
-        'if encoding.form != "linear" or not alone:',
+        'if measurement.public_rows is None or measurement.form != "linear" or not alone:',
+        'if measurement.form != "linear" or not alone:',
         ("tests/measurements/test_balanced.py",),
     ),
     Guard(

@@ -207,13 +207,13 @@ GUARDS = (
     ),
     _here(
         "a signed sum counts as nowhere negative",
-        old='positive = encoding.form == "linear" and _nowhere_negative(query, encoding, primitives)',
+        old='positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)',
         new="positive = True",
         tests=("tests/test_recompute.py", "tests/contracts/test_squares.py"),
     ),
     _here(
         "the code range of a truncated mean is believed",
-        old="        or _code_range(query.codes[code]) != (0, encoding.scale)\n",
+        old="        or _code_range(query.codes[code]) != (0, measurement.scale)\n",
         new="",
     ),
     _here(
@@ -239,13 +239,13 @@ GUARDS = (
     ),
     _here(
         "a scatter moves as if one row were gone",
-        old='return ((high - low) ** 2 * max(0, (encoding.public_rows or 0) - 1),) * 2\n    if encoding.form == "cross":',
-        new='return ((high - low) ** 2 * max(0, (encoding.public_rows or 0) - 2),) * 2\n    if encoding.form == "cross":',
+        old='return ((high - low) ** 2 * max(0, (measurement.public_rows or 0) - 1),) * 2\n    if measurement.form == "cross":',
+        new='return ((high - low) ** 2 * max(0, (measurement.public_rows or 0) - 2),) * 2\n    if measurement.form == "cross":',
     ),
     _here(
         "a product of columns moves as if one row were gone",
-        old="return (_cross(query, used) * max(0, (encoding.public_rows or 0) - 1),) * 2",
-        new="return (_cross(query, used) * max(0, (encoding.public_rows or 0) - 2),) * 2",
+        old="return (_cross(query, used) * max(0, (measurement.public_rows or 0) - 1),) * 2",
+        new="return (_cross(query, used) * max(0, (measurement.public_rows or 0) - 2),) * 2",
         tests=("tests/test_recompute.py", "tests/contracts/test_pair_sensitivities.py"),
     ),
     _here(

@@ -38,7 +38,7 @@ GUARDS = (
     ),
     _here(
         "a unit has one row per group",
-        old="m = 1 if encoding.per_unit else bounds.rows",
+        old="m = 1 if measurement.per_unit else bounds.rows",
         new="m = 1",
     ),
     _here(
@@ -48,18 +48,18 @@ GUARDS = (
     ),
     _here(
         "a replaced unit only leaves, it does not come back",
-        old="2 * everywhere * encoding.per_row)",
-        new="everywhere * encoding.per_row)",
+        old="2 * everywhere * measurement.l1_per_row)",
+        new="everywhere * measurement.l1_per_row)",
     ),
     _here(
         "a replaced unit touches the groups of one table only",
-        old="touched=min(groups, 2 * bounds.groups),",
-        new="touched=min(groups, bounds.groups),",
+        old="changed_groups=min(groups, 2 * bounds.groups),",
+        new="changed_groups=min(groups, bounds.groups),",
     ),
     _here(
         "a replaced unit moves once per group",
-        old="moves=2 * bounds.groups,",
-        new="moves=bounds.groups,",
+        old="chain_length=2 * bounds.groups,",
+        new="chain_length=bounds.groups,",
     ),
     _here(
         "the squared move forgets groups that change inside",
@@ -75,8 +75,8 @@ GUARDS = (
     ),
     _here(
         "a signed form counts as nowhere negative",
-        old="if positive and len(encoding.cells) > 1:",
-        new="if len(encoding.cells) > 1:",
+        old="if positive and len(measurement.cells) > 1:",
+        new="if len(measurement.cells) > 1:",
         tests=("tests/test_sensitivity.py", "tests/contracts/test_squares.py"),
     ),
     _here(

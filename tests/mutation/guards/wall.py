@@ -43,7 +43,7 @@ GUARDS = (
     ),
     _execute(
         "an unproved eigenvalue is not said to be one",
-        old="if encoding.form in OBSERVED and not any(SPARSE in note for note in plan.notes):",
+        old="if measurement.form in OBSERVED and not any(SPARSE in note for note in plan.notes):",
         new="if False:",
     ),
     _execute(
@@ -66,13 +66,13 @@ GUARDS = (
     _held(
         "a mean's law is at another scale than its column",
         file="measurements/truncated_mean.py",
-        old="if not why and isinstance(law, MeanDraw) and law.scale != encoding.scale:",
+        old="if not why and isinstance(law, MeanDraw) and law.scale != measurement.scale:",
         new="if False:",
     ),
     _held(
         "a measurement is made of cells of another form",
         file="measurements/base.py",
-        old="if encoding.form not in self.forms:",
+        old="if measurement.form not in self.forms:",
         new="if False:",
     ),
     _held(
@@ -95,17 +95,17 @@ GUARDS = (
     ),
     _cells(
         "a number's law covers any move",
-        old="if self.law.shift < needed or (not self.linear and self.touched < sensitivity.touched):",
-        new="if not self.linear and self.touched < sensitivity.touched:",
+        old="if self.law.shift < needed or (not self.linear and self.changed_groups < sensitivity.changed_groups):",
+        new="if not self.linear and self.changed_groups < sensitivity.changed_groups:",
     ),
     _cells(
-        "a number is charged for fewer groups than are touched",
-        old="if self.law.shift < needed or (not self.linear and self.touched < sensitivity.touched):",
+        "a number is charged for fewer groups than are changed",
+        old="if self.law.shift < needed or (not self.linear and self.changed_groups < sensitivity.changed_groups):",
         new="if self.law.shift < needed:",
     ),
     _cells(
         "a truncated law covers moves that are split over groups",
-        old="if self.linear and sensitivity.touched > 1 and not spread:",
+        old="if self.linear and sensitivity.changed_groups > 1 and not spread:",
         new="if False:",
     ),
     _cells(
@@ -121,7 +121,7 @@ GUARDS = (
     ),
     _cells(
         "a step may be negative",
-        old="if self.pitch <= 0 or self.step <= 0:",
+        old="if self.step_size <= 0 or self.step <= 0:",
         new="if False:",
     ),
     Guard(
@@ -159,14 +159,14 @@ GUARDS = (
     Guard(
         "a truncated mean makes fewer moves than a unit",
         "measurements/truncated_mean.py",
-        "if self.moves < sensitivity.moves:",
+        "if self.chain_length < sensitivity.chain_length:",
         "if False:",
         ("tests/measurements/test_draw.py", "tests/test_execute.py"),
     ),
     Guard(
         "a truncated mean reaches less far than its rows",
         "measurements/truncated_mean.py",
-        "if self.reach < mean_reach(sensitivity, self.scale * self.pitch):",
+        "if self.reach < mean_reach(sensitivity, self.scale * self.step_size):",
         "if False:",
         ("tests/measurements/test_draw.py", "tests/test_execute.py"),
     ),
@@ -185,10 +185,10 @@ GUARDS = (
         ("tests/test_registry.py",),
     ),
     Guard(
-        "losses of touched groups are one loss",
+        "losses of changed groups are one loss",
         "measurements/scalar.py",
-        "found = Proof(pure=(total / self.touched,) * self.touched)",
-        "found = Proof(pure=(total / self.touched,))",
+        "found = Proof(pure=(total / self.changed_groups,) * self.changed_groups)",
+        "found = Proof(pure=(total / self.changed_groups,))",
         (
             "tests/measurements/test_draw.py",
             "tests/test_execute.py",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from dprelease.aggregates.encoding import Context, Encoding
 from dprelease.aggregates.mean import Mean
+from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.schema.domain import Domain
 
 
@@ -21,15 +21,15 @@ class Level(Mean):
         del context  # whatever the column's range is
         return Domain(0, 1)
 
-    def encodings(self, context: Context) -> tuple[Encoding, ...]:
-        """Return a mean's encodings, read in shares of the range.
+    def measurements(self, context: Context) -> tuple[Measurement, ...]:
+        """Return a mean's measurements, read in shares of the range.
 
         A key of its own: a block's cells may be shared only by statistics that read them alike.
         """
         width = context.scale * context.step
         return tuple(
-            replace(e, key=(*e.key, "level"), offset=Fraction(0), pitch=e.pitch / width)
-            for e in super().encodings(context)
+            replace(e, key=(*e.key, "level"), offset=Fraction(0), step_size=e.step_size / width)
+            for e in super().measurements(context)
         )
 
 

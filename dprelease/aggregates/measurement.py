@@ -1,10 +1,10 @@
 """How a statistic is measured: integer cells per group, and what one row can do to them.
 
-An aggregate offers one or more `Encoding`s. A block releases one encoding; statistics whose
-encodings have equal `key`s share a block and its budget (mean and variance of one column).
+An aggregate offers one or more `Measurement`s. A block releases one measurement; statistics whose
+measurements have equal `key`s share a block and its budget (mean and variance of one column).
 
 Families
-    scalar          one integer; the statistic is offset + pitch * cell. Noise acts on it directly.
+    scalar          one integer; the statistic is offset + step_size * cell. Noise acts on it directly.
     two_sums        S(code), S(K - code): non-negative, one row adds exactly K in total.
     centred_sums    K S(1), S(2 code - K): one row adds at most 2 K, a replaced one moves no more.
     bernstein2      S((K-code)^2), S(2 code (K-code)), S(code^2): one row adds exactly K^2.
@@ -21,8 +21,8 @@ Families
     graph_box       lambda_2 of a graph and degrees of nodes, each bounded by itself.
     constant        a public number: nothing is drawn, nothing is charged.
 
-Units: cells are integers in steps, so nothing is rounded before noise. `per_row`
-and `per_swap` are L1 norms in the same steps: the most that adding one row, or replacing one
+Units: cells are integers in steps, so nothing is rounded before noise. `l1_per_row`
+and `l1_per_swap` are L1 norms in the same steps: the most that adding one row, or replacing one
 row's whole contribution, can move all cells of one group together.
 
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#scalars`, `#partitions-of-unity`,
@@ -48,11 +48,11 @@ __all__ = [
     "BY_RANK",
     "Axis",
     "Context",
-    "Encoding",
     "Family",
     "Form",
     "Measure",
-    "PlacedEncoding",
+    "Measurement",
+    "PlacedMeasurement",
 ]
 
 Family = Literal[
@@ -98,15 +98,15 @@ BY_RANK: tuple[Form, ...] = ("ranks", "joint_ranks")
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One of several columns: its code k in 0..scale stands for offset + pitch * k."""
+    """One of several columns: its code k in 0..scale stands for offset + step_size * k."""
 
     scale: Annotated[Digits, AtLeast(0)]
     offset: Fraction
-    pitch: Fraction
+    step_size: Fraction
 
     @property
     def width(self) -> Fraction:
-        return self.scale * self.pitch
+        return self.scale * self.step_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoding(Stored):
+class Measurement(Stored):
     """Integer cells of one block.
 
     Attributes:
@@ -133,30 +133,30 @@ class Encoding(Stored):
         per_unit: one unit contributes once, however many rows it keeps (persons).
         lower, upper: public bounds of a scalar's cell.
         scale: K, the code range of the column.
-        offset, pitch: value = offset + pitch * (cell for scalars, code otherwise).
-        public_rows: n, if it is public; then `per_swap` is the whole sensitivity.
-        axes: the columns of an encoding of several, in the order of its codes.
-        each: the most that one unit moves every single cell, where a law is made of those.
+        offset, step_size: value = offset + step_size * (cell for scalars, code otherwise).
+        public_rows: n, if it is public; then `l1_per_swap` is the whole sensitivity.
+        axes: the columns of a measurement of several, in the order of its codes.
+        per_cell: the most that one unit moves every single cell, where a law is made of those.
     """
 
     family: Family
     key: tuple[str, ...]
     cells: tuple[str, ...]
     weights: tuple[tuple[Digits, ...], ...]
-    per_row: Annotated[Digits, AtLeast(0)]
-    per_swap: Annotated[Digits, AtLeast(0)]
+    l1_per_row: Annotated[Digits, AtLeast(0)]
+    l1_per_swap: Annotated[Digits, AtLeast(0)]
     measures: Annotated[tuple[Measure, ...], Unstored()] = ()
     lower: Annotated[Digits, Always()] = 0
     upper: Annotated[Digits | None, Always()] = None
     scale: Annotated[Digits, Always()] = 1
     offset: Annotated[Fraction, Always()] = Fraction(0)
-    pitch: Annotated[Fraction, Always()] = Fraction(1)
+    step_size: Annotated[Fraction, Always()] = Fraction(1)
     per_unit: Annotated[bool, Always()] = False
     form: Annotated[Form, Always()] = "linear"
     public_rows: Annotated[int | None, AtLeast(1), Always()] = None
     value: Annotated[Fraction, Always()] = Fraction(0)
     axes: tuple[Axis, ...] = ()
-    each: tuple[Digits, ...] = ()
+    per_cell: tuple[Digits, ...] = ()
 
     @property
     def additive(self) -> bool:
@@ -170,8 +170,8 @@ class Encoding(Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedEncoding(Encoding):
-    """An encoding as a plan holds it.
+class PlacedMeasurement(Measurement):
+    """A measurement as a plan holds it.
 
     Attributes:
         primitives: places of its measures among the query's primitives.
