@@ -352,14 +352,12 @@ class _Drawn:
         Args:
             rows: the most rows that the released count leaves to each group, `(groups,)`.
         """
-        kind = family_of(self._measurement)
+        kind, view = family_of(self._measurement), statistic.view
         planned = statistic.uninformative
         mute = np.full(len(status), planned is not None and planned.groups == planned.of)
         if rows is not None:
             known = {
-                n: kind.mute(
-                    self._draw, self._measurement, int(min(n, _EXACT)), view=statistic.view
-                )
+                n: kind.mute(self._draw, self._measurement, int(min(n, _EXACT)), view=view)
                 for n in set(rows.tolist())
             }
             mute = np.array([known[n] for n in rows.tolist()], dtype=bool)

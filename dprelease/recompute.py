@@ -74,10 +74,8 @@ def row_moves(
     apart: dict[tuple[str, int | None, int | None], list[int]] = {}
     for place, p in enumerate(used):
         known = p.kind in ("rows", "persons") or (p.code is not None and p.power in (0, 1, 2))
-        known = known and (
-            p.kind != "product" or (p.other is not None and p.other_power in (0, 1, 2))
-        )
-        if not known or p.kind not in _ADDITIVE:
+        crossed = p.kind != "product" or (p.other is not None and p.other_power in (0, 1, 2))
+        if not (known and crossed) or p.kind not in _ADDITIVE:
             raise _unproved(f"it sums `{p.kind}`, which has no proved bound")
         apart.setdefault((p.kind, p.code, p.other), []).append(place)
     l1_per_row = l1_per_swap = 0
@@ -112,9 +110,8 @@ def _spectral(
     if any(a.step_size <= 0 or a.scale < 1 for a in axes) or measurement.step_size <= 0:
         raise _unproved("its steps are not positive")
     private = measurement.form == "pairs"
-    if shape != (pair_shape if private else scatter_shape)(tuple(singles)) or private != (
-        n is None
-    ):
+    shaped = pair_shape if private else scatter_shape
+    if shape != shaped(tuple(singles)) or private != (n is None):
         raise _unproved("its matrix is not made of its columns' own moments")
     if n is None:
         total = sum(f * part for f, part in zip(factors(axes), pair_parts(axes), strict=True))
@@ -293,17 +290,13 @@ def _edge_moves(
         moves = graph_moves(measurement.form, measurement.weights, unit.nodes, unit.k)
     except ValueError:
         raise _unproved(f"its `{measurement.form}` of this graph has no proved bound") from None
-    l1_per_row, l1_per_swap, each = moves
-    return replace(
-        measurement, l1_per_row=l1_per_row, l1_per_swap=l1_per_swap, per_unit=False, per_cell=each
-    )
+    row, swap, each = moves
+    return replace(measurement, l1_per_row=row, l1_per_swap=swap, per_unit=False, per_cell=each)
 
 
-def _nowhere_negative(
-    query: BoundedQuery, measurement: Measurement, primitives: tuple[int, ...]
-) -> bool:
+def _nowhere_negative(query: BoundedQuery, measurement: Measurement, ids: tuple[int, ...]) -> bool:
     """Return whether no row can make any cell of a linear form negative."""
-    used = [query.primitives[i] for i in primitives]
+    used = [query.primitives[i] for i in ids]
     places: dict[int | None, list[int]] = {}
     pairs: dict[tuple[int, int], list[int]] = {}
     for place, p in enumerate(used):

@@ -142,7 +142,7 @@ def wider_column(plan: Json) -> None:
 
 
 def count_as_linear(plan: Json) -> None:
-    """One law for all touched groups, although its certificate caps the shift at its own hull."""
+    """One law for all changed groups, although its certificate caps the shift at its own hull."""
     law = block(plan, "scalar")["law"]
     law.update(linear=True)
     law["law"].update(splits=False, allowed=[["0", "1"]], shift=10**6)
@@ -158,7 +158,7 @@ TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
     "cells: epsilon": ("user", less_than_proved("bins"), "DPR901"),
     "scalar: law shift": ("user", scalar_shift, "DPR901"),
     "scalar: noise": ("user", scalar_noise, "DPR901"),
-    "scalar: touched": (
+    "scalar: changed groups": (
         "user",
         with_law("scalar", lambda v: v.update(changed_groups=1, linear=False)),
         "DPR901",
@@ -167,7 +167,7 @@ TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
     "scalar: step_size": ("user", with_law("scalar", lambda v: v.update(step_size="-1")), "DPR901"),
     "scalar: linear": ("user", count_as_linear, "DPR901"),
     "scalar: epsilon": ("user", less_than_proved("scalar"), "DPR901"),
-    "mean: moves": (
+    "mean: chain length": (
         "user",
         with_law("truncated_mean", lambda v: v.update(chain_length=1)),
         "DPR901",

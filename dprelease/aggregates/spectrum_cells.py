@@ -35,11 +35,11 @@ def _covariances(measurement: Measurement, sums: Objects) -> list[Fraction]:
     n, axes = measurement.public_rows, measurement.axes
     assert n is not None
     unit = n * n * square_width(axes)
-    step_size = [a.step_size for a in axes]
+    steps = [a.step_size for a in axes]
     single = [int(s) for s in sums[1 : 1 + len(axes)]]
     both = [int(s) for s in sums[1 + len(axes) :]]
     return [
-        Fraction(n * both[place] - single[i] * single[j]) * step_size[i] * step_size[j] / unit
+        Fraction(n * both[place] - single[i] * single[j]) * steps[i] * steps[j] / unit
         for place, (i, j) in enumerate(combinations_with_replacement(range(len(axes)), 2))
     ]
 

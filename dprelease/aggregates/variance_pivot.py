@@ -123,18 +123,18 @@ def _widen(
     # either side outweighs rounding.
     first, last = np.zeros(n.shape), np.full(n.shape, float(_VARIANCES))
     some = n > 0
-    widest, step_size = reach.max(), 4.0 * _VARIANCES
+    widest, per_unit = reach.max(), 4.0 * _VARIANCES
     with np.errstate(over="ignore"):
         ends = [
-            (e[some] + s * widest) / n[some] * step_size for e, s in ((least, -1.0), (most, 1.0))
+            (e[some] + s * widest) / n[some] * per_unit for e, s in ((least, -1.0), (most, 1.0))
         ]
     first[some] = np.clip(np.floor(ends[0]) - 1, 0, _VARIANCES)
     last[some] = np.clip(np.ceil(ends[1]) + 1, 0, _VARIANCES)
-    last = np.minimum(last, np.ceil(roof * step_size) + 1).clip(max=_VARIANCES)
+    last = np.minimum(last, np.ceil(roof * per_unit) + 1).clip(max=_VARIANCES)
     # Of these, the cells below `low` and those above `high`.
-    below = np.minimum(last, np.ceil(np.minimum(low[rows], 1.0) * step_size) + 1)
+    below = np.minimum(last, np.ceil(np.minimum(low[rows], 1.0) * per_unit) + 1)
     above = np.maximum(
-        np.maximum(first, below), np.floor(np.maximum(high[rows], 0.0) * step_size) - 1
+        np.maximum(first, below), np.floor(np.maximum(high[rows], 0.0) * per_unit) - 1
     )
     for start, stop in ((first, below), (above, last)):
         count = np.maximum(stop - start, 0).astype(np.int64)

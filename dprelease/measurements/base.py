@@ -1,8 +1,8 @@
 """What a measurement is: one object per family of measurements, and the list of them.
 
-A measurement says all that planning, the wall and readers need to know of a family: which laws draw
-it, what they cost and how wrong they are, how a typical group looks, what its sensitivity *claim* is
-and in which words. One measurement is one file plus one line in `dprelease.registry`; nothing else
+A family says all that planning, the wall and readers need to know of its measurements: which laws draw
+them, what they cost and how wrong they are, how a typical group looks, what its sensitivity *claim* is
+and in which words. One family is one file plus one line in `dprelease.registry`; nothing else
 knows a family by name, but for `recompute` and `audit.laws`, which check it and must not ask it.
 
 The exact integers of a family follow from a measurement by the public maps of `aggregates.exact`.
@@ -45,7 +45,7 @@ Moved = Callable[[Measurement], Sensitivity]
 
 
 class MeasurementFamily(ABC):
-    """One measurement family. What most of them say is said here; a family's file says what differs.
+    """One family of measurements. What most of them say is said here; a family's file says what differs.
 
     Attributes:
         family: as measurements and plans name it.
@@ -85,7 +85,7 @@ class MeasurementFamily(ABC):
         return self.mechanisms
 
     def takes(self, mechanism: str) -> bool:
-        """Return whether a pin to `mechanism` leaves this measurement."""
+        """Return whether a pin to `mechanism` leaves this family."""
         return mechanism in self.pins()
 
     @abstractmethod
@@ -98,7 +98,7 @@ class MeasurementFamily(ABC):
         return []
 
     def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
-        """Return all members of a request, those changed that this measurement may hold together."""
+        """Return all members of a request, those changed that this family may hold together."""
         del adjacency
         return members
 
@@ -195,7 +195,7 @@ def cell_hull(measurement: Measurement) -> Domain:
 
 @lru_cache(maxsize=64)
 def family_named(family: str) -> MeasurementFamily:
-    """Return the measurement of that name; ArgumentError if there is none (DPR610)."""
+    """Return the family of that name; ArgumentError if there is none (DPR610)."""
     return cast("type[MeasurementFamily]", registry.load("measurements", family))()
 
 
@@ -205,5 +205,5 @@ def family_of(measurement: Measurement) -> MeasurementFamily:
 
 
 def families() -> tuple[MeasurementFamily, ...]:
-    """Return all measurements, in alphabetical order."""
+    """Return all families, in alphabetical order."""
     return tuple(map(family_named, registry.names("measurements")))

@@ -45,7 +45,7 @@ def test_what_draws_it_is_registered(kind: MeasurementFamily) -> None:
     assert kind.free or kind.pins()
 
 
-def test_offered_measurements_are_made_as_their_measurement_says() -> None:
+def test_offered_measurements_are_made_as_their_family_says() -> None:
     seen = set()
     for measurement in offered():
         assert measurement.form in family_named(measurement.family).forms
