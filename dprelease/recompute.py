@@ -33,12 +33,11 @@ from dprelease.query.intervals import Intervals
 from dprelease.query.never_null import never_null
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
 from dprelease.sensitivity import Bounds, Sensitivity, sensitivity, unit_bounds
-from dprelease.sums_of_groups import Merge, bounds_of_sums
+from dprelease.sums_of_groups import PERSONS, Merge, bounds_of_sums
 
 __all__ = ["recompute", "row_moves"]
 
-
-_ADDITIVE = ("rows", "persons", "power", "between", "distinct", "product")
+_ADDITIVE = ("rows", *PERSONS, "power", "between", "distinct", "product")
 
 
 def row_moves(
@@ -49,9 +48,9 @@ def row_moves(
     The wall calls this instead of believing the measurement (invariant 4). Measures that are functions
     of the same code are bounded together: with code k in the code's range every cell is a
     polynomial of degree at most 2, so its range is exact; for cells that are nowhere negative the
-    L1 norm is their sum, again such a polynomial. Products of two codes likewise, by
-    `pair_moves`. Bins of one code are indicators. Measures of
-    different codes, or of rows and of a code that may be null, can move apart: their bounds add up.
+    L1 norm is their sum, again such a polynomial. Products of two codes likewise, by `pair_moves`.
+    Bins of one code are indicators. Measures of different codes, or of rows and of a code that may be
+    null, can move apart: their bounds add up.
 
     Raises:
         InternalError: a primitive has no proved bound (DPR902).
@@ -73,7 +72,7 @@ def row_moves(
         raise _unproved(f"its cells are `{measurement.form}`, which has no proved bound")
     apart: dict[tuple[str, int | None, int | None], list[int]] = {}
     for place, p in enumerate(used):
-        known = p.kind in ("rows", "persons") or (p.code is not None and p.power in (0, 1, 2))
+        known = p.kind in ("rows", *PERSONS) or (p.code is not None and p.power in (0, 1, 2))
         crossed = p.kind != "product" or (p.other is not None and p.other_power in (0, 1, 2))
         if not (known and crossed) or p.kind not in _ADDITIVE:
             raise _unproved(f"it sums `{p.kind}`, which has no proved bound")
@@ -225,8 +224,7 @@ def recompute(
         merge: the sums of groups that are drawn, where it is not the groups themselves.
 
     Raises:
-        InternalError: the query does not bound contributions as declared, or the measurement's
-            cells have no proved bound (DPR902).
+        InternalError: contributions are not bounded as declared, or cells have no proved bound (DPR902).
     """
     bounds = unit_bounds(unit, max_rows, groups)
     used = [query.primitives[i] for i in primitives]
@@ -239,6 +237,8 @@ def recompute(
         if found is None or not sums or measurement.public_rows is not None:
             raise _unproved("its table is not made of sums of its groups")
         bounds, groups = found
+    elif any(p.cells for p in used):
+        raise _unproved("it counts persons in cells of groups that are not put together")
     if measurement.public_rows is not None and primitives:
         _check_public(query, used, unit, adjacency, groups, whole=whole)
     if measurement.family == "truncated_mean":  # a size and a sum for `MeanDraw`, not an L1 vector
@@ -248,7 +248,7 @@ def recompute(
         # Squares are proved for sums over rows and for a scatter only: none here.
         return replace(sensitivity(honest, bounds, adjacency, groups, positive=False), square=None)
     l1_per_row, l1_per_swap = row_moves(query, measurement, primitives)
-    per_unit = bool(used) and all(p.kind == "persons" for p in used)
+    per_unit = bool(used) and all(p.kind in PERSONS for p in used)
     honest = replace(measurement, l1_per_row=l1_per_row, l1_per_swap=l1_per_swap, per_unit=per_unit)
     positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)
     moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
@@ -304,7 +304,7 @@ def _nowhere_negative(query: BoundedQuery, measurement: Measurement, ids: tuple[
             places.setdefault(p.code, []).append(place)
         elif p.kind == "product" and p.code is not None and p.other is not None:
             pairs.setdefault((p.code, p.other), []).append(place)
-        elif p.kind not in ("rows", "persons", "between") or any(
+        elif p.kind not in ("rows", *PERSONS, "between") or any(
             row[place] < 0 for row in measurement.weights
         ):
             return False

@@ -263,6 +263,7 @@ def _primitive(measure: Measure, codes: dict[Code, int], max_rows: int) -> Primi
         other=_number(measure.other, codes),
         other_power=measure.other_power,
         near=measure.near,
+        cells=measure.cells,
     )
 
 

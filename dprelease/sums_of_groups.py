@@ -2,7 +2,8 @@
 
 All rows that a unit keeps may lie in groups of one cell: E = min(G m, T) of them, for G groups, m rows in
 each and T in all. So the table has the bounds of a query that keeps E rows per unit, in any of its cells.
-Only sums over rows can be summed again; persons only if a unit is in one group.
+Only sums over rows can be summed again. Persons can if a unit is in one group, or if the engine counts
+each in one of a cell's groups only: then a cell's sum is the number of its different persons.
 
 Source: `docs/theory/sensitivities-and-contribution-bounding.md#sums-of-groups`.
 """
@@ -14,12 +15,15 @@ from collections.abc import Sequence
 from dprelease.query.bounded import Primitive
 from dprelease.sensitivity import Bounds, merged
 
-__all__ = ["Merge", "bounds_of_sums"]
+__all__ = ["PERSONS", "Merge", "bounds_of_sums"]
 
 Merge = tuple[tuple[int, ...], int]
 """The cell of each of the engine's groups, and how many cells there are."""
 
-_SUMS = frozenset({"rows", "persons", "power", "between", "product"})
+PERSONS = ("persons", "persons_in_cells")
+"""Primitives to which a unit adds 1 per group, or per cell, however many rows it has there."""
+
+_SUMS = frozenset({"rows", *PERSONS, "power", "between", "product"})
 
 
 def bounds_of_sums(
@@ -32,7 +36,8 @@ def bounds_of_sums(
     of, cells = merge
     kinds = {p.kind for p in used}
     whole = len(of) == groups and all(type(cell) is int and 0 <= cell < cells for cell in of)
-    if not whole or not kinds <= _SUMS:
+    others = any(p.kind == "persons_in_cells" and p.cells != of for p in used)
+    if not whole or others or not kinds <= _SUMS:
         return None
     if len(set(of)) == len(of):
         return bounds, groups

@@ -93,6 +93,29 @@ def test_every_table_holds_all_rows_where_their_number_is_public(tmp_path: Path)
     assert (nation["count"].tolist(), sexes["count"].sum(), len(sexes)) == ([600], 600, 4)
 
 
+def test_persons_of_several_groups_count_once_in_every_cell(tmp_path: Path) -> None:
+    """With hardly any noise the persons themselves, in every table: nothing of them adds up."""
+    persons = [{**t, "statistics": ["count(persons)"]} for t in TREE]
+    many = {"user": "id", "max_groups": 9, "max_rows_per_group": 50}
+    made = schema(persons, unit=many, release={"epsilon": 1000})
+    frame = people()
+    ledger = dp.create_ledger(tmp_path / "ledger.db", made, epsilon=1000)
+    folder = dp.release(frame, made, ledger=ledger).publish(tmp_path / "public")
+    assert dp.verify(folder).ok
+    read = dp.read(folder)
+    kept = frame[frame["district"].isin(PLACES) & frame["sex"].isin(["f", "m"])]
+    regions = kept.assign(region=kept["district"].map(REGION)).groupby("region")["id"].nunique()
+    places = kept.groupby(["district", "sex"])["id"].nunique()
+    found = {name: read.to_pandas(name) for name in read.tables}
+    assert found["nation"]["count_persons"].tolist() == [kept["id"].nunique()]
+    assert dict(found["regions"].set_index("region")["count_persons"]) == dict(regions)
+    own = found["districts"].set_index(["district", "sex"])["count_persons"]
+    assert {key: own[key] for key in places.index} == dict(places)
+    assert kept["id"].nunique() < regions.sum() < places.sum()
+    page = (folder / "report.html").read_text()
+    assert "Nor does it hold for <code>count(persons)</code>: who is in several groups" in page
+
+
 def having(release: Any, column: str) -> list[str]:
     return [t for t in release.tables if column in release.to_pandas(t)]
 

@@ -32,7 +32,7 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#scalars`, `#par
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -121,6 +121,7 @@ class Measure:
     other: Code | None = None
     other_power: int = 0
     near: Near | None = None
+    cells: tuple[int, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from dprelease.engines.bounding_sql import INTERVAL, Bounding, narrow
+from dprelease.engines.bounding_sql import CELLS, INTERVAL, Bounding, narrow
 from dprelease.engines.code_sql import (
     aggregated,
     aliased,
@@ -289,6 +289,10 @@ class _Builder(LabelStages):
         self._stage("coded", self._select(*parts), kept=user and self.quick)
 
     def _bounded(self) -> None:
+        if maps := self.query.cell_maps:
+            places = pa.array(range(len(self.query.groups.keys)), pa.int32())
+            cells = {f"m{j}": pa.array(of, pa.int32()) for j, of in enumerate(maps)}
+            self.tables[CELLS] = pa.table({"g": places, **cells})
         for stage in self.bounding.stages(self.last):
             self._stage(stage.name, stage.tree, kept=stage.kept)
 

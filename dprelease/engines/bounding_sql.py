@@ -5,6 +5,8 @@
     ranked    groups of one unit in the order of a salted hash
     capped    the groups that a unit keeps; rows of one unit over its groups, under a total cap
     bounded   `capped`, and the rows of the other units as they are (`light_apart`)
+    placed    where persons are counted in cells of several groups: a row of each user and cell that is
+              the first, of all that count
 
 Stability. The windows order rows of one unit by values of that unit's rows alone, so another unit's
 rows never move its choice; a unit keeps at most `max_groups` groups (ties of the hash are broken by
@@ -38,12 +40,15 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dprelease.engines.code_sql import aliased, column, named_table
+from dprelease.engines.code_sql import aliased, column, first_row, named_table
 from dprelease.engines.request import row_cap
 from dprelease.engines.typed_sql import number, try_cast
 from dprelease.query.bounded import BoundedQuery
 
-__all__ = ["INTERVAL", "Bounding", "Stage", "narrow"]
+__all__ = ["CELLS", "INTERVAL", "Bounding", "Stage", "narrow"]
+
+CELLS = "group_cells"
+"""The public table of every group `g` and, per map of the groups, its cell m0, m1, ..."""
 
 INTERVAL = "i"
 """The column of a row's interval, where the unit has one."""
@@ -89,8 +94,8 @@ class Bounding:
     def stages(self, rows: str) -> list[Stage]:
         """Return the stages over the kept stage `rows`: g, the `keys` of a unit, and the codes v0, v1 on.
 
-        The last one has g, with `per` u, the codes as BIGINT, n (a row's number in its unit and group) and, under
-        a total cap, c (its number in its unit).
+        The last one has g, with `per` or cells of groups u, the codes as BIGINT, n (a row's number in its unit and group) and, under
+        a total cap, c (its number in its unit), and f0, f1 on per map of the groups.
         """
         found = [] if not self.light_apart else [self._heavy(rows), self._many(rows)]
         found.append(self._numbered(found[-1].name if found else rows))
@@ -98,6 +103,8 @@ class Bounding:
         found.append(self._capped())
         if self.light_apart:
             found.append(self._bounded(rows))
+        if self.query.cell_maps:
+            found.append(self._placed(found[-1].name))
         return found
 
     @property
@@ -126,7 +133,7 @@ class Bounding:
 
     def _passed(self) -> list[str]:
         """Return the columns beside the codes that the sums read."""
-        return ["g"] if self.query.per is None else ["g", "u"]
+        return ["g", "u"] if self.query.per is not None or self.query.cell_maps else ["g"]
 
     def _codes(self) -> list[str]:
         return [f"v{j}" for j in range(len(self.query.codes))]
@@ -209,6 +216,24 @@ class Bounding:
             select = select.select(aliased(row, "c"), copy=False)
         return Stage("capped", select)
 
+    def _placed(self, rows: str) -> Stage:
+        """Number each user's rows in a cell by their groups; row 1 of a group comes before all others.
+
+        A user's rows of all intervals are numbered together: the user is counted once.
+        """
+        select = _from(rows, exp.Column(this=exp.Star(), table=exp.to_identifier("t")))
+        order = [column("n", "t"), column("g", "t")]
+        for j in range(len(self.query.cell_maps)):
+            apart = [column("u", "t"), column(f"m{j}", "k")]
+            first = _ordered(exp.RowNumber(), apart, [key.copy() for key in order])
+            select = select.select(aliased(first, first_row(j)), copy=False)
+        same = exp.EQ(this=column("g", "k"), expression=column("g", "t"))
+        select = select.join(named_table(CELLS, "k"), on=same, copy=False)
+        if self.query.max_rows_total is not None:
+            few = exp.LTE(this=column("c", "t"), expression=number(self.query.max_rows_total))
+            select = select.where(few, copy=False)
+        return Stage("placed", select)
+
 
 def _from(stage: str, *columns: exp.Expression) -> exp.Select:
     """Return a SELECT over a stage, which is called `t`."""
@@ -216,7 +241,8 @@ def _from(stage: str, *columns: exp.Expression) -> exp.Select:
 
 
 def _ordered(
-    function: exp.Expression, within: Sequence[str], by: list[exp.Expression]
+    function: exp.Expression, within: Sequence[str | exp.Expression], by: list[exp.Expression]
 ) -> exp.Expression:
     order = exp.Order(expressions=[exp.Ordered(this=key) for key in by])
-    return exp.Window(this=function, partition_by=[column(c) for c in within], order=order)
+    apart = [column(c) if isinstance(c, str) else c for c in within]
+    return exp.Window(this=function, partition_by=apart, order=order)

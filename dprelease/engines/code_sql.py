@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from itertools import pairwise
 
 from sqlglot import exp
@@ -31,6 +32,7 @@ __all__ = [
     "aliased",
     "code_of_steps",
     "column",
+    "first_row",
     "is_null",
     "named_table",
     "not_null",
@@ -63,6 +65,11 @@ def named_table(name: str, alias: str) -> exp.Expression:
     return exp.Table(
         this=exp.to_identifier(name), alias=exp.TableAlias(this=exp.to_identifier(alias))
     )
+
+
+def first_row(cells: int) -> str:
+    """Return the column that is 1 in one row of each user and cell of a map of the groups."""
+    return f"f{cells}"
 
 
 def is_null(this: exp.Expression) -> exp.Expression:
@@ -175,7 +182,7 @@ def _different(
 
 def _adds_one(primitive: Primitive) -> bool:
     """Return whether a kept row adds 1 or nothing."""
-    return primitive.kind in ("rows", "between") or (
+    return primitive.kind in ("rows", "between", "persons_in_cells") or (
         primitive.kind == "power" and primitive.power == 0
     )
 
@@ -196,6 +203,9 @@ def summand(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Ex
             not_null(column(f"v{code}")) for code, power in factors(primitive) if not power
         ]
         value = _digits(query, primitive)
+    elif primitive.kind == "persons_in_cells" and query.user is not None:
+        first = column(first_row(query.cell_maps.index(primitive.cells)))
+        conditions.append(exp.EQ(this=first, expression=number(1)))
     elif primitive.kind == "between":
         assert primitive.code is not None
         low, high = number(primitive.low), number(primitive.high)
@@ -211,10 +221,7 @@ def summand(query: BoundedQuery, primitive: Primitive, most_rows: int) -> exp.Ex
         value = _product(query, pair)
     if not conditions:
         return value
-    first, *rest = conditions
-    for condition in rest:
-        first = exp.And(this=first, expression=condition)
-    return case((first, value))
+    return case((reduce(lambda one, other: exp.And(this=one, expression=other), conditions), value))
 
 
 def _product(query: BoundedQuery, factors: tuple[tuple[int, int], ...]) -> exp.Expression:

@@ -210,10 +210,22 @@ def _sum(rows: list[tuple[Coded, int]], query: BoundedQuery) -> Answer:
             case "persons" if query.user is not None:
                 for group, _ in {(row.group, row.unit) for row in kept}:
                     out[group, place] += 1
+            case "persons_in_cells" if query.user is not None:
+                for group in _first_groups(primitive, kept):
+                    out[group, place] += 1
             case _:
                 for row in kept:
                     out[row.group, place] += _summand(primitive, row.codes)
     return Answer(out, tables, tallies)
+
+
+def _first_groups(primitive: Primitive, rows: list[Coded]) -> list[int]:
+    """Return of each user and cell the first group with a row of theirs."""
+    found: dict[tuple[str, int], int] = {}
+    for row in rows:
+        key = row.unit, primitive.cells[row.group]
+        found[key] = min(row.group, found.get(key, row.group))
+    return list(found.values())
 
 
 def _tally(
@@ -255,7 +267,7 @@ def _code_of(primitive: Primitive, row: Coded) -> int | None:
 
 
 def _summand(primitive: Primitive, codes: tuple[int | None, ...]) -> int:
-    if primitive.kind in ("rows", "persons"):
+    if primitive.kind in ("rows", "persons", "persons_in_cells"):
         return 1
     assert primitive.code is not None
     code = codes[primitive.code]

@@ -115,7 +115,7 @@ def used_columns(query: BoundedQuery) -> tuple[Column, ...]:
 
 def row_cap(query: BoundedQuery, primitive: Primitive) -> int:
     """Return the largest row number per (unit, group) that `primitive` counts."""
-    if primitive.kind == "persons":
+    if primitive.kind in ("persons", "persons_in_cells"):
         return 1
     return query.max_rows if primitive.max_rows is None else primitive.max_rows
 
@@ -140,7 +140,8 @@ def check_query(query: BoundedQuery) -> None:
 
     Raises:
         PlanError: a sum may overflow (DPR230), a step or a grid is unusable (DPR231), a column is
-            undeclared or of a kind without codes (DPR232), keys repeat or a cap is below 1 (DPR233),
+            undeclared or of a kind without codes (DPR232), keys repeat, a cap is below 1 or a map is not of
+            the groups (DPR233),
             a tally is too large for memory (DPR219), edges are asked for beside other things (DPR272).
     """
     kinds = {c.name: c.kind for c in (*query.groups.columns, *query.columns)}
@@ -187,6 +188,21 @@ def check_query(query: BoundedQuery) -> None:
             fix="list every key once",
             code="DPR233",
         )
+    _check_cells(query)
+
+
+def _check_cells(query: BoundedQuery) -> None:
+    """Groups are put together by a map that has a cell for each, and for nothing else than persons."""
+    for primitive in query.primitives:
+        wanted = len(query.groups.keys) if primitive.kind == "persons_in_cells" else 0
+        whole = all(type(cell) is int and 0 <= cell < wanted for cell in primitive.cells)
+        if len(primitive.cells) != wanted or not whole:
+            raise PlanError(
+                "a map of the groups does not have one cell for each",
+                why="persons would be counted in cells that are not those of the table",
+                fix="make the plan again",
+                code="DPR233",
+            )
 
 
 def _is_graph(query: BoundedQuery) -> bool:

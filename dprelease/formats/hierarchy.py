@@ -11,7 +11,7 @@ from typing import Any
 
 from dprelease.release_plan.tables import STATED
 
-__all__ = ["layers"]
+__all__ = ["beside", "layers"]
 
 
 def layers(tables: Mapping[str, Any]) -> list[list[Any]]:
@@ -45,6 +45,21 @@ def layers(tables: Mapping[str, Any]) -> list[list[Any]]:
             }
         )
     return made
+
+
+def beside(plan: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the statistics whose tables do not add up: those computed of others, and those counted apart.
+
+    Args:
+        plan: as JSON, of several tables.
+    """
+    tables = plan["tables"]
+    text = {(s["table"], s["name"]): s["statistic"] for s in plan["statistics"]}
+    fits = [[(t["table"], t["statistic"]) for t in fit["tables"]] for fit in tables["fits"]]
+    alone = [text[parts[0]] for parts in fits if len(parts) == 1 and parts[0] in text]
+    quotients = [text[r["table"], r["statistic"]] for r in tables.get("ratios", ())]
+    several = [each for each in alone if list(text.values()).count(each) > 1]
+    return {"computed": [*dict.fromkeys(quotients)], "apart": [*dict.fromkeys(several)]}
 
 
 def _level(table: Mapping[str, Any], axes: Sequence[Sequence[Sequence[int]]]) -> list[int]:

@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from dprelease.formats.budget_figures import budget_figure, price_list
 from dprelease.formats.format import several_tables
-from dprelease.formats.hierarchy import layers
+from dprelease.formats.hierarchy import beside, layers
 from dprelease.formats.levels_of_detail import detail_section, shape_of
 from dprelease.formats.promise_words import promise
 from dprelease.formats.public_words import PublicWords, public_words
@@ -110,6 +110,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
         "certainty": certainty,
         "tables": tables,
         "layers": _layers(plan, words),
+        "beside": beside(plan) if "tables" in plan else {},
         "sections": sections,
         "blocks": [_accounting(b, statistics) for b in blocks.values()],
         "loss": loss_text(plan["loss"]),

@@ -28,7 +28,13 @@ from dprelease.numeric import figure, shown
 from dprelease.planning.maker import Maker
 from dprelease.planning.statistic_words import statistic_notes
 from dprelease.planning.table_detail import Detail, detail_of, in_detail
-from dprelease.planning.table_families import Family, deviation, families, measured
+from dprelease.planning.table_families import (
+    Family,
+    deviation,
+    families,
+    measured,
+    not_added_up,
+)
 from dprelease.planning.table_fitting import Fitting, alone_variance, fits_of_family, fitting_of
 from dprelease.planning.table_quotients import Quotient
 from dprelease.planning.table_ratios import Reaches, hidden_of, planned_ratio
@@ -328,6 +334,7 @@ def _notes(query: Query, found: Sequence[Fitting]) -> list[str]:
         f"the tables {names} add up: their values are fitted to each other, from noisy numbers alone",
         f"contributions are bounded once for all tables, by the finest groups ({finest}; {len(query.groups.keys):,})",
     ]
+    notes += not_added_up(query, [each.family for each in found])
     for each in found:
         notes += [
             f"stated by the publisher, not protected: {each.family.name} of table {table}"

@@ -10,7 +10,7 @@ Units: a cell counts steps of the column; a share is a part of epsilon, or of rh
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -27,7 +27,7 @@ from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
 from dprelease.schema.unit import UserUnit
 
-__all__ = ["Family", "above", "deviation", "families", "measured"]
+__all__ = ["Family", "above", "deviation", "families", "measured", "not_added_up"]
 
 
 _NORMAL = math.sqrt(2 / math.pi)
@@ -167,9 +167,24 @@ def _found(query: Query, table: TableGroups, statistic: Statistic) -> tuple[Key,
 
 
 def _units_in_several(query: Query, statistic: Statistic) -> bool:
+    return _groups(query) > 1 and member_of(query, statistic).options[0].per_unit
+
+
+def _groups(query: Query) -> int:
     unit = query.schema.unit
-    several = isinstance(unit, UserUnit) and unit.max_groups > 1
-    return several and member_of(query, statistic).options[0].per_unit
+    return unit.max_groups if isinstance(unit, UserUnit) else 1
+
+
+def not_added_up(query: Query, found: Sequence[Family]) -> list[str]:
+    """Return what a plan says of counts of units that may be in several groups."""
+    counts = [next(iter(family.members.values())) for family in found]
+    alone = [family for family, m in zip(found, counts, strict=True) if m.options[0].per_unit]
+    if _groups(query) == 1 or not alone:
+        return []
+    names, (first, *_) = ", ".join(family.finest for family in alone), alone
+    text = first.members[first.finest].statistic.spec.text
+    why = f"a unit may be in {_groups(query)} of the finest groups, and counts once in each of its cells"
+    return [f"{text} of {names} is fitted to no other table and need not add up: {why}"]
 
 
 def _family(query: Query, found: _Found, counts: str | None) -> Family:
@@ -229,15 +244,16 @@ def above(coarse: TableGroups, fine: TableGroups) -> bool:
 def _member(query: Query, table: TableGroups, statistic: Statistic) -> Member:
     member = member_of(query, statistic)
     if not table.apart and _units_in_several(query, statistic):
-        assert isinstance(query.schema.unit, UserUnit)
-        raise PlanError(
-            f"{statistic.spec.text} does not add up where a unit may be in {query.schema.unit.max_groups} groups",
-            where=statistic.spec.origin,
-            why=f"a cell of table `{table.name}` is a sum of finer groups, and would count a unit of two twice",
-            fix="ask for it in the finest table, declare `max_groups: 1`, or publish `count`",
-            code="DPR292",
-        )
+        member = _once_per_cell(member, table)
     return settled(member, table.name)
+
+
+def _once_per_cell(member: Member, table: TableGroups) -> Member:
+    """Return a count of units of which each counts once in a cell, in however many of its groups it is."""
+    (measurement,) = member.options
+    (measure,) = measurement.measures
+    once = replace(measure, kind="persons_in_cells", cells=tuple(table.of.tolist()))
+    return replace(member, options=(replace(measurement, measures=(once,)),))
 
 
 def measured(family: Family, shares: Mapping[str, Fraction | None]) -> tuple[BlockLayout, ...]:

@@ -25,7 +25,7 @@ Units: codes are in steps of their column, offset by `Fixed.low`, so they lie in
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from typing import Annotated
@@ -121,6 +121,9 @@ class Primitive:
 
     kind:
         "rows": 1 per row. "persons": 1 per user who has a row numbered 1, in whichever interval.
+        "persons_in_cells": groups are put together in `cells`. 1 per user and cell, in the first of the
+            cell's groups of which the user has a row numbered 1: the sum over a cell's groups is the
+            number of its different users. Of the row unit, 1 per row.
         "power": code(`code`) ** `power`, null codes left out (power 0 counts them).
         "between": 1 if `low` <= code <= `high`, null codes left out.
         "product": code(`code`) ** `power` * code(`other`) ** `other_power`, rows where either is
@@ -144,6 +147,7 @@ class Primitive:
     other: Annotated[int | None, AtLeast(0)] = None
     other_power: Annotated[int, AtLeast(0)] = 0
     near: _Near | None = None
+    cells: tuple[int, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +188,10 @@ class BoundedQuery:
     derived: tuple[Derived, ...] = ()
     view: View | None = None
     per: Intervals | None = None
+
+    @property
+    def cell_maps(self) -> tuple[tuple[int, ...], ...]:
+        """The different `Primitive.cells` that a user's groups are put together in."""
+        if self.user is None:
+            return ()
+        return tuple(dict.fromkeys(p.cells for p in self.primitives if p.cells))

@@ -297,6 +297,12 @@ def query_of(rng: random.Random, **changes: Any) -> BoundedQuery:
         "max_rows_total": rng.choice([None, 1, 3]),
     }
     out |= changes
+    if "primitives" not in changes:  # groups put together in a few cells, with a stream of its own
+        groups = len(out["groups"].keys)
+        few = random.Random(f"cells {groups}")  # noqa: S311 - makes test queries
+        cells = tuple(few.randrange(min(groups, 3)) for _ in range(groups))
+        maps = (cells, (0,) * groups)
+        out["primitives"] += tuple(Primitive("persons_in_cells", cells=m) for m in maps)
     read = {code.column for code in codes if not isinstance(code, Condition)}
     read |= {n for c in codes if isinstance(c, Condition) for n in c.expression.columns}
     read |= {c.name for c in out["groups"].columns}

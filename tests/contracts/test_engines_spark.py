@@ -68,7 +68,10 @@ def stacked_query(rng: random.Random) -> BoundedQuery:
     chosen = tuple(
         sorted(rng.sample(range(len(query.primitives)), k=min(SUMS, len(query.primitives))))
     )
-    primitives = tuple(query.primitives[i] for i in chosen)
+    # every part's groups are put together as the query's own are: a person is in one part only
+    primitives = tuple(
+        replace(p, cells=p.cells * PARTS) for p in (query.primitives[i] for i in chosen)
+    )
     return replace(query, columns=(*query.columns, PART), groups=groups, primitives=primitives)
 
 

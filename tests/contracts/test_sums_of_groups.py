@@ -8,10 +8,12 @@ less than a unit moves a table in which all its groups share a cell.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytest
 
 import dprelease as dp
@@ -22,11 +24,13 @@ from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
 from dprelease.errors import InternalError
 from dprelease.planning.make_tables import frame_of
+from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.query.load import schema_from_dict
 from dprelease.query.spec import resolve
 from dprelease.recompute import recompute
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.schema.column import Column, Kind
 from dprelease.schema.unit import Adjacency, UserUnit
 from dprelease.sensitivity import Sensitivity, sensitivity, unit_bounds
 from tests.several_tables import BOTH, PLACES, REGION, TREE, people, schema
@@ -169,14 +173,138 @@ def test_persons_of_several_groups_are_no_sum() -> None:
         wall(plan, block, unit=both)
 
 
+# -- persons of several groups: each once in a cell ----------------------------------------------
+
+PERSONS: list[dict[str, Any]] = [
+    {"name": "nation", "by": [], "statistics": ["count(persons)"], "share": 0.33},
+    {"name": "regions", "by": ["region"], "statistics": ["count(persons)"], "share": 0.33},
+    {"name": "districts", "by": ["district"], "statistics": ["count(persons)"], "share": 0.33},
+]
+
+
+def counting_persons(caps: dict[str, int], adjacency: str = "add_remove") -> ReleasePlan:
+    made = schema(PERSONS, unit={"user": "id", **caps}, adjacency=adjacency)
+    made["columns"]["district"] = {"kind": "category", "values": PLACES[:3]}
+    keys = [[REGION[p], p] for p in PLACES[:3]]
+    made["hierarchies"] = {"place": {"levels": ["region", "district"], "keys": keys}}
+    return dp.plan(made)
+
+
+def persons_in(of: Sequence[int], cells: int, groups: Ints) -> Ints:
+    """Return in which cells a unit is that has rows in `groups`, 0 or 1 each, `(n, cells)`."""
+    out = np.zeros((len(groups), cells), dtype=np.int64)
+    for group, cell in enumerate(of):
+        out[:, cell] |= groups[:, group]
+    return out
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
+@pytest.mark.parametrize("caps", CAPS, ids=str)
+def test_no_unit_moves_persons_of_cells_further(caps: str, adjacency: str) -> None:
+    """Everything one unit may hold, before and after; of G groups as many persons are moved at the most."""
+    plan = counting_persons(CAPS[caps], adjacency)
+    assert plan.tables is not None
+    assert {b.table for b in plan.blocks} == {"nation", "regions", "districts"}
+    bounds = unit_bounds(plan.unit, None, len(plan.keys))
+    most = min(bounds.groups, bounds.total or bounds.groups)
+    some = [c for c in itertools.product((0, 1), repeat=len(plan.keys)) if sum(c) <= most]
+    for block in plan.blocks:
+        table = plan.tables.named(block.table or "")
+        cells = persons_in(table.of, len(table.keys), np.array(some, dtype=np.int64))
+        apart = cells[:, None, :] - cells[None, :, :]
+        apart = cells[:, None, :] if adjacency == "add_remove" else apart
+        said = wall(plan, block)
+        assert said.total == np.abs(apart).sum(axis=2).max() == (apart**2).sum(axis=2).max()
+        assert said.total == said.square
+
+
+PLACE = Column("place", Kind.category, values=("a", "b", "c"))
+REGIONS = (0, 0, 1)
+"""a and b are one region."""
+World = tuple[tuple[int, ...], ...]
+
+
+def in_a_world(engine: Any, persons: World, groups: int) -> tuple[list[int], list[int]]:
+    """Return per region the persons counted once, and the sum of those of its places."""
+    rows = [
+        (place, str(person))
+        for person, held in enumerate(persons)
+        for place, here in zip(PLACE.values, held, strict=False)
+        if here
+    ]
+    table = {k: pa.array([r[j] for r in rows], pa.string()) for j, k in enumerate(("place", "id"))}
+    query = BoundedQuery(
+        columns=(PLACE, Column("id", Kind.identifier)),
+        groups=GroupKeys((PLACE,), tuple((v,) for v in PLACE.values)),
+        codes=(),
+        primitives=(Primitive("persons_in_cells", cells=REGIONS), Primitive("persons")),
+        user="id",
+        max_groups=groups,
+    )
+    answer = engine.compute(as_source(pa.table(table)), query, b"salt").reveal_to_mechanism()
+    once, added = summed(answer.sums, REGIONS, 2).T.tolist()
+    return once, added
+
+
+@pytest.mark.parametrize("engine", [DuckDBEngine(), ReferenceEngine()], ids=["duckdb", "reference"])
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_every_world_of_two_persons(engine: Any, groups: int) -> None:
+    """All 64 (16 in DuckDB): a person counts once per region, and a neighbour moves one person's regions at most."""
+    each = [(), *(held for held in itertools.product((0, 1), repeat=3) if any(held))]
+    other = each if engine.name == "reference" else [(), (1, 1, 0)]
+    found = {w: in_a_world(engine, w, groups) for w in itertools.product(each, other)}
+    if groups == 3:  # nothing is cut: the persons themselves
+        for persons, (once, _) in found.items():
+            assert once == [sum(any(h[:2]) for h in persons), sum(any(h[2:]) for h in persons)]
+    moves = [
+        [
+            [a - b for a, b in zip(*both, strict=True)]
+            for both in zip(found[w], found[gone], strict=True)
+        ]
+        for w in found
+        for gone in [(w[0], ()), ((), w[1])]
+    ]
+    for once, _ in moves:
+        assert set(once) <= {0, 1}
+        assert sum(once) <= min(groups, 2)
+    # the twin: summed over places, a person of two of a region counts twice there
+    assert (max(max(added) for _, added in moves) == 2) == (groups > 1)
+
+
+def test_the_wall_takes_a_count_of_persons_for_its_own_cells_only() -> None:
+    plan = counting_persons(CAPS["two groups"])
+    assert plan.tables is not None
+    block = plan.block("regions.count_persons")
+    table = plan.tables.named("regions")
+    assert table.of == (0, 1, 0)
+    other = tuple(1 - cell for cell in table.of)
+    for merge in ((other, 2), ((0, 0, 0), 1), ((0, 1, 2), 3)):
+        with pytest.raises(InternalError, match="does not measure"):
+            wall(plan, block, merge=merge)
+    with pytest.raises(InternalError, match="does not measure"):
+        wall(plan, block, merge=None)
+    assert wall(plan, block).total == 2
+    assert wall(plan, plan.block("nation.count_persons")).total == 1
+
+
+TABLES = ("nation", "regions", "districts")
+
+
 def tables_before_noise(
     engine: Any, source: Source, unit: str
 ) -> tuple[ReleasePlan, dict[str, list[int]]]:
-    """Return the exact cells of every measured table, as the wall sums an engine's integers."""
+    """Return the exact cells of every measured table, as the wall sums an engine's integers.
+
+    Of a user unit with persons in all tables, and with the draw that tells how fine the last one is.
+    """
     declared: Any = "row"
+    tables: list[dict[str, Any]] = [{**t, "share": 0.18} for t in TREE]
     if unit == "user":
         declared = {"user": "id", "max_groups": 2, "max_rows_per_group": 1, "max_rows": 2}
-    plan = dp.plan(schema([{**t, "share": 0.33} for t in TREE], unit=declared))
+        tables = [{**t, "statistics": [*BOTH, "count(persons)"]} for t in tables]
+        detail = {"statistic": "count", "max_relative_error": 0.2, "levels": ["regions"]}
+        tables[-1]["detail"] = detail
+    plan = dp.plan(schema(tables, unit=declared))
     assert plan.tables is not None
     answer = engine.compute(source, plan.query, b"salt").reveal_to_mechanism()
     cells = {}
@@ -211,7 +339,13 @@ def test_exact_bounded_tables_add_up_before_any_noise(engine: Any, unit: str) ->
     source = as_source(people())
     plan, cells = tables_before_noise(engine, source, unit)
     assert add_up(plan, cells)
-    if unit == "user":  # bounded by its own groups the nation keeps other rows
+    if unit == "user":
+        assert cells["regions.count-detail"] == cells["regions.count"]
+        nation, regions, districts = (sum(cells[f"{t}.count_persons"]) for t in TABLES)
+        assert (
+            0 < nation < regions < districts
+        )  # a person of two districts of a region is one there
+        # bounded by its own groups the nation keeps other rows
         alone = schema_from_dict(
             schema(
                 [TREE[0]],

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import dprelease as dp
-from dprelease.formats.hierarchy import layers
-from tests.several_tables import TREE, schema
+from dprelease.formats.hierarchy import beside, layers
+from tests.several_tables import TREE, USER, schema
 
 MARGINS = [
     {"name": "nation", "by": [], "statistics": ["count"]},
@@ -50,3 +50,17 @@ def test_it_says_where_numbers_come_from() -> None:
     }
     unmeasured = {**tables, "fits": [{"tables": [{"table": "nation", "block": None}]}]}
     assert layers(unmeasured)[0][0]["origin"] == "not measured, added up"
+
+
+def test_it_names_what_does_not_add_up() -> None:
+    several = ["count", "count(persons)", "mean(income)"]
+    tables = [{**t, "statistics": several} for t in TREE]
+    apart = {"computed": ["mean(income)"], "apart": ["count(persons)"]}
+    assert beside(dp.plan(schema(tables, unit=USER)).to_json()) == apart
+    one = schema(tables, unit={**USER, "max_groups": 1})
+    assert beside(dp.plan(one).to_json()) == {**apart, "apart": []}
+    bins = [
+        {**TREE[0], "statistics": ["count"]},
+        {**TREE[2], "statistics": ["count", "sum(income)"]},
+    ]
+    assert beside(dp.plan(schema(bins)).to_json()) == {"computed": [], "apart": []}

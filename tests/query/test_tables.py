@@ -171,24 +171,27 @@ def test_what_cannot_add_up_is_refused_before_the_charge(
 
 def test_persons_add_up_only_where_a_unit_is_in_one_group() -> None:
     tables = [{**t, "statistics": ["count(persons)"]} for t in TREE]
-    assert refused(schema(tables, unit=USER)).code == "DPR292"
-    assert dp.plan(schema(tables, unit={**USER, "max_groups": 1})).tables is not None
+    one = dp.plan(schema(tables, unit={**USER, "max_groups": 1}))
+    assert one.tables is not None
+    assert [f.name for f in one.tables.fits] == ["count(persons)"]
+    assert not any("in each of its cells" in note for note in one.notes)
 
 
-def test_persons_of_several_groups_stand_in_the_finest_table_alone() -> None:
-    finest = {**TREE[2], "statistics": ["count", "count(persons)"]}
-    plan = dp.plan(schema([TREE[0], finest], unit=USER))
+def test_persons_of_several_groups_are_counted_once_in_each_cell_of_a_table() -> None:
+    tables = [{**t, "statistics": ["count", "count(persons)"]} for t in TREE]
+    plan = dp.plan(schema(tables, unit=USER))
     assert plan.tables is not None
-    assert [(f.name, [t.table for t in f.tables]) for f in plan.tables.fits][-1] == (
-        "count(persons) of districts",
-        ["districts"],
-    )
-    block = plan.block("districts.count_persons")
-    assert block.measurement["sensitivity"]["total"] == "2"  # one in each of two groups
-    # in a coarser table a unit of two groups would be counted twice
-    coarse = {**TREE[1], "statistics": ["count", "count(persons)"]}
-    found = refused(schema([coarse, finest], unit=USER))
-    assert found.code == "DPR292" and "twice" in str(found)
+    alone = [(f.name, [t.table for t in f.tables]) for f in plan.tables.fits if "per" in f.name]
+    names = ("nation", "regions", "districts")
+    assert alone == [(f"count(persons) of {name}", [name]) for name in names]
+    moved = {
+        t: plan.block(f"{t}.count_persons").measurement["sensitivity"]["total"] for t in names
+    }  # of two groups, and not of two rows in each
+    assert moved == {"nation": "1", "regions": "2", "districts": "2"}
+    kinds = {p.kind: p.cells for p in plan.query.primitives if "persons" in p.kind}
+    assert set(kinds) == {"persons", "persons_in_cells"}  # the finest groups are counted as ever
+    (said,) = [note for note in plan.notes if "in each of its cells" in note]
+    assert "nation, regions, districts" in said and "2 of the finest groups" in said
 
 
 def test_totals_are_stated_where_they_may_be() -> None:

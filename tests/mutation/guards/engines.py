@@ -102,6 +102,16 @@ GUARDS = (
         new='return ("u",) if self.query.per is None else ("u",)',
     ),
     _bounding(
+        "a person counts in every group of a cell",
+        old='apart = [column("u", "t"), column(f"m{j}", "k")]',
+        new='apart = [column("u", "t"), column("g", "t")]',
+    ),
+    _bounding(
+        "rows beyond the total cap are the first of a cell",
+        old='            select = select.where(few, copy=False)\n        return Stage("placed", select)',
+        new='        return Stage("placed", select)',
+    ),
+    _bounding(
         "an interval chooses its rows as another one does",
         old="interval = () if self.query.per is None else (INTERVAL,)",
         new="interval = ()",

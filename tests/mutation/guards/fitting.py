@@ -40,7 +40,7 @@ GUARDS = (
         file="planning/table_families.py",
         old="    if not table.apart and _units_in_several(query, statistic):",
         new="    if False and _units_in_several(query, statistic):",
-        tests=("tests/query/test_tables.py",),
+        tests=("tests/query/test_tables.py", "tests/contracts/test_sums_of_groups.py"),
     ),
     Guard(
         "a value that adds up stands twice",

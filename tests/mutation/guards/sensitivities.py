@@ -31,6 +31,18 @@ GUARDS = (
         new="if False:",
     ),
     _sums(
+        "persons are counted in other cells than those that are drawn",
+        file="sums_of_groups.py",
+        old='others = any(p.kind == "persons_in_cells" and p.cells != of for p in used)',
+        new="others = False",
+    ),
+    _sums(
+        "persons of cells are drawn by their groups",
+        file="recompute.py",
+        old="    elif any(p.cells for p in used):",
+        new="    elif False:",
+    ),
+    _sums(
         "a map that leaves groups out passes for one of them all",
         file="sums_of_groups.py",
         old="whole = len(of) == groups and",

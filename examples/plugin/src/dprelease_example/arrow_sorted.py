@@ -93,6 +93,14 @@ def _answer(rows: list[Coded], query: BoundedQuery, salt: bytes) -> Answer:
                 persons = [rows[i].unit for i in np.flatnonzero(kept)]
                 for group, _ in set(zip(g.tolist(), persons, strict=True)):
                     sums[group, place] += 1
+            case "persons_in_cells" if query.user is not None:
+                persons = [rows[i].unit for i in np.flatnonzero(kept)]
+                cells = np.array(primitive.cells, dtype=np.int64)[g].tolist()
+                first: dict[tuple[str, int], int] = {}
+                for person, cell, group in sorted(zip(persons, cells, g.tolist(), strict=True)):
+                    first.setdefault((person, cell), group)
+                for group in first.values():
+                    sums[group, place] += 1
             case _:
                 np.add.at(sums, (g, place), _summands(primitive, own))
     return Answer(sums, tables, tallies)
