@@ -47,8 +47,9 @@ CASES: dict[str, dict[str, Any] | None] = {
 
 def planned(detail: Mapping[str, Any] | None) -> ReleasePlan:
     tables = yaml.safe_load(SCHEMA.read_text())["release"]["tables"]
+    tables[-1].pop("detail")
     if detail is not None:
-        tables[-1] = {**tables[-1], "detail": dict(detail)}
+        tables[-1]["detail"] = dict(detail)
     return dp.plan(SCHEMA, tables=tables)
 
 

@@ -18,12 +18,23 @@ def run(name: str, *arguments: object) -> None:
 def test_the_flights_by_airline_airport_and_month(tmp_path: Path, capsys) -> None:
     run("flights_tables", tmp_path)
     said = capsys.readouterr().out
-    for table, groups in (("carriers", 16), ("origins", 3), ("routes", 48), ("quarters", 192)):
-        assert f"{table}: {groups} of {groups} are the sums of their months" in said
+    for table, groups in (
+        ("carriers", "16"),
+        ("origins", "3"),
+        ("routes", "48"),
+        ("quarters", r"\d+"),
+    ):
+        assert re.search(rf"{table}: ({groups}) of \1 are the sums of their rows by month", said)
     assert "FAIL" not in said
     read = dp.read(tmp_path / "public" / "flights" / "2013")
     year = read.to_pandas("years")
     assert list(year["flights"]) == [read.to_pandas("months")["flights"].sum()]
+    months = read.to_pandas("months")
+    assert set(months["level"]) == {"routes", "quarters", "months"}
+    # 31 % of 420 cells if every cell stood there; at most 3.4 % of rows in 200 draws (benchmarks/results/detail.md)
+    mute = (months["flights_lower"] <= 0) & (months["flights_upper"] > 0)
+    assert mute.mean() <= 0.1
+    assert int(re.search(r"(\d+) of \d+ rows do not say", said)[1]) == mute.sum()
     routes = read.to_pandas("routes").set_index(["carrier", "origin"])
     assert routes.loc[("AS", "JFK"), "flights"] == 0
     assert routes.loc[("AS", "JFK"), "flights_status"] == "ok"  # public, not measured
