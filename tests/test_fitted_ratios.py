@@ -221,7 +221,11 @@ def test_errors_are_those_that_draws_have() -> None:
     [
         (["variance(income)"], "DPR292", "no sums make it"),
         (["quantile(income, 0.5)"], "DPR292", "no sums make it"),
-        ([{"statistic": "mean(income)", "max_error": 5}], "DPR292", "number of rows"),
+        (
+            [{"statistic": "mean(income)", "max_error": 5}],
+            "DPR292",
+            "public guess of the number of rows",
+        ),
         (
             [{"statistic": "mean(income)", "domain": {"range": [0, 100], "step": 500}}],
             "DPR208",

@@ -38,7 +38,7 @@ from dprelease.planning.table_families import (
 from dprelease.planning.table_fitting import Fitting, alone_variance, fits_of_family, fitting_of
 from dprelease.planning.table_quotients import Quotient
 from dprelease.planning.table_ratios import Reaches, hidden_of, planned_ratio
-from dprelease.planning.table_shares import family_parts, goal_missed, shares_of
+from dprelease.planning.table_shares import family_parts, goal_missed, missed, shares_of
 from dprelease.planning.table_valid import check_valid, paired
 from dprelease.planning.write import check_names, written
 from dprelease.query.spec import Query
@@ -61,7 +61,6 @@ __all__ = [
     "write_tables",
 ]
 
-_CLOSE = 1e-6
 _KINDS: tuple[Kind, ...] = ("zcdp", "pure")
 """What losses the budget is split for; with a delta both, as few wide tables may cost less added up."""
 
@@ -264,9 +263,8 @@ def _statistic(
     if recorded is not None:
         errors = recorded.errors(table, spec.name, errors)
     fitted, before, alone = errors
-    goal = spec.max_error
-    if goal is not None and fitted > float(goal) * (1 + _CLOSE):
-        raise goal_missed(spec, query.epsilon, fitted / float(goal))
+    if missed(spec, fitted):
+        raise goal_missed(spec, query.epsilon, fitted / float(spec.max_error or 1))
     mechanism = priced.best.draw.mechanism
     step_size = family.step_size
     options = [Option(mechanism, fitted, None, WAYS[0])]

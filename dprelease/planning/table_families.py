@@ -21,10 +21,20 @@ from dprelease.errors import PlanError
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.numeric import plain
 from dprelease.planning.layout import member_of
-from dprelease.planning.table_quotients import Key, Part, Quotient, parts_of, settled
+from dprelease.planning.table_quotients import (
+    Key,
+    Part,
+    Quotient,
+    mean_square,
+    parts_of,
+    per_row,
+    settled,
+    size_of,
+)
 from dprelease.query.spec import Query, Statistic
 from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
+from dprelease.schema.table import StatisticSpec
 from dprelease.schema.unit import UserUnit
 
 __all__ = ["Family", "above", "deviation", "families", "measured", "not_added_up"]
@@ -39,6 +49,15 @@ def deviation(loss: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Aim:
+    """What the `max_error` of a quotient asks of one of its two sums in a table: the largest mean variance."""
+
+    table: str
+    variance: float
+    spec: StatisticSpec
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """One additive statistic of several tables.
 
@@ -46,7 +65,7 @@ class Family:
         name: as it is asked for; members: by table, in the tables' order; finest: the table of which
             all others are sums.
         hidden: tables that do not publish it: a quotient there is computed from it.
-        counts: the family of the rows that it sums, where it is a sum.
+        counts: the family of the rows that it sums, where it is a sum; aims: of quotients that it is a part of.
     """
 
     name: str
@@ -54,6 +73,7 @@ class Family:
     finest: str
     hidden: frozenset[str] = frozenset()
     counts: str | None = None
+    aims: tuple[Aim, ...] = ()
 
     @property
     def published(self) -> dict[str, Member]:
@@ -71,11 +91,21 @@ class Family:
 
     def goals(self, loss: str) -> dict[str, float]:
         """Return the largest mean variance of a fitted cell, in squared steps, per table with a `max_error`."""
-        return {
+        found = {
             name: (float(m.statistic.spec.max_error / self.step_size) / deviation(loss)) ** 2
             for name, m in self.members.items()
             if m.statistic.spec.max_error is not None
         }
+        for aim in self.aims:
+            found[aim.table] = min(aim.variance, found.get(aim.table, math.inf))
+        return found
+
+    def asking(self, table: str | None = None) -> StatisticSpec:
+        """Return the statistic of a `max_error`, of those of `table` the one that asks for most."""
+        aims = [aim for aim in self.aims if table in (None, aim.table)]
+        own = [m.statistic.spec for name, m in self.members.items() if table in (None, name)]
+        goals = [spec for spec in own if spec.max_error is not None]
+        return goals[0] if goals or not aims else min(aims, key=lambda aim: aim.variance).spec
 
     def layout(self, table: str, share: Fraction | None) -> BlockLayout:
         """Return the block that measures `table`."""
@@ -124,8 +154,31 @@ def families(query: Query) -> tuple[tuple[Family, ...], tuple[Quotient, ...]]:
     known = frozenset(found)
     quotients = [_quotient(query, table, one, found, known) for table, one in others]
     names = {key: one.name for key, one in found.items()}
-    made = tuple(_family(query, f, names[f.counts] if f.counts else None) for f in found.values())
-    return made, tuple(quotients)
+    made = [_family(query, f, names[f.counts] if f.counts else None) for f in found.values()]
+    return tuple(_aimed(query, family, made, quotients) for family in made), tuple(quotients)
+
+
+def _aimed(
+    query: Query, family: Family, every: Sequence[Family], quotients: Sequence[Quotient]
+) -> Family:
+    """Return a family with what the goals of quotients ask of it: half of their variance of each sum.
+
+    The first-order variance of a quotient is (var of the top + t^2 var of the bottom) / rows^2.
+    """
+    top = {each.name: each for each in every}
+    aims = []
+    for quotient in quotients:
+        spec, table = quotient.member.statistic.spec, quotient.table
+        if spec.max_error is None or family.name not in (quotient.top, quotient.bottom):
+            continue
+        sums = top[quotient.top]
+        low, high, _ = per_row(sums.members[table])
+        most = float(spec.max_error / sums.step_size) * size_of(query, table).rows
+        half = (most / deviation(query.loss)) ** 2 / 2
+        if family.name == quotient.bottom:
+            half /= mean_square(low, high)
+        aims.append(Aim(table, half, spec))
+    return replace(family, aims=tuple(aims))
 
 
 def _quotient(

@@ -19,6 +19,7 @@ from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.measurement import Measurement
 from dprelease.errors import PlanError
 from dprelease.measurements.members import Member
+from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.planning.layout import member_of
 from dprelease.query.never_null import never_null
 from dprelease.query.spec import Query, Statistic
@@ -26,7 +27,17 @@ from dprelease.query.tables import TableGroups
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
 
-__all__ = ["Key", "Part", "Quotient", "parts_of", "per_row", "settled"]
+__all__ = [
+    "Key",
+    "Part",
+    "Quotient",
+    "Size",
+    "mean_square",
+    "parts_of",
+    "per_row",
+    "settled",
+    "size_of",
+]
 
 Key = tuple[object, ...]
 """What one additive number is, in whatever table."""
@@ -59,6 +70,30 @@ class Quotient:
     bottom: str
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Rows per cell of a table: as expected, else a number to compare at."""
+
+    rows: float
+    known: bool
+
+
+def size_of(query: Query, table: str) -> Size:
+    assert query.tables is not None
+    groups, cells = len(query.groups.keys), len(query.tables.named(table).keys)
+    rows = query.schema.rows
+    if rows.expected:
+        return Size(max(1.0, rows.expected * groups / cells), known=True)
+    if rows.exact:
+        return Size(max(1.0, rows.exact / cells), known=True)
+    return Size(float(REFERENCE_SIZE), known=False)
+
+
+def mean_square(low: int, high: int) -> float:
+    """Return the mean of t^2 over the range of a quotient, in steps squared."""
+    return (low * low + low * high + high * high) / 3
+
+
 def per_row(member: Member) -> tuple[int, int, Fraction]:
     """Return what one row adds to a sum at least and at most, in steps, and the value that steps start from."""
     (low, _), step_size = member.options[0].weights[0], member.options[0].step_size
@@ -74,18 +109,19 @@ def parts_of(
         asked: the additive numbers that some table asks for.
 
     Raises:
-        PlanError: a `max_error` is declared for it (DPR292), or as `layout.member_of`.
+        PlanError: a `max_error` is declared for it, and no number of rows is expected (DPR292); or as
+            `layout.member_of`.
     """
     member = member_of(query, statistic)
     measurements = member.aggregate.quotient(member.context)
     if measurements is None:
         return None
-    if statistic.spec.max_error is not None:
+    if statistic.spec.max_error is not None and not size_of(query, table.name).known:
         raise PlanError(
-            f"`max_error` of {statistic.spec.text} does not go with `tables`",
+            f"`max_error` of {statistic.spec.text} needs a public guess of the number of rows",
             where=statistic.spec.origin,
             why=f"table `{table.name}` computes it from fitted sums: its error depends on the number of rows",
-            fix="declare a `max_error` of the sum or the count, or leave it out",
+            fix="declare `rows: {expected: ...}`, or a `max_error` of the sum or the count",
             code="DPR292",
         )
     bottom = _bottom(query, table, member, measurements[1])

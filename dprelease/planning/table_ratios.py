@@ -9,20 +9,19 @@ Sources: `docs/theory/publications-that-add-up.md#quotients-of-fitted-cells`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 from dprelease.fitting.quotient import Reach, reach_of
 from dprelease.measurements.candidate import Option
 from dprelease.measurements.members import Member
-from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.measurements.steps import check_step, fine_step
 from dprelease.numeric import figure
 from dprelease.planning.statistic_words import statistic_notes
 from dprelease.planning.table_families import deviation
 from dprelease.planning.table_fitting import Fitting
-from dprelease.planning.table_quotients import Quotient, per_row
+from dprelease.planning.table_quotients import Quotient, Size, mean_square, per_row, size_of
+from dprelease.planning.table_shares import goal_missed, missed
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedRatio
@@ -41,14 +40,6 @@ class Recorded(Protocol):
     def reach(self, table: str, statistic: str, found: Reaches) -> Reaches: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """Rows per cell of a table: as expected, else a number to compare at."""
-
-    rows: float
-    known: bool
-
-
 def planned_ratio(
     query: Query,
     quotient: Quotient,
@@ -59,19 +50,21 @@ def planned_ratio(
     """Return a quotient as it stands in a plan.
 
     Raises:
-        PlanError: its step does not meet its domain (DPR208, DPR213), or its table has too many kinds of
-            cells (DPR286).
+        PlanError: its `max_error` is missed (DPR240), its step does not meet its domain (DPR208, DPR213), or
+            its table has too many kinds of cells (DPR286).
     """
     member, table = quotient.member, quotient.table
     low, high, start = per_row(top.family.members[table])
     reach = reach_of(top.estimator, bottom.estimator, table, low, high)
     spec = member.statistic.spec
-    size = _size(query, table)
+    size = size_of(query, table)
     errors = _errors(query, top, bottom, table, (low, high), size)
     if recorded is not None:
         reach = Reach(low, high, recorded.reach(table, spec.name, reach.cells))
         errors = recorded.errors(table, spec.name, errors)
     fitted, _, alone = errors
+    if missed(spec, fitted):
+        raise goal_missed(spec, query.epsilon, fitted / float(spec.max_error or 1))
     step = spec.step or fine_step(member, fitted)
     check_step(member, step, public=False)
     block, mechanism = top.drawn_for(table)
@@ -115,22 +108,10 @@ def _way(top: Fitting, bottom: Fitting, table: str) -> str:
     return f"{said}; {' and '.join(unseen)} is fitted for it and not published"
 
 
-def _size(query: Query, table: str) -> _Size:
-    assert query.tables is not None
-    groups, cells = len(query.groups.keys), len(query.tables.named(table).keys)
-    rows = query.schema.rows
-    if rows.expected:
-        return _Size(max(1.0, rows.expected * groups / cells), known=True)
-    if rows.exact:
-        return _Size(max(1.0, rows.exact / cells), known=True)
-    return _Size(float(REFERENCE_SIZE), known=False)
-
-
 def _errors(
-    query: Query, top: Fitting, bottom: Fitting, table: str, ends: tuple[int, int], size: _Size
+    query: Query, top: Fitting, bottom: Fitting, table: str, ends: tuple[int, int], size: Size
 ) -> _Figures:
-    low, high = ends
-    square = (low * low + low * high + high * high) / 3
+    square = mean_square(*ends)
     step_size = float(top.family.step_size)
     own, rows = top.variances(table), bottom.variances(table)
 

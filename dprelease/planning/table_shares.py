@@ -21,10 +21,12 @@ from dprelease.query.spec import Query
 from dprelease.schema.table import StatisticSpec
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["family_parts", "goal_missed", "shares_of"]
+__all__ = ["family_parts", "goal_missed", "missed", "shares_of"]
 
+_CLOSE = 1e-6
 _PARTS = 1000
 _TRIES = 5
+_FAR = 64
 _ROOM = 0.99
 """Goals are looked for a little lower, as shares are rounded; and lower again while rounding misses one."""
 
@@ -54,10 +56,9 @@ def family_parts(
     least = {f.name: _least(f, split, most) for f in goals}
     left = most - sum(least.values())
     if left < len(others):
-        spec = next(
-            m.statistic.spec for m in goals[0].members.values() if m.statistic.spec.max_error
+        raise goal_missed(
+            goals[0].asking(), query.epsilon, (sum(least.values()) + len(others)) / most
         )
-        raise goal_missed(spec, query.epsilon, (sum(least.values()) + len(others)) / most)
     if others:
         shared = _by_weight(others, query.loss, left)
         parts = {f.name: Fraction(least[f.name], _PARTS) for f in goals}
@@ -84,18 +85,36 @@ def _by_weight(families: Sequence[Family], loss: str, whole: int) -> tuple[Fract
 
 
 def _least(family: Family, split: Split, most: int) -> int:
-    """Return the least thousandths with which the family meets its goals; PlanError if `most` do not (DPR240)."""
-    split(family, Fraction(most, _PARTS))
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
+    """Return the least thousandths with which the family meets its goals, more than `most` if it takes more.
+
+    Raises:
+        PlanError: many times `most` do not (DPR240), or as `split` for other reasons.
+    """
+
+    def meets(part: int) -> bool:
         try:
-            split(family, Fraction(middle, _PARTS))
-        except PlanError:
-            low = middle
-        else:
-            high = middle
+            split(family, Fraction(part, _PARTS))
+        except PlanError as found:
+            if part == most and found.code != "DPR240":
+                raise
+            return False
+        return True
+
+    low, high = 0, most
+    while not meets(high):
+        if high > _FAR * most:
+            split(family, Fraction(most, _PARTS))  # says what it would take
+            break
+        low, high = high, 2 * high
+    while high - low > max(1, high // most):
+        middle = (low + high) // 2
+        low, high = (low, middle) if meets(middle) else (middle, high)
     return high
+
+
+def missed(spec: StatisticSpec, error: float) -> bool:
+    """Return whether an expected error is above a statistic's `max_error`."""
+    return spec.max_error is not None and error > float(spec.max_error) * (1 + _CLOSE)
 
 
 def goal_missed(spec: StatisticSpec, epsilon: Fraction, times: float) -> PlanError:
@@ -158,7 +177,7 @@ def shares_of(
             return out
         wanted = {n: w * _ROOM / over[n] if over[n] > 1 else w for n, w in wanted.items()}
     worst = max(over, key=lambda name: over[name])
-    raise goal_missed(family.members[worst].statistic.spec, query.epsilon, math.sqrt(over[worst]))
+    raise goal_missed(family.asking(worst), query.epsilon, math.sqrt(over[worst]))
 
 
 def _declared(

@@ -99,6 +99,33 @@ def test_a_statistic_with_a_goal_gets_the_least_part_that_meets_it() -> None:
     assert refused.value.code == "DPR240"
 
 
+@pytest.mark.parametrize("both", ["mean(income)", "sum(income) mean(income)", "mean(income) count"])
+def test_a_goal_of_a_mean_is_met_or_its_epsilon_named(both: str) -> None:
+    """Its error is that at the expected number of rows; the sums behind it get what it takes."""
+    expected = {"max": 5000, "expected": 300}
+
+    def asked(goal: float | None, **release: Any) -> Any:
+        goals = {} if goal is None else {"regions mean(income)": goal}
+        return made(goals, both, **release) | {"rows": expected}
+
+    free = errors(dp.plan(asked(None)))
+    text = "regions mean(income)"
+    goal = round(0.8 * free[text], 6)
+    plan = dp.plan(asked(goal))
+    assert errors(plan)[text] <= goal
+    assert any(errors(plan)[name] > free[name] for name in free)  # what it gains others pay
+    with pytest.raises(PlanError) as refused:
+        dp.plan(asked(0.1 * free[text]))
+    assert refused.value.code == "DPR240"
+    assert "mean(income)" in str(refused.value)
+    needed = float(re.search(r"epsilon of about ([\d.]+)", refused.value.what)[1])  # type: ignore[index]
+    enough = dp.plan(asked(0.1 * free[text]), epsilon=1.1 * needed)
+    assert errors(enough)[text] <= 0.1 * free[text]
+    with pytest.raises(PlanError, match="guess of the number of rows") as unknown:
+        dp.plan(made({text: goal}, both))
+    assert unknown.value.code == "DPR292"
+
+
 def test_a_plan_that_misses_its_goal_is_not_made_again() -> None:
     plan = dp.plan(made({"nation": 2}))
     assert plan.asked is not None
