@@ -64,7 +64,9 @@ class Release(DrawnTables):
         groups = f"{len(self.plan.keys):,} groups" if self.plan.by else "one group"
         if self.plan.tables is not None:
             groups = f"{len(self.tables)} tables that add up"
-        return f"<Release of {len(self.plan.statistics)} statistics over {groups}; {self.receipt}>"
+        count = len(self.plan.statistics)
+        said = f"{count} statistic{'' if count == 1 else 's'} over {groups}"
+        return f"<Release of {said}; {self.receipt}>"
 
     def _repr_html_(self) -> str:
         if self._noised.parts:

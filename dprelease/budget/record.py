@@ -74,7 +74,7 @@ def check_identifier(value: str, name: str) -> str:
     """
     if not isinstance(value, str) or not _IDENTIFIER.fullmatch(value):
         raise ConfigError(
-            f"the {name} name is not usable",
+            f"the {name} name `{str(value)[:60]}` is not usable",
             why="it becomes a folder name and a ledger key",
             fix="use 1 to 64 of the characters A-Z a-z 0-9 _ -",
             code="DPR150",

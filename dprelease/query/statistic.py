@@ -14,7 +14,7 @@ from dprelease.errors import ConfigError
 from dprelease.patience import tick
 from dprelease.query.arguments import syntax_of, syntaxes
 from dprelease.query.statistic_options import OPTIONS, Options
-from dprelease.schema.naming import nearest
+from dprelease.schema.naming import nearest, plain_letters
 from dprelease.schema.synonyms import STATISTICS, meant
 from dprelease.schema.table import StatisticSpec
 
@@ -262,4 +262,5 @@ def _default_name(function: str, arguments: tuple[str, ...]) -> str:
     )
     for symbol, word in _SYMBOLS.items():
         text = text.replace(symbol, word)
+    text = plain_letters(text)
     return re.sub(r"[^A-Za-z0-9]+", "_", text.replace("_", " ")).strip("_")[:63].strip("_")

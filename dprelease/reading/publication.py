@@ -61,12 +61,12 @@ class Publication(DrawnTables):
         return f"{self.folder.parent.name}/{self.folder.name}"
 
     def __repr__(self) -> str:
+        count = len(self.plan.statistics)
         groups = f"{len(self.plan.keys):,} groups" if self.plan.by else "one group"
         if self.plan.tables is not None:
             groups = f"{len(self.tables)} tables that add up"
-        return (
-            f"<Publication {self._source()}: {len(self.plan.statistics)} statistics over {groups}>"
-        )
+        said = f"{count} statistic{'' if count == 1 else 's'} over {groups}"
+        return f"<Publication {self._source()}: {said}>"
 
     def _repr_html_(self) -> str:
         if self._noised.parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Annotated
@@ -29,6 +30,28 @@ def _words(most: int) -> Callable[[object], str]:
     return read
 
 
+def _licence(value: object) -> str:
+    if not isinstance(value, str):
+        what = f"`{str(value)[:60]}` is no licence"
+        raise fault("DPR112", what, "name one, e.g. CC-BY-4.0, or give its address")
+    return _words(200)(value)
+
+
+def _publisher(value: object) -> object:
+    """Refuse a text before the model does: what is meant is known."""
+    if isinstance(value, str):
+        written = f"write {{name: {json.dumps(value[:200], ensure_ascii=False)}}}"
+        raise fault("DPR112", "a publisher is a mapping with a name", written)
+    return value
+
+
+def _unit_name(value: object) -> object:
+    if isinstance(value, str):
+        written = "write both words: {one: patient, many: patients}"
+        raise fault("DPR112", "a unit's name is a mapping", written)
+    return value
+
+
 def _web(value: object) -> str:
     text = one_line(value)
     if not _WEB.fullmatch(text) or len(text) > 500:
@@ -37,15 +60,16 @@ def _web(value: object) -> str:
 
 
 def _contact(value: object) -> str:
-    text = one_line(value)
+    text = one_line(value) if isinstance(value, str) else ""
     if not (_MAIL.fullmatch(text) or _WEB.fullmatch(text)) or len(text) > 500:
-        fix = "e.g. statistics@example.org or https://example.org/contact"
+        fix = "write one, e.g. statistics@example.org or https://example.org/contact"
         raise fault("DPR112", "a mail address or an address on the web is needed here", fix)
     return text
 
 
 _JSON = WithJsonSchema({"type": "string"})
 Title = Annotated[str, BeforeValidator(_words(200)), _JSON]
+Licence = Annotated[str, BeforeValidator(_licence), _JSON]
 Description = Annotated[str, BeforeValidator(_words(4000)), _JSON]
 Web = Annotated[str, BeforeValidator(_web), WithJsonSchema({"type": "string", "format": "uri"})]
 Contact = Annotated[str, BeforeValidator(_contact), _JSON]
@@ -71,10 +95,12 @@ class AboutModel(Strict):
 
     title: Title | None = Field(None, description="A heading for public pages.")
     description: Description | None = Field(None, description="A paragraph for readers.")
-    licence: Title | None = Field(
+    licence: Licence | None = Field(
         None, description="An SPDX identifier, CC-BY-4.0, or an address, or a name."
     )
-    publisher: PublisherModel | None = Field(None, description="Who publishes.")
+    publisher: Annotated[PublisherModel, BeforeValidator(_publisher)] | None = Field(
+        None, description="Who publishes."
+    )
     contact: Contact | None = Field(None, description="Mail address or web page for questions.")
     keywords: Annotated[list[Title], BeforeValidator(list_or_none)] = Field(
         [], description="Words to be found by."
@@ -84,6 +110,6 @@ class AboutModel(Strict):
 class SchemaAboutModel(AboutModel):
     """The same of a table, and what its unit is called."""
 
-    unit_name: UnitNameModel | None = Field(
+    unit_name: Annotated[UnitNameModel, BeforeValidator(_unit_name)] | None = Field(
         None, description="The protected unit in words, for public pages only."
     )

@@ -1,11 +1,19 @@
-"""The nearest declared name, for "did you mean"."""
+"""Names: the nearest declared one, for "did you mean"; and one of plain letters for a name of any."""
 
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["nearest"]
+__all__ = ["nearest", "plain_letters"]
+
+_WRITTEN = {
+    "ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "œ": "oe", "ø": "oe", "å": "aa",
+    "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ı": "i", "ŋ": "ng",
+    "€": " euro ", "£": " pound ", "°": " deg ", "µ": "u", "²": "2", "³": "3", "№": " no ",
+}  # fmt: skip
+"""How letters and signs without a decomposition that would do are written in A to Z."""
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
@@ -16,3 +24,26 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
         return folded[name.casefold()]
     found = difflib.get_close_matches(name.casefold()[:200], list(folded), n=1, cutoff=0.6)
     return folded[found[0]] if found else None
+
+
+def plain_letters(text: str) -> str:
+    """Return a text in ASCII: letters of other alphabets are written as they are usually, else by their number.
+
+    What is no letter and no digit stays, if it is ASCII, or is a space.
+
+    >>> plain_letters("Größe"), plain_letters("café, ÅRHUS"), plain_letters("年")
+    ('Groesse', 'cafe, AARHUS', ' u5e74 ')
+    """
+    return "".join(map(_written, unicodedata.normalize("NFC", text)))
+
+
+def _written(letter: str) -> str:
+    if letter.isascii():
+        return letter
+    usual = _WRITTEN.get(letter) or _WRITTEN.get(letter.lower())
+    if usual is not None:
+        return usual if letter in _WRITTEN else usual.capitalize()
+    bare = "".join(c for c in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(c))
+    if bare.isascii():
+        return bare
+    return f" u{ord(letter):x} " if letter.isalnum() else " "

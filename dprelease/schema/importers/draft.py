@@ -20,6 +20,7 @@ from fractions import Fraction
 
 from dprelease.numeric import exact, plain
 from dprelease.schema.column import Kind
+from dprelease.schema.naming import plain_letters
 
 __all__ = ["DraftColumn", "DraftTable", "as_number", "write_draft"]
 
@@ -229,5 +230,5 @@ def _key(name: str) -> str:
 
 
 def _safe_name(name: str) -> str:
-    word = _NAME.sub("_", name).strip("_") or "table"
+    word = _NAME.sub("_", plain_letters(name)).strip("_") or "table"
     return (word if word[0].isalpha() else f"t_{word}")[:64]
