@@ -290,8 +290,8 @@ def _value_field(statistic: PlannedStatistic, name: str, words: PublicWords) -> 
     return {
         "name": guarded(name),
         "type": "integer" if is_whole(statistic) else "number",
-        "title": words.statistics.get(statistic.name) or statistic.text,
-        "description": f"{statistic.text}{unit}, planned error {statistic.error_text}"
+        "title": words.given(statistic) or statistic.text,
+        "description": f"{statistic.text}{unit}, error expected beforehand {words.error(statistic)}"
         + (f"; never inside {gaps}" if gaps else ""),
         "constraints": {
             "required": True,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -25,6 +26,7 @@ from dprelease.formats.budget_figures import budget_figure, price_list
 from dprelease.formats.format import several_tables
 from dprelease.formats.hierarchy import beside, layers
 from dprelease.formats.levels_of_detail import detail_section, shape_of
+from dprelease.formats.plain_words import group_name
 from dprelease.formats.promise_words import promise
 from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.formats.report_sections import proved, released_rows, section
@@ -82,12 +84,16 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
     words = public_words(manifest)
     tables = _tables(manifest, blocks, statistics, table, words)
     sections = [s for t in tables for s in t["sections"]]
+    titles = Counter(s["title"] for s in sections)
+    for s in sections:  # a publisher's own title, given once, needs no table behind it
+        s["place"] = "" if s["given"] and titles[s["title"]] == 1 else s["table"]
     epsilon, delta = (
         fraction_from_json(manifest["guarantee"][name]) for name in ("epsilon", "delta")
     )
     factor, certainty = odds(epsilon)
     name = manifest["pipeline"] or plan["schema"]
     when = period_words(manifest["period"] or "")
+    groups = tuple(plan["by"]), len(plan["keys"])
     return {
         "title": words.title,
         "about": words.about,
@@ -98,9 +104,12 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
         "window": plan["window"],
         "early": manifest.get("early"),
         "where": plan["where"],
-        "statement": manifest["guarantee"]["statement"],
-        "protects": manifest["guarantee"]["protects"],
-        "protected": words.protected(tuple(plan["by"]), len(plan["keys"])),
+        "condition": words.condition(plan["where"]) if plan["where"] else None,
+        "counted": words.counted,
+        "statement": words.statement(manifest["guarantee"]["statement"], *groups),
+        "protects": words.statement(manifest["guarantee"]["protects"], *groups),
+        "protected": words.protected(*groups),
+        "one": words.one if words.about.unit_name else "one unit",
         "over_time": manifest["over_time"],
         "weak_promise": weak_promise(epsilon),
         "promise": promise(words, manifest["guarantee"]["adjacency"]),
@@ -116,7 +125,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
         "loss": loss_text(plan["loss"]),
         "public": [s.text for s in statistics if blocks[s.block].public],
         "ranked": any(not blocks[s.block].has_interval for s in statistics),
-        "notes": plan["notes"],
+        "notes": [words.sentence(note) for note in plan["notes"]],
         "budget": budget_figure(
             manifest.get("budget"),
             epsilon,
@@ -165,6 +174,7 @@ def _tables(
             plan["loss"],
             first,
             words,
+            mixed=detailed,
         )
         if detailed:
             made["detail"] = detail_section(plan, manifest["draw"], words, TABLE_LIMIT)
@@ -192,12 +202,15 @@ def _one_table(
     loss: str,
     first: int,
     words: PublicWords,
+    *,
+    mixed: bool = False,
 ) -> dict[str, Any]:
-    """Return one table's part of the page; `first` numbers its first section."""
+    """Return one table's part of the page; `first` numbers its first section, `mixed`: rows of several levels."""
     listed = [tuple(key) for key in keys[:TABLE_LIMIT]]
+    names = [group_name(key, mixed=mixed) for key in listed]
     released = released_rows(table, listed)
     sections = [
-        section(i, s, blocks[s.block], statistics, listed, released, loss, words)
+        section(i, s, blocks[s.block], statistics, listed, names, released, loss, words)
         for i, s in enumerate(statistics, start=first)
     ]
     single = [s for s in sections if len(s["columns"]) == 1]

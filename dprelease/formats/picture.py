@@ -233,15 +233,15 @@ def release_picture(
         )
     keys = [_group(noised, group)] if group is not None else list(plan.keys or ((),))
     found = _points(noised, chosen, keys[:LIMIT])
-    title = planned_words(plan).heading(chosen)
+    words = planned_words(plan)
+    title, said = words.heading(chosen), words.error(chosen)
     title = title if chosen.name in title else f"{title} ({chosen.name})"
-    unit = (
-        f" {chosen.measure}" if chosen.measure and chosen.measure not in chosen.error_text else ""
-    )
+    measure = words.titled(chosen)[1]
+    unit = f" {measure}" if measure and measure not in said else ""
     sure = plan.block(chosen.block).has_interval
     bars_say = "bars are 95 % intervals for the noise" if sure else "there is no interval for it"
-    planned = "planned error " if chosen.error_text.startswith("±") else ""
-    note = f"{planned}{chosen.error_text}{unit}; {bars_say}"
+    planned = "error expected beforehand " if said.startswith("±") else ""
+    note = f"{planned}{said}{unit}; {bars_say}"
     if len(keys) > LIMIT:
         note += f"; the first {LIMIT} of {len(keys):,} groups"
         keys = keys[:LIMIT]

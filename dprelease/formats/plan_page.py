@@ -111,24 +111,26 @@ def _pin(text: str) -> str:
 
 def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str]) -> dict[str, Any]:
     factor, certainty = odds(plan.epsilon)
-    words = planned_words(plan, name)
+    words, groups = planned_words(plan, name), (plan.by, len(plan.keys))
     return {
         "title": words.title,
         "epsilon": short(plan.epsilon),
         "delta": f"{float(plan.delta):.3g}" if plan.delta else "",
         "protects": describe(plan.adjacency, plan.unit)
         if words.about.unit_name is None
-        else words.protected(plan.by, len(plan.keys)),
-        "guarantee": plan.guarantee,
+        else words.protected(*groups),
+        "guarantee": words.statement(plan.guarantee, *groups),
         "factor": factor,
         "certainty": certainty,
         "groups": len(plan.keys),
         "by": [words.column(name) for name in plan.by],
         "where": plan.where,
+        "counted": words.counted,
+        "condition": words.condition(plan.where) if plan.where else None,
         "own": curve.own,
         "note": curve.note,
         "split": (why_this_split(plan) or "").removeprefix("why this split: "),
-        "notes": plan.notes,
+        "notes": [words.sentence(note) for note in plan.notes],
         "hash": plan.hash,
         "budget": budget,
         "points": [
@@ -156,7 +158,7 @@ def _section(
         "name": statistic.name,
         "text": statistic.text,
         "measure": statistic.measure,
-        "planned": statistic.error_text,
+        "planned": words.error(statistic),
         "mute": str(statistic.uninformative or ""),
         "cells": [
             {

@@ -16,6 +16,9 @@ from dprelease.formats.numbers import reading_text
 __all__ = ["Bars", "DotPlot", "bars", "dot_plot"]
 
 ROW = 26
+TALL = 40
+LONG = 44
+"""Characters of a name that two lines of a phone hold; with a longer one rows are `TALL`."""
 TOP = 6
 AXIS = 26
 STRIP = 40
@@ -70,6 +73,16 @@ class DotPlot:
     row: int = ROW
     top: int = TOP
 
+    @property
+    def tall(self) -> bool:
+        """Whether rows have room for three lines."""
+        return self.row > ROW
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a phone has no room for every label of the axis."""
+        return len(self.ticks) > 2 and sum(len(tick.label) + 2 for tick in self.ticks) > 26
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -94,8 +107,14 @@ def dot_plot(
     hull: tuple[float, float],
     gaps: Sequence[tuple[float, float]],
     ends: tuple[str, str],
+    names: Sequence[str] = (),
 ) -> DotPlot:
-    """Return the picture of one statistic; `points` in row order, `ends` name the hull's ends."""
+    """Return the picture of one statistic; `points` in row order, `ends` name the hull's ends.
+
+    Args:
+        names: of the rows, where the page sets them beside the picture: long ones need taller rows.
+    """
+    row = TALL if max(map(len, names), default=0) > LONG else ROW
     low, high = window(points, hull, pad=0.06)
     scale = Scale(low, high)
     marks = tuple(
@@ -103,7 +122,7 @@ def dot_plot(
             at=scale.inside(p.value),
             low=scale.inside(p.lower),
             high=scale.inside(p.upper),
-            y=TOP + ROW * i + ROW // 2,
+            y=TOP + row * i + row // 2,
             cut_low=p.lower < low,
             cut_high=p.upper > high,
             weak=p.weak,
@@ -111,7 +130,7 @@ def dot_plot(
         )
         for i, p in enumerate(points)
     )
-    base = TOP + ROW * len(points)
+    base = TOP + row * len(points)
     marked, decimals = ticks(low, high)
     strip = None
     whole = hull[1] - hull[0]
@@ -125,6 +144,7 @@ def dot_plot(
         walls=tuple(scale.at(x) for x in hull if low <= x <= high),
         marks=marks,
         strip=strip,
+        row=row,
     )
 
 

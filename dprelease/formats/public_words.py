@@ -6,22 +6,25 @@ is read with the same checks as a schema file: texts of one line and bounded len
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dprelease.formats.plain_words import plain_condition, plain_error
 from dprelease.formats.words import heading, inside, name_words
 from dprelease.query.request import request_to_json
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.about import ROWS, About, about_from_json
-from dprelease.schema.unit import RowUnit, Unit, UserUnit, unit_from_json
+from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit, describe, unit_from_json
 from dprelease.schema.unit_words import kept_words, one_unit, whole_unit
 
 __all__ = ["PublicWords", "planned_words", "public_words"]
 
 _MOST = 500
 """Characters of a column's or statistic's title that are shown of a foreign folder."""
+_RANKED = "(95 %)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,8 @@ class PublicWords:
 
     Attributes:
         name: what it is called where it has no title; unit: the protected one.
-        columns, statistics: titles that were given, by name; details: descriptions of columns.
+        columns: titles that were given, by name; details: descriptions of columns.
+        statistics: titles that were given, by table (None: the release has one) and name.
     """
 
     name: str
@@ -38,7 +42,7 @@ class PublicWords:
     about: About = field(default_factory=About)
     columns: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
-    statistics: Mapping[str, str] = field(default_factory=dict)
+    statistics: Mapping[tuple[str | None, str], str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -64,29 +68,78 @@ class PublicWords:
         kept = kept_words(self.unit, [inside(self.column(name)) for name in by], groups)
         return f"{self.one} ({kept})" if kept else self.one
 
+    @property
+    def counted(self) -> str:
+        """What the rows are called that statistics are made of."""
+        name = self.about.unit_name
+        return self.rows if name is None or not isinstance(self.unit, RowUnit) else name.many
+
+    def statement(self, text: str, by: tuple[str, ...], groups: int) -> str:
+        """Return a sentence about who is protected with the publisher's words for the unit."""
+        if self.about.unit_name is None:
+            return text
+        for adjacency in Adjacency:
+            exact = describe(adjacency, self.unit)
+            done = exact.rpartition(", ")[2]
+            text = text.replace(exact, f"{self.protected(by, groups)}, {done}")
+        return self.sentence(text)
+
+    def sentence(self, text: str) -> str:
+        """Return a plan's sentence with the publisher's word for a protected unit in it."""
+        if self.about.unit_name is None or not isinstance(self.unit, UserUnit):
+            return text
+        column = rf"\b(one|per|of a|each|any) {re.escape(self.unit.column)}\b"
+        return re.sub(column, rf"\1 {_plain(self.about.unit_name.one)}", text)
+
+    def condition(self, text: str) -> str | None:
+        """Return which rows are taken, in words; None where it is more than comparisons of columns."""
+        return plain_condition(text, lambda name: inside(self.column(name)))
+
+    def error(self, statistic: PlannedStatistic) -> str:
+        """Return a statistic's expected error, as its plan says it, in a reader's words."""
+        name, called = self.about.unit_name, {"group": self.counted}
+        if name is not None and (_counts(statistic) or _RANKED in statistic.error_text):
+            called |= {"units": name.many, "rows": self.counted}
+        return plain_error(statistic.error_text, called)
+
     def column(self, name: str) -> str:
         """Return what a column is called."""
         return self.columns.get(name, name)
 
     def heading(self, statistic: PlannedStatistic) -> str:
         """Return what a statistic is called: by its publisher, or by what it is."""
-        own = self.statistics.get(statistic.name)
-        made = own or heading(statistic.text, statistic.function, self.columns)
+        own = self.given(statistic)
+        if own is not None:
+            return own
+        made = heading(statistic.text, statistic.function, self.columns)
         return self._counted().get(made, made)
+
+    def given(self, statistic: PlannedStatistic) -> str | None:
+        """Return the title that the publisher gave it in its table, or None."""
+        return self.statistics.get((statistic.table, statistic.name))
 
     def titled(self, statistic: PlannedStatistic) -> tuple[str, str]:
         """Return a statistic's heading and the unit beside it, which a number of rows needs none of."""
-        counts = heading(statistic.text, statistic.function).startswith("Number of")
-        return self.heading(statistic), "" if counts else statistic.measure
+        return self.heading(statistic), "" if _counts(statistic) else statistic.measure
 
     def _counted(self) -> Mapping[str, str]:
         """Return our two headings of counts in the publisher's words."""
         unit = self.about.unit_name
         if unit is None:
             return {}
-        rows = unit.rows if isinstance(self.unit, UserUnit) else ROWS
-        rows = unit.many if isinstance(self.unit, RowUnit) else rows
-        return {"Number of units": f"Number of {unit.many}", "Number of rows": f"Number of {rows}"}
+        return {
+            "Number of units": f"Number of {unit.many}",
+            "Number of rows": f"Number of {self.counted}",
+        }
+
+
+def _counts(statistic: PlannedStatistic) -> bool:
+    return heading(statistic.text, statistic.function).startswith("Number of")
+
+
+def _plain(text: str) -> str:
+    """Return a text that stands for itself in a replacement."""
+    return text.replace("\\", r"\\")
 
 
 def public_words(manifest: Mapping[str, Any]) -> PublicWords:
@@ -111,18 +164,21 @@ def _words(name: str, unit: Unit, asked: Mapping[str, Any] | None) -> PublicWord
         return PublicWords(name, unit)
     columns = asked["schema"]["columns"]
     release = asked["release"]
-    listed = [s for part in release.get("tables", [release]) for s in part["statistics"]]
+    parts = (
+        [(t["name"], t) for t in release["tables"]] if "tables" in release else [(None, release)]
+    )
+    listed = [(table, s) for table, part in parts for s in part["statistics"]]
     return PublicWords(
         name,
         unit,
         about_from_json(asked["schema"]),
         _said({n: c["title"] for n, c in columns.items() if "title" in c}, _MOST),
         _said({n: c["description"] for n, c in columns.items() if "description" in c}, 5000),
-        _said({s["as"]: s["title"] for s in listed if "title" in s}, _MOST),
+        _said({(table, s["as"]): s["title"] for table, s in listed if "title" in s}, _MOST),
     )
 
 
-def _said(words: dict[str, Any], most: int) -> dict[str, str]:
+def _said(words: dict[Any, Any], most: int) -> dict[Any, str]:
     for text in words.values():
         if not isinstance(text, str) or not 0 < len(text) <= most or not text.isprintable():
             raise ValueError("not words that can be shown")

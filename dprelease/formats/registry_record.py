@@ -95,10 +95,11 @@ def _slug(*parts: str) -> str:
 
 
 def _description(plan: ReleasePlan, words: PublicWords) -> str:
-    listed = ", ".join(words.statistics.get(s.name) or s.text for s in plan.statistics)
+    listed = ", ".join(dict.fromkeys(words.given(s) or s.text for s in plan.statistics))
     by = ", ".join(words.column(name) for name in plan.by)
     groups = f" for {len(plan.keys):,} groups by {by}" if plan.by else ""
-    where = f", of rows with {plan.where}" if plan.where else ""
+    taken = (words.condition(plan.where) or plan.where) if plan.where else None
+    where = f", of {words.counted} with {taken}" if taken else ""
     own = f"{words.about.description} " if words.about.description else ""
     return (
         f"{own}{listed}{groups}{where}. Values carry noise, and a 95 % interval where one is known."

@@ -103,6 +103,7 @@ def section(
     block: PlannedMeasurement,
     statistics: Sequence[PlannedStatistic],
     keys: Sequence[tuple[str, ...]],
+    names: Sequence[str],
     released: Columns,
     loss: str,
     words: PublicWords,
@@ -120,15 +121,17 @@ def section(
     ends = (_end(domain.lower, statistic.step), _end(domain.upper, statistic.step))
     shared = [s.text for s in statistics if s.block == statistic.block and s != statistic]
     rows = [
-        {"key": key, "cells": [_cell(r, decimals) for r in row]}
-        for key, row in zip(keys, grid, strict=True)
+        {"key": key, "name": name, "cells": [_cell(r, decimals) for r in row]}
+        for key, name, row in zip(keys, names, grid, strict=True)
     ]
     many = len(statistic.columns) > 1
-    plot = None if many else _dots(grid, statistic, ends)
+    plot = None if many else _dots(grid, names, statistic, ends)
     title, measure = words.titled(statistic)
     return {
         "id": f"s{number}",
         "title": title,
+        "given": words.given(statistic) is not None,
+        "table": statistic.table or "",
         "name": statistic.name,
         "text": statistic.text,
         "measure": measure,
@@ -139,12 +142,12 @@ def section(
         "plot": plot,
         "cut": plot is not None and any(m.cut_low or m.cut_high for m in plot.marks if not m.weak),
         "bars": _histograms(grid, rows) if many else (),
-        "error_words": "error, as root mean square,"
+        "error_words": "Error (root mean square)"
         if loss == "squared" and block.has_interval
-        else "error",
+        else "Error",
         "interval": block.has_interval,
         "mute": "" if block.has_interval else str(statistic.uninformative or ""),
-        **_planned(statistic),
+        **_planned(statistic, words),
         **_counted(flat),
         "low": ends[0],
         "high": ends[1],
@@ -157,11 +160,11 @@ def section(
     }
 
 
-def _planned(statistic: PlannedStatistic) -> dict[str, Any]:
+def _planned(statistic: PlannedStatistic, words: PublicWords) -> dict[str, Any]:
     """Return what the plan says of a statistic, whatever was drawn."""
     return {
-        "error_text": statistic.error_text,
-        "stated": statistic.error_text == STATED,
+        "error_text": words.error(statistic),
+        "stated": statistic.error_text == STATED or statistic.error_text.startswith("exact"),
         "mechanism": mechanism_words(statistic.mechanism),
         "sensitivity": statistic.sensitivity,
         "step": _end(statistic.step, statistic.step),
@@ -175,7 +178,7 @@ def _planned(statistic: PlannedStatistic) -> dict[str, Any]:
             for o in statistic.chosen
         ],
         "spikes": statistic.spikes,
-        "notes": statistic.notes,
+        "notes": [words.sentence(note) for note in statistic.notes],
         "remark": statistic.remark,
     }
 
@@ -198,22 +201,25 @@ def _parts(function: str) -> bool:
 
 
 def _dots(
-    grid: Sequence[Sequence[Released]], statistic: PlannedStatistic, ends: tuple[str, str]
+    grid: Sequence[Sequence[Released]],
+    names: Sequence[str],
+    statistic: PlannedStatistic,
+    ends: tuple[str, str],
 ) -> DotPlot:
-    points = [row[0].point for row in grid[:PLOT_LIMIT]]
-    return dot_plot(points, statistic.domain.hull, statistic.domain.forbidden, ends)
+    points, domain = [row[0].point for row in grid[:PLOT_LIMIT]], statistic.domain
+    return dot_plot(points, domain.hull, domain.forbidden, ends, names[:PLOT_LIMIT])
 
 
 def _histograms(
     grid: Sequence[Sequence[Released]], rows: Sequence[Mapping[str, Any]]
-) -> tuple[tuple[tuple[str, ...], Bars, str], ...]:
-    """Return (key, picture, largest value) per group; each group has its own vertical scale."""
+) -> tuple[tuple[str, Bars, str], ...]:
+    """Return (group, picture, largest value) per group; each group has its own vertical scale."""
     pictures = []
     for row, texts in zip(grid[:PLOT_LIMIT], rows, strict=False):
         top = max((max(r.value, r.ends[1]) for r in row if not r.weak), default=0.0)
         largest = max(range(len(row)), key=lambda i: row[i].value)
         points = [r.point for r in row]
-        pictures.append((texts["key"], bars(points, top), texts["cells"][largest].value))
+        pictures.append((texts["name"], bars(points, top), texts["cells"][largest].value))
     return tuple(pictures)
 
 

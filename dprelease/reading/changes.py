@@ -11,7 +11,6 @@ Sources: Holm 1979; `docs/theory/intervals.md#derived-values`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -19,7 +18,7 @@ from typing import Literal
 import pyarrow as pa
 
 from dprelease.errors import ArgumentError
-from dprelease.formats.public_words import planned_words
+from dprelease.reading.called import TABLE, called, named_release
 from dprelease.reading.derive import finished
 from dprelease.reading.derived import Derived, keyed
 from dprelease.reading.interval import chance_of_zero
@@ -75,7 +74,11 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
         domain=(min(q.domain[0] for q, _, _ in found), max(q.domain[1] for q, _, _ in found)),
         source=f"{_named(a)} and {_named(b)}",
         keys=keys,
-        titles=_titles(second),
+        called=called(
+            second,
+            several=keys[0] == TABLE and list(second) != [ONE_TABLE],
+            read=_both(first, second),
+        ),
         notes=(f"{len(found):,} comparisons, {how}", *left_out),
     )
 
@@ -83,23 +86,6 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
 def _said(quantity: Quantity) -> float | None:
     """Return a published value; None if it says nothing."""
     return None if quantity.weak else quantity.value
-
-
-def _titles(held: Mapping[str, ReleasedValues]) -> dict[str, str]:
-    """Return what each published column is called: where two would be called the same, with its name.
-
-    One column of several tables has one title; where they differ, it keeps its name.
-    """
-    found: dict[str, set[str]] = {}
-    for values in held.values():
-        words = planned_words(values.noised.plan)
-        for column, (statistic, _) in values.columns.items():
-            several = len(statistic.columns) > 1
-            title = column if several else words.heading(statistic)
-            found.setdefault(column, set()).add(title)
-    out = {column: each.pop() if len(each) == 1 else column for column, each in found.items()}
-    times = Counter(out.values())
-    return {c: title if times[title] == 1 else f"{title} ({c})" for c, title in out.items()}
 
 
 def _columns(found: Sequence[Compared], adjust: Adjust) -> dict[str, pa.Array]:
@@ -159,6 +145,14 @@ def _named(which: Released | str | Path) -> str:
     return (
         str(which) if isinstance(which, str | Path) else (which.receipt.period or which.plan.schema)
     )
+
+
+def _both(first: Mapping[str, ReleasedValues], second: Mapping[str, ReleasedValues]) -> str:
+    """Return what is compared: one title with two periods, or two titles."""
+    (a, before), (b, after) = (named_release(next(iter(held.values()))) for held in (first, second))
+    if a == b and before and after:
+        return f"{a}: {before} and {after}"
+    return " and ".join(", ".join(filter(None, pair)) for pair in ((a, before), (b, after)))
 
 
 def _all_compared(

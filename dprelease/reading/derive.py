@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from dprelease.mechanisms.arguments import check_level
 from dprelease.query.nodes import Node
+from dprelease.reading.called import called
 from dprelease.reading.derived import Derived, keyed
 from dprelease.reading.evaluation import Evaluation, Periods, result_keys
 from dprelease.reading.grammar import Across, parse
@@ -47,7 +48,7 @@ def derive(
     table = None if public is None else PublicTable(public, current.by)
     own, names = current.names, () if table is None else table.names
     others = {name: values.names for name, values in current.others.items()}
-    tree = parse(expression, own.published, names, own.by, others)
+    tree = parse(expression, own.published, names, own.by, others, current.table)
     keys = result_keys(tree, current.by, by)
     evaluation = Evaluation(periods, keys, table)
     ranks = isinstance(tree, Across) and tree.how == "rank"
@@ -67,6 +68,7 @@ def derive(
         domain=domain,
         source=source,
         keys=keys,
+        called=called({"": current}, several=False),
     )
 
 

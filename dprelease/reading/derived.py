@@ -6,7 +6,7 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from dprelease.formats.chart import Point
 from dprelease.formats.csv_ import guarded
 from dprelease.formats.picture import Picture, dots
 from dprelease.noised import WEAK
+from dprelease.reading.called import Called
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,7 @@ class Derived:
             infinite; a value that is not defined (a division by 0) is null, its status uninformative.
         level: of the intervals; domain: the values that the expression can have.
         source: what was read: folders or releases, in words.
-        titles: what published columns are called, where the table has a column `statistic`.
+        called: the publisher's words for key columns, statistics and groups.
     """
 
     expression: str
@@ -45,7 +46,7 @@ class Derived:
     source: str = ""
     keys: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
-    titles: Mapping[str, str] = field(default_factory=dict)
+    called: Called = field(default_factory=Called)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the table as a frame."""
@@ -59,8 +60,7 @@ class Derived:
         ends = [v for p in points for v in (p.value, p.lower, p.upper) if not p.weak]
         low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
         hull = (low, high) if low < high else (low - 1, high + 1)
-        labels = [[str(row[k]) for k in self.keys if row[k] is not None] for row in rows]
-        names = [" · ".join(label) or "all rows" for label in labels]
+        names = [self.called.group(row, self.keys) for row in rows]
         note = f"{self.expression}; bars are {self.level:.0%} intervals for the noise"
         return dots(self.name, note, names, points, hull, [])
 
@@ -176,7 +176,14 @@ def stacked(made: Mapping[str, Derived], *, source: str, notes: tuple[str, ...] 
         source=source,
         keys=("period", *first.keys),
         notes=notes,
+        called=replace(first.called, read=_span(made)),
     )
+
+
+def _span(made: Mapping[str, Derived]) -> str:
+    """Return the title of a series with its first and last period."""
+    words = [derived.called.read for derived in made.values()]
+    return words[0] if len(words) == 1 else f"{words[0]} to {list(made)[-1]}"
 
 
 def keyed(

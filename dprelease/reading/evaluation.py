@@ -98,6 +98,41 @@ def _in_its_place(
     return [g for g in other.groups_in(where) if tuple(other.keys[g][i] for i in still) in here]
 
 
+def _no_group(node: Reference, values: ReleasedValues, row: Mapping[str, str]) -> ArgumentError:
+    """Return the refusal of a name that means no published group in a row of the result."""
+    where = dict(node.where)
+    fixed = {**row, **where}
+    left = [label for column, label in row.items() if column not in where]
+    if not where or not left or node.table is not None:
+        return ArgumentError(
+            f"`{node.name}` has no group {' · '.join(fixed.values())}",
+            where="derive(...)",
+            why=None if node.period is None else f"in period {node.period}",
+            fix="ask for groups that were published",
+            code="DPR664",
+        )
+    written = f"{node.name}[{', '.join(f'{c}={_quoted(label)}' for c, label in where.items())}]"
+    coarser = (name for name, other in values.others.items() if _has(other, node.name, where))
+    table = next(coarser, None)
+    return ArgumentError(
+        f"`{written}` is no published group in the row {' · '.join(left)}",
+        where="derive(...)",
+        why=f"it fixes {', '.join(where)}; the other key columns are the row's, and nothing was published of both",
+        fix=f"name the table of whole groups: {table}.{written}"
+        if table is not None
+        else f"leave the other key columns out: by={list(where)!r}, or --by {','.join(where)}",
+        code="DPR664",
+    )
+
+
+def _has(other: ReleasedValues, name: str, where: Mapping[str, str]) -> bool:
+    return name in other.columns and set(other.by) == set(where)
+
+
+def _quoted(label: str) -> str:
+    return "'" + label.replace("'", "''") + "'"
+
+
 class Evaluation:
     """One expression over one period."""
 
@@ -163,13 +198,7 @@ class Evaluation:
         if node.table is not None:
             groups = _in_its_place(own, values, row, dict(node.where))
         if not groups:
-            raise ArgumentError(
-                f"`{node.name}` has no group {' · '.join(fixed.values())}",
-                where="derive(...)",
-                why=None if node.period is None else f"in period {node.period}",
-                fix="ask for groups that were published",
-                code="DPR664",
-            )
+            raise _no_group(node, values, row)
         return values.pooled(node.name, groups)
 
     def _share(self, operand: Node, row: dict[str, str]) -> Quantity:

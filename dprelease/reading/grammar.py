@@ -78,17 +78,18 @@ def parse(
     public: Collection[str],
     by: Mapping[str, Collection[str]],
     tables: Mapping[str, Names] | None = None,
+    own: str | None = None,
 ) -> Node:
     """Return the tree of `text`.
 
     Args:
         published, public: names that may stand in it; by: the labels of each key column.
-        tables: the names of other tables, which are written before a dot.
+        tables: the names of other tables, which are written before a dot; own: the table's own name, which may be.
 
     Raises:
         ConfigError: as the expression grammar does (DPR120 to DPR126), `where` with its character.
     """
-    return _Parser(text, Names(published, by), public, tables or {}).parse()[0]
+    return _Parser(text, Names(published, by), public, tables or {}, own).parse()[0]
 
 
 def references(node: Node) -> list[Reference]:
@@ -106,11 +107,15 @@ class _Parser(Parser):
         own: Names,
         public: Collection[str],
         tables: Mapping[str, Names],
+        named: str | None = None,
     ) -> None:
         names = [*own.published, *public]
         columns = {name: Column(name, Kind.number) for name in names}
-        super().__init__(text, columns, "expression", extra=_EXTRA + (_DOT if tables else ""))
+        super().__init__(
+            text, columns, "expression", extra=_EXTRA + (_DOT if tables or named else "")
+        )
         self.public, self.by, self.tables = frozenset(public), own.by, tables
+        self.own, self.named = own, named
 
     def _or(self) -> Part:
         """Read a sum: there is nothing to compare here, and no condition."""
@@ -133,16 +138,17 @@ class _Parser(Parser):
     def _of_table(self, token: Token, table: str) -> Part:
         """Read a name behind a dot: of another table."""
         self.read.next()
-        if table not in self.tables:
+        if table != self.named and table not in self.tables:
+            known = ", ".join([*([self.named] if self.named else []), *self.tables])
             self.read.fail(
-                f"there is no other table `{table}`",
+                f"there is no table `{table}`",
                 token,
-                fix=f"the others are: {', '.join(self.tables)}; a name with a dot takes double quotes",
+                fix=f"the tables are: {known}; a name with a dot takes double quotes",
                 code="DPR122",
             )
         named = self.read.next()
         name = named.text[1:-1] if named.kind == "quoted" else named.text
-        own = self.tables[table]
+        own = self.own if table == self.named else self.tables[table]
         if named.kind not in ("word", "quoted") or name not in own.published:
             self.read.fail(
                 f"table `{table}` has no `{name}`",
@@ -150,7 +156,7 @@ class _Parser(Parser):
                 fix=f"it has: {', '.join(own.published)}",
                 code="DPR122",
             )
-        return self._reference(name, own.by, token.start, table)
+        return self._reference(name, own.by, token.start, None if table == self.named else table)
 
     def _reference(
         self, name: str, by: Mapping[str, Collection[str]], start: int, table: str | None = None

@@ -22,12 +22,14 @@ from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.plots import DotPlot, dot_plot
 from dprelease.formats.word_breaks import breaks
 from dprelease.noised import WEAK
+from dprelease.reading.called import STATISTIC, TABLE
 
 if TYPE_CHECKING:
     from dprelease.reading.derived import Derived
 
 __all__ = ["page"]
 
+Place = tuple[str, str]
 _SHOWN = 60
 _STATUS = {
     "ok": "",
@@ -42,45 +44,52 @@ _STATUS = {
 def page(derived: Derived) -> str:
     """Return the page's HTML."""
     rows = derived.table.to_pylist()
-    statistics = list(dict.fromkeys(_statistic(row) for row in rows))
-    apart = {s: [row for row in rows if _statistic(row) == s] for s in statistics}
-    decimals = {s: _decimals(apart[s]) for s in statistics}
     named = [k for k in derived.table.column_names if k not in derived.keys]
+    compared = "p" in named
+    apart: dict[Place, list[dict[str, Any]]] = {}
+    for row in rows:
+        apart.setdefault(_place(derived, row), []).append(row)
+    decimals = {place: _decimals(part) for place, part in apart.items()}
     return _template().render(
         derived=derived,
         level=f"{derived.level:.0%}".replace("%", " %"),
         conservative=any(row["method"] == "conservative" for row in rows),
         unbounded=any(math.isinf(row["lower"]) or math.isinf(row["upper"]) for row in rows),
-        compared="p" in named,
-        headers=[*derived.keys, *(["before", "after"] if "p" in named else [])],
-        rows=[_row(derived, row, decimals[_statistic(row)]) for row in rows],
-        pictures=[_picture(derived, s, apart[s], decimals[s]) for s in statistics],
+        compared=compared,
+        headers=[
+            *map(derived.called.column, derived.keys),
+            *(["before", "after"] if compared else []),
+        ],
+        rows=[_row(derived, row, decimals[_place(derived, row)]) for row in rows],
+        pictures=[_picture(derived, place, part, decimals[place]) for place, part in apart.items()],
     )
 
 
-def _statistic(row: dict[str, Any]) -> str:
-    """Return which statistic a row is of: a comparison has several, of different units and sizes."""
-    return str(row["statistic"]) if "p" in row else ""
+def _place(derived: Derived, row: dict[str, Any]) -> Place:
+    """Return the table and statistic of a row: a comparison has several, of different units and sizes."""
+    return derived.called.place(row) if "p" in row else ("", "")
 
 
 def _picture(
-    derived: Derived, statistic: str, rows: list[dict[str, Any]], decimals: int
+    derived: Derived, place: Place, rows: list[dict[str, Any]], decimals: int
 ) -> dict[str, Any]:
-    """Return what a picture of one statistic shows."""
-    keys = [k for k in derived.keys if not (statistic and k == "statistic")]
+    """Return what a picture of one statistic of one table shows."""
+    own = (STATISTIC, *([TABLE] if derived.called.several else [])) if place[1] else ()
+    keys = [k for k in derived.keys if k not in own]
+    names = [derived.called.group(row, keys) for row in rows[:_SHOWN]]
+    shown = [_row(derived, row, decimals) for row in rows[:_SHOWN]]
     return {
-        "name": derived.titles.get(statistic, statistic),
-        "plot": _plot(rows),
-        "rows": [_row(derived, row, decimals, keys) for row in rows[:_SHOWN]],
+        "name": derived.called.heading(place) if place[1] else "",
+        "plot": _plot(rows, names),
+        "rows": [{**row, "name": name} for row, name in zip(shown, names, strict=True)],
         "count": len(rows),
     }
 
 
-def _row(
-    derived: Derived, row: dict[str, Any], decimals: int, keys: Sequence[str] | None = None
-) -> dict[str, Any]:
+def _row(derived: Derived, row: dict[str, Any], decimals: int) -> dict[str, Any]:
+    compared = "p" in row
     return {
-        "key": [_label(derived, k, row[k]) for k in (derived.keys if keys is None else keys)],
+        "key": [derived.called.label(row, k, compared=compared) for k in derived.keys],
         "extra": [_text(row[k], decimals) for k in ("before", "after") if k in row],
         "value": _text(row["value"], decimals),
         "lower": _text(row["lower"], decimals),
@@ -88,13 +97,6 @@ def _row(
         "status": _STATUS.get(row["status"], row["status"]),
         "weak": row["status"] in WEAK or row["status"] == "within_noise",
     }
-
-
-def _label(derived: Derived, key: str, label: str | None) -> str:
-    """Return a label as it is read: a statistic by its title."""
-    if key == "statistic":
-        return derived.titles.get(str(label), str(label))
-    return "" if label is None else str(label)
 
 
 def _decimals(rows: list[dict[str, Any]]) -> int:
@@ -122,13 +124,13 @@ def _text(value: float | None, decimals: int) -> str:
     return reading_text(value, decimals)
 
 
-def _plot(rows: list[dict[str, Any]]) -> DotPlot | None:
+def _plot(rows: list[dict[str, Any]], names: Sequence[str]) -> DotPlot | None:
     points = [_point(row) for row in rows[:_SHOWN]]
     ends = [v for p in points if not p.weak for v in (p.lower, p.upper)]
     if not ends or min(ends) == max(ends):
         return None
     room = (max(ends) - min(ends)) / 20
-    return dot_plot(points, (min(ends) - room, max(ends) + room), (), ("", ""))
+    return dot_plot(points, (min(ends) - room, max(ends) + room), (), ("", ""), names)
 
 
 def _point(row: dict[str, Any]) -> Point:

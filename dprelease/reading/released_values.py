@@ -23,7 +23,9 @@ Key = tuple[str, ...]
 
 
 class ReleasedValues:
-    """What one release published, per column and group."""
+    """What one release published, per column and group; `table` names the table, where there are several."""
+
+    table: str | None = None
 
     def __init__(self, noised: Noised) -> None:
         self.noised = noised

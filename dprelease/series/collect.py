@@ -33,16 +33,15 @@ from dprelease.corrections import Correction, current, parse
 from dprelease.errors import DpreleaseError, printable
 from dprelease.formats import csv_, json_, parquet
 from dprelease.formats.html import FILE as REPORT
-from dprelease.formats.public_words import PublicWords
+from dprelease.formats.plain_words import group_name
 from dprelease.formats.table_files import table_file
 from dprelease.noised import Noised, Receipt, cells_from_json
 from dprelease.publish import period_order
 from dprelease.published_folder import MOST_BYTES, read_folder, record_at
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.series.foreign import Stated, stated
+from dprelease.series.foreign import Place, Shape, Stated, stated
 from dprelease.series.lines import COLUMNS, Key, Lines, Released, released
-from dprelease.series.several import BY, stacked
 from dprelease.strict_json import read_json
 
 __all__ = ["Period", "Series", "Track", "collect", "noised_of"]
@@ -81,7 +80,7 @@ class Period(Stated):
         return "" if self.early is None else "early"
 
 
-Columns = Mapping[str, Released]
+Columns = Mapping[Place, Released]
 """Released values of one period, by published column."""
 
 
@@ -89,14 +88,22 @@ Columns = Mapping[str, Released]
 class Track:
     """One published column over time: `lines[group][i]` belongs to the i-th period.
 
-    `title` and `measure` are the newest period's words.
+    `title`, `measure`, `by` and `mixed` are the newest period's: words, key columns of its table, and whether its
+    rows stand at several levels.
     """
 
+    table: str | None
     column: str
     statistic: PlannedStatistic
     lines: Lines
     title: str
     measure: str
+    by: tuple[str, ...]
+    mixed: bool = False
+
+    def group(self, key: Key) -> str:
+        """Return what a group is called."""
+        return group_name(key, mixed=self.mixed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,7 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
         data = record_at(status)
     entries = parse(data)
     stands = current(entries)
-    found: list[tuple[Period, Key, dict[str, PlannedStatistic], Columns]] = []
+    found: list[tuple[Period, Columns]] = []
     unreadable = []
     with os.scandir(folder) as listed:
         names = [
@@ -140,9 +147,9 @@ def collect(folder: Path, beside: Mapping[str, bytes] | None = None) -> Series:
             unreadable.append(printable(name))  # a folder's name may be no text at all
     return Series(
         pipeline=folder.name,
-        by=found[-1][1] if found else (),
-        periods=tuple(period for period, *_ in found),
-        tracks=_tracks([(p.words, statistics, values) for p, _, statistics, values in found]),
+        by=found[-1][0].by if found else (),
+        periods=tuple(period for period, _ in found),
+        tracks=_tracks(found),
         corrections=entries,
         unreadable=tuple(unreadable),
     )
@@ -155,9 +162,7 @@ def noised_of(manifest: Mapping[str, Any]) -> Noised:
     return fitted.noised_of(plan, cells, Receipt("0", "0", ""), manifest["draw"].get("fits"))
 
 
-def _read(
-    path: Path, name: str, correction: Correction | None
-) -> tuple[Period, Key, dict[str, PlannedStatistic], Columns]:
+def _read(path: Path, name: str, correction: Correction | None) -> tuple[Period, Columns]:
     # Tables can be large, and one is enough.
     tables: tuple[str, ...] = (csv_.TIDY_FILE,) if (path / parquet.FILE).is_file() else ()
     if (
@@ -181,7 +186,7 @@ def _read(
     values = _values(files, manifest, said)
     if not set(values) <= set(said.statistics) or not all(map(_numbers, values.values())):
         raise ValueError("values that the plan does not have")
-    return period, BY if said.tables else said.by, dict(said.statistics), values
+    return period, values
 
 
 def _numbers(column: Released) -> bool:
@@ -197,42 +202,44 @@ def _values(files: Mapping[str, bytes], manifest: Mapping[str, Any], said: State
     """Return the released values: from a data file, else from the noisy integers."""
     if said.tables:
         made = None if _has_all(files, said) else noised_of(manifest).parts
-        parts = [
-            (
-                name,
-                keys,
-                _table(files, manifest, name, keys, rows) if made is None else made[name].table,
-            )
-            for name, keys, rows in said.tables
-        ]
-        return released(stacked(parts), len(BY))
+        return {
+            (shape.name, column): values
+            for shape in said.tables
+            for column, values in released(
+                _table(files, manifest, shape) if made is None else made[shape.name].table,
+                len(shape.by),
+            ).items()
+        }
     keys, rows = len(said.by), said.groups * len(said.statistics)
     for name, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):
         if name in files:
             if hashlib.sha256(files[name]).hexdigest() != manifest["files"][name]["sha256"]:
                 raise ValueError("not the hashed table")
-            return released(read(files[name], keys, rows), keys)
-    return released(noised_of(manifest).table, keys)
+            return _of_one(released(read(files[name], keys, rows), keys))
+    return _of_one(released(noised_of(manifest).table, keys))
+
+
+def _of_one(columns: Mapping[str, Released]) -> Columns:
+    """Return the columns of a release of one table."""
+    return {(None, column): values for column, values in columns.items()}
 
 
 def _has_all(files: Mapping[str, bytes], said: Stated) -> bool:
     """Return whether every table has a data file."""
     return all(
-        any(table_file(file, name) in files for file in (parquet.FILE, csv_.TIDY_FILE))
-        for name, _, _ in said.tables
+        any(table_file(file, shape.name) in files for file in (parquet.FILE, csv_.TIDY_FILE))
+        for shape in said.tables
     )
 
 
-def _table(
-    files: Mapping[str, bytes], manifest: Mapping[str, Any], table: str, keys: int, rows: int
-) -> pa.Table:
+def _table(files: Mapping[str, bytes], manifest: Mapping[str, Any], shape: Shape) -> pa.Table:
     """Return one of several tables from its hashed data file."""
     for file, read in ((parquet.FILE, _from_parquet), (csv_.TIDY_FILE, _from_csv)):
-        name = table_file(file, table)
+        name = table_file(file, shape.name)
         if name in files:
             if hashlib.sha256(files[name]).hexdigest() != manifest["files"][name]["sha256"]:
                 raise ValueError("not the hashed table")
-            return read(files[name], keys, rows)
+            return read(files[name], len(shape.by), shape.rows)
     raise ValueError("a table has no file")
 
 
@@ -261,27 +268,45 @@ def _from_csv(data: bytes, keys: int, count: int) -> pa.Table:
     return pa.table(columns, names=rows[0])
 
 
-def _tracks(
-    found: Sequence[tuple[PublicWords, dict[str, PlannedStatistic], Columns]],
-) -> tuple[Track, ...]:
-    """Return one track per (column, definition); the newest period's come first, in its order."""
-    newest: dict[tuple[str, str], tuple[PlannedStatistic, PublicWords]] = {}
-    for words, statistics, _ in reversed(found):
-        for column, statistic in statistics.items():
-            newest.setdefault(
-                (column, f"{statistic.text}\n{statistic.measure}"), (statistic, words)
-            )
+def _tracks(found: Sequence[tuple[Period, Columns]]) -> tuple[Track, ...]:
+    """Return one track per (table, column, definition); the newest period's come first, in its order."""
+    newest: dict[tuple[Place, str], tuple[PlannedStatistic, Period]] = {}
+    for period, _ in reversed(found):
+        for place, statistic in period.statistics.items():
+            newest.setdefault((place, _definition(statistic)), (statistic, period))
     return tuple(
-        Track(
-            name[0],
+        _track(
+            place,
             statistic,
-            Lines([c.get(name[0]) if _asks(s, name) else None for _, s, c in found]),
-            *words.titled(statistic),
+            period,
+            [values if _asks(p, place, text) else {} for p, values in found],
         )
-        for name, (statistic, words) in newest.items()
+        for (place, text), (statistic, period) in newest.items()
     )
 
 
-def _asks(statistics: Mapping[str, PlannedStatistic], name: tuple[str, str]) -> bool:
-    asked = statistics.get(name[0])
-    return asked is not None and f"{asked.text}\n{asked.measure}" == name[1]
+def _track(
+    place: Place, statistic: PlannedStatistic, newest: Period, values: Sequence[Columns]
+) -> Track:
+    table, column = place
+    shape = next((s for s in newest.tables if s.name == table), None)
+    title, measure = newest.words.titled(statistic)
+    return Track(
+        table=table,
+        column=column,
+        statistic=statistic,
+        lines=Lines([columns.get(place) for columns in values]),
+        title=title,
+        measure=measure,
+        by=newest.by if shape is None else shape.by,
+        mixed=shape is not None and shape.mixed,
+    )
+
+
+def _definition(statistic: PlannedStatistic) -> str:
+    return f"{statistic.text}\n{statistic.measure}"
+
+
+def _asks(period: Period, place: Place, text: str) -> bool:
+    asked = period.statistics.get(place)
+    return asked is not None and _definition(asked) == text

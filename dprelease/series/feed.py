@@ -67,8 +67,7 @@ def _entry(feed: ET.Element, series: Series, period: Period) -> None:
     entry = _put(feed, "entry")
     when = period_words(period.name) or period.name
     title = f"{period.words.title}, {when}"
-    groups = max((len(track.lines) for track in series.tracks), default=1)
-    protected = period.words.protected(series.by, groups)
+    protected = period.words.protected(series.by, series.periods[-1].groups)
     summary = f"Privacy loss {loss_words(period.epsilon, period.delta)}; protected: {protected}."
     if period.over_time:
         summary += f" Over time, as of this release: {period.over_time}."

@@ -21,7 +21,10 @@ from dprelease.numeric import fraction_from_json, whole_from_json
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedTables
 
-__all__ = ["Stated", "stated"]
+__all__ = ["Place", "Shape", "Stated", "stated"]
+
+Place = tuple[str | None, str]
+"""A published column: its table (None: the release has one) and its name."""
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
@@ -31,6 +34,16 @@ _LONGEST = 5000
 _MOST_FILES = 1000
 _DIGITS = 100
 _MOST_COLUMNS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One of several tables: its name, key columns and rows; mixed: these stand at several levels."""
+
+    name: str
+    by: tuple[str, ...]
+    rows: int
+    mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +73,15 @@ class Stated:
     budget: tuple[Fraction, Fraction] | None
     observed: tuple[str, ...]
     by: tuple[str, ...]
-    statistics: Mapping[str, PlannedStatistic]
+    statistics: Mapping[Place, PlannedStatistic]
     groups: int
     words: PublicWords
     line: Timeline | None
     stored: Reach
     over_time: str
     files: Mapping[str, tuple[int, str]]
-    tables: tuple[tuple[str, int, int], ...] = ()
-    """Of several tables: name, key columns, rows of each."""
+    tables: tuple[Shape, ...] = ()
+    """Of several tables."""
 
 
 def stated(manifest: Mapping[str, Any]) -> Stated:
@@ -114,7 +127,7 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
     )
 
 
-def _tables(plan: Mapping[str, Any], draw: Mapping[str, Any]) -> tuple[tuple[str, int, int], ...]:
+def _tables(plan: Mapping[str, Any], draw: Mapping[str, Any]) -> tuple[Shape, ...]:
     if "tables" not in plan:
         return ()
     columns = {
@@ -122,13 +135,19 @@ def _tables(plan: Mapping[str, Any], draw: Mapping[str, Any]) -> tuple[tuple[str
         for name in (_text(t["name"]) for t in _list(plan["tables"]["tables"]))
     }
     shapes = {
-        t["name"]: (len(_list(t["by"])), len(_list(t["keys"]))) for t in plan["tables"]["tables"]
+        t["name"]: (tuple(map(_text, _list(t["by"]))), len(_list(t["keys"])))
+        for t in plan["tables"]["tables"]
     }
-    shapes |= _detailed(plan["tables"], draw)
-    return tuple((name, by, columns[name] * rows) for name, (by, rows) in shapes.items())
+    mixed = _detailed(plan["tables"], draw)
+    return tuple(
+        Shape(name, by, columns[name] * rows, name in mixed)
+        for name, (by, rows) in (shapes | mixed).items()
+    )
 
 
-def _detailed(tables: Mapping[str, Any], draw: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+def _detailed(
+    tables: Mapping[str, Any], draw: Mapping[str, Any]
+) -> dict[str, tuple[tuple[str, ...], int]]:
     """Return the key columns and rows of a table with rows of several levels: the draw says how many."""
     if "detail" not in tables:
         return {}
@@ -137,16 +156,16 @@ def _detailed(tables: Mapping[str, Any], draw: Mapping[str, Any]) -> dict[str, t
     name = planned.detail.block
     cells = {} if name is None else {name: _drawn(draw["cells"][name])}
     rows = planned.detail.rows(planned, cells)
-    return {planned.detail.table: (len(planned.detail.by(planned)), len(rows))}
+    return {planned.detail.table: (planned.detail.by(planned), len(rows))}
 
 
 def _drawn(rows: object) -> list[list[int]]:
     return [[int(_text(cell)) for cell in _list(row)] for row in _list(rows)]
 
 
-def _statistics(value: object) -> dict[str, PlannedStatistic]:
+def _statistics(value: object) -> dict[Place, PlannedStatistic]:
     """Return the statistics by published column."""
-    found: dict[str, PlannedStatistic] = {}
+    found: dict[Place, PlannedStatistic] = {}
     for part in _list(value):
         for name in (
             "name",
@@ -167,7 +186,8 @@ def _statistics(value: object) -> dict[str, PlannedStatistic]:
         sizes = [statistic.step, *(end for end in ends if isinstance(end, Fraction))]
         if statistic.step <= 0 or not all(_usual(size) for size in sizes):
             raise ValueError("no statistic has such a domain")
-        found |= dict.fromkeys(columns, statistic)
+        table = _maybe(statistic.table, _text)
+        found |= {(table, column): statistic for column in columns}
         if len(found) > _MOST_COLUMNS:
             raise ValueError("too many columns")
     return found

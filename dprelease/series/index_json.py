@@ -5,7 +5,7 @@
     budget    what the pipeline's own periods cost one unit together; the dataset's, as of the newest
               ledger entry; `person`: what they cost a whole person, where the unit is one of their
               intervals (null: no bound)
-    tracks    per published column: definition, and per group one [value, lower, upper, status]
+    tracks    per published column (of several tables, per table and column): definition, and per group one [value, lower, upper, status]
               (or null) for each period, in the order of `periods`; lower and upper are null for
               a choice by rank
 
@@ -119,6 +119,7 @@ def _track(track: Track, keys: pa.Array) -> bytes:
     statistic = track.statistic
     head = _text(
         {
+            **({} if track.table is None else {"table": track.table, "by": list(track.by)}),
             "column": track.column,
             "statistic": statistic.text,
             "title": track.title,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,6 +31,7 @@ from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.report_sections import WEAK
 from dprelease.formats.words import inside, name_words, period_words, short
 from dprelease.numeric import fraction_from_json
+from dprelease.release_plan.detail import LEVEL_COLUMN
 from dprelease.release_plan.weak import weak_promise
 from dprelease.schema.about import About
 from dprelease.series.collect import Period, Series, Track
@@ -109,7 +111,8 @@ def _page(series: Series) -> dict[str, Any]:
         "about": newest.words.about if newest else About(),
         "name": series.pipeline,
         "dataset": said["dataset"],
-        "by": [inside(newest.words.column(n)) for n in series.by] if newest else [],
+        "windows": any(p.window for p in periods),
+        "scheduled": any(p.scheduled for p in periods),
         "count": len(periods),
         "corrected": sum(p.correction is not None for p in periods),
         "first": _when(periods[0].name) if periods else "",
@@ -147,14 +150,23 @@ def _sections(
     tracks: Sequence[Track], periods: Sequence[Period], listed: int, kept: int
 ) -> list[dict[str, Any]]:
     """Return one section per statistic; a statistic of several columns has one part per column."""
-    made: dict[tuple[str, str], dict[str, Any]] = {}
+    made: dict[tuple[str | None, str, str], dict[str, Any]] = {}
+    titles = Counter((t.title, t.table) for t in tracks)
+    tables = Counter(title for title, _ in titles)
     for track in tracks:
         s = track.statistic
         section = made.setdefault(
-            (s.name, s.text),
+            (track.table, s.name, s.text),
             {
                 "id": f"s{len(made) + 1}",
-                "title": track.title,
+                "title": f"{track.title} in {track.table}"
+                if tables[track.title] > 1
+                else track.title,
+                "by": [
+                    inside(periods[-1].words.column(n))
+                    for n in track.by
+                    if not (track.mixed and n == LEVEL_COLUMN)
+                ],
                 "text": s.text,
                 "measure": track.measure,
                 "parts": [],
@@ -210,7 +222,7 @@ def _group(
         if value.lower is not None:
             summary += f", 95 % interval {shown.lower} to {shown.upper}"
     return Group(
-        name=" · ".join(filter(None, key)) or "All rows",
+        name=track.group(key),
         picture=picture(
             [None if v is None else v.point for v in line[-LONGEST:]],
             [p.correction is not None for p in periods[-LONGEST:]],
@@ -253,8 +265,7 @@ def _row(period: Period) -> dict[str, Any]:
 
 def _protected(period: Period, series: Series) -> str:
     """Return the protected unit in plain words, with the groups that the newest period has."""
-    groups = max((len(track.lines) for track in series.tracks), default=1)
-    return period.words.protected(series.by, groups)
+    return period.words.protected(series.by, series.periods[-1].groups)
 
 
 def _when(name: str) -> str:

@@ -164,7 +164,7 @@ def test_it_says_what_was_promised_and_what_is_uncertain():
         "nothing strictly between 0 and 10 is ever released",
         "clamped to their declared ranges",
         "Week 46 of 2026",
-        "rows with age >= 18",
+        "of rows with age at least 18",
         "sampling error are not in the interval",
         GOOD.plan.hash,
         "dprelease verify",
@@ -295,4 +295,4 @@ def test_what_is_public_or_has_no_interval_is_not_said_to_be_noisy_or_barred():
 
 def test_the_planned_error_is_said_to_be_planned():
     """At the declared size: what a drawn value is worth is its interval."""
-    assert "count</code>, planned error ±4.5" in page(GOOD)
+    assert "Error expected beforehand: ±4.5" in page(GOOD)

@@ -117,4 +117,4 @@ def test_the_note_promises_no_interval_and_no_error_that_is_not_there():
     [_, note, *_] = texts(release_picture(without, None))
     assert note == "no error known; there is no interval for it"
     [_, note, *_] = texts(release_picture(GOOD, "count"))
-    assert note == "planned error ±4.5; bars are 95 % intervals for the noise"
+    assert note == "error expected beforehand ±4.5; bars are 95 % intervals for the noise"

@@ -54,8 +54,8 @@ def test_equal_headings_are_told_apart(tmp_path):
     text = found.write(tmp_path / "a.html").read_text(encoding="utf-8")
     headings = re.findall("<h3>(.*?)</h3>", text)
     assert len(set(headings)) == len(headings) == 3
-    assert found.titles["again"] == "Mean of x (again)"
-    assert found.titles["count"] == "Number of rows"  # it alone has this heading
+    assert found.called.title(("", "again")) == "Mean of x (again)"
+    assert found.called.title(("", "count")) == "Number of rows"  # it alone has this heading
 
 
 def test_a_large_change_is_called_one():
@@ -132,8 +132,8 @@ def test_a_page_has_a_picture_per_statistic_each_with_its_own_scale(tmp_path):
     assert len(statistics) > 1
     assert text.count("<svg") == len(statistics)
     for name in statistics:
-        assert f"<h3>{found.titles[name]}</h3>" in text
-    assert found.titles["mean_x"] == "Mean of x"
+        assert f"<h3>{found.called.title(('', name))}</h3>" in text
+    assert found.called.title(("", "mean_x")) == "Mean of x"
 
 
 def test_a_row_without_a_value_has_no_dot(tmp_path):

@@ -152,4 +152,4 @@ def test_a_series_of_several_tables_reads_well(tmp_path):
     assert "ε = 0.4;" in held["dct:description"]
     page = (folder.parent / "index.html").read_text("utf-8")
     assert "nation" in page and "nation ·" not in page
-    assert "regions · r0" in page  # the control
+    assert "Number of rows in regions" in page  # the control

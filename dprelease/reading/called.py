@@ -1,0 +1,103 @@
+"""What a derived table calls its columns, statistics and groups: the publisher's words.
+
+A statistic is known by its table and its name, as two tables of a release may title one statistic differently.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dprelease.formats.plain_words import group_name
+from dprelease.formats.public_words import planned_words
+from dprelease.formats.words import period_words
+from dprelease.reading.released_values import ReleasedValues
+from dprelease.release_plan.detail import ALL, LEVEL_COLUMN
+
+__all__ = ["STATISTIC", "TABLE", "Called", "called", "named_release"]
+
+TABLE, STATISTIC = "table", "statistic"
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The words of one derived table.
+
+    Attributes:
+        read: what was read, in words; columns: titles of key columns; statistics: of published columns, by table ("" where there is one) and column.
+        several: whether the first key column names a table; mixed: tables whose rows stand at several levels.
+    """
+
+    read: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    statistics: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    several: bool = False
+    mixed: frozenset[str] = frozenset()
+
+    def column(self, name: str) -> str:
+        """Return what a key column is called."""
+        return self.columns.get(name, name)
+
+    def place(self, row: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the table and the statistic of a row of a comparison."""
+        return (str(row[TABLE]) if self.several else "", str(row[STATISTIC]))
+
+    def title(self, place: tuple[str, str]) -> str:
+        """Return what the statistic of a table is called."""
+        return self.statistics.get(place, place[1])
+
+    def heading(self, place: tuple[str, str]) -> str:
+        """Return its title, with the table where others have the same one."""
+        title = self.title(place)
+        same = sum(other == title for other in self.statistics.values())
+        return f"{title} in {place[0]}" if place[0] and same > 1 else title
+
+    def label(self, row: Mapping[str, Any], key: str, *, compared: bool) -> str:
+        """Return a key's label as it is read: a statistic by its title, none where a table has none."""
+        if compared and key == STATISTIC:
+            return self.title(self.place(row))
+        label = row[key]
+        return "" if label is None or (label == ALL and self._mixed(row)) else str(label)
+
+    def group(self, row: Mapping[str, Any], keys: Sequence[str]) -> str:
+        """Return a row's labels in one line; of rows at several levels, without the name of the level."""
+        mixed = self._mixed(row)
+        shown = [k for k in keys if not (mixed and k == LEVEL_COLUMN)]
+        return group_name([row[k] for k in shown if not (mixed and row[k] == ALL)])
+
+    def _mixed(self, row: Mapping[str, Any]) -> bool:
+        return (str(row[TABLE]) if self.several else "") in self.mixed
+
+
+def named_release(values: ReleasedValues) -> tuple[str, str]:
+    """Return the title of the publication that values are of, and its period in words."""
+    receipt, plan = values.noised.receipt, values.noised.plan
+    return planned_words(plan, receipt.pipeline).title, period_words(receipt.period or "")
+
+
+def called(held: Mapping[str, ReleasedValues], *, several: bool, read: str | None = None) -> Called:
+    """Return the words of published values; where two statistics of a table are called the same, with their names.
+
+    Args:
+        held: by table; several: whether rows name their table; read: what was read, by default the release.
+    """
+    columns: dict[str, str] = {}
+    statistics: dict[tuple[str, str], str] = {}
+    for name, values in held.items():
+        words, table = planned_words(values.noised.plan), name if several else ""
+        columns |= {key: words.column(key) for key in values.by}
+        mine = {
+            column: column if len(statistic.columns) > 1 else words.heading(statistic)
+            for column, (statistic, _) in values.columns.items()
+        }
+        times = Counter(mine.values())
+        statistics |= {
+            (table, c): title if times[title] == 1 else f"{title} ({c})"
+            for c, title in mine.items()
+        }
+    mixed = frozenset(name if several else "" for name, v in held.items() if v.noised.rows)
+    if read is None:
+        read = ", ".join(filter(None, named_release(next(iter(held.values())))))
+    return Called(read, columns, statistics, several, mixed)
