@@ -215,6 +215,8 @@ def test_repr_is_one_line_and_validate_runs_great_expectations(frame):
     released = frame.dp.release(SCHEMA)
     assert "\n" not in repr(released)
     assert "6 statistics over one group" in repr(released)
+    one = frame.dp.release(SCHEMA, statistics=["count"])
+    assert "<Release of 1 statistic over one group;" in repr(one)
     verdict = released.validate()
     assert (verdict.ok, verdict.engine) == (True, "great_expectations")
 

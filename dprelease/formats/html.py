@@ -83,17 +83,13 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
     statistics = [PlannedStatistic.from_json(s) for s in plan["statistics"]]
     words = public_words(manifest)
     tables = _tables(manifest, blocks, statistics, table, words)
-    sections = [s for t in tables for s in t["sections"]]
-    titles = Counter(s["title"] for s in sections)
-    for s in sections:  # a publisher's own title, given once, needs no table behind it
-        s["place"] = "" if s["given"] and titles[s["title"]] == 1 else s["table"]
+    sections = _placed(tables)
     epsilon, delta = (
         fraction_from_json(manifest["guarantee"][name]) for name in ("epsilon", "delta")
     )
     factor, certainty = odds(epsilon)
     name = manifest["pipeline"] or plan["schema"]
     when = period_words(manifest["period"] or "")
-    groups = tuple(plan["by"]), len(plan["keys"])
     return {
         "title": words.title,
         "about": words.about,
@@ -103,13 +99,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
         "published": manifest.get("published"),
         "window": plan["window"],
         "early": manifest.get("early"),
-        "where": plan["where"],
-        "condition": words.condition(plan["where"]) if plan["where"] else None,
-        "counted": words.counted,
-        "statement": words.statement(manifest["guarantee"]["statement"], *groups),
-        "protects": words.statement(manifest["guarantee"]["protects"], *groups),
-        "protected": words.protected(*groups),
-        "one": words.one if words.about.unit_name else "one unit",
+        **_said(manifest, words),
         "over_time": manifest["over_time"],
         "weak_promise": weak_promise(epsilon),
         "promise": promise(words, manifest["guarantee"]["adjacency"]),
@@ -138,6 +128,30 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
         "validation": manifest["validation"],
         "software": sorted(manifest["software"].items()),
         "version": manifest["dprelease"],
+    }
+
+
+def _placed(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return all sections; a publisher's own title, given once, needs no table behind it."""
+    sections: list[dict[str, Any]] = [s for t in tables for s in t["sections"]]
+    titles = Counter(s["title"] for s in sections)
+    for s in sections:
+        s["place"] = "" if s["given"] and titles[s["title"]] == 1 else s["table"]
+    return sections
+
+
+def _said(manifest: Mapping[str, Any], words: PublicWords) -> dict[str, Any]:
+    """Return who is protected, and which rows are taken, in the publisher's words."""
+    plan, guarantee = manifest["plan"], manifest["guarantee"]
+    groups = tuple(plan["by"]), len(plan["keys"])
+    return {
+        "where": plan["where"],
+        "condition": words.condition(plan["where"]) if plan["where"] else None,
+        "counted": words.counted,
+        "statement": words.statement(guarantee["statement"], *groups),
+        "protects": words.statement(guarantee["protects"], *groups),
+        "protected": words.protected(*groups),
+        "one": words.one if words.about.unit_name else "one unit",
     }
 
 

@@ -157,7 +157,7 @@ def _section(
         "title": words.heading(statistic),
         "name": statistic.name,
         "text": statistic.text,
-        "measure": statistic.measure,
+        "measure": words.measure(statistic),
         "planned": words.error(statistic),
         "mute": str(statistic.uninformative or ""),
         "cells": [

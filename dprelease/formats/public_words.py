@@ -25,6 +25,9 @@ __all__ = ["PublicWords", "planned_words", "public_words"]
 _MOST = 500
 """Characters of a column's or statistic's title that are shown of a foreign folder."""
 _RANKED = "(95 %)"
+_CALL = re.compile(r"\b([a-z_]+)\([^()]*\)")
+"""A statistic as it is asked for, in a plan's sentence."""
+_FINEST = re.compile(r"(by the finest groups \()([^;()]*)(?=;)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +88,20 @@ class PublicWords:
         return self.sentence(text)
 
     def sentence(self, text: str) -> str:
-        """Return a plan's sentence with the publisher's word for a protected unit in it."""
+        """Return a plan's sentence with the publisher's words for statistics, groups and the protected unit in it."""
+        text = _CALL.sub(self._called, text)
+        text = _FINEST.sub(lambda found: found[1] + self._columns(found[2]), text)
         if self.about.unit_name is None or not isinstance(self.unit, UserUnit):
             return text
         column = rf"\b(one|per|of a|each|any) {re.escape(self.unit.column)}\b"
         return re.sub(column, rf"\1 {_plain(self.about.unit_name.one)}", text)
+
+    def _called(self, found: re.Match[str]) -> str:
+        made = heading(found[0], found[1], self.columns)
+        return found[0] if made == found[0] else inside(made)
+
+    def _columns(self, listed: str) -> str:
+        return ", ".join(inside(self.column(name)) for name in listed.split(", "))
 
     def condition(self, text: str) -> str | None:
         """Return which rows are taken, in words; None where it is more than comparisons of columns."""
@@ -97,10 +109,20 @@ class PublicWords:
 
     def error(self, statistic: PlannedStatistic) -> str:
         """Return a statistic's expected error, as its plan says it, in a reader's words."""
-        name, called = self.about.unit_name, {"group": self.counted}
-        if name is not None and (_counts(statistic) or _RANKED in statistic.error_text):
-            called |= {"units": name.many, "rows": self.counted}
-        return plain_error(statistic.error_text, called)
+        counts = _counts(statistic) or _RANKED in statistic.error_text
+        called = self._measures if counts else {}
+        return plain_error(statistic.error_text, {**called, "group": self.counted})
+
+    def measure(self, statistic: PlannedStatistic) -> str:
+        """Return the unit of its values."""
+        called = self._measures if _counts(statistic) else {}
+        return called.get(statistic.measure, statistic.measure)
+
+    @property
+    def _measures(self) -> Mapping[str, str]:
+        """Return what units and rows are called, where the publisher said it."""
+        name = self.about.unit_name
+        return {} if name is None else {"units": name.many, "rows": self.counted}
 
     def column(self, name: str) -> str:
         """Return what a column is called."""

@@ -126,17 +126,9 @@ def section(
     ]
     many = len(statistic.columns) > 1
     plot = None if many else _dots(grid, names, statistic, ends)
-    title, measure = words.titled(statistic)
     return {
         "id": f"s{number}",
-        "title": title,
-        "given": words.given(statistic) is not None,
-        "table": statistic.table or "",
-        "name": statistic.name,
-        "text": statistic.text,
-        "measure": measure,
-        "columns": statistic.columns,
-        "labels": [c.removeprefix(statistic.name) or c for c in statistic.columns],
+        **_called(statistic, words),
         "rows": rows,
         "shown": min(len(keys), PLOT_LIMIT),
         "plot": plot,
@@ -157,6 +149,21 @@ def section(
         "proved": proved(block),
         "counts": _parts(statistic.function),
         "why": _why(statistic),
+    }
+
+
+def _called(statistic: PlannedStatistic, words: PublicWords) -> dict[str, Any]:
+    """Return what a statistic and its columns are called; given: whether by the publisher."""
+    title, measure = words.titled(statistic)
+    return {
+        "title": title,
+        "given": words.given(statistic) is not None,
+        "table": statistic.table or "",
+        "name": statistic.name,
+        "text": statistic.text,
+        "measure": measure,
+        "columns": statistic.columns,
+        "labels": [c.removeprefix(statistic.name) or c for c in statistic.columns],
     }
 
 

@@ -48,7 +48,7 @@ def derive(
     table = None if public is None else PublicTable(public, current.by)
     own, names = current.names, () if table is None else table.names
     others = {name: values.names for name, values in current.others.items()}
-    tree = parse(expression, own.published, names, own.by, others, current.table)
+    tree = parse(expression, own.published, names, own.by, others, current.own_name)
     keys = result_keys(tree, current.by, by)
     evaluation = Evaluation(periods, keys, table)
     ranks = isinstance(tree, Across) and tree.how == "rank"

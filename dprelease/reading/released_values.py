@@ -23,9 +23,7 @@ Key = tuple[str, ...]
 
 
 class ReleasedValues:
-    """What one release published, per column and group; `table` names the table, where there are several."""
-
-    table: str | None = None
+    """What one release published, per column and group."""
 
     def __init__(self, noised: Noised) -> None:
         self.noised = noised
@@ -48,6 +46,11 @@ class ReleasedValues:
         """What an expression may name."""
         labels = {k: {key[i] for key in self.keys} for i, k in enumerate(self.by)}
         return Names(list(self.columns), labels)
+
+    @property
+    def own_name(self) -> str | None:
+        """The table's name, where a release names its tables."""
+        return None
 
     @property
     def others(self) -> Mapping[str, ReleasedValues]:

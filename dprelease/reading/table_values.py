@@ -41,6 +41,10 @@ class TableValues(ReleasedValues):
             if statistic.name == ratio.statistic
         }
 
+    @property
+    def own_name(self) -> str | None:
+        return self.table
+
     @cached_property
     def others(self) -> Mapping[str, ReleasedValues]:
         return {n: TableValues(self.whole, n) for n in self.whole.parts if n != self.table}

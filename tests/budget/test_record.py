@@ -23,6 +23,8 @@ def test_names_that_could_leave_a_folder_are_refused(name, part):
     with pytest.raises(ConfigError) as caught:
         Key(**{"dataset": "d", "pipeline": "p", "period": "t", part: name})
     assert caught.value.code == "DPR150"
+    if name.isprintable():
+        assert f"`{name[:60]}`" in caught.value.what
 
 
 @given(st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True))

@@ -40,6 +40,10 @@ from dprelease.schema.domain import Domain
         ("covariance(a, b)", "covariance", ("a", "b"), "covariance_a_b"),
         ("eigenvalues(a, b, c)", "eigenvalues", ("a", "b", "c"), "eigenvalues_a_b_c"),
         ("degree(node)", "degree", ("node",), "degree_node"),
+        ('mean("Größe (cm)")', "mean", ("Größe (cm)",), "mean_Groesse_cm"),
+        ('mean("Grösse_cm")', "mean", ("Grösse_cm",), "mean_Groesse_cm"),
+        ('sum("Café (€)")', "sum", ("Café (€)",), "sum_Cafe_euro"),
+        ('sum("年齢")', "sum", ("年齢",), "sum_u5e74_u9f62"),
     ],
 )
 def test_text(text: str, function: str, arguments: tuple[str, ...], name: str) -> None:

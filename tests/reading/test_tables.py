@@ -190,10 +190,32 @@ def test_names_of_other_tables_beside_rows_of_several_levels(epsilon, levels):
     )
 
 
+def test_a_table_s_own_name_may_stand_before_the_dot(release):
+    named = release.derive("nation.count", table="nation").to_pandas()
+    plain = release.derive("count", table="nation").to_pandas()
+    assert named.equals(plain)
+    both = release.derive("districts.count / nation.count", table="districts").to_pandas()
+    assert both.equals(release.derive("count / nation.count", table="districts").to_pandas())
+
+
+def test_a_label_of_a_coarser_level_says_where_to_write_it(release):
+    made = schema([*TREE[:2], {**TREE[2], "by": ["region", "district"]}])
+    found = released(made)
+    with pytest.raises(ArgumentError) as caught:
+        found.derive("count[region='r0']", table="districts")
+    assert "regions.count[region='r0']" in str(caught.value.fix)
+    assert "the other key columns are the row's" in str(caught.value.why)
+    assert len(found.derive("count / regions.count[region='r0']", table="districts").table) == 6
+    with pytest.raises(ArgumentError) as caught:  # no table of such columns: pooled
+        found.derive("count[district='d0']", table="districts")
+    assert "by=['district']" in str(caught.value.fix)
+    assert len(found.derive("count[district='d0']", table="districts", by=["district"]).table) > 0
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("count / towns.count", "no other table `towns`"),
+        ("count / towns.count", "no table `towns`"),
         ("count / nation.late", "table `nation` has no `late`"),
         ("count / nation.", "table `nation` has no"),
         ("count / regions.count[district='d0']", "`district` is no key column"),

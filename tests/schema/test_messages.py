@@ -44,6 +44,10 @@ def changed(place, value):
         (("release", "statistics"), ["var(x)"], "did you mean `variance`?"),
         (("release", "statistics"), ["avg(x)"], "did you mean `mean`?"),
         (("columns", "x", "forbidden"), [[20, 30]], "take it out, or widen the range"),
+        (("publisher",), 'The "Office"', r'write {name: "The \"Office\""}'),
+        (("licence",), 3, "name one, e.g. CC-BY-4.0"),
+        (("contact",), [], "write one, e.g. statistics@example.org"),
+        (("unit_name",), "patient", "{one: patient, many: patients}"),
     ],
 )
 def test_the_fix_is_the_right_one(place, value, fix):
