@@ -188,7 +188,10 @@ def test_the_folder_holds_every_table_and_verifies(published: Path) -> None:
     page = (published / "report.html").read_text()
     assert "How the tables add up" in page
     index = json.loads((published.parent / "index.json").read_text())
-    assert index["by"] == ["table", "group"]
+    assert {t["table"]: t["by"] for t in index["tracks"]} == {
+        "nation": [],
+        "districts": ["district"],
+    }
     assert not index["unreadable"]
 
 
