@@ -90,11 +90,11 @@ class Aggregate(ABC):
         adds_up: its values of disjoint groups of rows add up to that of all of them.
         within: the statistic that counts its rows: it lies between its ends times that.
         sums: of a quotient, the statistics that publish its top and its bottom where no row is left out.
-        root: it is the square root of what is drawn.
         parts: its columns are parts of one whole, shown together.
         constant: it may be asked of a column that can hold one value only.
         by_spread: its error depends on how far the rows lie apart.
-        moment: which moment of one column it is, 1 or 2, whatever block its cells are in; 0 for none.
+        moment: which moment of one column it is, 1 or 2, whatever block its cells are in; 0 for none;
+            root: it is the square root of that moment.
         of_rows: without an argument, it is the number of rows.
         rules: how released values are made to fit each other where this one is among them.
     """
@@ -107,11 +107,11 @@ class Aggregate(ABC):
     adds_up: bool = False
     within: str | None = None
     sums: tuple[str, str] = ("", "")
-    root: bool = False
     parts: bool = False
     constant: bool = False
     by_spread: bool = True
     moment: int = 0
+    root: bool = False
     of_rows: bool = False
     rules: tuple[Rule, ...] = ()
 

@@ -38,8 +38,8 @@ from dprelease.measurements.draw import (
     underclaimed,
 )
 from dprelease.measurements.members import BlockLayout, Loss, Member
+from dprelease.measurements.of_scalar import finished_errors, finished_worst, scalar_of
 from dprelease.measurements.price import rectified_error
-from dprelease.measurements.spread import rooted, rooted_worst
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.sensitivity import Sensitivity
 
@@ -201,9 +201,11 @@ def rectified_errors(
     """Return the (average per spread, worst) errors of a cell that is mapped into its domain."""
     assert isinstance(draw, GaussianDraw)
     scale = draw.noise.scale * float(measurement.step_size)
-    domain = cell_hull(measurement) if member.aggregate.root else member.domain
+    function = scalar_of(member.aggregate, member.options) is not None
+    domain = cell_hull(measurement) if function else member.domain
     average, worst = rectified_error(scale, domain, loss)
-    return rooted(member, average, loss), rooted_worst(member, worst)
+    stated = finished_errors(member, average, loss, gaussian=True)
+    return stated, finished_worst(member, worst, loss)
 
 
 def gaussian_text(draw: Draw, s: Sensitivity, member: Member) -> str:

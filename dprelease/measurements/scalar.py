@@ -28,13 +28,18 @@ from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.draw import AddedNoise, Draw, Objects, placed, underclaimed
 from dprelease.measurements.gaussian import GaussianDraw, gaussian_text, rectified_errors
 from dprelease.measurements.members import Loss, Member
+from dprelease.measurements.of_scalar import (
+    finished_errors,
+    finished_worst,
+    scalar_of,
+    typical_cell,
+)
 from dprelease.measurements.scalar_grid import (
     additive_grid,
     rounded_error,
     scalar_domain,
     truncated_grid,
 )
-from dprelease.measurements.spread import rooted, rooted_worst
 from dprelease.mechanisms.companion import median_unbiased, unbiased
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.forms.vector import GaussianCells
@@ -197,14 +202,14 @@ class ScalarDraw(Draw):
         }
 
     def published_step(self, member: Member) -> Fraction | None:
-        root = member.aggregate.root
-        drawn = not member.statistic.spec.spikes and not root
+        cell = scalar_of(member.aggregate, member.options) is None
+        drawn = not member.statistic.spec.spikes and cell
         return self.step if drawn or (self.origin == 0 and member.aggregate.additive) else None
 
     def own_errors(self, members: Sequence[Member], loss: Loss) -> tuple[float, ...]:
         unit = float(self.step) if loss == "absolute" else float(self.step) ** 2
         average = self.law.expected_error().average * unit
-        return tuple(max(rooted(member, average, loss)) for member in members)
+        return tuple(max(finished_errors(member, average, loss)) for member in members)
 
 
 def steps_moved(s: Sensitivity, step_size: Fraction, step: Fraction, *, linear: bool) -> int:
@@ -230,7 +235,7 @@ _LINEAR = ("discrete_laplace", "rectified_laplace")
 
 
 class Scalar(Normal):
-    """One integer per group, of which the statistic is a public linear function.
+    """One integer per group, of which the statistic is a public function: mostly itself.
 
     Every family is priced on the grid law itself. When one unit can touch several groups there are
     two sound ways to cover it: one law whose loss is linear in the shift at the L1 sensitivity over
@@ -314,10 +319,10 @@ class Scalar(Normal):
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         draw, measurement = best.draw, best.measurement
         low, high = member.domain.hull
-        if member.aggregate.root:  # the cell holds its square
-            low, high = low * low, high * high
         counted = member.statistic.code is None and member.context.graph is None
         value = min(max(float(size), low), high) if counted else (low + high) / 2
+        if scalar_of(member.aggregate, (measurement,)) is not None:
+            value = typical_cell(member, measurement)
         if isinstance(draw, ScalarDraw):
             place = (value - float(draw.origin)) / float(draw.step)
             allowed = draw.law.allowed
@@ -332,8 +337,8 @@ def _candidate(asked: Pricing, draw: ScalarDraw, error: ExpectedError) -> Candid
     off = 2 * draw.rounded
     average = rounded_error(error.average * unit, off, squared=squared)
     farthest = rounded_error(error.worst * unit, off, squared=squared, worst=True)
-    stated = tuple(rooted(m, average, loss) for m in members)
-    worst = tuple(rooted_worst(m, farthest) for m in members)
+    stated = tuple(finished_errors(m, average, loss) for m in members)
+    worst = tuple(finished_worst(m, farthest, loss) for m in members)
     split = (
         f"epsilon split over {draw.changed_groups} groups"
         if draw.changed_groups > 1 and draw.apart

@@ -17,6 +17,7 @@ from fractions import Fraction
 from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import cell_hull
 from dprelease.measurements.members import BlockLayout
+from dprelease.measurements.of_scalar import scalar_of
 from dprelease.measurements.steps import best_step
 from dprelease.schema.domain import Domain, GridSet
 from dprelease.sensitivity import Sensitivity
@@ -32,9 +33,9 @@ _EXACT_DOUBLE = 2**53
 
 
 def scalar_domain(block: BlockLayout, measurement: Measurement) -> Domain:
-    """Return the domain the law itself respects: the first member's, or the cell's hull for std."""
+    """Return the domain the law itself respects: the member's where it is the cell, else the cell's."""
     first = block.members[0]
-    if len(block.members) > 1 or first.aggregate.root:
+    if len(block.members) > 1 or scalar_of(first.aggregate, (measurement,)) is not None:
         return cell_hull(measurement)
     return first.domain
 
@@ -96,9 +97,12 @@ def truncated_grid(
     block: BlockLayout, measurement: Measurement, domain: Domain, s: Sensitivity, epsilon: Fraction
 ) -> tuple[Fraction, Fraction, GridSet]:
     """Return a grid on which outputs are published as drawn: no rounding may make atoms."""
-    spec = block.members[0].statistic.spec
+    first = block.members[0]
+    own = (
+        scalar_of(first.aggregate, (measurement,)) is None
+    )  # else a step is of values, not of cells
     delta = s.in_group * measurement.step_size / max(Fraction(1), epsilon)
-    step = spec.step or _law_step(
+    step = (first.statistic.spec.step if own else None) or _law_step(
         domain, delta, measurement.step_size if measurement.offset == 0 else None
     )
     return step, Fraction(0), domain.on_grid(step)

@@ -13,16 +13,11 @@ the statistic's unit, squared under squared loss.
 
 from __future__ import annotations
 
-import math
-from typing import Literal
-
-import numpy as np
-
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import FILLS, NARROW
 from dprelease.schema.column import Column
 
-__all__ = ["SAME", "guessed", "rooted", "rooted_worst", "spreads"]
+__all__ = ["SAME", "guessed", "spreads"]
 
 SAME = 1.1
 """Errors within this factor are one figure for readers."""
@@ -50,34 +45,6 @@ def guessed(member: Member) -> tuple[Column, ...]:
     """Return the member's columns, if each has a guess of its standard deviation."""
     columns = _columns(member)
     return columns if columns and all(c.expected_sd is not None for c in columns) else ()
-
-
-def rooted(member: Member, error: float, loss: Literal["absolute", "squared"]) -> tuple[float, ...]:
-    """Return the errors of a statistic whose noisy variance has the expected `error`.
-
-    One per spread for a standard deviation, the root of that variance: the mean of
-    |sqrt(max(0, s^2 + N)) - s| for Laplace noise N of that error. `error` itself for all others.
-    """
-    if not member.aggregate.root:
-        return (error,)
-    u = (np.arange(256) + 0.5) / 256
-    scale = error if loss == "absolute" else math.sqrt(error / 2)
-    noise = scale * np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u)))
-    width = float(member.context.hull.width)
-    out = []
-    for (spread,) in spreads(member):
-        sd = spread * width
-        off = np.minimum(np.sqrt(np.maximum(sd * sd + noise, 0.0)), width / 2) - sd
-        out.append(float(np.mean(off**2 if loss == "squared" else np.abs(off))))
-    return tuple(out)
-
-
-def rooted_worst(member: Member, error: float) -> float:
-    """A standard deviation from a noisy variance, at worst: |sqrt(a) - sqrt(b)| <= sqrt(|a - b|).
-
-    Squared, that is |a - b|, whose mean is at most the root of its mean square: a root both ways.
-    """
-    return math.sqrt(error) if member.aggregate.root else error
 
 
 def _columns(member: Member) -> tuple[Column, ...]:

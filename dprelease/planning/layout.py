@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dprelease.aggregates.base import aggregate_named
+from dprelease.aggregates.base import Aggregate, aggregate_named
 from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.errors import PlanError
 from dprelease.measurements.base import families, family_of
 from dprelease.measurements.members import BlockLayout, Member
+from dprelease.measurements.of_scalar import rises_or_falls, scalar_of
 from dprelease.patience import tick
 from dprelease.query.spec import Query, Statistic
 
@@ -103,15 +104,33 @@ def member_of(query: Query, statistic: Statistic) -> Member:
             )
         domain = common
     options = _admissible(statistic, aggregate.measurements(context))
-    if aggregate.root and not spec.spikes and domain != induced:
+    scalar = scalar_of(aggregate, options)
+    if scalar is not None and not spec.spikes:
+        _check_function(statistic, aggregate, scalar, whole=domain == induced)
+    return Member(statistic, aggregate, context, domain, options, induced)
+
+
+def _check_function(
+    statistic: Statistic, aggregate: Aggregate, scalar: Measurement, *, whole: bool
+) -> None:
+    """Refuse a function of a scalar without spikes, where it makes some of a law without any."""
+    spec = statistic.spec
+    if not whole:
         raise PlanError(
             f"no proved form of {spec.text} without spikes on a domain of its own",
             where=spec.origin,
-            why="it is the root of a released variance; mapping that into the domain makes spikes",
-            fix="allow spikes, leave out `domain`, or ask for variance(...) with a domain",
+            why=f"it is a function of a released {scalar.cells[0]}; mapping that into the domain makes spikes",
+            fix="allow spikes, leave out `domain`, or ask for what it is a function of with a domain",
             code="DPR210",
         )
-    return Member(statistic, aggregate, context, domain, options, induced)
+    if not rises_or_falls(aggregate, scalar):
+        raise PlanError(
+            f"no proved form of {spec.text} without spikes",
+            where=spec.origin,
+            why=f"many values of a released {scalar.cells[0]} have one value of it",
+            fix="allow spikes",
+            code="DPR210",
+        )
 
 
 def _declared_cap(statistic: Statistic) -> int | None:
