@@ -104,6 +104,12 @@ def detail_of(query: Query, families: Sequence[Family]) -> Detail | None:
             )
     family = _deciding(spec, table, families)
     levels = _levels(query, spec, table)
+    if any(level.name not in family.members for level in levels):
+        _refuse(
+            spec,
+            f"{spec.statistic} of `{levels[0].name}` is no sum of that of `{table.name}`",
+            "name a number that adds up, such as a count of rows",
+        )
     _check_labels(spec, levels)
     return Detail(spec, table.name, tuple(t.name for t in levels), family)
 

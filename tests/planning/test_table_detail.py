@@ -24,6 +24,7 @@ from tests.several_tables import BOTH, USER, people, schema
 
 COUNT = ["count"]
 MEANS = ["count", "mean(income)", {"statistic": "mean(income)", "as": "again"}]
+PERSONS = ["count", "count(persons)"]
 RELATIVE = {"statistic": "count", "max_relative_error": 0.2}
 NATION = {"name": "nation", "by": [], "statistics": COUNT}
 REGIONS = {"name": "regions", "by": ["region"], "statistics": COUNT}
@@ -86,6 +87,10 @@ REFUSED: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str, str]] = {
     "sizes by a mean": (
         [{**NATION, "statistics": MEANS[:2]}, {**FINE, "statistics": MEANS[:2], "detail": {**RELATIVE, "statistic": "mean_income"}}],
         {}, "DPR295", "how large",
+    ),
+    "sizes by persons of several groups": (
+        [{**NATION, "statistics": PERSONS}, {**FINE, "statistics": PERSONS, "detail": {**RELATIVE, "statistic": "count_persons"}}],
+        {"unit": USER}, "DPR295", "is no sum",
     ),
     "a group called all": (
         [{**NATION, "name": "lands", "by": ["land"]}, {**FINE, "detail": {**RELATIVE, "levels": ["lands"]}}],
