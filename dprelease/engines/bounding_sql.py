@@ -25,8 +25,7 @@ With `per` the unit is a pair: the user `u` and the interval `i`, which stand to
 does. Persons are then counted as different users among the kept rows: a pair that comes or goes moves
 that count by at most one in each of its groups.
 
-The hash is the MD5 of salt, unit, group (and codes) joined by bars, read as a number whose last
-byte counts most: DuckDB sorts a number of 16 bytes in half the time and space of its 32 digits.
+The hash is the MD5 of salt, unit, group (and codes) joined by bars; its digits count from the last on (`hash_sql`).
 Codes and groups pass the windows in the narrowest type that holds them, and leave them as BIGINT.
 
 Not chosen: a list aggregate of the first rows (`arg_min(…, n)`), which cannot spill; COUNT over
@@ -41,6 +40,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dprelease.engines.code_sql import aliased, column, first_row, named_table
+from dprelease.engines.hash_sql import hash_order
 from dprelease.engines.request import row_cap
 from dprelease.engines.typed_sql import number, try_cast
 from dprelease.query.bounded import BoundedQuery
@@ -180,7 +180,7 @@ class Bounding:
         for part in parts:
             bar = exp.DPipe(this=joined, expression=exp.Literal.string("|"), safe=True)
             joined = exp.DPipe(this=bar, expression=part, safe=True)
-        return exp.Anonymous(this="md5_number", expressions=[joined])
+        return hash_order(joined)
 
     def _unit(self) -> list[exp.Expression]:
         """Return the texts of the unit and the group."""

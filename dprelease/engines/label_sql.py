@@ -40,21 +40,20 @@ class LabelStages(RowStages):
         if declared.kind is Kind.boolean:
             text = try_cast(text, "VARCHAR")
 
-        def fixed(label: str | None) -> exp.Expression:
-            found = None if label is None else numbers.get(label)
-            return exp.Null() if found is None else number(found)
-
-        # an undeclared text that happens to spell `other` or the null label is not that key
-        label = case(
-            (is_null(self._value(declared.name)), fixed(declared.null_key)),
-            (is_null(column("value", alias)), fixed(declared.other)),
-            default=column("label", alias),
-        )
+        null, other = numbers.get(declared.null_key), numbers.get(declared.other)
+        label = column("label", alias)  # null where no text is met
+        if null is not None or other is not None:
+            # an undeclared text that happens to spell `other` or the null label is not that key
+            label = case(
+                (is_null(self._value(declared.name)), _label(null)),
+                (is_null(column("value", alias)), _label(other)),
+                default=label,
+            )
         same = exp.EQ(this=column("value", alias), expression=text)
         select = select.join(named_table(name, alias), on=same, join_type="left", copy=False)
         return select.select(aliased(label, f"g{i}"), copy=False)
 
-    def _label_numbers(self, place: int) -> dict[str, int]:
+    def _label_numbers(self, place: int) -> dict[str | None, int]:
         """Return a number per label that occurs in a key at `place`, in order of occurrence."""
         return {v: i for i, v in enumerate(dict.fromkeys(k[place] for k in self.query.groups.keys))}
 
@@ -79,3 +78,7 @@ class LabelStages(RowStages):
         )
         same = exp.EQ(this=column("value", alias), expression=self._clean(code.column))
         return select.join(named_table(name, alias), on=same, join_type="left", copy=False)
+
+
+def _label(found: int | None) -> exp.Expression:
+    return exp.Null() if found is None else number(found)

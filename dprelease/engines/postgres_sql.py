@@ -5,11 +5,12 @@ What differs between the dialects, and what stands for it here:
     $name                     %(name)s, a parameter of the server's own
     TRY_CAST(cell AS …)       the projection under `source_rows` (`postgres_cells`)
     a + b, a * b, a / b       of doubles, which raise: behind conditions on their size (`postgres_arithmetic`)
+    a % b                     of doubles, exactly (`postgres_remainder`)
     isnan, isfinite           = 'NaN', and isfinite() as it is
     epoch_us                  EXTRACT(EPOCH FROM …) * 1000000, exact in numeric
     HUGEINT                   numeric, exact without an end; SUM of BIGINT is numeric already
     TINYINT                   SMALLINT
-    md5_number                the MD5 as hexadecimal digits, its bytes from the last to the first
+    the order of a hash       the digits of the MD5 reversed (`hash_sql`), compared by their bytes
     COLLATE "BINARY"          COLLATE "C", as all texts come from the projection
     a table of public labels  unnest() of array parameters: a role that may only read makes no table
 Results of arithmetic that are not finite are null at once. In DuckDB they may pass through further sums
@@ -27,7 +28,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from dprelease.engines.bounded_sql import Statement
-from dprelease.engines.code_sql import aliased, column
+from dprelease.engines.code_sql import column
+from dprelease.engines.hash_sql import hashed_text
 from dprelease.engines.postgres_arithmetic import Arithmetic, double
 from dprelease.engines.postgres_stages import Projection, fence
 from dprelease.engines.typed_sql import case, number
@@ -72,9 +74,6 @@ def postgres_statement(
         projections: by name, the tables of rows.
         booleans, doubles: columns of the stages that hold conditions, and doubles.
         typed: columns of `projections` that have their value as `n…` beside their text `c…`.
-
-    Raises:
-        SourceError: an expression takes remainders of doubles (DPR519).
     """
     translator = _Translator(booleans, doubles, typed, statement)
     tree = translator.translated(statement.tree)
@@ -122,8 +121,10 @@ class _Translator:
                 self._recast(node)
             case exp.Collate():
                 node.set("expression", exp.to_identifier("C", quoted=True))
+            case exp.Bracket() if (text := hashed_text(node)) is not None:
+                node.replace(_backwards(text))
             case exp.IsNan():
-                node.replace(exp.EQ(this=node.this, expression=_nan()))
+                node.replace(self._nan_test(node.this))
             case exp.Year() | exp.Quarter() | exp.Month() | exp.Day() | exp.Hour() | exp.Minute():
                 node.replace(_extracted(node.key.upper(), node.this))
             case exp.DayOfWeekIso():
@@ -179,6 +180,13 @@ class _Translator:
             node.replace(_moment(inner, node.to))
         else:
             node.replace(exp.Cast(this=inner, to=node.to))
+
+    def _nan_test(self, tree: exp.Expression) -> exp.Expression:
+        """Return whether a double is NaN: none is that the projection made, and the server drops the test."""
+        cell = tree.this if isinstance(tree, exp.Cast) else tree
+        if isinstance(cell, exp.Column) and cell.name in self.doubles:
+            return exp.false()
+        return exp.EQ(this=tree, expression=_nan())
 
     def _is_boolean(self, node: exp.Expression) -> bool:
         return isinstance(node, exp.Column) and node.name in self.booleans
@@ -241,8 +249,6 @@ class _Translator:
             case "epoch_us":
                 seconds = _extracted("EPOCH", node.expressions[0])
                 node.replace(exp.Paren(this=exp.Mul(this=seconds, expression=number(10**6))))
-            case "md5_number":
-                node.replace(_md5_backwards(node.expressions[0]))
             case _:
                 pass
 
@@ -273,23 +279,7 @@ def _literal(text: str, kind: str) -> exp.Expression:
     return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(kind, dialect="postgres"))
 
 
-def _md5_backwards(text: exp.Expression) -> exp.Expression:
-    """Return the MD5 as 128 bits, its bytes from the last to the first.
-
-    The hexadecimal digits are reversed, and the two digits of each byte swapped back.
-    """
+def _backwards(text: exp.Expression) -> exp.Expression:
+    """Return the digits of the MD5 from the last to the first, compared by their bytes."""
     digits = exp.Anonymous(this="REVERSE", expressions=[exp.MD5(this=text)])
-    written = exp.Paren(this=exp.DPipe(this=exp.Literal.string("x"), expression=digits, safe=True))
-    bits = exp.Cast(this=written, to=exp.DataType.build("BIT(128)", dialect="postgres"))
-    source = exp.Select(expressions=[aliased(bits, "r")]).offset(0, copy=False)
-    low = exp.Column(this=exp.to_identifier("r", quoted=True))
-    mask = exp.HexString(this="0F" * 16)
-
-    def lower(tree: exp.Expression) -> exp.Expression:
-        return exp.Paren(this=exp.BitwiseAnd(this=tree, expression=mask.copy()))
-
-    up = exp.BitwiseLeftShift(this=lower(low), expression=number(4))
-    shifted = exp.Paren(this=exp.BitwiseRightShift(this=low.copy(), expression=number(4)))
-    both = exp.BitwiseOr(this=exp.Paren(this=up), expression=lower(shifted))
-    under = exp.Subquery(this=source, alias=exp.TableAlias(this=exp.to_identifier("m")))
-    return exp.Subquery(this=exp.Select(expressions=[both]).from_(under, copy=False))
+    return exp.Collate(this=digits, expression=exp.to_identifier("C", quoted=True))

@@ -163,10 +163,9 @@ def _value(code: Code, row: Row, clean: Row) -> int | None:
     return nearest_step(code, float(value)) - code.grid.lower  # type: ignore[arg-type]
 
 
-def _hash(salt: bytes, *parts: object) -> int:
+def _hash(salt: bytes, *parts: object) -> str:
     text = "|".join([salt.hex(), *map(str, parts)])
-    digest = hashlib.md5(text.encode()).digest()  # noqa: S324 - an order, not a seal
-    return int.from_bytes(digest, "little")
+    return hashlib.md5(text.encode()).hexdigest()[::-1]  # noqa: S324 - an order, not a seal
 
 
 def _bound(rows: list[Coded], query: BoundedQuery, salt: bytes) -> list[tuple[Coded, int]]:

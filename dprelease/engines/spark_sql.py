@@ -8,7 +8,7 @@ What differs between the dialects, and what stands for it here:
     floor, ceil                   BIGINT in Spark, and the greatest one for 1e300: through a CASE
     HUGEINT                       DECIMAL(38, 0)
     SUM                           of BIGINT or DECIMAL(38, 0), by what one row can add
-    md5_number                    one character per byte, the last first: the same order
+    the order of a hash           the digits of the MD5 reversed (`hash_sql`)
     isfinite, epoch_us, isodow    IS NOT NULL, unix_micros, weekday + 1
     make_timestamp                timestamp_micros
     COLLATE "BINARY"              nothing: the columns come without a collation
@@ -35,6 +35,7 @@ from sqlglot import exp
 from dprelease.engines.bounded_sql import Statement
 from dprelease.engines.code_sql import aliased, not_null
 from dprelease.engines.digits import widest
+from dprelease.engines.hash_sql import hashed_text
 from dprelease.engines.spark_days import look_up_days
 from dprelease.engines.tally import SETS, Tallies
 from dprelease.engines.typed_sql import case, number, try_cast
@@ -194,8 +195,8 @@ def _rewrite(node: exp.Expression, names: Mapping[str, str]) -> None:
             node.replace(_call("TIMESTAMP_MICROS", node.expressions[0]))
         case exp.Anonymous() if node.name == "isfinite":
             node.replace(not_null(node.expressions[0]))
-        case exp.Anonymous() if node.name == "md5_number":
-            node.replace(_md5_backwards(node.expressions[0]))
+        case exp.Bracket() if (text := hashed_text(node)) is not None:
+            node.replace(_call("REVERSE", exp.MD5(this=text)))
         case exp.Anonymous() if node.name == "epoch_us":
             moment = exp.TryCast(this=node.expressions[0], to=_timestamp())
             node.replace(_call("UNIX_MICROS", moment))
@@ -296,15 +297,6 @@ def _date_of(cell: exp.Expression) -> exp.Expression:
 def _moment_of(cell: exp.Expression) -> exp.Expression:
     text = _stripped(cell)
     return case((_like(text(), "moment"), _instant(text())))
-
-
-def _md5_backwards(text: exp.Expression) -> exp.Expression:
-    """Return a text that is ordered as the MD5 read from its last byte: one character per byte.
-
-    UTF-8 keeps the order of the characters U+0000 to U+00FF. Spark reverses texts, not bytes.
-    """
-    characters = _call("DECODE", _call("UNHEX", exp.MD5(this=text)), _text("ISO-8859-1"))
-    return _call("REVERSE", characters)
 
 
 def _whole(node: exp.Expression) -> None:

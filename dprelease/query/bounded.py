@@ -10,7 +10,7 @@ function of this value alone (invariant 5), and both engines implement exactly t
 3. If the unit is a user, bound contributions: order a user's groups by
    md5(salt | unit | group) and keep `max_groups`; within (unit, group) order rows by
    md5(salt | unit | group | codes) and number them 1, 2, ...; a primitive counts the rows whose
-   number is at most its `max_rows`. The hash is read as a number, its last byte counting most.
+   number is at most its `max_rows`. The hash is read as hexadecimal digits, from the last to the first.
    Rows with equal code vectors are interchangeable, so ties do not matter, and table order never
    does. With `per`, all of this is done for each pair of a user and an interval (`query.intervals`)
    by itself, and the hashes begin with salt | unit | first day of the interval, as 2013-01-28.

@@ -18,6 +18,7 @@ from dprelease.engines import spark_sql
 from dprelease.engines.bounded_sql import build
 from dprelease.engines.code_sql import column
 from dprelease.engines.duckdb import DuckDBEngine
+from dprelease.engines.hash_sql import hash_order
 from dprelease.engines.physical import Physical
 from dprelease.engines.spark import SparkEngine
 from dprelease.engines.spark_sql import PATTERNS, spark_statement
@@ -168,15 +169,20 @@ def test_expressions_mean_the_same_beyond_ordinary_values(monkeypatch: pytest.Mo
 
 @needs_spark
 def test_the_hash_orders_alike() -> None:
-    """Every byte occurs as a last one, where the order is decided: signed or escaped, it would differ."""
+    """Every byte occurs as a last one, where the order is decided."""
     texts = [str(n) for n in range(2000)]
     lasts = {hashlib.md5(t.encode()).digest()[-1] for t in texts}
     assert lasts == set(range(256))
-    connection = duckdb.connect()
-    ours = connection.execute(
-        "SELECT t FROM (SELECT unnest($1) AS t) ORDER BY md5_number(t)", [texts]
-    ).fetchall()
-    hashed = spark_sql._md5_backwards(column("t")).sql(dialect="spark")
+    order = hash_order(column("t")).sql(dialect="duckdb")
+    ours = (
+        duckdb.connect()
+        .execute(f"SELECT t FROM (SELECT unnest($1) AS t) ORDER BY {order}", [texts])
+        .fetchall()
+    )
+    tree = exp.Select(expressions=[hash_order(column("t"))])
+    for node in list(tree.walk()):
+        spark_sql._rewrite(node, {})
+    hashed = tree.expressions[0].sql(dialect="spark")
     frame = session().createDataFrame([(t,) for t in texts], "t STRING")
     frame.createOrReplaceTempView("texts")
     theirs = session().sql(f"SELECT t FROM texts ORDER BY {hashed}").collect()

@@ -116,6 +116,13 @@ GUARDS = (
         old="interval = () if self.query.per is None else (INTERVAL,)",
         new="interval = ()",
     ),
+    Guard(
+        "rows are ordered by the digest's bytes, not by its digits",
+        file="engines/hash_sql.py",
+        old="each = exp.Lambda(this=swapped,",
+        new="each = exp.Lambda(this=_name(),",
+        tests=("tests/engines/test_bounding_sql.py", "tests/contracts/test_engines.py"),
+    ),
     _codes(
         "persons are counted once per interval",
         old='if primitive.kind == "persons" and query.per is not None:',

@@ -172,8 +172,7 @@ def _numbered(keys: list[tuple[Any, ...]], *, by: int) -> Ints:
 
 def _order(salt: bytes, *parts: object) -> str:
     text = "|".join([salt.hex(), *map(str, parts)])
-    digest = hashlib.md5(text.encode(), usedforsecurity=False).digest()
-    return digest[::-1].hex()  # a number whose last byte counts most
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[::-1]
 
 
 def _unit(row: Coded) -> str:
