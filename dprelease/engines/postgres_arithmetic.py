@@ -1,4 +1,4 @@
-"""Sums, products and quotients of doubles as PostgreSQL's SQL that raises for no operands.
+"""Sums, products, quotients and remainders of doubles as PostgreSQL's SQL that raises for no operands.
 
 PostgreSQL raises where finite operands give an infinite result, or operands that are not 0 a result
 of 0. Operands of ordinary size take the first branch; where constants alone bound the operands there
@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from dprelease.engines.code_sql import aliased, column
 from dprelease.engines.postgres_cells import LARGEST
+from dprelease.engines.postgres_remainder import remainder
 from dprelease.engines.typed_sql import case
-from dprelease.errors import SourceError
 
 __all__ = ["Arithmetic", "double"]
 
@@ -30,6 +30,7 @@ class Arithmetic:
     Sums       half of each added tells whether the sum of two large ones is finite.
     Products   the sum of the logarithms tells, within 1e-13; between 308.2 and 308.3 the product of one
                scaled by 2**-600 does, exactly. Quotients likewise, by the difference.
+    Remainders `postgres_remainder`.
     """
 
     def __init__(self, most: Callable[[exp.Expression], float]) -> None:
@@ -37,20 +38,12 @@ class Arithmetic:
         self._names = count()
 
     def guarded(self, node: exp.Expression) -> exp.Expression:
-        """Return `node` behind its conditions.
-
-        Raises:
-            SourceError: it is a remainder (DPR519).
-        """
-        if isinstance(node, exp.Mod):
-            raise SourceError(
-                "an expression takes a remainder with %, which PostgreSQL has for no double",
-                fix="write `a - b * floor(a / b)`, or use `engine: duckdb`",
-                code="DPR519",
-            )
+        """Return `node` behind its conditions."""
         if self._is_safe(node):
             return exp.Paren(this=node.copy())
         with_names, left, right = self._named(node.this, node.expression)
+        if isinstance(node, exp.Mod):
+            return with_names(remainder(left, right))
         made: dict[type[exp.Expression], Callable[..., exp.Expression]] = {
             exp.Add: self._sum,
             exp.Sub: self._sum,
@@ -143,7 +136,7 @@ class Arithmetic:
         return case(
             (_zero(b()), exp.null()),
             (_ordinary(a(), b()), operation(this=a(), expression=b())),
-            (_zero(a()), double("0")),
+            (_zero(a()), case((exp.Not(this=_zero(b())), double("0")))),
             (exp.Not(this=_finite(b())), case((_finite(a()), double("0")))),
             default=_by_size(sizes, operation(this=a(), expression=b()), scaled),
         )

@@ -12,7 +12,7 @@ parameters (`log_statement`, `log_min_duration_statement` with `log_parameter_ma
 `auto_explain`) writes the salt to its log; only its administrator can change that.
 
 Limits. The database's encoding is UTF8. Texts of more than 16 MiB are missing values. Numbers and moments as texts of more than 1,000 characters
-are none, and moments as texts are ISO 8601. Expressions have no `%`. Views of a pipeline are not read:
+are none, and moments as texts are ISO 8601. Views of a pipeline are not read:
 make the view in the database and name it.
 """
 
@@ -72,7 +72,7 @@ class PostgresEngine:
         Raises:
             SourceError: the source is no PostgreSQL table, or the query has a view (DPR516); it does
                 not open (DPR507, DPR512), lacks a column (DPR503), stores one unfit (DPR504), is not
-                UTF8 (DPR512), or the server refuses the statement (DPR502, DPR519).
+                UTF8 (DPR512), or the server refuses the statement (DPR502).
             PlanError: the query itself is unsafe to run (DPR230 to DPR233).
         """
         check_query(query)

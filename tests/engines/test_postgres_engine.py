@@ -23,15 +23,16 @@ from dprelease.engines.postgres_cells import LONGEST, cell
 from dprelease.engines.postgres_engine import PostgresEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.reference_rows import _date, _number, _timestamp
-from dprelease.engines.source import Source, as_source, postgres_table
+from dprelease.engines.source import as_source
 from dprelease.errors import InternalError, SourceError
 from dprelease.query.bounded import BoundedQuery, Condition, Fixed, GroupKeys, Label, Primitive
-from dprelease.query.expression import evaluate, parse_condition, parse_expression
+from dprelease.query.expression import parse_condition
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
 from dprelease.testing.engines import SALT, answer, query_of, rows_of, table_of
 from tests.contracts.test_sums_of_groups import add_up, tables_before_noise
 from tests.engines.postgres_server import binaries, server, start, stop
+from tests.engines.postgres_tables import load, table
 from tests.several_tables import people
 from tests.sizes import NIGHTLY
 
@@ -45,43 +46,12 @@ TABLES = 3000 if NIGHTLY or "DPRELEASE_EVIDENCE" in os.environ else 12
 NUMERIC = PostgresType("numeric", Physical.exact, scaled=True)
 TEXT = PostgresType("text", Physical.text)
 DOUBLE = PostgresType("float8", Physical.float)
-COLUMN_TYPES = {
-    pa.int64(): "bigint",
-    pa.float64(): "double precision",
-    pa.bool_(): "boolean",
-    pa.date32(): "date",
-}
 
 
 @pytest.fixture(scope="module")
 def dsn() -> Iterator[str]:
     with server() as running:
         yield running
-
-
-def table(dsn: str, name: str = "t") -> Source:
-    return postgres_table(lambda: dsn, name)
-
-
-def column_type(kind: pa.DataType) -> str:
-    if pa.types.is_decimal(kind):
-        return "numeric"
-    if pa.types.is_timestamp(kind):
-        return "timestamp" if kind.tz is None else "timestamptz"
-    return COLUMN_TYPES.get(kind, "text")
-
-
-def load(connection: Any, rows: dict[str, list[Any]], name: str = "t") -> None:
-    """Make the table anew from the rows."""
-    parts = [f'"{f.name}" {column_type(f.type)}' for f in table_of(rows).schema]
-    connection.execute(f"DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({', '.join(parts)})")
-    with (
-        connection.cursor() as cursor,
-        cursor.copy(f"COPY {name} FROM STDIN") as copy,
-    ):
-        for row in zip(*rows.values(), strict=True):
-            copy.write_row(row)
-    connection.commit()
 
 
 def test_the_references_integers_on_generated_tables(dsn: str, evidence: Any) -> None:
@@ -314,43 +284,6 @@ def test_one_long_cell_is_a_missing_value_and_ends_no_release(dsn: str, kind: Ki
         for user in (None, "x"):
             rows, *_ = answer(PostgresEngine(), table(dsn, "long"), _cells(kind, user))[0]
             assert rows == (2 if user is None else 1), (kind, user)
-
-
-EXTREMES = [0.0, 5e-324, 1e-310, 1e-200, 1e-160, 1e-150, 0.1, 1.0, 3.0, 1e150, 1e154, 1.3e154, 1.35e154,
-            1e200, 1e290, 8.9e307, 8.98846567431158e307, 1e308, 1.7976931348623157e308, float("inf")]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "text", ["x + y", "x - y", "x * y", "x / y", "(x * y) / y", "x + y + 1 - y"]
-)
-def test_arithmetic_raises_for_no_doubles_and_is_pythons(dsn: str, text: str) -> None:
-    pairs = [(s * a, t * b) for a in EXTREMES for b in EXTREMES for s in (1, -1) for t in (1, -1)]
-    columns = {name: Column(name, Kind.number) for name in "xy"}
-    expression = parse_expression(text, columns, origin="test")
-    values = [evaluate(expression, {"x": x, "y": y}) for x, y in pairs]
-    at = [f"{text} {sign} {c}" for sign in ("<", "=") for c in ("0", "1", "1e300", "-1e300")]
-    codes = tuple(Condition(parse_condition(one, columns, origin="test")) for one in at)
-    with psycopg.connect(dsn) as connection:
-        load(connection, {"x": [x for x, _ in pairs], "y": [y for _, y in pairs]}, "extremes")
-    query = BoundedQuery(
-        tuple(columns.values()), GroupKeys((), ((),)), codes,
-        tuple(Primitive("power", j, p) for j in range(len(at)) for p in (0, 1)),
-    )  # fmt: skip
-    found = answer(PostgresEngine(), table(dsn, "extremes"), query)
-    assert found == answer(ReferenceEngine(), table(dsn, "extremes"), query)
-    assert any(value is None for value in values)
-    assert any(value is not None for value in values)
-
-
-def test_remainders_are_refused_before_anything_is_charged(dsn: str) -> None:
-    column = Column("x", Kind.number)
-    code = Condition(parse_condition("x % 2 = 1", {"x": column}, origin="test"))
-    with psycopg.connect(dsn) as connection:
-        load(connection, {"x": [1.0]}, "remainders")
-    query = BoundedQuery((column,), GroupKeys((), ((),)), (code,), (Primitive("power", 0, 1),))
-    with pytest.raises(SourceError) as caught:
-        PostgresEngine().preflight(table(dsn, "remainders"), query)
-    assert caught.value.code == "DPR519"
 
 
 # -- what the server sees, and may do ------------------------------------------------------------
