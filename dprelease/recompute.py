@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 
-from dprelease.aggregates.bin_moves import hold_every_code
+from dprelease.aggregates.bin_moves import bin_move, hold_every_code
 from dprelease.aggregates.graph_moves import GRAPH_FORMS, graph_moves
 from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.aggregates.pair_moves import coefficients, pair_moves
@@ -27,12 +26,13 @@ from dprelease.aggregates.spectrum import (
     scatter_shape,
     spectrum_move,
 )
+from dprelease.aggregates.tree_moves import tree_moves
 from dprelease.errors import InternalError
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Label, Primitive
 from dprelease.query.intervals import Intervals
 from dprelease.query.never_null import never_null
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
-from dprelease.sensitivity import Bounds, Sensitivity, sensitivity, unit_bounds
+from dprelease.sensitivity import Bounds, Sensitivity, sensitivity, stacked, unit_bounds
 from dprelease.sums_of_groups import PERSONS, Merge, bounds_of_sums
 
 __all__ = ["recompute", "row_moves"]
@@ -63,9 +63,10 @@ def row_moves(
         return (_cross(query, used) * max(0, (measurement.public_rows or 0) - 1),) * 2
     if measurement.form in ("spectrum", "matrix", "pairs"):
         return _spectral(query, measurement, used)
-    if measurement.form in BY_RANK:
+    if measurement.form in BY_RANK or measurement.form == "binned_tree":
+        moves = rank_moves if measurement.form in BY_RANK else tree_moves
         try:
-            return rank_moves(query, measurement, used)
+            return moves(query, measurement, used)
         except ValueError as problem:
             raise _unproved(str(problem)) from None
     if measurement.form != "linear":
@@ -82,7 +83,7 @@ def row_moves(
         weights = [[row[place] for place in places] for row in measurement.weights]
         part = [used[place] for place in places]
         if kind == "between":
-            move = _bin_move(weights, part)
+            move = bin_move(weights, [(p.low, p.high) for p in part])
             swap = 2 * move
         elif kind == "distinct":  # a replaced row takes one value away and brings another one
             move = swap = sum(abs(w) for row in weights for w in row)
@@ -144,14 +145,6 @@ def _quadratic(query: BoundedQuery, used: list[Primitive]) -> tuple[int, int]:
     if code is None or shape != [("power", code, 1), ("power", code, 2), ("power", code, 0)]:
         raise _unproved("its scatter is not made of one column's own moments")
     return _code_range(query.codes[code])
-
-
-def _bin_move(weights: list[list[int]], bins: list[Primitive]) -> int:
-    """A row lies in at most one of disjoint bins; otherwise it could lie in all of them."""
-    spans = sorted((p.low, p.high) for p in bins)
-    disjoint = all(a[1] < b[0] for a, b in pairwise(spans))
-    each = [sum(abs(row[j]) for row in weights) for j in range(len(bins))]
-    return max(each) if disjoint else sum(each)
 
 
 def _cell_move(
@@ -248,6 +241,12 @@ def recompute(
         # Squares are proved for sums over rows and for a scatter only: none here.
         return replace(sensitivity(honest, bounds, adjacency, groups, positive=False), square=None)
     l1_per_row, l1_per_swap = row_moves(query, measurement, primitives)
+    if measurement.form == "binned_tree":
+        # No number of a plan's: every level is a histogram of disjoint bins.
+        level = replace(
+            measurement, form="linear", l1_per_row=1, l1_per_swap=2, per_unit=False, per_cell=()
+        )
+        return stacked(sensitivity(level, bounds, adjacency, groups, positive=True), l1_per_row)
     per_unit = bool(used) and all(p.kind in PERSONS for p in used)
     honest = replace(measurement, l1_per_row=l1_per_row, l1_per_swap=l1_per_swap, per_unit=per_unit)
     positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)

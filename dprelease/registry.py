@@ -36,6 +36,7 @@ _BUILT_IN: dict[str, dict[str, str]] = {
     },
     "aggregates": {
         "algebraic_connectivity": "dprelease.aggregates.graph:connectivity",
+        "cdf": "dprelease.aggregates.cdf:aggregate",
         "correlation": "dprelease.aggregates.covariance:correlation",
         "count": "dprelease.aggregates.count:aggregate",
         "count_distinct": "dprelease.aggregates.count_distinct:aggregate",
@@ -44,6 +45,7 @@ _BUILT_IN: dict[str, dict[str, str]] = {
         "eigenvalues": "dprelease.aggregates.eigenvalues:aggregate",
         "degree": "dprelease.aggregates.graph:degree",
         "histogram": "dprelease.aggregates.histogram:aggregate",
+        "histogram_of_ranges": "dprelease.aggregates.ranges:aggregate",
         "laplacian_eigenvalues": "dprelease.aggregates.graph:laplacian",
         "max": "dprelease.aggregates.quantile:maximum",
         "mean": "dprelease.aggregates.mean:aggregate",
@@ -82,6 +84,7 @@ _OWN: dict[str, dict[str, str]] = {
         "joint_exponential": "dprelease.measurements.joint_ranks:JointExponentialDraw",
         "mean": "dprelease.measurements.truncated_mean:MeanDraw",
         "scalar": "dprelease.measurements.scalar:ScalarDraw",
+        "tree_cells": "dprelease.measurements.binned_tree:TreeDraw",
     },
     "measurements": {
         "bernstein2": "dprelease.measurements.bernstein2:Bernstein2",
@@ -98,6 +101,8 @@ _OWN: dict[str, dict[str, str]] = {
         "soft_table": "dprelease.measurements.soft_table:SoftTable",
         "spectrum": "dprelease.measurements.spectrum:Spectrum",
         "tensor": "dprelease.measurements.tensor:Tensor",
+        "tree_of_bins": "dprelease.measurements.binned_tree:TreeOfBins",
+        "tree_of_shares": "dprelease.measurements.binned_tree:TreeOfShares",
         "truncated_mean": "dprelease.measurements.truncated_mean:TruncatedMean",
         "two_sums": "dprelease.measurements.two_sums:TwoSums",
     },

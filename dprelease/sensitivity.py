@@ -50,7 +50,7 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#what-one-unit-c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dprelease.aggregates.measurement import Measure, Measurement
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Primitive
@@ -65,6 +65,7 @@ __all__ = [
     "cell_rows",
     "merged",
     "sensitivity",
+    "stacked",
     "unit_bounds",
 ]
 
@@ -206,6 +207,17 @@ def _replaced(measurement: Measurement, m: int, most: int, groups: int, *, posit
     outside, inside = (m * measurement.l1_per_row) ** 2, _inside(measurement, m, positive=positive)
     changed = {0, max(0, 2 * most - groups), min(most, groups)}
     return max(min(2 * (most - h), groups - h) * outside + h * inside for h in changed)
+
+
+def stacked(level: Sensitivity, count: int) -> Sensitivity:
+    """Return the sensitivity of `count` histograms of the same rows side by side, each of which moves like `level`.
+
+    `docs/theory/sensitivities-and-contribution-bounding.md#trees-over-bins`. What one unit raises and what it
+    lowers are not claimed: no law of theirs rests on it.
+    """
+    square = None if level.square is None else count * level.square
+    in_group, total = count * level.in_group, count * level.total
+    return replace(level, in_group=in_group, total=total, square=square, halves=False)
 
 
 def bound(query: Query, measurements: tuple[tuple[Measurement, int | None], ...]) -> BoundedQuery:

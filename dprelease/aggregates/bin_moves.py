@@ -1,4 +1,4 @@
-"""Which bins hold every row, so that no replaced row changes how many they hold together.
+"""How far a row moves bins, and which of them hold every row, so that no replaced row changes their sum.
 
 Units: codes, steps above the column's lower end. Source:
 `docs/theory/sensitivities-and-contribution-bounding.md#when-the-number-of-rows-is-public`.
@@ -6,10 +6,21 @@ Units: codes, steps above the column's lower end. Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-__all__ = ["hold_every_code"]
+__all__ = ["apart", "bin_move", "hold_every_code"]
+
+
+def apart(spans: Iterable[tuple[int, int]]) -> bool:
+    """Return whether no code lies in two of the closed `spans`."""
+    return all(a[1] < b[0] for a, b in pairwise(sorted(spans)))
+
+
+def bin_move(weights: Sequence[Sequence[int]], spans: Sequence[tuple[int, int]]) -> int:
+    """Return the L1 move of one row: it lies in at most one of disjoint bins, else it could lie in all of them."""
+    each = [sum(abs(row[j]) for row in weights) for j in range(len(spans))]
+    return max(each) if apart(spans) else sum(each)
 
 
 def hold_every_code(spans: Iterable[tuple[int, int]], reach: tuple[int, int]) -> bool:

@@ -5,6 +5,7 @@ The only arithmetic between the rows and the law that is not a sum over rows. On
 of the measurements (`aggregates.scalar` and the aggregates themselves) are those of these functions.
 
     linear    cells = weights @ primitives
+    binned_tree    counts of runs of bins, coarse first, then of the bins, see `aggregates.tree_shape`
     scatter   cell = n S(k^2) - S(k)^2, public n
     cross     cell = n S(ab) - S(a) S(b), public n
     spectrum, matrix, pairs    see `aggregates.spectrum_cells`
@@ -27,6 +28,7 @@ from dprelease.aggregates.joint_ranks import positions
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import stretches
 from dprelease.aggregates.spectrum_cells import matrix_cells, pair_cells, spectrum_cells
+from dprelease.aggregates.tree_shape import level_sums
 from dprelease.errors import WithheldError
 from dprelease.query.answer import Answer, Objects
 
@@ -52,6 +54,8 @@ def exact_cells(
             return stretches(answer.tallies[primitives[0]], groups, a, b, shift)
         case "joint_ranks":
             return positions(answer.tallies[primitives[0]], groups, measurement.weights)
+        case "binned_tree":
+            return level_sums(chosen, measurement.weights[0])
         case "scatter":
             return _scatter(measurement, chosen)
         case "cross":

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.aggregates.base import Aggregate, Asked, Floats
+from dprelease.aggregates.base import Aggregate, Asked, Floats, Rule
 from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.aggregates.scalar import require_cap
 from dprelease.errors import ArgumentError, ConfigError, PlanError
@@ -136,16 +136,24 @@ class ColumnAndEdges(NumberColumn):
 
     def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
         edges = tuple(Fraction(exact(text)) for text in spec.arguments[1:])
-        return replace(super().resolve(spec, given), edges=edges)
+        function = spec.function if spec.accurate_for is None else f"{spec.function}_of_ranges"
+        return replace(super().resolve(spec, given), function=function, edges=edges)
 
 
 class Histogram(Aggregate):
     name = "histogram"
-    syntax = Syntax(2, 2, "histogram(hour, [0, 6, 12, 18, 24])", ColumnAndEdges(), ("HISTOGRAM",))
+    syntax: Syntax | None = Syntax(
+        2,
+        2,
+        "histogram(hour, [0, 6, 12, 18, 24])",
+        ColumnAndEdges(),
+        ("HISTOGRAM",),
+        accurate_for=("ranges",),
+    )
     heading = "Distribution of {}"
     measure = "rows"
     whole = parts = adds_up = True
-    rules = (adding_up,)
+    rules: tuple[Rule, ...] = (adding_up,)
 
     def title(self, arguments: tuple[str, ...]) -> str:
         return super().title(arguments[:1])

@@ -9,6 +9,8 @@ Families
     centred_sums    K S(1), S(2 code - K): one row adds at most 2 K, a replaced one moves no more.
     bernstein2      S((K-code)^2), S(2 code (K-code)), S(code^2): one row adds exactly K^2.
     bins            one count per histogram bin: one row adds 1 to at most one of them.
+    tree_of_bins    the same, and counts of runs of bins: one row adds 1 to at most one of each level.
+    tree_of_shares  the same, of which shares of the whole are published.
     soft_table      two columns: S(ab) and its mirror images; one row adds exactly Ka Kb.
     tensor          two columns: products of Bernstein-2 cells; one row adds exactly (Ka Kb)^2.
     pairs           several columns: one bernstein2 per column, one soft_table per pair.
@@ -61,6 +63,8 @@ Family = Literal[
     "centred_sums",
     "bernstein2",
     "bins",
+    "tree_of_bins",
+    "tree_of_shares",
     "truncated_mean",
     "ranks",
     "joint_ranks",
@@ -76,6 +80,7 @@ Family = Literal[
 
 Form = Literal[
     "linear",
+    "binned_tree",
     "scatter",
     "ranks",
     "joint_ranks",

@@ -224,6 +224,7 @@ class Syntax:
         arguments: what they are.
         sql: its functions in a SELECT, in capitals.
         guess: the option `expected` is a public guess of it.
+        accurate_for: what the option of that name may say.
     """
 
     least: int
@@ -232,6 +233,7 @@ class Syntax:
     arguments: Arguments = ONE_NUMBER
     sql: tuple[str, ...] = ()
     guess: bool = False
+    accurate_for: tuple[str, ...] = ()
 
     @property
     def arity(self) -> str:

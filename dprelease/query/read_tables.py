@@ -144,12 +144,14 @@ class TableReader:
             "max_rows_per_group": spec.max_rows is not None,
             "mechanism": spec.mechanism is not None,
             "spikes: forbid": not spec.spikes,
+            "accurate_for": spec.accurate_for is not None,
         }
         why = {
             "share": "a table's `share` is for all its statistics",
             "max_rows_per_group": "one set of kept rows serves all tables, else they could not add up",
             "mechanism": "tables that are fitted need noise that is added and never cut",
             "spikes: forbid": "a fitted value is put into its domain, which makes spikes",
+            "accurate_for": "the bins of several tables are fitted to each other already, without coarser bins",
         }
         for option, given in said.items():
             if given:

@@ -86,7 +86,8 @@ def parse_statistic(
 
     Args:
         item: `mean(age)`, or `{statistic: mean(age), as: …, domain: …, share: …, weight: …,
-            max_error: …, expected: …, spikes: allow|forbid, mechanism: …, max_rows_per_group: …}`.
+            max_error: …, expected: …, accurate_for: …, spikes: allow|forbid, mechanism: …,
+            max_rows_per_group: …}`.
         origin: `file:line`.
         lines: option name to `file:line`.
 
@@ -153,6 +154,7 @@ def _from_mapping(
         note=options.note(),
         title=options.title(),
         expected=options.expected(function),
+        accurate_for=options.accurate_for(function),
         origin=origin,
     )
 

@@ -27,6 +27,7 @@ OPTIONS = (
     "weight",
     "max_error",
     "expected",
+    "accurate_for",
     "spikes",
     "mechanism",
     "max_rows_per_group",
@@ -109,6 +110,18 @@ class Options:
         if not isinstance(number, Fraction) or not -1 <= number <= 1:
             self._fail("expected", "a correlation lies in [-1, 1]", "e.g. `expected: 0.6`")
         return number
+
+    def accurate_for(self, function: str) -> str | None:
+        if self.item.get("accurate_for") is None:
+            return None
+        syntax = syntax_of(function)
+        if syntax is None or not syntax.accurate_for:
+            self._fail(
+                "accurate_for",
+                f"`accurate_for` is an option of a histogram, not of `{function}`",
+                'write {statistic: "histogram(age, [0, 20, 40, 60])", accurate_for: ranges}, or leave it out',
+            )
+        return self.choice("accurate_for", syntax.accurate_for, "")
 
     def choice(self, key: str, allowed: tuple[str, ...], default: str) -> str:
         value = self.item.get(key)

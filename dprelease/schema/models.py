@@ -278,6 +278,10 @@ _STATISTIC_JSON: dict[str, Any] = {
                     **NUMBER_JSON,
                     "description": "Public guess of a correlation, for pricing only.",
                 },
+                "accurate_for": {
+                    "enum": ["ranges"],
+                    "description": "Of a histogram: sums of neighbouring bins matter more than single bins.",
+                },
                 "spikes": {
                     "enum": ["allow", "forbid"],
                     "description": "Whether values may heap at the ends of the domain.",

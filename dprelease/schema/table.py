@@ -56,6 +56,7 @@ class StatisticSpec:
         note: a public sentence for the report; never computed from the data.
         title: its heading on public pages.
         expected: a public guess of a correlation, for pricing only.
+        accurate_for: `ranges` where sums of a histogram's bins matter more than single ones.
         condition: the parsed argument of a statistic of a condition, once the schema is known.
     """
 
@@ -73,6 +74,7 @@ class StatisticSpec:
     max_rows: int | None = None
     note: str | None = None
     expected: Fraction | None = None
+    accurate_for: str | None = None
     title: str | None = None
     origin: str = ""
     condition: Expression | None = field(default=None, compare=False, repr=False)

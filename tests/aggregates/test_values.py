@@ -18,7 +18,8 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.planning.layout import layout
 from dprelease.query.bounded import Fixed
 from dprelease.sensitivity import bound, cell_rows
-from tests.contracts.test_sensitivities import AGGREGATES
+from tests.contracts.brute_cases import matrix
+from tests.contracts.test_sensitivities import AGGREGATES, OPTIONS
 from tests.planning.requests import asked
 
 COLUMNS = {
@@ -33,6 +34,8 @@ TEXTS = {
     "count_persons": "count(persons)",
     "proportion": "proportion(x > 0)",
     "histogram": "histogram(x, [{low}, {middle}, {high}])",
+    "histogram_of_ranges": "histogram(x, [{low}, {middle}, {high}])",
+    "cdf": "cdf(x, [{low}, {middle}, {high}])",
 }
 
 
@@ -43,7 +46,7 @@ def statistic(name: str, rows: tuple[Fraction, ...], edges: tuple[Fraction, ...]
         return [n]
     if name == "sum":
         return [float(sum(rows))]
-    if name == "histogram":
+    if name in ("histogram", "histogram_of_ranges"):
         last = len(edges) - 2
         return [
             sum(edges[i] <= r < edges[i + 1] or (i == last and r == edges[-1]) for r in rows)
@@ -51,6 +54,8 @@ def statistic(name: str, rows: tuple[Fraction, ...], edges: tuple[Fraction, ...]
         ]
     if n == 0:
         return []
+    if name == "cdf":
+        return [sum(r <= e for r in rows) / n for e in edges]
     mean = sum(rows) / Fraction(n)
     variance = sum((r - mean) ** 2 for r in rows) / Fraction(n)
     chosen = {
@@ -78,7 +83,7 @@ def test_exact_cells_finish_to_the_statistic(name: str, column: str, public: boo
         if public:
             declared["nulls"] = {"default": float(high)}
             more = {"rows": {"exact": n}, "adjacency": "substitution"}
-        query = asked([text], x=declared, **more)
+        query = asked([{"statistic": text, **OPTIONS.get(name, {})}], x=declared, **more)
         (block,) = layout(query)
         member = block.members[0]
         domain = query.schema.columns["x"].domain
@@ -128,7 +133,7 @@ def finished(
         cells = [n * chosen[1] - chosen[0] ** 2]
     else:
         cells = [
-            sum(w * c for w, c in zip(row, chosen, strict=True)) for row in measurement.weights
+            sum(w * c for w, c in zip(row, chosen, strict=True)) for row in matrix(measurement)
         ]
     if measurement.family == "scalar":
         cells = [float(measurement.offset + measurement.step_size * c) for c in cells]  # type: ignore[misc]

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import family_of
 from dprelease.planning.layout import layout
@@ -18,7 +21,7 @@ from dprelease.recompute import recompute
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Sensitivity, bound, cell_rows, unit_bounds
 
-__all__ = ["COLUMNS", "UNITS", "Case", "built", "obvious_code"]
+__all__ = ["COLUMNS", "UNITS", "Case", "built", "matrix", "obvious_code"]
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "odd width across zero": {"range": [-3, 4], "step": 1},
@@ -94,7 +97,7 @@ class Case:
 
 def built(
     columns: Mapping[str, Mapping[str, Any]],
-    text: str,
+    text: str | Mapping[str, Any],
     unit: str,
     adjacency: str,
     groups: int,
@@ -118,6 +121,19 @@ def built(
     query = resolve(schema, merge_release(schema))
     measurements = tuple(e for b in layout(query) for e in b.options)
     return Case(query, measurements, bound(query, tuple((e, None) for e in measurements)))
+
+
+def matrix(measurement: Measurement) -> npt.NDArray[np.int64]:
+    """Return what every measure adds to every cell, `(cells, measures)`; a tree's by its widths."""
+    if measurement.form != "binned_tree":
+        return np.array(measurement.weights, dtype=np.int64)
+    widths, (bins, _) = measurement.weights
+    runs = [
+        [int(first <= i < first + width) for i in range(bins)]
+        for width in widths
+        for first in range(0, bins, width)
+    ]
+    return np.array(runs, dtype=np.int64)
 
 
 def obvious_code(code: Fixed, value: float | None) -> int | None:

@@ -30,7 +30,7 @@ from dprelease.query.load import Schema
 from dprelease.recompute import row_moves
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import unit_bounds
-from tests.contracts.brute_cases import COLUMNS, UNITS, Case, built, obvious_code
+from tests.contracts.brute_cases import COLUMNS, UNITS, Case, built, matrix, obvious_code
 from tests.kinds import GRAPH, SEVERAL
 
 Ints = npt.NDArray[np.int64]
@@ -41,7 +41,10 @@ TEXTS = {
     "count_persons": "count(persons)",
     "proportion": "proportion(x > {low})",
     "histogram": "histogram(x, [{low}, {middle}, {high}])",
+    "histogram_of_ranges": "histogram(x, [{low}, {middle}, {third}, {high}])",
+    "cdf": "cdf(x, [{low}, {middle}])",
 }
+OPTIONS = {"histogram_of_ranges": {"accurate_for": "ranges"}}
 """How to ask for an aggregate; one that is not listed is asked for as `name(x)`."""
 
 BY_VALUE = ("count_distinct", "max", "median", "min", "quantile")
@@ -58,11 +61,14 @@ def case(
 ) -> Case:
     declared = COLUMNS[column]
     low, high = declared["range"]
-    text = TEXTS.get(name, f"{name}(x)").format(low=low, middle=low + declared["step"], high=high)
+    text = TEXTS.get(name, f"{name}(x)").format(
+        low=low, middle=low + declared["step"], third=low + 2 * declared["step"], high=high
+    )
     x: dict[str, Any] = {"kind": "integer" if name == "count_distinct" else "number", **declared}
     if public is not None:
         x["nulls"] = {"default": high}
-    made = built({"x": x}, text, unit, adjacency, groups, public)
+    asked = {"statistic": text, **OPTIONS.get(name, {})}
+    made = built({"x": x}, asked, unit, adjacency, groups, public)
     values = tuple(dict.fromkeys([*made.ends("x"), 0.0, low - 9.0, high + 9.0]))
     return replace(made, values=(*values[:5], None))
 
@@ -112,7 +118,7 @@ def contributions(case: Case) -> Ints:
 
 def additive_changes(case: Case, measurement: Measurement) -> Iterator[Ints]:
     """Yield changes, `(neighbours, K, cells)`, of a measurement that adds up over units."""
-    weights = np.array(measurement.weights, dtype=np.int64)
+    weights = matrix(measurement)
     sums = contributions(case)[:, :, list(case.places(measurement))]
     cells = np.unique(sums @ weights.T, axis=0)
     if case.adjacency is Adjacency.add_remove:

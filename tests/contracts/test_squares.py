@@ -16,11 +16,21 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.base import family_of
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import sensitivity, unit_bounds
-from tests.contracts.brute_cases import COLUMNS, UNITS, Case
+from tests.contracts.brute_cases import COLUMNS, UNITS, Case, matrix
 from tests.contracts.test_sensitivities import case, contributions, primitives, scatter_moves
 
-NAMES = ("count", "count_persons", "sum", "mean", "proportion", "variance", "histogram")
-FAMILIES = ("scalar", "two_sums", "bernstein2", "bins")
+NAMES = (
+    "count",
+    "count_persons",
+    "sum",
+    "mean",
+    "proportion",
+    "variance",
+    "histogram",
+    "histogram_of_ranges",
+    "cdf",
+)
+FAMILIES = ("scalar", "two_sums", "bernstein2", "bins", "tree_of_bins", "tree_of_shares")
 
 
 def square(made: Case, measurement: Measurement) -> int:
@@ -29,7 +39,7 @@ def square(made: Case, measurement: Measurement) -> int:
         return max(
             int((found.sum(axis=1) ** 2).max()) for found in scatter_moves(made, measurement)
         )
-    weights = np.array(measurement.weights, dtype=np.int64)
+    weights = matrix(measurement)
     places = list(made.places(measurement))
     cells = np.unique(contributions(made)[:, :, places] @ weights.T, axis=0)
     if measurement.public_rows is not None:

@@ -1,0 +1,165 @@
+"""Counts of runs of bins beside those of the bins, for sums of many of them.
+
+The law is that of any integer cells, with independent noise; what is new is which counts are measured
+(`aggregates.tree_shape`), and that they are read together, signs and all, by least squares.
+
+Units: rows; epsilon in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
+Source: `docs/theory/sensitivities-and-contribution-bounding.md#trees-over-bins`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.aggregates.base import Floats
+from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.tree_shape import published, tree_of
+from dprelease.measurements.base import Normal
+from dprelease.measurements.candidate import Candidate, Pricing
+from dprelease.measurements.cells import CellDraw, Cells
+from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, floats
+from dprelease.measurements.gaussian import NAME, GaussianDraw, gaussian_text
+from dprelease.measurements.members import Loss, Member
+from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
+from dprelease.schema.unit import Adjacency
+from dprelease.sensitivity import Bounds, Sensitivity, sensitivity, stacked
+
+__all__ = ["TreeDraw", "TreeOfBins", "TreeOfShares"]
+
+_NORMAL = math.sqrt(2 / math.pi)
+"""E|X| of a normal X, in standard deviations: sums of several draws are near it."""
+_CLEAR = 2.0
+"""Standard deviations of about half an interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeDraw(CellDraw):
+    """Integer cells with independent discrete Laplace noise, read with their signs."""
+
+    tag: ClassVar[str] = "tree_cells"
+
+    def _hull(self, values: Objects) -> Floats:
+        return floats(values)
+
+    def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        return Draw.empty(self, raw)
+
+
+class _Tree(Cells, Normal):
+    """A tree over bins."""
+
+    draws = ("tree_cells", "gaussian")
+    forms = ("binned_tree",)
+    mechanisms = ("discrete_laplace", "rectified_gaussian")
+    nowhere_negative = True
+
+    def priced(self, asked: Pricing) -> list[Candidate]:
+        if asked.pin == NAME:
+            return []
+        measurement, levels = asked.measurement, len(asked.measurement.weights[0])
+        noise = CellNoise.calibrate(asked.sensitivity.total, asked.epsilon)
+        draw = TreeDraw(noise, len(measurement.cells), None)
+        stated = tuple(
+            self.tree_errors(m, measurement, draw.variance, asked.size, asked.loss)
+            for m in asked.block.members
+        )
+        note = f"{levels} levels" if levels > 1 else "the bins alone"
+        unknown = (None,) * len(stated)
+        return [Candidate(measurement, draw, tuple(map(max, stated)), unknown, stated, note)]
+
+    def errors(self, member: Member, draw: CellDraw, asked: Pricing) -> tuple[float, ...]:
+        return self.tree_errors(member, asked.measurement, draw.variance, asked.size, asked.loss)
+
+    def tree_errors(
+        self, member: Member, measurement: Measurement, variance: float, size: int, loss: Loss
+    ) -> tuple[float, ...]:
+        """Return one: the expected error where a cell's noise has that variance."""
+        found = self.variances(measurement, size) * variance
+        if loss == "squared":
+            return (float(np.mean(found)),)
+        return (float(np.mean(np.sqrt(found))) * _NORMAL,)
+
+    @abstractmethod
+    def variances(self, measurement: Measurement, size: int) -> Floats:
+        """Return the variances that its error is an average of, in those of a cell's noise."""
+
+    def sensitivity(
+        self, measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int
+    ) -> Sensitivity:
+        """Return the sensitivity of the bins, as many times as there are levels."""
+        bins = replace(measurement, form="linear", l1_per_row=1, l1_per_swap=2)
+        one = sensitivity(bins, bounds, adjacency, groups, positive=True)
+        return stacked(one, len(measurement.weights[0]))
+
+    def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw:
+        one, zero = Fraction(1), Fraction(0)
+        return GaussianDraw(noise, len(measurement.cells), -RAW_LIMIT, None, one, zero, joint=False)
+
+    def gaussian_errors(
+        self, member: Member, measurement: Measurement, draw: Draw, size: int, loss: Loss
+    ) -> tuple[tuple[float, ...], float | None]:
+        """Return the same errors as of other noise; the worst is unknown."""
+        assert draw.variance is not None
+        return self.tree_errors(member, measurement, draw.variance, size, loss), None
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        if best.draw.gaussian:
+            return gaussian_text(best.draw, s, member)
+        levels = len(best.measurement.weights[0])
+        return f"{s.total} over all bins" + (
+            f" and their {levels - 1} coarser levels" if levels > 1 else ""
+        )
+
+    def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
+        tree = tree_of(best.measurement)
+        return np.array([size * (after - first) / tree.bins for _, first, after in tree.parts()])
+
+
+class TreeOfBins(_Tree):
+    """A tree whose bins are published."""
+
+    family = "tree_of_bins"
+    counts = True
+
+    def variances(self, measurement: Measurement, size: int) -> Floats:
+        """Return those of all prefixes."""
+        del size
+        return tree_of(measurement).variances()[0]
+
+    def mute(
+        self, draw: Draw, measurement: Measurement, size: int, *, view: int | None
+    ) -> bool | None:
+        """Return whether no interval of a bin leaves anything out, near enough."""
+        del size, view
+        assert draw.variance is not None
+        assert measurement.upper is not None
+        return _CLEAR * math.sqrt(draw.variance) / len(measurement.weights[0]) >= measurement.upper
+
+
+class TreeOfShares(_Tree):
+    """A tree whose prefixes are published as shares of the whole."""
+
+    family = "tree_of_shares"
+    sized = True
+
+    def variances(self, measurement: Measurement, size: int) -> Floats:
+        """Return those of the published shares where the rows lie evenly over the bins."""
+        return np.asarray(tree_of(measurement).shares()[: published(measurement)] / size**2)
+
+    def mute(
+        self, draw: Draw, measurement: Measurement, size: int, *, view: int | None
+    ) -> bool | None:
+        """Return whether no interval of a share leaves anything out, near enough."""
+        del view
+        assert draw.variance is not None
+        off = _CLEAR * math.sqrt(draw.variance)
+        _, _, whole = tree_of(measurement).variances()
+        widest = np.sqrt(self.variances(measurement, size)).min()
+        return bool(off * math.sqrt(whole) >= size or off * widest >= 1)
