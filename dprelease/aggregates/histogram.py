@@ -45,9 +45,9 @@ def parse_edges(text: str, origin: str) -> tuple[Fraction, ...]:
         edges = []
     if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise ConfigError(
-            "a histogram's edges are two or more increasing numbers in brackets",
+            "edges are two or more increasing numbers in brackets",
             where=origin,
-            fix='write e.g. "histogram(hour, [0, 6, 12, 18, 24])"',
+            fix="write e.g. [0, 6, 12, 18, 24]",
             code="DPR133",
         )
     return tuple(edges)
