@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -145,8 +145,17 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
         "sections": [_section(i, s, curve, words) for i, s in enumerate(plan.statistics)],
         "mute": any(s.uninformative for p in curve.points for s in p.statistics),
         "headers": HEADERS,
-        "rows": rows(plan),
+        "rows": [_row(s, row, words) for s, row in zip(plan.statistics, rows(plan), strict=True)],
     }
+
+
+def _row(statistic: PlannedStatistic, row: Sequence[str], words: PublicWords) -> list[str]:
+    """Return a row of the plan's table (`HEADERS`) in the publisher's words."""
+    name, domain, _, mechanism, others, epsilon, error = row
+    error = error.replace(statistic.error_text, words.error(statistic))
+    return [
+        name, domain, words.change(statistic), mechanism_words(mechanism), mechanism_words(others), epsilon, error,
+    ]  # fmt: skip
 
 
 def _section(
@@ -154,8 +163,9 @@ def _section(
 ) -> dict[str, Any]:
     return {
         "id": f"s{place + 1}",
-        "title": words.heading(statistic),
+        "title": _title(statistic, words),
         "name": statistic.name,
+        "table": statistic.table or "",
         "text": statistic.text,
         "measure": words.measure(statistic),
         "planned": words.error(statistic),
@@ -170,6 +180,14 @@ def _section(
         ],
         "picture": _picture(place, curve),
     }
+
+
+def _title(statistic: PlannedStatistic, words: PublicWords) -> str:
+    """Return a heading; of several tables with the table, where the publisher gave none."""
+    title = words.heading(statistic)
+    if statistic.table is None or words.given(statistic) is not None:
+        return title
+    return f"{title} in {statistic.table}"
 
 
 def _picture(place: int, curve: Curve) -> Picture | None:

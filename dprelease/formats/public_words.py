@@ -24,6 +24,7 @@ __all__ = ["PublicWords", "planned_words", "public_words"]
 
 _MOST = 500
 """Characters of a column's or statistic's title that are shown of a foreign folder."""
+_AMOUNT = re.compile(r"\b(\d[\d,]*) (units?|rows?)\b")
 _RANKED = "(95 %)"
 _CALL = re.compile(r"\b([a-z_]+)\([^()]*\)")
 """A statistic as it is asked for, in a plan's sentence."""
@@ -113,6 +114,19 @@ class PublicWords:
         called = self._measures if counts else {}
         return plain_error(statistic.error_text, {**called, "group": self.counted})
 
+    def change(self, statistic: PlannedStatistic) -> str:
+        """Return how far one unit moves what is measured."""
+        return _AMOUNT.sub(self._amount, statistic.sensitivity)
+
+    def _amount(self, found: re.Match[str]) -> str:
+        name, kind = self.about.unit_name, found[2]
+        if name is None or (
+            kind.startswith("row") and isinstance(self.unit, UserUnit) and found[1] == "1"
+        ):
+            return found[0]  # one of a person's rows has no name
+        many = name.many if kind.startswith("unit") else self.counted
+        return f"{found[1]} {name.one if found[1] == '1' else many}"
+
     def measure(self, statistic: PlannedStatistic) -> str:
         """Return the unit of its values."""
         called = self._measures if _counts(statistic) else {}
@@ -185,6 +199,8 @@ def _words(name: str, unit: Unit, asked: Mapping[str, Any] | None) -> PublicWord
     if asked is None:
         return PublicWords(name, unit)
     columns = asked["schema"]["columns"]
+    hierarchies = asked["schema"].get("hierarchies", {}).values()
+    levels = {level: title for h in hierarchies for level, title in h.get("titles", {}).items()}
     release = asked["release"]
     parts = (
         [(t["name"], t) for t in release["tables"]] if "tables" in release else [(None, release)]
@@ -194,7 +210,7 @@ def _words(name: str, unit: Unit, asked: Mapping[str, Any] | None) -> PublicWord
         name,
         unit,
         about_from_json(asked["schema"]),
-        _said({n: c["title"] for n, c in columns.items() if "title" in c}, _MOST),
+        _said(levels | {n: c["title"] for n, c in columns.items() if "title" in c}, _MOST),
         _said({n: c["description"] for n, c in columns.items() if "description" in c}, 5000),
         _said({(table, s["as"]): s["title"] for table, s in listed if "title" in s}, _MOST),
     )

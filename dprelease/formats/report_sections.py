@@ -173,7 +173,7 @@ def _planned(statistic: PlannedStatistic, words: PublicWords) -> dict[str, Any]:
         "error_text": words.error(statistic),
         "stated": statistic.error_text == STATED or statistic.error_text.startswith("exact"),
         "mechanism": mechanism_words(statistic.mechanism),
-        "sensitivity": statistic.sensitivity,
+        "sensitivity": words.change(statistic),
         "step": _end(statistic.step, statistic.step),
         "options": [
             {

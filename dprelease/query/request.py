@@ -59,6 +59,8 @@ def request_for_all_periods(query: Query) -> dict[str, Any]:
     said = schema_to_json(replace(query.schema, about=About()))
     words = ("title", "description")
     said["columns"] = {n: _without(c, *words) for n, c in said["columns"].items()}
+    if "hierarchies" in said:
+        said["hierarchies"] = {n: _without(h, "titles") for n, h in said["hierarchies"].items()}
     found["schema"] = said
     release = found["release"]
     for part in release.get("tables", [release]):

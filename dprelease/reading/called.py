@@ -26,13 +26,14 @@ class Called:
     """The words of one derived table.
 
     Attributes:
-        read: what was read, in words; columns: titles of key columns; statistics: of published columns, by table ("" where there is one) and column.
+        read: what was read, in words; columns: titles of key columns; measures: units by table and column; statistics: of published columns, by table ("" where there is one) and column.
         several: whether the first key column names a table; mixed: tables whose rows stand at several levels.
     """
 
     read: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     statistics: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    measures: Mapping[tuple[str, str], str] = field(default_factory=dict)
     several: bool = False
     mixed: frozenset[str] = frozenset()
 
@@ -85,6 +86,7 @@ def called(held: Mapping[str, ReleasedValues], *, several: bool, read: str | Non
     """
     columns: dict[str, str] = {}
     statistics: dict[tuple[str, str], str] = {}
+    measures: dict[tuple[str, str], str] = {}
     for name, values in held.items():
         words, table = planned_words(values.noised.plan), name if several else ""
         columns |= {key: words.column(key) for key in values.by}
@@ -92,6 +94,7 @@ def called(held: Mapping[str, ReleasedValues], *, several: bool, read: str | Non
             column: column if len(statistic.columns) > 1 else words.heading(statistic)
             for column, (statistic, _) in values.columns.items()
         }
+        measures |= {(table, c): words.titled(s)[1] for c, (s, _) in values.columns.items()}
         times = Counter(mine.values())
         statistics |= {
             (table, c): title if times[title] == 1 else f"{title} ({c})"
@@ -100,4 +103,4 @@ def called(held: Mapping[str, ReleasedValues], *, several: bool, read: str | Non
     mixed = frozenset(name if several else "" for name, v in held.items() if v.noised.rows)
     if read is None:
         read = ", ".join(filter(None, named_release(next(iter(held.values())))))
-    return Called(read, columns, statistics, several, mixed)
+    return Called(read, columns, statistics, measures, several, mixed)

@@ -80,6 +80,7 @@ def _picture(
     shown = [_row(derived, row, decimals) for row in rows[:_SHOWN]]
     return {
         "name": derived.called.heading(place) if place[1] else "",
+        "measure": derived.called.measures.get(place, "") if place[1] else "",
         "plot": _plot(rows, names),
         "rows": [{**row, "name": name} for row, name in zip(shown, names, strict=True)],
         "count": len(rows),

@@ -6,6 +6,7 @@ a coarse label is derived from the finest one and never read from a row.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,11 +20,13 @@ class Hierarchy:
     Attributes:
         levels: their names; the last one is the column.
         keys: one row per key of the column, `(keys, levels)`; every level is a function of the next.
+        titles: what levels are called on public pages: words only.
     """
 
     name: str
     levels: tuple[str, ...]
     keys: tuple[tuple[str, ...], ...] = field(repr=False)
+    titles: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def column(self) -> str:
@@ -37,4 +40,8 @@ class Hierarchy:
 
 def hierarchy_to_json(hierarchy: Hierarchy) -> dict[str, Any]:
     """Return the hierarchy as a schema says it, its file's rows in it."""
-    return {"levels": list(hierarchy.levels), "keys": [list(key) for key in hierarchy.keys]}
+    return {
+        "levels": list(hierarchy.levels),
+        "keys": [list(key) for key in hierarchy.keys],
+        **({"titles": dict(hierarchy.titles)} if hierarchy.titles else {}),
+    }

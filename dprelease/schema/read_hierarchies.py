@@ -79,7 +79,20 @@ def _one(
         )
     keys = _keys(file, name, model, levels)
     _check_keys(file, name, levels, keys, column)
-    return Hierarchy(name, levels, keys)
+    strange = next((level for level in model.titles if level not in levels[:-1]), None)
+    if strange is not None:
+        file.fail(
+            f"`{name}` has no level `{strange}` to give a title",
+            "hierarchies",
+            name,
+            "titles",
+            strange,
+            fix=f"give that column its own `title`: `{strange}: {{kind: …, title: …}}`"
+            if strange == levels[-1]
+            else f"its levels are: {', '.join(levels[:-1])}",
+            code="DPR153",
+        )
+    return Hierarchy(name, levels, keys, dict(model.titles))
 
 
 def _keys(

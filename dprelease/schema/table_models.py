@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from dprelease.schema.about_model import Title
 from dprelease.schema.model_values import (
     Identifier,
     Label,
@@ -34,6 +35,7 @@ class HierarchyModel(Strict):
         None, description="CSV file with every key's labels; its header names the levels."
     )
     keys: Keys | None = Field(None, description="The rows of such a file.")
+    titles: dict[Text, Title] = Field({}, description="What levels are called on public pages.")
 
 
 class DetailModel(Strict):

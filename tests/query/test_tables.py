@@ -10,7 +10,7 @@ import pytest
 import dprelease as dp
 from dprelease.errors import DpreleaseError
 from dprelease.query.load import load_schema, schema_from_dict
-from dprelease.query.request import request_from_json, request_to_json
+from dprelease.query.request import request_for_all_periods, request_from_json, request_to_json
 from dprelease.query.spec import resolve
 from tests.several_tables import BOTH, PLACES, REGION, TREE, USER, schema
 
@@ -83,6 +83,18 @@ def test_a_table_may_show_a_level_beside_its_column() -> None:
     assert plan.tables.named("places").keys == tuple((REGION[p], p) for p in PLACES)
 
 
+WHOLE = {"levels": ["region", "district"], "keys": [[REGION[p], p] for p in PLACES]}
+
+
+def test_a_title_of_a_level_is_words_only() -> None:
+    plain = dp.plan(schema())
+    titled = dp.plan(schema(hierarchies={"place": {**WHOLE, "titles": {"region": "Part"}}}))
+    assert titled.hash == plain.hash
+    assert plain.asked is not None and titled.asked is not None
+    assert request_for_all_periods(plain.asked) == request_for_all_periods(titled.asked)
+    assert request_to_json(plain.asked) != request_to_json(titled.asked)
+
+
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [
@@ -109,6 +121,8 @@ def test_a_table_may_show_a_level_beside_its_column() -> None:
             "DPR153",
             "lies in two of",
         ),
+        ({**WHOLE, "titles": {"town": "Town"}}, "DPR153", "its levels are: region"),
+        ({**WHOLE, "titles": {"district": "Place"}}, "DPR153", "give that column its own `title`"),
     ],
 )
 def test_a_hierarchy_that_is_none_is_refused(change: dict[str, Any], code: str, said: str) -> None:
