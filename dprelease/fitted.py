@@ -233,7 +233,7 @@ def columns_of(plan: ReleasePlan, cells: Cells, fits: Fits) -> dict[tuple[str, s
         parts = ratio_parts(
             ratio,
             statistic,
-            top.fit.step_size,
+            top.fit.step_size / bottom.fit.step_size,
             classes_of(top.estimator, bottom.estimator, ratio.table),
             top.sums(ratio.table, fits[ratio.top]["values"]),
             bottom.sums(ratio.table, fits[ratio.bottom]["values"]),

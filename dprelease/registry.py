@@ -53,6 +53,7 @@ _BUILT_IN: dict[str, dict[str, str]] = {
         "min": "dprelease.aggregates.quantile:minimum",
         "proportion": "dprelease.aggregates.mean:proportion",
         "quantile": "dprelease.aggregates.quantile:aggregate",
+        "ratio": "dprelease.aggregates.ratio:aggregate",
         "std": "dprelease.aggregates.variance:std",
         "sum": "dprelease.aggregates.sum:aggregate",
         "variance": "dprelease.aggregates.variance:aggregate",

@@ -118,6 +118,33 @@ def test_it_is_the_quotient_of_what_is_published_in_its_domain(made: dict[str, A
                 assert (off <= float(said(release.plan, name, mean).step)).all()
 
 
+def test_a_ratio_is_the_quotient_of_two_fitted_sums(tmp_path: Path) -> None:
+    both = ["sum(deaths)", "sum(years)", RATIO]
+    made = with_years(schema(tables(["count", RATIO], both, ["sum(deaths)", RATIO])))
+    frame, chance = people(), np.random.default_rng(4)
+    frame["deaths"] = chance.integers(0, 4, len(frame))
+    frame["years"] = chance.uniform(0.5, 4, len(frame))
+    ledger = dp.create_ledger(tmp_path / "ledger.db", made, epsilon=1)
+    release = dp.release(frame, made, ledger=ledger)
+    regions = release.to_pandas("regions")
+    quotient = regions["sum_deaths"] / regions["sum_years"]
+    step = float(said(release.plan, "regions", "ratio_deaths_years").step)
+    assert (np.abs(regions["ratio_deaths_years"] - quotient) <= step).all()
+    assert fits(release.plan)["sum(years)"] == ["regions", "nation", "districts"]
+    assert list(release.to_pandas("nation")) == [
+        *(f"count{end}" for end in ("", "_lower", "_upper", "_status")),
+        *(f"ratio_deaths_years{end}" for end in ("", "_lower", "_upper", "_status")),
+    ]
+    assert said(release.plan, "nation", "ratio_deaths_years").domain.hull == (0, 6)
+    folder = release.publish(tmp_path / "public")
+    assert dp.verify(folder).ok
+    read = dp.read(folder)
+    derived = read.derive("ratio_deaths_years", table="regions").to_pandas()
+    again = read.derive("sum_deaths / sum_years", table="regions").to_pandas()
+    assert list(derived["lower"]) == list(again["lower"])
+    assert (derived["lower"] <= quotient).all() and (quotient <= derived["upper"]).all()
+
+
 def test_a_value_keeps_out_of_its_own_forbidden_gap() -> None:
     gap = {"statistic": "mean(income)", "domain": {"range": [-20, 100], "forbidden": [[10, 70]]}}
     release = dp.release(people(), schema(tables(SUMS, [*SUMS, gap], SUMS)))
@@ -136,6 +163,16 @@ def exact_sums(plan: ReleasePlan, per_row: dict[str, int]) -> dict[str, dict[str
     }
 
 
+def with_years(made: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with deaths and person-years of every row."""
+    columns = {
+        "deaths": {"kind": "integer", "range": [0, 3], "nulls": {"default": 0}},
+        "years": {"kind": "number", "range": [0.5, 4], "step": 0.25, "nulls": {"default": 1}},
+    }
+    return made | {"columns": made["columns"] | columns}
+
+
+RATIO = "ratio(deaths, years)"
 CASES: dict[str, tuple[dict[str, Any], dict[str, int], dict[str, float]]] = {
     "beside": (
         schema(tables(MEANS, MEANS, MEANS), release={"epsilon": 4}),
@@ -151,6 +188,16 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, int], dict[str, float]]] = {
             "rows with age": 1,
         },
         {"proportion_income_gt_50": 1, "mean_age": 30},
+    ),
+    "a ratio": (
+        with_years(
+            schema(
+                tables(["count", RATIO], ["count", "sum(deaths)"], ["count", RATIO]),
+                release={"epsilon": 6},
+            )
+        ),
+        {"count": 1, "sum(deaths)": 1, "sum(years)": 10},  # a death per row, ten quarters of a year
+        {"ratio_deaths_years": 0.4},
     ),
     "Gaussian": (
         schema(

@@ -96,6 +96,7 @@ class Aggregate(ABC):
         moment: which moment of one column it is, 1 or 2, whatever block its cells are in; 0 for none;
             root: it is the square root of that moment.
         of_rows: without an argument, it is the number of rows.
+        of_tables: it is computed from sums that are fitted, so it stands in `tables` only.
         rules: how released values are made to fit each other where this one is among them.
     """
 
@@ -113,6 +114,7 @@ class Aggregate(ABC):
     moment: int = 0
     root: bool = False
     of_rows: bool = False
+    of_tables: bool = False
     rules: tuple[Rule, ...] = ()
 
     @abstractmethod

@@ -25,11 +25,10 @@ from dprelease.planning.table_quotients import (
     Key,
     Part,
     Quotient,
-    mean_square,
     parts_of,
-    per_row,
     settled,
     size_of,
+    span_of,
 )
 from dprelease.query.spec import Query, Statistic
 from dprelease.query.tables import TableGroups
@@ -165,18 +164,18 @@ def _aimed(
 
     The first-order variance of a quotient is (var of the top + t^2 var of the bottom) / rows^2.
     """
-    top = {each.name: each for each in every}
+    named = {each.name: each for each in every}
     aims = []
     for quotient in quotients:
         spec, table = quotient.member.statistic.spec, quotient.table
         if spec.max_error is None or family.name not in (quotient.top, quotient.bottom):
             continue
-        sums = top[quotient.top]
-        low, high, _ = per_row(sums.members[table])
-        most = float(spec.max_error / sums.step_size) * size_of(query, table).rows
+        members = (named[sums].members[table] for sums in (quotient.top, quotient.bottom))
+        span = span_of(quotient, *members)
+        most = float(spec.max_error / span.step) * size_of(query, table).rows * span.each
         half = (most / deviation(query.loss)) ** 2 / 2
         if family.name == quotient.bottom:
-            half /= mean_square(low, high)
+            half /= span.square or 1.0
         aims.append(Aim(table, half, spec))
     return replace(family, aims=tuple(aims))
 

@@ -11,6 +11,7 @@ of that name in other tables, or makes one of its own: measured and fitted with 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -32,11 +33,12 @@ __all__ = [
     "Part",
     "Quotient",
     "Size",
-    "mean_square",
+    "Span",
     "parts_of",
     "per_row",
     "settled",
     "size_of",
+    "span_of",
 ]
 
 Key = tuple[object, ...]
@@ -89,7 +91,40 @@ def size_of(query: Query, table: str) -> Size:
     return Size(float(REFERENCE_SIZE), known=False)
 
 
-def mean_square(low: int, high: int) -> float:
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a quotient of two sums may lie, in steps of the top per step of the bottom.
+
+    Attributes:
+        start: what it is counted from, in the statistic's unit; step: a step in that unit.
+        square: t^2 that errors are stated at; each: what a row adds to the bottom on average, in steps.
+    """
+
+    low: int
+    high: int
+    start: Fraction
+    step: Fraction
+    square: float
+    each: float
+
+
+def span_of(quotient: Quotient, top: Member, bottom: Member) -> Span:
+    """Return the range of a quotient, and the sizes that its errors are stated at.
+
+    A mean's is that of one row, and its error that of a value anywhere in it. A ratio's is its domain, and its
+    error that of columns in the middle of their ranges.
+    """
+    step = top.options[0].step_size / bottom.options[0].step_size
+    low, high, start = per_row(top)
+    if not quotient.member.context.columns:
+        return Span(low, high, start, step, _mean_square(low, high), 1.0)
+    first, last = (Fraction(end) / step for end in quotient.member.domain.hull)
+    each = sum(per_row(bottom)[:2]) / 2
+    typical = min(max(float(first), (low + high) / 2 / each), float(last))
+    return Span(math.floor(first), math.ceil(last), Fraction(0), step, typical**2, each)
+
+
+def _mean_square(low: int, high: int) -> float:
     """Return the mean of t^2 over the range of a quotient, in steps squared."""
     return (low * low + low * high + high * high) / 3
 
@@ -124,6 +159,8 @@ def parts_of(
             fix="declare `rows: {expected: ...}`, or a `max_error` of the sum or the count",
             code="DPR292",
         )
+    if member.context.columns:
+        return member, _sum_of(query, table, member, 0), _sum_of(query, table, member, 1)
     bottom = _bottom(query, table, member, measurements[1])
     top = _top(query, table, member, measurements[0], asked, bottom.key)
     return member, top, bottom
@@ -134,6 +171,15 @@ def _complete(query: Query, statistic: Statistic) -> bool:
     if statistic.condition is not None:
         return never_null(statistic.condition, query.schema.columns.values())
     return statistic.column is not None and statistic.column.null_default is not None
+
+
+def _sum_of(query: Query, table: TableGroups, member: Member, place: int) -> Part:
+    """Return the sum of one of a ratio's two columns."""
+    column, function = member.context.columns[place], member.aggregate.sums[place]
+    text, name = f"{function}({column.name})", f"sum of {column.name}"
+    spec = _spec(member, text, function, (column.name,), name)
+    statistic = Statistic(spec, function, column=column, code=member.context.codes[place])
+    return Part((function, (column.name,)), settled(member_of(query, statistic), table.name))
 
 
 def _bottom(query: Query, table: TableGroups, member: Member, known: Measurement) -> Part:

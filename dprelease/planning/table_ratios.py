@@ -20,7 +20,7 @@ from dprelease.numeric import figure
 from dprelease.planning.statistic_words import statistic_notes
 from dprelease.planning.table_families import deviation
 from dprelease.planning.table_fitting import Fitting
-from dprelease.planning.table_quotients import Quotient, Size, mean_square, per_row, size_of
+from dprelease.planning.table_quotients import Quotient, Size, Span, size_of, span_of
 from dprelease.planning.table_shares import goal_missed, missed
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -54,13 +54,13 @@ def planned_ratio(
             its table has too many kinds of cells (DPR286).
     """
     member, table = quotient.member, quotient.table
-    low, high, start = per_row(top.family.members[table])
-    reach = reach_of(top.estimator, bottom.estimator, table, low, high)
+    span = span_of(quotient, top.family.members[table], bottom.family.members[table])
+    reach = reach_of(top.estimator, bottom.estimator, table, span.low, span.high)
     spec = member.statistic.spec
     size = size_of(query, table)
-    errors = _errors(query, top, bottom, table, (low, high), size)
+    errors = _errors(query, top, bottom, table, span, size)
     if recorded is not None:
-        reach = Reach(low, high, recorded.reach(table, spec.name, reach.cells))
+        reach = Reach(span.low, span.high, recorded.reach(table, spec.name, reach.cells))
         errors = recorded.errors(table, spec.name, errors)
     fitted, _, alone = errors
     if missed(spec, fitted):
@@ -93,10 +93,10 @@ def planned_ratio(
         remark=spec.note,
         table=table,
     )
-    ratio = PlannedRatio(
-        table, spec.name, top.family.name, bottom.family.name, start, low, high, reach.cells
+    sums = top.family.name, bottom.family.name
+    return made, PlannedRatio(
+        table, spec.name, *sums, span.start, reach.low, reach.high, reach.cells
     )
-    return made, ratio
 
 
 def _way(top: Fitting, bottom: Fitting, table: str) -> str:
@@ -109,15 +109,14 @@ def _way(top: Fitting, bottom: Fitting, table: str) -> str:
 
 
 def _errors(
-    query: Query, top: Fitting, bottom: Fitting, table: str, ends: tuple[int, int], size: Size
+    query: Query, top: Fitting, bottom: Fitting, table: str, span: Span, size: Size
 ) -> _Figures:
-    square = mean_square(*ends)
-    step_size = float(top.family.step_size)
     own, rows = top.variances(table), bottom.variances(table)
 
     def error(which: int) -> float:
-        variance = max(0.0, own[which] + square * rows[which])
-        return deviation(query.loss) * step_size * math.sqrt(variance) / size.rows
+        variance = max(0.0, own[which] + span.square * rows[which])
+        unit = float(span.step) / (size.rows * span.each)
+        return deviation(query.loss) * unit * math.sqrt(variance)
 
     return error(0), None, error(1)
 

@@ -19,6 +19,7 @@ from dprelease.audit.neighbours import neighbouring_tables
 from dprelease.audit.pairs import pair_loss
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.query.statistic import parse_statistic
+from tests.kinds import OF_TABLES
 from tests.planning.requests import USER, planned
 from tests.test_recompute import plan_of
 
@@ -197,6 +198,7 @@ def test_every_statistic_is_here():
         - {
             "count_persons",  # written `count(persons)`
             "histogram_of_ranges",  # an option of a histogram: its tables are in tests/measurements/test_binned_tree.py
+            *OF_TABLES,  # not drawn
         }
     )
 

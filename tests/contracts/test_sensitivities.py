@@ -31,7 +31,7 @@ from dprelease.recompute import row_moves
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import unit_bounds
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case, built, matrix, obvious_code
-from tests.kinds import GRAPH, SEVERAL
+from tests.kinds import GRAPH, OF_TABLES, SEVERAL
 
 Ints = npt.NDArray[np.int64]
 Raw = float | None
@@ -51,7 +51,7 @@ BY_VALUE = ("count_distinct", "max", "median", "min", "quantile")
 """Made of rows per value, not of sums: their tables are in `test_rank_sensitivities`."""
 
 AGGREGATES = tuple(
-    n for n in registry.names("aggregates") if n not in (*SEVERAL, *BY_VALUE, *GRAPH)
+    n for n in registry.names("aggregates") if n not in (*SEVERAL, *BY_VALUE, *GRAPH, *OF_TABLES)
 )
 """Of one column; those of several have their own tables in `test_pair_sensitivities`."""
 
@@ -179,7 +179,7 @@ CASES = tuple(grid())
 
 
 def test_every_registered_aggregate_is_covered() -> None:
-    assert {c[0] for c in CASES} | {*SEVERAL, *BY_VALUE, *GRAPH} == set(
+    assert {c[0] for c in CASES} | {*SEVERAL, *BY_VALUE, *GRAPH, *OF_TABLES} == set(
         registry.names("aggregates")
     )
     assert len(CASES) >= 300
