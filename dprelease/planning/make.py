@@ -12,8 +12,12 @@ from dprelease.release_plan.plan import ReleasePlan
 __all__ = ["make_plan"]
 
 
-def make_plan(query: Query) -> ReleasePlan:
+def make_plan(query: Query, *, brief: bool = False) -> ReleasePlan:
     """Return the plan for `query`.
+
+    Args:
+        brief: of one table, without the rivals of what is chosen and what would make a statistic say
+            something: two thirds of the work, and no part of a law, an error or a charge.
 
     Raises:
         PlanError: no proved, useful plan exists (DPR2xx).
@@ -21,7 +25,7 @@ def make_plan(query: Query) -> ReleasePlan:
     if query.tables is not None:
         return plan_tables(query)
     blocks = laid_out(query)
-    pricer = Maker(query)
+    pricer = Maker(query, brief=brief)
     return write_plan(
         query, spend(blocks, query.epsilon, query.spec.delta, query.loss, pricer), pricer
     )

@@ -64,12 +64,16 @@ class Maker:
     """Prices blocks for one query, and says what was priced.
 
     `recorded` holds the figures of a plan that is made again, by statistic: they are repeated then,
-    and compared elsewhere (`planning.again`), as floating point differs between machines.
+    and compared elsewhere (`planning.again`), as floating point differs between machines. With `brief`,
+    what is chosen is said alone (`planning.make.make_plan`).
     """
 
-    def __init__(self, query: Query, recorded: Mapping[str, Figures] | None = None) -> None:
+    def __init__(
+        self, query: Query, recorded: Mapping[str, Figures] | None = None, *, brief: bool = False
+    ) -> None:
         self.query = query
         self.recorded = recorded
+        self.brief = brief
         rows = query.schema.rows
         whole = not (query.spec.by or query.where or query.window)
         by_key = sorted(rows.expected_by_key.values())
@@ -207,12 +211,14 @@ class Maker:
             notes=notes,
             remark=spec.note,
             view=member.view,
-            uninformative=self._uninformative(priced, index, total),
+            uninformative=None if self.brief else self._uninformative(priced, index, total),
             group_errors=figures.group_errors if depends else None,
         )
 
     def figures(self, priced: Priced, index: int) -> Figures:
         """Return the figures of one member of a block."""
+        if self.brief:
+            return Figures((option(priced.best, index),), None)
         options = tuple(_distinct(self._options(priced, index)))
         depends = family_of(priced.best.measurement).sized
         return Figures(options, self._group_errors(priced, index) if depends else None)

@@ -44,7 +44,7 @@ def what_if(plan: ReleasePlan) -> list[dict[str, Any]]:
         if epsilon == asked.epsilon:
             return plan
         try:
-            return make_plan(replace(asked, spec=replace(asked.spec, epsilon=epsilon)))
+            return make_plan(replace(asked, spec=replace(asked.spec, epsilon=epsilon)), brief=True)
         except VerificationError:  # a verifier's time is over: no plan is left out for that
             raise
         except Exception:  # noqa: BLE001 - see the module's docstring

@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 from dprelease.pipeline.planned import plan_release
+from dprelease.planning.make import make_plan
 from dprelease.planning.what_if import FACTORS, what_if
 from dprelease.query.load import Schema
 from dprelease.release_plan.curve import expected
@@ -42,6 +43,22 @@ def test_every_figure_is_what_a_plan_at_that_epsilon_says(loss):
         assert point["errors"] == {
             s.name: expected(s, loss) for s in other.statistics if s.name != "median_x"
         }
+
+
+def test_what_is_left_out_of_a_brief_plan_is_said_and_not_drawn():
+    """Laws, charges and errors are those of a whole plan; rivals and advice are not made."""
+    asked = planned({"epsilon": "0.01", "statistics": ["count", "mean(x)", "std(x)"]}).asked
+    assert asked is not None
+    whole, brief = make_plan(asked), make_plan(asked, brief=True)
+    assert brief.blocks == whole.blocks and brief.query == whole.query
+    for one, two in zip(brief.statistics, whole.statistics, strict=True):
+        assert one.chosen == two.chosen[:1]
+        assert replace(one, chosen=(), uninformative=None) == replace(
+            two, chosen=(), uninformative=None
+        )
+    assert any(len(s.chosen) > 1 for s in whole.statistics)
+    assert any(s.uninformative for s in whole.statistics)
+    assert not any(s.uninformative for s in brief.statistics)
 
 
 def test_more_budget_buys_less_error():
