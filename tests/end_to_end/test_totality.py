@@ -15,6 +15,7 @@ import random
 import secrets
 import shutil
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -328,6 +329,15 @@ def made(door: str, make: Door, case: Case, hostile: int, folder: Path) -> objec
         return None
 
 
+def _tried(case: Case, door: str) -> tuple[int, ...]:
+    """Return how many rows are hostile: all but one, which has every hostile cell; beside that a single one.
+
+    That a single one differs from none is tried for a quarter of the cases, for all in `make evidence`.
+    """
+    alone = FULL or zlib.crc32(f"{case.name} {case.world} {door}".encode()) % 4 == 0
+    return (1, ROWS - 1) if alone else (ROWS - 1,)
+
+
 def compared(
     case: Case,
     door: str,
@@ -341,7 +351,7 @@ def compared(
     if data is None:
         return 0
     base, counts = outcome(data, case.world, capfd, patch), RAN.setdefault(door, [0, 0])
-    for hostile in (1, ROWS - 1):
+    for hostile in _tried(case, door):
         data = made(door, make, case, hostile, folder)
         if data is not None:
             assert outcome(data, case.world, capfd, patch) == base, (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import logging
+import os
 import warnings
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -228,7 +229,12 @@ def test_nor_does_the_log_of_the_java_process() -> None:
 
     # a process of its own: the log goes to the stream that was open when Java started
     done = subprocess.run(
-        [sys.executable, "-c", _FAILING], capture_output=True, text=True, check=True, cwd=ROOT
+        [sys.executable, "-c", _FAILING],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
     )
     guarded, mark, control = done.stderr.partition("refused")
     assert mark
