@@ -129,3 +129,26 @@ def test_values_outside_the_domain_are_seen(
     assert {s.name: (s.domain.lower, s.domain.upper) for s in plan.statistics} == accuracy.ENDS
     monkeypatch.setitem(accuracy.ENDS, "mean_age", (41, 41))
     assert accuracy.measure(path, 2)[1]["outside"][:, 1].sum() > 0
+
+
+def test_the_latency_page_judges_each_job_beside_its_baseline() -> None:
+    latency = load("latency")
+    one = latency.Took(1.0, 1.0, 100 * 2**20)
+    quick = dict.fromkeys((*latency.BESIDE, *(base for base, _ in latency.BESIDE.values())), one)
+    quick["DuckDB, pandas imported"] = one
+    quick["--help"] = latency.Took(0.2, 0.2, 2**20)
+    page = latency.report(quick, 1_000, 1, 0.5)
+    assert page.count("| yes |") == 4 and "1.00 times" in page and "not kept" not in page
+    slow = {**quick, **{name: latency.Took(9.0, 0.1, 200 * 2**20) for name in latency.BESIDE}}
+    page = latency.report(slow, 1_000, 1, 0.5)
+    assert page.count("| no |") == 4 and "2.00 times" in page and "not kept" in page
+    loaded = latency.report(slow, 1_000, 1, 5.0)  # the wall of a loaded machine is not the job's
+    assert loaded.count("| yes |") == 4 and "processor seconds: the machine was loaded" in loaded
+
+
+def test_the_latency_of_a_process_is_its_own(tmp_path: Path) -> None:
+    latency = load("latency")
+    found = latency.took(["-c", "x = bytearray(50_000_000); sum(range(10**6))"], tmp_path)
+    assert found.peak > 50_000_000 and 0 < found.processor < 60 and found.wall > 0
+    with pytest.raises(RuntimeError, match="no such thing"):
+        latency.took(["-c", "raise ValueError('no such thing')"], tmp_path)
