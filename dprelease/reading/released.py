@@ -1,4 +1,7 @@
-"""What a release and a publication have in common: the same reading of the same numbers."""
+"""What a release and a publication have in common: the same reading of the same numbers.
+
+What computes with published values is imported when it is asked for: most releases never are.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,15 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import pyarrow as pa
 
 from dprelease.noised import Noised, Receipt
-from dprelease.reading.derive import derive
-from dprelease.reading.derived import Derived
-from dprelease.reading.evaluation import Periods
-from dprelease.reading.released_values import ReleasedValues
-from dprelease.reading.table_values import values_of
 from dprelease.release_plan.plan import ReleasePlan
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dprelease.formats.picture import Picture
+    from dprelease.reading.derived import Derived
+    from dprelease.reading.evaluation import Periods
+    from dprelease.reading.released_values import ReleasedValues
 
 __all__ = ["ONE_TABLE", "DrawnTables", "Released"]
 
@@ -176,6 +177,9 @@ class DrawnTables:
             ConfigError: the expression does not parse (DPR120 to DPR126).
             ArgumentError: it cannot be computed (DPR660 to DPR669).
         """
+        from dprelease.reading.derive import derive
+        from dprelease.reading.table_values import values_of
+
         values = values_of(self._noised, table)
         return derive(
             self._periods(values),
@@ -188,9 +192,15 @@ class DrawnTables:
         )
 
     def _of(self, table: str | None) -> Noised:
+        if table is None and not self._noised.parts:
+            return self._noised
+        from dprelease.reading.table_values import values_of
+
         return values_of(self._noised, table).noised
 
     def _periods(self, values: ReleasedValues) -> Periods:
+        from dprelease.reading.evaluation import Periods
+
         return Periods(values, self.receipt.period, {})
 
     def _source(self) -> str:
