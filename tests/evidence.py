@@ -41,6 +41,7 @@ HARNESSES = (
     "tests/schema/test_load.py",
     "tests/pipeline/test_config.py",
     "tests/engines/test_postgres_engine.py",
+    "tests/engines/test_spark_cluster.py",
     "tests/meta/test_distribution.py",
 )
 _PASSED, _FAILED = 0, 1  # what pytest says
