@@ -11,9 +11,9 @@ Sources: `docs/theory/sensitivities-and-contribution-bounding.md#the-second-proo
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 from dprelease.aggregates.bin_moves import bin_move, hold_every_code
+from dprelease.aggregates.code_moves import code_moves, code_range
 from dprelease.aggregates.graph_moves import GRAPH_FORMS, graph_moves
 from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.aggregates.pair_moves import coefficients, pair_moves
@@ -47,10 +47,9 @@ def row_moves(
 
     The wall calls this instead of believing the measurement (invariant 4). Measures that are functions
     of the same code are bounded together: with code k in the code's range every cell is a
-    polynomial of degree at most 2, so its range is exact; for cells that are nowhere negative the
-    L1 norm is their sum, again such a polynomial. Products of two codes likewise, by `pair_moves`.
-    Bins of one code are indicators. Measures of different codes, or of rows and of a code that may be
-    null, can move apart: their bounds add up.
+    polynomial of degree at most 2, whose moves `code_moves` bounds. Products of two codes likewise, by
+    `pair_moves`. Bins of one code are indicators. Measures of different codes, or of rows and of a code
+    that may be null, can move apart: their bounds add up.
 
     Raises:
         InternalError: a primitive has no proved bound (DPR902).
@@ -93,7 +92,7 @@ def row_moves(
         else:
             reach = (0, 0) if code is None else _code_range(query.codes[code])
             cells = [_polynomial(row, part) for row in weights]
-            move, swap = _cell_move(cells, reach, absent=measurement.public_rows is None)
+            move, swap = code_moves(cells, reach, absent=measurement.public_rows is None)
         l1_per_row, l1_per_swap = l1_per_row + move, l1_per_swap + swap
     return l1_per_row, l1_per_swap
 
@@ -147,27 +146,6 @@ def _quadratic(query: BoundedQuery, used: list[Primitive]) -> tuple[int, int]:
     return _code_range(query.codes[code])
 
 
-def _cell_move(
-    cells: list[tuple[int, int, int]], reach: tuple[int, int], *, absent: bool
-) -> tuple[int, int]:
-    ranges = [_range(c, reach) for c in cells]
-    if len(cells) == 1:
-        low, high = ranges[0]
-        zero = Fraction(0)
-        swap = max(high, zero) - min(low, zero) if absent else high - low
-        return int(max(abs(low), abs(high))), int(swap)
-    if not any(c[2] for c in cells):  # affine: a convex norm, and two rows differ by slopes
-        most = max(sum(abs(c[0] + c[1] * x) for c in cells) for x in reach)
-        apart = sum(abs(c[1]) for c in cells) * (reach[1] - reach[0])
-        return most, max(most, apart) if absent else apart
-    if all(low >= 0 for low, _ in ranges):
-        total = tuple(sum(c[i] for c in cells) for i in range(3))
-        most = int(_range((total[0], total[1], total[2]), reach)[1])
-    else:
-        most = int(sum(max(abs(low), abs(high)) for low, high in ranges))
-    return most, 2 * most
-
-
 def _code_range(code: Code) -> tuple[int, int]:
     """Return the least and greatest code of a row, a null's default included."""
     if not isinstance(code, Fixed):
@@ -182,18 +160,6 @@ def _polynomial(weights: list[int], used: list[Primitive]) -> tuple[int, int, in
     for weight, primitive in zip(weights, used, strict=True):
         out[primitive.power if primitive.kind == "power" else 0] += weight
     return out[0], out[1], out[2]
-
-
-def _range(c: tuple[int, int, int], reach: tuple[int, int]) -> tuple[Fraction, Fraction]:
-    """Return the least and greatest value of c0 + c1 x + c2 x^2 over real x in `reach`."""
-    low, high = reach
-    points = [Fraction(low), Fraction(high)]
-    if c[2]:
-        vertex = Fraction(-c[1], 2 * c[2])
-        if low < vertex < high:
-            points.append(vertex)
-    values = [c[0] + c[1] * x + c[2] * x * x for x in points]
-    return min(values), max(values)
 
 
 def recompute(
@@ -311,7 +277,7 @@ def _nowhere_negative(query: BoundedQuery, measurement: Measurement, ids: tuple[
         reach = (0, 0) if code is None else _code_range(query.codes[code])
         for row in measurement.weights:
             cell = _polynomial([row[i] for i in at], [used[i] for i in at])
-            if _range(cell, reach)[0] < 0:
+            if code_range(cell, reach)[0] < 0:
                 return False
     for (one, other), at in pairs.items():
         top = _top(query, one), _top(query, other)

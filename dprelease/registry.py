@@ -79,6 +79,7 @@ _OWN: dict[str, dict[str, str]] = {
         "box": "dprelease.measurements.graph_box:BoxDraw",
         "cells": "dprelease.measurements.cells:CellDraw",
         "centred_cells": "dprelease.measurements.centred_sums:CentredDraw",
+        "centred_cells_of_n": "dprelease.measurements.centred_squares:PublicDraw",
         "exponential": "dprelease.measurements.ranks:ExponentialDraw",
         "constant": "dprelease.measurements.constant:ConstantDraw",
         "gaussian": "dprelease.measurements.gaussian:GaussianDraw",
@@ -90,6 +91,7 @@ _OWN: dict[str, dict[str, str]] = {
     "measurements": {
         "bernstein2": "dprelease.measurements.bernstein2:Bernstein2",
         "bins": "dprelease.measurements.bins:Bins",
+        "centred_squares": "dprelease.measurements.centred_squares:CentredSquares",
         "centred_sums": "dprelease.measurements.centred_sums:CentredSums",
         "constant": "dprelease.measurements.constant:Constant",
         "graph_box": "dprelease.measurements.graph_box:GraphBox",

@@ -158,12 +158,12 @@ def test_intervals_cover_under_a_public_size(statistic: str) -> None:
         :, list(block.measurement["primitives"])
     ]
     if measurement.form == "scatter":
-        cell = 57 * int(sums[0, 1]) - int(sums[0, 0]) ** 2
+        exact = np.array([[57 * int(sums[0, 1]) - int(sums[0, 0]) ** 2]], dtype=object)
     else:
-        cell = int((sums @ np.array(measurement.weights, dtype=object).T)[0, 0])
+        exact = sums @ np.array(measurement.weights, dtype=object).T
     draw = draw_from_json(block.law)
-    raw = draw.draw(np.full((4_000, 1), cell, dtype=object), ReplayBits(statistic))
-    cells = {block.name: tuple((int(v),) for v in raw[:, 0])}
+    raw = draw.draw(np.repeat(exact, 4_000, axis=0), ReplayBits(statistic))
+    cells = {block.name: tuple(tuple(map(int, row)) for row in raw)}
     keys = tuple((k,) for k in GROUPS)
     table = assemble(("g",), keys, plan.statistics, plan.blocks, cells)
     value = truth(plan.statistics[0], rows)[0]

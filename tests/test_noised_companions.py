@@ -79,8 +79,9 @@ def test_what_has_no_estimate_is_null_and_a_constant_is_itself() -> None:
         got = columns(plan, cells, name)
         assert np.isnan(got["unbiased"]).all()
         assert np.isnan(got["estimate"]).all()
-    plan = public(["count", "variance(x)", "std(x)"], n=57)
-    cells = {b.name: [[57]] for b in plan.blocks}
+    moments = [{"statistic": s, "mechanism": "staircase"} for s in ("variance(x)", "std(x)")]
+    plan = public(["count", *moments], n=57)  # the scatter, one number
+    cells = {b.name: [[57] * len(b.cells)] for b in plan.blocks}
     assert columns(plan, cells, "count")["unbiased"].tolist() == [57.0]
     assert not np.isnan(columns(plan, cells, "variance_x")["unbiased"]).any()
     root = columns(plan, cells, "std_x")  # a root keeps medians, not expectations
@@ -99,7 +100,7 @@ def test_a_mean_without_signal_has_no_estimate() -> None:
     assert got["estimate"].tolist() == [low, high, high]
 
 
-@pytest.mark.parametrize("family", ["two_sums", "bernstein2", "centred_sums"])
+@pytest.mark.parametrize("family", ["two_sums", "bernstein2", "centred_sums", "centred_squares"])
 def test_an_estimate_is_too_low_exactly_where_the_pivot_is_negative(family: str) -> None:
     """What makes it median-unbiased: the pivot at the true mean is symmetric, whatever the total is."""
     from dprelease.aggregates.base import Reading

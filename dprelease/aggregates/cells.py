@@ -5,6 +5,8 @@ the code range, t = code / K in [0, 1]:
 
     two_sums     mean = a1 / (a0 + a1)              with a0 = S(1 - t), a1 = S(t)
     centred_sums mean = (1 + c / n) / 2             with n = S(1), c = S(2 t - 1), clipped to [0, 1]
+    centred_squares  mean = (1 + m) / 2, var = (e - m^2) / 4  with m, e the means of s = 2 t - 1 and s^2,
+                 m clipped to [-1, 1], e to [m^2, 1]
     bernstein2   mean = (b1/2 + b2) / n,  var = (b0 b2 - b1^2/4) / n^2,  n = b0 + b1 + b2
 
 With non-negative cells 0 <= var <= mean (1 - mean) <= 1/4 holds whenever b1^2 <= 4 b0 b2, and the
@@ -35,6 +37,9 @@ __all__ = [
     "bernstein_variance",
     "bernstein_variance_box",
     "centred_mean",
+    "centred_squares_of",
+    "centred_variance",
+    "centred_variance_box",
     "two_sums_mean",
 ]
 
@@ -54,6 +59,47 @@ def centred_mean(cells: Floats) -> Floats:
     """Return the mean of t from (S(1), S(2 t - 1)); the middle where no row is left."""
     n = np.maximum(cells[:, 0], 0.0)
     return np.clip((1 + _ratio(cells[:, 1], n, 0.0)) / 2, 0.0, 1.0)
+
+
+def centred_squares_of(cells: Floats, rows: float | None) -> Floats:
+    """Return (S(1), S(s), S(s^2)), s = 2 t - 1 in [-1, 1], `(groups, 3)`, in one unit.
+
+    Args:
+        cells: (3 S(1), 4 S(s), 2 S(2 s^2 - 1)), or (S(s), S(s^2)) of a public number of rows.
+        rows: that number, in the cells' steps.
+    """
+    if rows is not None:
+        return np.stack([np.full(cells.shape[0], rows), cells[:, 0], cells[:, 1]], axis=1)
+    n = cells[:, 0] / 3
+    return np.stack([n, cells[:, 1] / 4, (cells[:, 2] / 2 + n) / 2], axis=1)
+
+
+def centred_variance(sums: Floats) -> Floats:
+    """Return the variance of t from (S(1), S(s), S(s^2)); 0 where no row is left."""
+    n = np.maximum(sums[:, 0], 0.0)
+    m = np.clip(_ratio(sums[:, 1], n, 0.0), -1.0, 1.0)
+    e = np.clip(_ratio(sums[:, 2], n, 0.0), m * m, 1.0)
+    return np.asarray(np.where(n > 0, (e - m * m) / 4, 0.0))
+
+
+def centred_variance_box(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return a range of `centred_variance` over boxes of (S(1), S(s), S(s^2)).
+
+    Mean and mean square by themselves, so it may be wider than the exact one.
+    """
+    least, most = (np.maximum(n[:, 0], 0.0) for n in (low, high))
+    ends = []
+    for i in (1, 2):
+        a = np.where(low[:, i] > 0, _ratio(low[:, i], most, 0.0), _ratio(low[:, i], least, -np.inf))
+        b = np.where(
+            high[:, i] > 0, _ratio(high[:, i], least, np.inf), _ratio(high[:, i], most, 0.0)
+        )
+        ends.append((np.clip(a, -1.0, 1.0), np.clip(b, -1.0, 1.0)))
+    (a, b), (c, d) = ends
+    near = np.where((a <= 0) & (b >= 0), 0.0, np.minimum(np.abs(a), np.abs(b)))
+    far = np.maximum(np.abs(a), np.abs(b))
+    bottom = np.clip((c - far * far) / 4, 0.0, 0.25)
+    return np.where(least > 0, bottom, 0.0), np.clip((d - near * near) / 4, 0.0, 0.25)
 
 
 def bernstein_mean(cells: Floats) -> Floats:

@@ -22,6 +22,7 @@ from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.aggregates.pivot import ratio_interval
 from dprelease.aggregates.scalar import (
     bernstein2,
+    centred_squares,
     centred_sum,
     centred_sums,
     known_rows,
@@ -58,6 +59,7 @@ class Mean(Aggregate):
             bernstein2(context),
             truncated_mean(context),
             centred_sums(context),
+            centred_squares(context),
         )
 
     def quotient(self, context: Context) -> tuple[Measurement, Measurement]:
@@ -71,6 +73,8 @@ class Mean(Aggregate):
                 return _value(measurement, bernstein_mean(cells))
             case "centred_sums":
                 return _value(measurement, centred_mean(cells))
+            case "centred_squares":
+                return _value(measurement, centred_mean(cells[:, :2] / (3, 4)))
             case "truncated_mean":
                 return cells[:, 1:]
             case _:
@@ -80,12 +84,13 @@ class Mean(Aggregate):
         ratio = _RATIOS.get(measurement.family)
         if ratio is not None:
             assert reading.scale is not None
+            used = len(ratio[0]) - (measurement.family == "centred_squares")  # no square is in it
             low, high = ratio_interval(
-                reading.raw,
-                ratio[0],
+                reading.raw[:, :used],
+                ratio[0][:used],
                 reading.scale,
                 reading.level,
-                parts=ratio[1],
+                parts=ratio[1][:used],
                 copies=reading.copies,
                 gaussian=reading.gaussian,
             )
@@ -147,6 +152,7 @@ _RATIOS = {
     "two_sums": ((1.0, 0.0), (1.0, 1.0)),
     "bernstein2": ((0.0, 0.5, 1.0), (1.0, 1.0, 1.0)),
     "centred_sums": ((0.5, 0.5), (1.0, 0.0)),
+    "centred_squares": ((0.5, 0.375, 0.0), (1.0, 0.0, 0.0)),
 }
 """What each cell adds to the mean's numerator, and to its denominator."""
 

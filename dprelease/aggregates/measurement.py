@@ -7,6 +7,8 @@ Families
     scalar          one integer; the statistic is offset + step_size * cell. Noise acts on it directly.
     two_sums        S(code), S(K - code): non-negative, one row adds exactly K in total.
     centred_sums    K S(1), S(2 code - K): one row adds at most 2 K, a replaced one moves no more.
+    centred_squares 3 K^2 S(1), 4 K S(t), 2 S(2 t^2 - K^2), t = 2 code - K: a row or a replaced one at most 9 K^2;
+                    public n: K S(t), S(t^2).
     bernstein2      S((K-code)^2), S(2 code (K-code)), S(code^2): one row adds exactly K^2.
     bins            one count per histogram bin: one row adds 1 to at most one of them.
     tree_of_bins    the same, and counts of runs of bins: one row adds 1 to at most one of each level.
@@ -61,6 +63,7 @@ Family = Literal[
     "scalar",
     "two_sums",
     "centred_sums",
+    "centred_squares",
     "bernstein2",
     "bins",
     "tree_of_bins",

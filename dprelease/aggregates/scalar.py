@@ -14,11 +14,13 @@ from dprelease.errors import PlanError
 
 __all__ = [
     "bernstein2",
+    "centred_squares",
     "centred_sum",
     "centred_sums",
     "known_rows",
     "public_mean",
     "public_scatter",
+    "public_squares",
     "require_cap",
     "truncated_mean",
     "two_sums",
@@ -75,6 +77,48 @@ def centred_sums(context: Context) -> Measurement:
         scale=k,
         offset=context.lowest,
         step_size=context.step,
+    )
+
+
+def centred_squares(context: Context) -> Measurement:
+    """3 K^2 S(1), 4 K S(t), 2 S(2 t^2 - K^2) with t = 2 code - K: a row, come, gone or replaced, moves 9 K^2."""
+    k = context.scale
+    square = k * k
+    return Measurement(
+        family="centred_squares",
+        key=("centred_squares", context.subject),
+        cells=(
+            f"rows with {context.subject}",
+            f"sum of {context.subject} about its middle",
+            "sum of its squares there, less half of the largest",
+        ),
+        measures=tuple(Measure("power", context.code, p) for p in range(3)),
+        weights=((3 * square, 0, 0), (-4 * square, 8 * k, 0), (2 * square, -16 * k, 16)),
+        l1_per_row=9 * square,
+        l1_per_swap=9 * square,
+        scale=k,
+        offset=context.lowest,
+        step_size=context.step,
+    )
+
+
+def public_squares(context: Context) -> Measurement:
+    """Public n: K S(t), S(t^2) with t = 2 code - K; a replaced row moves 2 (K - c)(K + 2 c), c beside K/4."""
+    n, k = context.public_rows, context.scale
+    assert n is not None
+    move = max(2 * (k - c) * (k + 2 * c) for c in (k // 4, k // 4 + 1))
+    return Measurement(
+        family="centred_squares",
+        key=("public_squares", context.subject),
+        cells=(f"sum of {context.subject} about its middle", "sum of its squares there"),
+        measures=tuple(Measure("power", context.code, p) for p in range(3)),
+        weights=((-k * k, 2 * k, 0), (k * k, -4 * k, 4)),
+        l1_per_row=2 * k * k,
+        l1_per_swap=move,
+        scale=k,
+        offset=context.lowest,
+        step_size=context.step,
+        public_rows=n,
     )
 
 

@@ -1,12 +1,13 @@
 """Population variance (1/n) of a clamped column, and its square root.
 
-Private n: Bernstein-2 cells, one budget with the mean of the same column. Public
-n: the scatter n S(x^2) - S(x)^2, an integer in steps, sensitivity w^2 (n-1)/n^2 in the variance's
-unit. Domain [0, w^2/4], with public n [0, w^2 floor(n^2/4)/n^2]. The standard deviation
+Private n: Bernstein-2 cells, or, where units are replaced, sums and squares about the middle; one budget with
+the mean of the same column. Public n: the scatter n S(x^2) - S(x)^2, an integer in steps, sensitivity
+w^2 (n-1)/n^2 in the variance's unit, or such sums and squares. Domain [0, w^2/4], with public n [0, w^2 floor(n^2/4)/n^2]. The standard deviation
 is released as the square root of the released variance: post-processing, and 1.6 to 50 times
 better than noising it directly.
 
-Sources: `docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-unity`, `#scalars`;
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#partitions-of-unity`, `#scalars`,
+`#centred-squares`;
 `docs/theory/domains-and-grids.md#induced-domains`.
 """
 
@@ -19,11 +20,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Asked, Floats, Reading
-from dprelease.aggregates.cells import bernstein_variance, bernstein_variance_box
+from dprelease.aggregates.cells import (
+    bernstein_variance,
+    bernstein_variance_box,
+    centred_squares_of,
+    centred_variance,
+    centred_variance_box,
+)
 from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.aggregates.pair_pivot import variance_interval as margin_interval
-from dprelease.aggregates.scalar import bernstein2, public_scatter
-from dprelease.aggregates.variance_pivot import variance_interval
+from dprelease.aggregates.scalar import (
+    bernstein2,
+    centred_squares,
+    public_scatter,
+    public_squares,
+)
+from dprelease.aggregates.variance_pivot import mixed_interval, variance_interval
 from dprelease.query.arguments import Statistic, Syntax
 from dprelease.schema.domain import Domain
 
@@ -78,6 +90,7 @@ def _hull(mean: Released) -> tuple[Fraction, Fraction] | None:
     if measurement.axes or measurement.family not in (
         "two_sums",
         "centred_sums",
+        "centred_squares",
         "bernstein2",
         "truncated_mean",
         "scalar",
@@ -125,16 +138,23 @@ class Variance(Aggregate):
 
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
         if context.public_rows is not None:
-            return (public_scatter(context),)
-        return (bernstein2(context),)
+            return public_scatter(context), public_squares(context)
+        return bernstein2(context), centred_squares(context)
 
     def finish(self, measurement: Measurement, cells: Floats) -> Floats:
         if measurement.family == "bernstein2":
             return self._value(measurement, bernstein_variance(cells))
+        if measurement.family == "centred_squares":
+            sums = centred_squares_of(cells, _rows(measurement))
+            return self._value(measurement, centred_variance(sums))
         return np.sqrt(np.maximum(cells, 0.0)) if self.root else cells
 
     def interval(self, measurement: Measurement, reading: Reading) -> tuple[Floats, Floats]:
         low, high = reading.low, reading.high
+        if measurement.family == "centred_squares":
+            assert reading.scale is not None
+            a, b = mixed_interval(reading.raw, reading.scale, reading.level, _rows(measurement))
+            return self._value(measurement, a), self._value(measurement, b)
         if measurement.family == "bernstein2":
             if reading.copies == 1 and reading.scale is not None:
                 a, b = variance_interval(
@@ -153,13 +173,25 @@ class Variance(Aggregate):
     def over_box(
         self, measurement: Measurement, low: Floats, high: Floats
     ) -> tuple[Floats, Floats]:
-        """Return its range over a box of Bernstein cells."""
-        a, b = bernstein_variance_box(low, high)
+        """Return its range over a box of Bernstein cells, or of sums about the middle."""
+        if measurement.family == "centred_squares":
+            rows = _rows(measurement)
+            a, b = centred_variance_box(
+                centred_squares_of(low, rows), centred_squares_of(high, rows)
+            )
+        else:
+            a, b = bernstein_variance_box(low, high)
         return self._value(measurement, a), self._value(measurement, b)
 
     def _value(self, measurement: Measurement, variance: Floats) -> Floats:
         width = float(measurement.scale * measurement.step_size)
         return (width * np.sqrt(variance) if self.root else width**2 * variance)[:, None]
+
+
+def _rows(measurement: Measurement) -> float | None:
+    """Return the public number of rows in steps of the sum about the middle, K^2 each."""
+    n = measurement.public_rows
+    return None if n is None else float(n * measurement.scale**2)
 
 
 aggregate = Variance("variance", "VAR_POP", "Variance of {}", root=False)

@@ -21,6 +21,10 @@ Both m and v run over cells of a public grid. In a cell |s_i(m) - v| is bounded 
 cells), and the quantile rises with every weight (`pivot`). Every step rounds outwards: coverage is
 at least the stated one. An empty group has no variance, and any v is its own.
 
+Cells c with a = B c (`MIXED`), or a = B c + n d with a public number of rows n (`PUBLIC`), have the same pivots:
+the weights of their own noise are B' (s(m) - v). Of both every weight is a function of m plus one of v, each
+monotone between the ends of a cell, as the s_i themselves are.
+
 Units: cells and scale in grid steps; v in [0, 1/4]. Shapes: raw `(groups, 3)`, ends `(groups,)`.
 Sources: `docs/theory/intervals.md#variances`; Fieller 1954 for the pivot of a ratio.
 """
@@ -36,7 +40,7 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.pivot import quantiles_apart, ratio_interval
 
-__all__ = ["quantiles", "variance_interval"]
+__all__ = ["MIXED", "PUBLIC", "mixed_interval", "quantiles", "variance_interval"]
 
 _MEANS = 128
 _VARIANCES = 64
@@ -44,6 +48,13 @@ _SHARE = 0.1
 _CHUNK = 20_000
 
 Integers = npt.NDArray[np.int64]
+Rows = tuple[tuple[float, ...], ...]
+
+_SELF: Rows = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+MIXED: Rows = ((1 / 8, -1 / 8, 1 / 16), (1 / 12, 0.0, -1 / 8), (1 / 8, 1 / 8, 1 / 16))
+"""Bernstein cells of (3 S(1), 4 S(s), 2 S(2 s^2 - 1)), s = 2 t - 1."""
+PUBLIC: Rows = ((-1 / 2, 1 / 4), (0.0, -1 / 2), (1 / 2, 1 / 4))
+"""The same of (S(s), S(s^2)), beside a quarter, a half and a quarter of the public number of rows."""
 
 
 def variance_interval(
@@ -58,8 +69,35 @@ def variance_interval(
         gaussian: the noise is a discrete Gaussian of this standard deviation.
     """
     spare = _SHARE * (1 - level)
-    left, right = ratio_interval(raw, (0.0, 0.5, 1.0), scale, 1 - spare, gaussian=gaussian)
-    reach = _reaches(scale, level + spare, gaussian=gaussian)
+    mean = ratio_interval(raw, (0.0, 0.5, 1.0), scale, 1 - spare, gaussian=gaussian)
+    return _shadows(raw, mean, _reaches(_SELF, scale, level + spare, gaussian=gaussian))
+
+
+def mixed_interval(
+    raw: Floats, scale: float, level: float, rows: float | None = None
+) -> tuple[Floats, Floats]:
+    """Return the same from cells (3 S(1), 4 S(s), 2 S(2 s^2 - 1)), or (S(s), S(s^2)) with `rows`.
+
+    Args:
+        rows: the public number of rows, in the cells' steps.
+    """
+    spare = _SHARE * (1 - level)
+    own = MIXED if rows is None else PUBLIC
+    cells = raw @ np.array(own).T
+    if rows is None:
+        mean = ratio_interval(raw[:, :2], (0.5, 0.375), scale, 1 - spare, parts=(1.0, 0.0))
+    else:
+        cells = cells + rows * np.array([0.25, 0.5, 0.25])
+        # the law of one cell: P(|L| > z + 1) <= exp(-z / scale)
+        reach = (-scale * np.log(spare) + 1) * (1 + 1e-9)
+        ends = ((1 + (raw[:, 0] + s * reach) / rows) / 2 for s in (-1.0, 1.0))
+        low, high = (np.clip(e, 0.0, 1.0) for e in ends)
+        mean = low, high
+    return _shadows(cells, mean, _reaches(own, scale, level + spare, gaussian=False))
+
+
+def _shadows(raw: Floats, mean: tuple[Floats, Floats], reach: Floats) -> tuple[Floats, Floats]:
+    left, right = mean
     low, high = np.empty(raw.shape[0]), np.empty(raw.shape[0])
     for start in range(0, raw.shape[0], _CHUNK):
         part = slice(start, start + _CHUNK)
@@ -164,17 +202,21 @@ def _widen(
 
 
 @lru_cache(maxsize=64)
-def _reaches(scale: float, level: float, *, gaussian: bool) -> Floats:
-    """Return q_Z for every (cell of m, cell of v), shape `(means, variances)`, in steps."""
+def _reaches(own: Rows, scale: float, level: float, *, gaussian: bool) -> Floats:
+    """Return q_Z for every (cell of m, cell of v), shape `(means, variances)`, in steps.
+
+    Args:
+        own: B, a row per Bernstein cell (module docstring).
+    """
     m, v = np.linspace(0.0, 1.0, _MEANS + 1), np.linspace(0.0, 0.25, _VARIANCES + 1)
     scores = np.stack([m * m, m * m - m, (1 - m) ** 2], axis=-1)
     corners = [
-        np.abs(scores[i : i + _MEANS, None] - v[j : j + _VARIANCES, None])
+        np.abs((scores[i : i + _MEANS, None] - v[j : j + _VARIANCES, None]) @ np.array(own))
         for i in (0, 1)
         for j in (0, 1)
     ]
     w = np.maximum.reduce(corners)
-    flat = w.reshape(-1, 3)
+    flat = w.reshape(-1, w.shape[-1])
     if gaussian:  # `pivot`: within 2 steps of a normal of this scale
         z = -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-9)
         reach = z * scale * np.sqrt((flat * flat).sum(axis=1)) + 2 * flat.sum(axis=1)

@@ -70,6 +70,10 @@ def case(
     asked = {"statistic": text, **OPTIONS.get(name, {})}
     made = built({"x": x}, asked, unit, adjacency, groups, public)
     values = tuple(dict.fromkeys([*made.ends("x"), 0.0, low - 9.0, high + 9.0]))
+    if name in ("variance", "std"):  # its squares about the middle move most a quarter from an end
+        k = round((high - low) / declared["step"])
+        c = max(range(k + 1), key=lambda c: (k - c) * (k + 2 * c))
+        values = tuple(dict.fromkeys([low + c * declared["step"], *values]))
     return replace(made, values=(*values[:5], None))
 
 

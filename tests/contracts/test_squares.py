@@ -30,7 +30,15 @@ NAMES = (
     "histogram_of_ranges",
     "cdf",
 )
-FAMILIES = ("scalar", "two_sums", "bernstein2", "bins", "tree_of_bins", "tree_of_shares")
+FAMILIES = (
+    "scalar",
+    "two_sums",
+    "bernstein2",
+    "bins",
+    "tree_of_bins",
+    "tree_of_shares",
+    "centred_squares",
+)
 
 
 def square(made: Case, measurement: Measurement) -> int:
@@ -74,7 +82,8 @@ def test_no_neighbour_moves_further_in_l2_than_stated(name: str) -> None:
             assert stated is not None
             assert moved <= stated, (setting, measurement.family)
             assert stated <= made.claimed(measurement).total ** 2 * 2
-            looked, tight = looked + 1, tight + (moved == stated)
+            if measurement.family != "centred_squares":  # whose cells move together, not all in one
+                looked, tight = looked + 1, tight + (moved == stated)
     assert tight > looked / 2, (tight, looked)
 
 

@@ -184,21 +184,6 @@ GUARDS = (
         new="swap = move\n",
     ),
     _here(
-        "a replaced row cannot bring a null",
-        old="swap = max(high, zero) - min(low, zero) if absent else high - low",
-        new="swap = high - low",
-    ),
-    _here(
-        "a replaced row moves several components once",
-        old="return most, 2 * most",
-        new="return most, most",
-    ),
-    _here(
-        "a polynomial is greatest at an end",
-        old="        if low < vertex < high:\n            points.append(vertex)\n",
-        new="",
-    ),
-    _here(
         "distinct values do not move",
         old="move = swap = sum(abs(w) for row in weights for w in row)",
         new="move = swap = 0",
