@@ -14,7 +14,7 @@ from tests.examples.scripts import PAPERS, paper
 
 FIGURES = {
     "holohan": ["holohan_figure_1"],
-    "croft": ["croft_theorem_1"],
+    "croft": ["croft_theorem_1", "croft_figures"],
     "chen_hale": ["chen_hale_figure_1"],
     "hu": ["hu_figure_1", "hu_digits"],
 }
@@ -35,7 +35,7 @@ def lines_drawn(path: Path) -> int:
     ("script", "expected"),
     [
         ("holohan", ["Figure 1", "Theorem 3.5", "1.999"]),
-        ("croft", ["Table 2", "13.21", "11.17", "1.613"]),
+        ("croft", ["Table 2", "13.21", "11.17", "1.613", "Section 3.6", "1.49"]),
         ("chen_hale", ["Table 1", "857.52", "290.90", "84.38", "12.20"]),
     ],
 )
@@ -90,6 +90,26 @@ def test_figure_1_of_holohan() -> None:
     assert rows[:, 2] == pytest.approx(rows[:, 3], rel=1e-9)  # the theorem, solved twice
     assert ((rows[:, 3] >= 1 - 1e-12) & (rows[:, 3] < 2)).all()
     assert (rows[rows[:, 0] < 1, 4] > 1.1).all()  # resampling at the plain scale costs more
+
+
+def test_the_half_line_of_croft_at_the_usual_scale() -> None:
+    """Formula (24) is what the library finds by itself, and more than was promised."""
+    for epsilon, i, printed, found, promised in paper("croft").motivating_rows():
+        assert found == pytest.approx(printed, rel=1e-9)
+        assert found > promised * (1 + 0.05 * min(i, 1) * epsilon)
+        if i * epsilon < 0.02:
+            assert found / promised == pytest.approx(2, rel=0.02)
+
+
+def test_figure_2_of_croft_is_the_librarys_density() -> None:
+    croft = paper("croft")
+    x, laplace, truncated, factor = croft.figure_2()
+    law = croft.BoundedLaplace(croft.ILLUSTRATED, scale=1)
+    allowed = truncated > 0
+    assert np.asarray(law.pdf(x, 0.0))[allowed] == pytest.approx(truncated[allowed], rel=1e-9)
+    assert np.trapezoid(truncated, x) == pytest.approx(1, abs=0.01)
+    assert np.trapezoid(np.where(allowed, laplace, 0), x) * factor == pytest.approx(1, abs=0.01)
+    assert 1.2 < factor < 2
 
 
 def test_figure_1_of_hu() -> None:
