@@ -21,13 +21,14 @@ import pyarrow.compute as pc
 
 from dprelease.errors import ArgumentError
 from dprelease.formats.chart import Point
+from dprelease.formats.plain_words import group_name
 from dprelease.formats.plots import BAR_TOP, DotPlot, bars, dot_plot
 from dprelease.formats.public_words import planned_words
 from dprelease.noised import WEAK, Noised, tidy_columns
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.naming import nearest
 
-__all__ = ["LIMIT", "Panel", "Picture", "dots", "panels", "release_picture"]
+__all__ = ["LIMIT", "Panel", "Picture", "below", "dots", "panels", "release_picture"]
 
 LIMIT = 60
 WIDTH = 480
@@ -37,13 +38,15 @@ HEAD = 40
 SCALE = 70
 """Where the panels start when they go two abreast: their scale's labels need less than names."""
 BETWEEN = 60
+LINE = 22
+"""Characters of a row's name in one line."""
 PANEL = 152
 
 
 _STYLE = (
     "text{font:12px system-ui,'Segoe UI',Roboto,'Liberation Sans',Arial,sans-serif;fill:#16202b}"
     ".soft{fill:#50606f}.title{font-weight:600;font-size:14px}.group{font-weight:600}"
-    ".grid{stroke:#d7dee5}.axis{stroke:#50606f}.gap{fill:#d7dee5}"
+    ".small{font-size:10px}.grid{stroke:#d7dee5}.axis{stroke:#50606f}.gap{fill:#d7dee5}"
     ".bar{stroke:#14588c;stroke-width:2}.dot{fill:#14588c;stroke:#fff;stroke-width:1.5}"
     ".weak .bar{stroke:#5f6a76;stroke-width:1;stroke-dasharray:3 4}"
     ".weak .dot{fill:#fff;stroke:#5f6a76}.column{fill:#c9dff0}.weak .column{fill:#e8ebee}"
@@ -109,10 +112,9 @@ def _marks(plot: DotPlot, names: list[str]) -> list[str]:
     out = []
     for name, mark in zip(names, plot.marks, strict=True):
         y = HEAD + mark.y
-        shown = _short(name, 22)
         dot = "" if mark.outside else f'<circle class="dot" cx="{_x(mark.at)}" cy="{y}" r="5"/>'
         out += [
-            f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{_text(shown)}</text>',
+            *_name(name, y),
             f'<g class="{"weak" if mark.weak else "clear"}">',
             f'<line class="bar" x1="{_x(mark.low)}" x2="{_x(mark.high)}" y1="{y}" y2="{y}"/>',
             _cut(_x(mark.low), y, 5) if mark.cut_low else "",
@@ -120,6 +122,35 @@ def _marks(plot: DotPlot, names: list[str]) -> list[str]:
             f"{dot}</g>",
         ]
     return out
+
+
+def _name(name: str, y: int) -> list[str]:
+    """Return a row's name, a long one in two lines."""
+    if len(name) <= LINE:
+        return [f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{_text(name)}</text>']
+    breaks = [i for i, c in enumerate(name) if c == " " and i <= LINE + 3]
+    at = min(breaks, key=lambda i: abs(2 * i - len(name)), default=LINE)
+    lines = (name[:at], _short(name[at:].strip(), LINE + 3))
+    return [
+        f'<text class="small" x="{LEFT - 12}" y="{y + down}" text-anchor="end">{_text(line)}</text>'
+        for line, down in zip(lines, (-2, 10), strict=True)
+    ]
+
+
+def below(title: str, pictures: Sequence[Picture]) -> Picture:
+    """Return pictures one below the other, each with its own scale."""
+    parts, y = [], 0
+    for picture in pictures:
+        height = int(picture.svg.partition(' height="')[2].partition('"')[0])
+        parts.append(picture.svg.replace("<svg ", f'<svg y="{y}" ', 1))
+        y += height
+    width = LEFT + WIDTH + RIGHT
+    return Picture(
+        title,
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" height="{y}">'
+        + "".join(parts)
+        + "</svg>",
+    )
 
 
 def _cut(x: float, y: int, back: int) -> str:
@@ -245,7 +276,7 @@ def release_picture(
     if len(keys) > LIMIT:
         note += f"; the first {LIMIT} of {len(keys):,} groups"
         keys = keys[:LIMIT]
-    names = [" · ".join(key) for key in keys]
+    names = [group_name(key, mixed=bool(noised.rows)) if key else "" for key in keys]
     if len(chosen.columns) > 1:
         labels = [c.removeprefix(chosen.name) or c for c in chosen.columns]
         made = [

@@ -45,6 +45,10 @@ class Called:
         """Return the table and the statistic of a row of a comparison."""
         return (str(row[TABLE]) if self.several else "", str(row[STATISTIC]))
 
+    def inner(self, keys: Sequence[str]) -> list[str]:
+        """Return the key columns of a comparison that tell rows of one statistic of one table apart."""
+        return [k for k in keys if k != STATISTIC and not (self.several and k == TABLE)]
+
     def title(self, place: tuple[str, str]) -> str:
         """Return what the statistic of a table is called."""
         return self.statistics.get(place, place[1])

@@ -15,7 +15,7 @@ import pyarrow as pa
 from dprelease.errors import ArgumentError
 from dprelease.formats.chart import Point
 from dprelease.formats.csv_ import guarded
-from dprelease.formats.picture import Picture, dots
+from dprelease.formats.picture import Picture, below, dots
 from dprelease.noised import WEAK
 from dprelease.reading.called import Called
 
@@ -54,15 +54,25 @@ class Derived:
         return frame
 
     def plot(self) -> Picture:
-        """Return a picture: a dot with its interval per row."""
+        """Return a picture: a dot with its interval per row; of a comparison, a part per statistic."""
         rows = self.table.to_pylist()
+        if "p" not in self.table.column_names:
+            return self._dots(self.name, rows, self.keys)
+        apart: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for row in rows:
+            apart.setdefault(self.called.place(row), []).append(row)
+        keys = self.called.inner(self.keys)
+        parts = [self._dots(self.called.heading(p), part, keys) for p, part in apart.items()]
+        return parts[0] if len(parts) == 1 else below(self.name, parts)
+
+    def _dots(self, title: str, rows: list[dict[str, Any]], keys: Sequence[str]) -> Picture:
         points = [_point(row) for row in rows]
         ends = [v for p in points for v in (p.value, p.lower, p.upper) if not p.weak]
         low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
         hull = (low, high) if low < high else (low - 1, high + 1)
-        names = [self.called.group(row, self.keys) for row in rows]
+        names = [self.called.group(row, keys) for row in rows]
         note = f"{self.expression}; bars are {self.level:.0%} intervals for the noise"
-        return dots(self.name, note, names, points, hull, [])
+        return dots(title, note, names, points, hull, [])
 
     def write(self, path: str | Path) -> Path:
         """Write the table: .csv, .parquet, .json or .html by the name; return the path.
@@ -111,7 +121,8 @@ def _point(row: dict[str, Any]) -> Point:
     value, lower, upper = row["value"], row["lower"], row["upper"]
     bounded = value is not None and math.isfinite(lower) and math.isfinite(upper)
     if not bounded or row["status"] in WEAK:
-        return Point(value or 0.0, value or 0.0, value or 0.0, weak=True)
+        shown = math.inf if value is None else value  # what has no value has no dot
+        return Point(shown, shown, shown, weak=True)
     return Point(value, lower, upper, weak=False)
 
 

@@ -22,7 +22,6 @@ from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.plots import DotPlot, dot_plot
 from dprelease.formats.word_breaks import breaks
 from dprelease.noised import WEAK
-from dprelease.reading.called import STATISTIC, TABLE
 
 if TYPE_CHECKING:
     from dprelease.reading.derived import Derived
@@ -74,8 +73,7 @@ def _picture(
     derived: Derived, place: Place, rows: list[dict[str, Any]], decimals: int
 ) -> dict[str, Any]:
     """Return what a picture of one statistic of one table shows."""
-    own = (STATISTIC, *([TABLE] if derived.called.several else [])) if place[1] else ()
-    keys = [k for k in derived.keys if k not in own]
+    keys = derived.called.inner(derived.keys) if place[1] else derived.keys
     names = [derived.called.group(row, keys) for row in rows[:_SHOWN]]
     shown = [_row(derived, row, decimals) for row in rows[:_SHOWN]]
     return {

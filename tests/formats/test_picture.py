@@ -118,3 +118,17 @@ def test_the_note_promises_no_interval_and_no_error_that_is_not_there():
     assert note == "no error known; there is no interval for it"
     [_, note, *_] = texts(release_picture(GOOD, "count"))
     assert note == "error expected beforehand ±4.5; bars are 95 % intervals for the noise"
+
+
+def test_a_long_name_stands_in_two_lines_and_is_told_from_others():
+    names = [
+        "The long name of the fifth place, by the river",
+        "The long name of the fifth place, on the hill",
+    ]
+    points = [Point(1.0, 0.0, 2.0, weak=False)] * 2
+    shown = texts(dots("t", "n", names, points, (0.0, 3.0), []))
+    lines = [text for text in shown if "name" in text or "place" in text]
+    assert len(lines) == 4 and lines[1].endswith("river") and lines[3].endswith("hill")
+    assert max(map(len, lines)) <= 25
+    one = texts(dots("t", "n", ["short", "x" * 60], points, (0.0, 3.0), []))
+    assert "short" in one and any(text.endswith("…") for text in one)

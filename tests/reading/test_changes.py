@@ -11,6 +11,7 @@ import pytest
 
 import dprelease as dp
 from dprelease.reading.changes import holm
+from tests.end_to_end.projects import repeatable
 from tests.reading.drawn import release, schema, table
 
 
@@ -136,7 +137,8 @@ def test_a_page_has_a_picture_per_statistic_each_with_its_own_scale(tmp_path):
     assert found.called.title(("", "mean_x")) == "Mean of x"
 
 
-def test_a_row_without_a_value_has_no_dot(tmp_path):
+def test_a_row_without_a_value_has_no_dot(tmp_path, monkeypatch):
+    repeatable(monkeypatch, "l0")  # one draw in ten says something even at this epsilon
     asked = {"by": [], "statistics": ["count", "mean(x)"]}
     found = dp.diff(release(epsilon=8, **asked), release(epsilon="0.0001", **asked))
     rows = found.to_pandas()
@@ -144,3 +146,17 @@ def test_a_row_without_a_value_has_no_dot(tmp_path):
     text = found.write(tmp_path / "a.html").read_text(encoding="utf-8")
     assert 'class="dot"' not in text
     assert ">–</td>" in text
+    assert "<circle" not in found.plot().svg
+
+
+def test_a_picture_of_a_comparison_has_a_part_per_statistic():
+    found = dp.diff(release(), release(shift=3))
+    statistics = list(dict.fromkeys(found.table["statistic"].to_pylist()))
+    picture = found.plot()
+    assert picture.svg.count("<svg ") == 1 + len(statistics)
+    places = [int(y) for y in re.findall(r'<svg y="(\d+)"', picture.svg)]
+    assert places == sorted(set(places))
+    for statistic in statistics:
+        assert found.called.title(("", statistic)) in picture.svg
+    alone = dp.diff(release(statistics=["count"]), release(statistics=["count"])).plot()
+    assert alone.svg.count("<svg ") == 1
