@@ -32,7 +32,7 @@ from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Label,
 from dprelease.query.intervals import Intervals
 from dprelease.query.never_null import never_null
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
-from dprelease.sensitivity import Bounds, Sensitivity, sensitivity, stacked, unit_bounds
+from dprelease.sensitivity import Bounds, Sensitivity, of_limits, sensitivity, stacked, unit_bounds
 from dprelease.sums_of_groups import PERSONS, Merge, bounds_of_sums
 
 __all__ = ["recompute", "row_moves"]
@@ -62,8 +62,8 @@ def row_moves(
         return (_cross(query, used) * max(0, (measurement.public_rows or 0) - 1),) * 2
     if measurement.form in ("spectrum", "matrix", "pairs"):
         return _spectral(query, measurement, used)
-    if measurement.form in BY_RANK or measurement.form == "binned_tree":
-        moves = rank_moves if measurement.form in BY_RANK else tree_moves
+    if measurement.form in (*BY_RANK, "winsorised", "binned_tree"):
+        moves = tree_moves if measurement.form == "binned_tree" else rank_moves
         try:
             return moves(query, measurement, used)
         except ValueError as problem:
@@ -217,6 +217,8 @@ def recompute(
     honest = replace(measurement, l1_per_row=l1_per_row, l1_per_swap=l1_per_swap, per_unit=per_unit)
     positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)
     moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
+    if measurement.form == "winsorised":
+        moved = replace(moved, spread=of_limits(honest, bounds, adjacency, groups))
     kept = _sum_is_kept(query, measurement, used)  # sums of groups are fitted, as independent cells
     return replace(moved, kept=kept, halves=moved.halves and merge is None)
 
@@ -226,9 +228,8 @@ def _sum_is_kept(query: BoundedQuery, measurement: Measurement, used: list[Primi
     codes = [p.code for p in used if p.kind == "between" and p.code is not None]
     n = len(used)
     alone = measurement.weights == tuple(tuple(int(i == j) for j in range(n)) for i in range(n))
-    if measurement.public_rows is None or measurement.form != "linear" or not alone:
-        return False
-    if len(codes) != n or len(set(codes)) != 1:
+    public = measurement.public_rows is not None and measurement.form == "linear" and alone
+    if not public or len(codes) != n or len(set(codes)) != 1:
         return False
     return hold_every_code(((p.low, p.high) for p in used), _code_range(query.codes[codes[0]]))
 

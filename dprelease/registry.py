@@ -57,6 +57,12 @@ _BUILT_IN: dict[str, dict[str, str]] = {
         "std": "dprelease.aggregates.variance:std",
         "sum": "dprelease.aggregates.sum:aggregate",
         "variance": "dprelease.aggregates.variance:aggregate",
+        "winsorised_from": "dprelease.aggregates.winsorised:lower",
+        "winsorised_mean": "dprelease.aggregates.winsorised:winsorised_mean",
+        "winsorised_std": "dprelease.aggregates.winsorised:winsorised_std",
+        "winsorised_sum": "dprelease.aggregates.winsorised:winsorised_sum",
+        "winsorised_to": "dprelease.aggregates.winsorised:upper",
+        "winsorised_variance": "dprelease.aggregates.winsorised:winsorised_variance",
     },
     "engines": {
         "duckdb": "dprelease.engines.duckdb:DuckDBEngine",
@@ -87,6 +93,7 @@ _OWN: dict[str, dict[str, str]] = {
         "mean": "dprelease.measurements.truncated_mean:MeanDraw",
         "scalar": "dprelease.measurements.scalar:ScalarDraw",
         "tree_cells": "dprelease.measurements.binned_tree:TreeDraw",
+        "winsorised": "dprelease.measurements.winsorised:WinsorisedDraw",
     },
     "measurements": {
         "bernstein2": "dprelease.measurements.bernstein2:Bernstein2",
@@ -108,6 +115,7 @@ _OWN: dict[str, dict[str, str]] = {
         "tree_of_shares": "dprelease.measurements.binned_tree:TreeOfShares",
         "truncated_mean": "dprelease.measurements.truncated_mean:TruncatedMean",
         "two_sums": "dprelease.measurements.two_sums:TwoSums",
+        "winsorised": "dprelease.measurements.winsorised:WinsorisedCells",
     },
 }
 """Kinds that the library alone brings: what measures and draws is proved here, by `recompute` too, and

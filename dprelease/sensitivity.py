@@ -52,6 +52,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from dprelease.aggregates.clipped import limit_spreads
 from dprelease.aggregates.measurement import Measure, Measurement
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Primitive
 from dprelease.query.derived import Derived, derived_columns
@@ -64,6 +65,7 @@ __all__ = [
     "bound",
     "cell_rows",
     "merged",
+    "of_limits",
     "sensitivity",
     "stacked",
     "unit_bounds",
@@ -89,6 +91,7 @@ class Sensitivity:
         square: squared L2 move over all groups and cells together, None where it is not proved;
         per_cell: the most of every single cell, where the measurement says so.
         kept: no unit can change the sum of the cells.
+        spread: of the scores by rank of both limits that are drawn before the cells; 0: there are none.
         halves: the larger of what one unit raises and what it lowers in each group, over all groups
             together, is at most half of `total`.
     """
@@ -101,6 +104,7 @@ class Sensitivity:
     per_cell: tuple[int, ...] = field(default=(), repr=False)
     kept: bool = field(default=False, repr=False)
     halves: bool = field(default=False, repr=False)
+    spread: int = field(default=0, repr=False)
 
 
 def unit_bounds(unit: Unit, max_rows: int | None, groups: int) -> Bounds:
@@ -184,6 +188,13 @@ def sensitivity(
         per_cell=measurement.per_cell,
         halves=_halves(measurement, m, groups, total, positive=positive),
     )
+
+
+def of_limits(measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int) -> int:
+    """Return the spread of the scores by rank of both drawn limits together, over all groups; ValueError of other targets."""
+    row, swap = limit_spreads(measurement.weights)
+    ranked = replace(measurement, l1_per_row=row, l1_per_swap=swap)
+    return sensitivity(ranked, bounds, adjacency, groups).total
 
 
 def _halves(measurement: Measurement, m: int, groups: int, total: int, *, positive: bool) -> bool:

@@ -163,7 +163,12 @@ def _value(measurement: Measurement, t: Floats) -> Floats:
     return np.asarray(float(measurement.offset) + width * t)[:, None]
 
 
-aggregate = Mean("mean", Syntax(1, 1, "mean(age)", sql=("AVG", "MEAN")), "Mean of {}", moment=1)
+aggregate = Mean(
+    "mean",
+    Syntax(1, 1, "mean(age)", sql=("AVG", "MEAN"), winsorised="winsorised_mean"),
+    "Mean of {}",
+    moment=1,
+)
 proportion = Mean(
     "proportion",
     Syntax(1, 1, "proportion(age > 65)", RowCondition(), ("PROPORTION",)),

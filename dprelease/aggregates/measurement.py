@@ -21,6 +21,7 @@ Families
     truncated_mean  S(1), S(code): first the count is released, then a truncated mean.
     ranks           a score per candidate value: how far its rank is from the one asked for.
     joint_ranks     the rows of one column value by value, for several ranks chosen together.
+    winsorised      two limits, drawn first, then two sums or Bernstein cells of the rows clamped to them.
     laplacian       eigenvalues of a graph's Laplacian in steps of a public grid.
     graph_box       lambda_2 of a graph and degrees of nodes, each bounded by itself.
     constant        a public number: nothing is drawn, nothing is charged.
@@ -71,6 +72,7 @@ Family = Literal[
     "truncated_mean",
     "ranks",
     "joint_ranks",
+    "winsorised",
     "constant",
     "soft_table",
     "tensor",
@@ -87,6 +89,7 @@ Form = Literal[
     "scatter",
     "ranks",
     "joint_ranks",
+    "winsorised",
     "cross",
     "pairs",
     "spectrum",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dprelease.aggregates.clipped import limit_spreads
 from dprelease.aggregates.joint_ranks import joint_spreads
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import spreads
@@ -19,11 +20,13 @@ __all__ = ["rank_moves"]
 def rank_moves(
     query: BoundedQuery, measurement: Measurement, used: Sequence[Primitive]
 ) -> tuple[int, int]:
-    """Return the spreads of an added and of a replaced row.
+    """Return the spreads of an added and of a replaced row; of winsorised rows, how far their cells move.
 
     Raises:
         ValueError: the scores are not the ranks of one column's values, in words.
     """
+    if measurement.form == "winsorised":
+        return _clipped(query, measurement, used)
     codes = [query.codes[p.code] for p in used if p.code is not None]
     if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):
         raise ValueError("its scores are not the ranks of one column's values")
@@ -32,6 +35,26 @@ def rank_moves(
     if used[0].near is not None:  # every gap of rows counts, wherever it lies
         raise ValueError("its values are chosen together, and codes far from one rank are left out")
     return joint_spreads(measurement.weights)
+
+
+def _clipped(
+    query: BoundedQuery, measurement: Measurement, used: Sequence[Primitive]
+) -> tuple[int, int]:
+    """Return what an added and a replaced row move cells between two limits, in units of one row there.
+
+    Clamped to whatever limits, a row adds non-negative parts that add up to one such unit.
+
+    Raises:
+        ValueError: its cells are not made of all rows of one column by their values, or its limits are
+            no two quantiles, in words.
+    """
+    limit_spreads(measurement.weights)
+    codes = [query.codes[p.code] for p in used if p.code is not None]
+    if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):
+        raise ValueError("its cells are not of the rows of one column by their values")
+    if used[0].near is not None:
+        raise ValueError("its sums are of all rows, and codes far from one rank are left out")
+    return 1, 2
 
 
 def _alone(measurement: Measurement, tally: Primitive) -> tuple[int, int]:

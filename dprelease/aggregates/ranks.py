@@ -63,6 +63,7 @@ __all__ = [
     "Stretches",
     "aimed",
     "allowed_values",
+    "candidates",
     "near",
     "ranks",
     "spreads",
@@ -161,7 +162,7 @@ def ranks(context: Context, probability: Fraction, inside: int = 0) -> Measureme
             fix="write at most three decimals, e.g. 0.995",
             code="DPR215",
         )
-    code = _candidates(context)
+    code = candidates(context)
     target = aimed(a, b, inside)
     l1_per_row, l1_per_swap = spreads(*target)
     return Measurement(
@@ -193,23 +194,36 @@ def allowed_values(context: Context) -> Domain:
     return column.domain or Domain.from_pieces([(0, 0), (1, 1)])
 
 
-def _candidates(context: Context) -> Fixed:
+def candidates(context: Context, most: int | None = None) -> Fixed:
+    """Return the column's code on the grid of candidates, coarser by tens where engines could not tell them apart.
+
+    Args:
+        most: its steps at most, of all the column's own values whatever the statistic declares; None: those of
+            the declared domain and step.
+
+    Raises:
+        PlanError: no grid of candidates (DPR214).
+    """
     column, spec = context.column, context.spec
     assert column is not None
     domain = allowed_values(context)
-    common = None if spec.domain is None else domain.intersect(spec.domain)
+    own = most is None
+    common = None if spec.domain is None or not own else domain.intersect(spec.domain)
     domain = common or domain  # nothing in common was refused before (DPR206)
-    step = spec.step or column.step or Fraction(1)
+    declared = spec.step if own else None
+    step = declared or column.step or Fraction(1)
     grid = _grid(domain, step)
-    while spec.step is None and grid is not None and _ends(grid) > _EXACT_STEPS:
-        step *= 10  # engines tell points further from 0 apart no more
+    while declared is None and grid is not None and _too_fine(grid, most):
+        step *= 10
         grid = _grid(domain, step)
     if grid is None or not 0 < grid.hull_steps <= _MOST_CANDIDATES:
         raise PlanError(
             f"no grid of 2 to 2**60 candidates for {spec.text}",
             where=spec.origin,
             why=f"its domain is {domain}, in steps of {plain(step)}",
-            fix="declare a `step` and a `domain` for the statistic that leave so many values",
+            fix="declare a `step` and a `domain` for the statistic that leave so many values"
+            if own
+            else "ask for fewer groups, or give the column's domain ends and gaps at round values",
             code="DPR214",
         )
     default = None
@@ -217,6 +231,11 @@ def _candidates(context: Context) -> Fixed:
         at = np.array([floor_half_up(column.null_default / step)], dtype=np.int64)
         default = int(grid.nearest(at)[0]) - grid.lower
     return Fixed(column.name, grid, step, default)
+
+
+def _too_fine(grid: GridSet, most: int | None) -> bool:
+    """Return whether engines tell its points apart no more, or there are too many."""
+    return _ends(grid) > _EXACT_STEPS or (most is not None and grid.hull_steps > most)
 
 
 def _ends(grid: GridSet) -> int:

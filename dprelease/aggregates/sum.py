@@ -23,7 +23,7 @@ __all__ = ["Sum", "aggregate"]
 
 class Sum(Aggregate):
     name = "sum"
-    syntax = Syntax(1, 1, "sum(age)", sql=("SUM",))
+    syntax = Syntax(1, 1, "sum(age)", sql=("SUM",), winsorised="winsorised_sum")
     heading = "Sum of {}"
     additive = adds_up = constant = True
     within = "count"

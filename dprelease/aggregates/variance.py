@@ -110,7 +110,7 @@ class Variance(Aggregate):
 
     def __init__(self, name: str, sql: str, heading: str, *, root: bool) -> None:
         self.name = name
-        self.syntax = Syntax(1, 1, f"{name}(age)", sql=(sql,))
+        self.syntax = Syntax(1, 1, f"{name}(age)", sql=(sql,), winsorised=f"winsorised_{name}")
         self.heading = heading
         self.root = root
 

@@ -16,7 +16,7 @@ costs follows from the rows, the engine and the integers that are drawn.
 Units    grid steps inside, nats outside. Both directions of a pair are covered.
 Sources  `docs/theory/certificates.md#audits`.
 Limits   a mean of private size is bounded by its size's worst ratio times the worst ratio of its
-         second law over a ladder of sizes. Gaussian tails are cut 12 scales out: less than 1e-30.
+         second law over a ladder of sizes; winsorised cells by the worst of the limits that are tried. Gaussian tails are cut 12 scales out: less than 1e-30.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.aggregates.clipped import clipped, limit_scores
+from dprelease.aggregates.joint_ranks import Positions
 from dprelease.aggregates.ranks import Stretches
 from dprelease.audit.joint import joint_worst
 from dprelease.audit.laws import Worst, law_rows, log_of, staircase_worst, worst_between
@@ -44,6 +47,7 @@ from dprelease.measurements.joint_ranks import JointExponentialDraw
 from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
+from dprelease.measurements.winsorised import WinsorisedDraw
 from dprelease.mechanisms.kernels.staircase import StaircaseNoise
 from dprelease.mechanisms.law import GridLaw
 from dprelease.release_plan.plan import ReleasePlan
@@ -51,6 +55,8 @@ from dprelease.release_plan.plan import ReleasePlan
 __all__ = ["PairLoss", "Part", "pair_loss"]
 
 FloatArray = npt.NDArray[np.float64]
+_LIMITS = 64
+"""Most codes that are tried as limits of winsorised rows, one by one."""
 _CELLS = 20_000
 """Most points of a composed loss distribution."""
 _WIDE = 10_000
@@ -156,6 +162,8 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
             return [
                 (Worst(ratio, None, 1), _both(_floats(p), _floats(r), counts) if curves else None)
             ]
+        case WinsorisedDraw():
+            return _winsorised(draw, here[0], there[0], curves=curves)
         case BoxDraw():
             made: _Made = []
             for law, a, b in zip(draw.law.laws, here, there, strict=True):
@@ -210,6 +218,31 @@ def _mean(draw: MeanDraw, here: list[int], there: list[int], *, curves: bool) ->
         # For curves the worst ratio stands for the whole law: randomised response of that loss.
         made.append((worst, _response(worst.nats) if curves else None))
     return made
+
+
+def _winsorised(draw: WinsorisedDraw, here: Positions, there: Positions, *, curves: bool) -> _Made:
+    """Return both limits' worst ratios, and the loss of the cells at the limits where they move by most."""
+    made: _Made = []
+    for scores in zip(*(limit_scores(rows, draw.codes) for rows in (here, there)), strict=True):
+        p, r = (draw.choice.pmf(s) for s in scores)
+        ratio = max(max(a / b, b / a) for a, b in zip(p, r, strict=True))
+        made.append((Worst(ratio, None, 1), _both(_floats(p), _floats(r)) if curves else None))
+    most, pairs = Fraction(0), 0
+    for low, high in combinations(_limits_tried(draw, here, there), 2):
+        cells = (clipped(rows, low, high, draw.degree) for rows in (here, there))
+        moved = sum(abs(a - b) for a, b in zip(*cells, strict=True))
+        most, pairs = max(most, moved * draw.noise_at(low, high).rate), pairs + 1
+    if most:
+        made.append((Worst(None, most, pairs), _response(float(most)) if curves else None))
+    return made
+
+
+def _limits_tried(draw: WinsorisedDraw, here: Positions, there: Positions) -> list[int]:
+    """Return the codes that are tried as limits: all of a small grid, else the rows' own and the ends."""
+    if draw.codes.size <= _LIMITS:
+        return [int(code) for code in draw.codes]
+    found = {0, draw.allowed.hull_steps, *here.codes.tolist(), *there.codes.tolist()}
+    return sorted(found)[:: max(1, len(found) // _LIMITS)]
 
 
 def _floats(p: Sequence[Fraction]) -> FloatArray:

@@ -44,6 +44,8 @@ from dprelease.measurements.joint_ranks import JointExponentialDraw
 from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
+from dprelease.measurements.winsorised import WinsorisedDraw
+from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.law import GridLaw
 from dprelease.numeric import shown
 from dprelease.query.answer import Answer
@@ -198,15 +200,15 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
             tests.append((block.name, draw.mechanism, [noise_fit(draw.noise, count)]))
         elif isinstance(draw, JointExponentialDraw):
             tests.append((block.name, draw.mechanism, [joint_fit(draw, min(count, 2**13))]))
+        elif isinstance(draw, WinsorisedDraw):
+            widest = draw.noise_at(0, draw.allowed.hull_steps)
+            wide = replace(draw.noise, noise=widest)
+            tests.append(
+                (block.name, draw.mechanism, [noise_fit(n, count) for n in (draw.noise, wide)])
+            )
+            tests.append((f"{block.name}, limits", "exponential", _choice_fits(draw.choice, count)))
         elif isinstance(draw, ExponentialDraw):
-            runs = min(draw.law.candidates, _RUNS)
-            counts = np.full(runs, draw.law.candidates // runs, dtype=np.int64)
-            counts[-1] += draw.law.candidates - int(counts.sum())
-            rising, few = np.arange(runs, dtype=np.int64), min(count, 2**22 // runs)
-            found = [
-                exponential_fit(draw.law, counts, s, few) for s in (rising, rising[::-1].copy())
-            ]
-            tests.append((block.name, draw.mechanism, found))
+            tests.append((block.name, draw.mechanism, _choice_fits(draw.law, count)))
     total = sum(len(p) for _, _, p in tests)
     for name, family, p in tests:
         yield Finding(
@@ -217,6 +219,15 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
             f"smallest p-value {min(p):.3g}",
             f"{count:,} draws" + (f" at each of {len(p)} answers" if len(p) > 1 else ""),
         )
+
+
+def _choice_fits(law: ScoreLaw, count: int) -> list[float]:
+    """Return the p-values of draws of one choice at rising and at falling scores."""
+    runs = min(law.candidates, _RUNS)
+    counts = np.full(runs, law.candidates // runs, dtype=np.int64)
+    counts[-1] += law.candidates - int(counts.sum())
+    rising, few = np.arange(runs, dtype=np.int64), min(count, 2**22 // runs)
+    return [exponential_fit(law, counts, s, few) for s in (rising, rising[::-1].copy())]
 
 
 _Found = tuple[float, PairLoss, Pair, tuple[Answer, Answer]]

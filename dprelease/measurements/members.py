@@ -50,7 +50,8 @@ class BlockLayout:
 
     @property
     def name(self) -> str:
-        names = "+".join(m.statistic.spec.name for m in self.members)
+        specs = [m.statistic.spec for m in self.members]
+        names = "+".join(s.name for s in specs if s.weight or len(specs) == 1)  # 0: beside another
         return names if self.table is None else f"{self.table}.{names}"
 
     @property

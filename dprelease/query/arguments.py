@@ -225,6 +225,8 @@ class Syntax:
         sql: its functions in a SELECT, in capitals.
         guess: the option `expected` is a public guess of it.
         accurate_for: what the option of that name may say.
+        winsorised: the statistic that the option `winsorize` makes of it; "" where there is none.
+        beside: statistics that are published with it: the end of the name, and the aggregate.
     """
 
     least: int
@@ -234,6 +236,8 @@ class Syntax:
     sql: tuple[str, ...] = ()
     guess: bool = False
     accurate_for: tuple[str, ...] = ()
+    winsorised: str = ""
+    beside: tuple[tuple[str, str], ...] = ()
 
     @property
     def arity(self) -> str:

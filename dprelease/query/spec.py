@@ -8,12 +8,12 @@ fixed-point code of every argument, and whether the number of rows is public
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from typing import Literal
 
-from dprelease.errors import PlanError
+from dprelease.errors import ConfigError, PlanError
 from dprelease.query.arguments import Given, Statistic, syntax_of, syntaxes
 from dprelease.query.bounded import GroupKeys, Window
 from dprelease.query.calendar import Calendar
@@ -77,7 +77,7 @@ def resolve(
         calendar: the period that the window is of.
 
     Raises:
-        ConfigError: an unknown column, a faulty expression (DPR12x).
+        ConfigError: an unknown column, a faulty expression (DPR12x), a name that is taken (DPR134).
         PlanError: the period is of another column than the schema's time (DPR209), too many groups, or a statistic that does not fit its column (DPR20x).
     """
     period = Window(*window) if window else None
@@ -104,6 +104,7 @@ def resolve(
     size = schema.rows.exact if fixed_size else None
     given = Given(schema, spec, size)
     statistics = tuple(_statistic(s, given) for s in spec.statistics)
+    statistics = tuple(each for s in statistics for each in (s, *_beside(s, spec)))
     if view is not None:
         check_unit(view, schema.unit, schema.time)
     return Query(schema, spec, statistics, groups, spec.where, period, view, calendar, tables)
@@ -127,6 +128,29 @@ def _groups(schema: TableSchema, spec: ReleaseSpec) -> GroupKeys:
             )
         keys = tuple(itertools.product(*(c.keys for c in columns)))
     return GroupKeys(columns, keys)
+
+
+def _beside(found: Statistic, release: ReleaseSpec) -> tuple[Statistic, ...]:
+    """Return what is published with a statistic, from the same block: it asks for no budget of its own."""
+    spec, out = found.spec, []
+    syntax = syntax_of(spec.function)
+    for end, function in () if syntax is None or release.tables else syntax.beside:
+        name = f"{spec.name}_{end}"
+        taken = next((s for s in release.statistics if s.name == name), None)
+        if taken is not None:
+            raise ConfigError(
+                f"two statistics are published as `{name}`",
+                where=taken.origin,
+                why=f"it is published beside `{spec.name}`",
+                fix=f'give this one a name of its own: {{statistic: "{taken.text}", as: OTHER_NAME}}',
+                code="DPR134",
+            )
+        beside = replace(
+            spec, name=name, weight=Fraction(0), share=None, max_error=None, domain=None, step=None,
+            note=None, title=None,
+        )  # fmt: skip
+        out.append(replace(found, spec=beside, function=function))
+    return tuple(out)
 
 
 def _statistic(spec: StatisticSpec, given: Given) -> Statistic:

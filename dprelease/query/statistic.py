@@ -137,6 +137,10 @@ def _from_mapping(
         )
     function, arguments = _call(text, lines.get("statistic", origin))
     options = Options(item, origin, lines)
+    winsorised = options.winsorize(function)
+    if winsorised is not None:  # another statistic, under its own name
+        text = f"{winsorised[0]}{text.strip()[len(function) :].rstrip()[:-1]}, {winsorised[1]})"
+        function, arguments = _call(text, lines.get("winsorize", origin))
     domain, step = options.domain()
     return StatisticSpec(
         text=text.strip(),

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import NoReturn
 
 from dprelease.errors import ArgumentError, ConfigError
-from dprelease.numeric import Number, exact
-from dprelease.query.arguments import syntax_of
+from dprelease.numeric import Number, exact, plain
+from dprelease.query.arguments import syntax_of, syntaxes
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import nearest
 
@@ -33,6 +33,7 @@ OPTIONS = (
     "max_rows_per_group",
     "note",
     "title",
+    "winsorize",
 )
 MAX_NOTE = 500
 MAX_TITLE = 200
@@ -122,6 +123,21 @@ class Options:
                 'write {statistic: "histogram(age, [0, 20, 40, 60])", accurate_for: ranges}, or leave it out',
             )
         return self.choice("accurate_for", syntax.accurate_for, "")
+
+    def winsorize(self, function: str) -> tuple[str, str] | None:
+        """Return the statistic that is meant and the share at each end as a text; None without the option."""
+        share = self._positive("winsorize")
+        if share is None:
+            return None
+        syntax = syntax_of(function)
+        if syntax is None or not syntax.winsorised:
+            known = (name for name, form in syntaxes().items() if form.winsorised)
+            self._fail(
+                "winsorize",
+                f"`{function}` has no winsorised form",
+                f"one of {', '.join(known)} has",
+            )
+        return syntax.winsorised, str(plain(share))
 
     def choice(self, key: str, allowed: tuple[str, ...], default: str) -> str:
         value = self.item.get(key)

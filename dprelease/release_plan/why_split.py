@@ -23,7 +23,7 @@ def why_this_split(plan: ReleasePlan) -> str | None:
     fixed = [f"{s.name} has its share of {shown(s.share)}" for s in specs if s.share is not None]
     goals = [f"{s.name} what its max_error needs" for s in specs if s.max_error is not None]
     free = [s for s in specs if s.share is None and s.max_error is None]
-    weights = [f"{s.name} counts {shown(s.weight)} times" for s in free if s.weight != 1]
+    weights = [f"{s.name} counts {shown(s.weight)} times" for s in free if s.weight not in (0, 1)]
     rest = []
     if free:
         what = "squared errors" if plan.loss == "squared" else "errors"

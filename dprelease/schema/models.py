@@ -294,6 +294,11 @@ _STATISTIC_JSON: dict[str, Any] = {
                 },
                 "note": {"type": "string", "description": "A public sentence for the report."},
                 "title": {"type": "string", "description": "Its heading on public pages."},
+                "winsorize": {
+                    **NUMBER_JSON,
+                    "description": "Share of the rows at each end, below 1/2, that are clamped to limits drawn first:"
+                    " another statistic, published as `winsorised_…` with its limits.",
+                },
             },
         },
     ]

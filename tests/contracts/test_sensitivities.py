@@ -50,8 +50,13 @@ OPTIONS = {"histogram_of_ranges": {"accurate_for": "ranges"}}
 BY_VALUE = ("count_distinct", "max", "median", "min", "quantile")
 """Made of rows per value, not of sums: their tables are in `test_rank_sensitivities`."""
 
+WINSORISED = tuple(n for n in registry.names("aggregates") if n.startswith("winsorised_"))
+"""Two draws, one after the other: their tables are in `test_winsorised_sensitivities`."""
+
 AGGREGATES = tuple(
-    n for n in registry.names("aggregates") if n not in (*SEVERAL, *BY_VALUE, *GRAPH, *OF_TABLES)
+    n
+    for n in registry.names("aggregates")
+    if n not in (*SEVERAL, *BY_VALUE, *GRAPH, *OF_TABLES, *WINSORISED)
 )
 """Of one column; those of several have their own tables in `test_pair_sensitivities`."""
 
@@ -183,7 +188,7 @@ CASES = tuple(grid())
 
 
 def test_every_registered_aggregate_is_covered() -> None:
-    assert {c[0] for c in CASES} | {*SEVERAL, *BY_VALUE, *GRAPH, *OF_TABLES} == set(
+    assert {c[0] for c in CASES} | {*SEVERAL, *BY_VALUE, *GRAPH, *OF_TABLES, *WINSORISED} == set(
         registry.names("aggregates")
     )
     assert len(CASES) >= 300

@@ -201,4 +201,62 @@ GUARDS = (
         "kept = np.arange(todo.size)",
         ("tests/mechanisms/forms/test_balanced.py",),
     ),
+    Guard(
+        "noise of winsorised cells for one step, whatever the limits",
+        "measurements/winsorised.py",
+        "return DiscreteLaplaceNoise(self.noise.noise.rate / (high - low) ** self.degree)",
+        "return DiscreteLaplaceNoise(self.noise.noise.rate)",
+        ("tests/contracts/test_winsorised_sensitivities.py",),
+    ),
+    Guard(
+        "limits for a smaller spread than their ranks have",
+        "measurements/winsorised.py",
+        "if sensitivity.spread < 1 or self.choice.spread < sensitivity.spread:",
+        "if sensitivity.spread < 1:",
+        ("tests/measurements/test_winsorised.py",),
+    ),
+    Guard(
+        "winsorised cells for a smaller move than their rows make",
+        "measurements/winsorised.py",
+        "if self.noise.l1_shift < sensitivity.total:",
+        "if self.noise.l1_shift < 0:",
+        ("tests/measurements/test_winsorised.py",),
+    ),
+    Guard(
+        "limits among values of another grid than that of the rows",
+        "measurements/winsorised.py",
+        "if known != [(law.allowed, law.step)]:",
+        "if not known:",
+        ("tests/measurements/test_winsorised.py",),
+    ),
+    Guard(
+        "both limits cost what one does",
+        "aggregates/clipped.py",
+        "return 3 * b - 2 * a, 4 * b",
+        "return 2 * (b - a), 2 * b",
+        ("tests/contracts/test_winsorised_sensitivities.py",),
+    ),
+    Guard(
+        "sums between limits of codes near one rank",
+        "aggregates/rank_moves.py",
+        """    if used[0].near is not None:
+        raise ValueError("its sums are of all rows""",
+        """    if used[0].near is True:
+        raise ValueError("its sums are of all rows""",
+        ("tests/measurements/test_winsorised.py",),
+    ),
+    Guard(
+        "a replaced row moves winsorised cells no further than an added one",
+        "aggregates/rank_moves.py",
+        "    return 1, 2\n",
+        "    return 1, 1\n",
+        ("tests/measurements/test_winsorised.py",),
+    ),
+    Guard(
+        "equal limits stay equal",
+        "measurements/winsorised.py",
+        "        if low == high:",
+        "        if low > high:",
+        ("tests/contracts/test_winsorised_sensitivities.py",),
+    ),
 )
