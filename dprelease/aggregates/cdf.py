@@ -33,7 +33,7 @@ __all__ = ["Cdf", "aggregate"]
 
 class Cdf(Aggregate):
     name = "cdf"
-    syntax = Syntax(2, 2, "cdf(income, [10000, 20000, 50000])", ColumnAndEdges(), ("CDF",))
+    syntax = Syntax(2, 2, "cdf(income, [10, 20, 50])", ColumnAndEdges(), ("CDF",))
     heading = "Cumulative distribution of {}"
     measure = ""
     by_spread = False
