@@ -1,7 +1,8 @@
 """Ctrl-C and kill -9 in whole runs: what is published is whole, the ledger says what happened.
 
-named instants   `dprelease run` in a process of its own, interrupted before the charge, between charge and
-                 draw, in the draw, in validation, while files are written, after the rename
+named instants   `dprelease run` in a fork of a process that has imported everything (the control: in one of its
+                 own), interrupted before the charge, between charge and draw, in the draw, in validation,
+                 while files are written, after the rename
 random instants  many forks of one process, half of them interrupted, half killed
 """
 
@@ -18,6 +19,7 @@ import time
 import pytest
 
 from tests.end_to_end.projects import ROOT
+from tests.faults.forked_runs import Forks
 from tests.faults.sizes import RUN_CUTS
 from tests.faults.weekly_project import PERIOD, finished, make_project, outcome
 from tests.sizes import FULL
@@ -61,7 +63,8 @@ def interrupted(*args, **kwargs):
         os.kill(os.getpid(), signal.SIGINT)
     return result
 
-for module in list(sys.modules.values()):
+ours = [m for known, m in sys.modules.items() if known.partition(".")[0] == "dprelease"]
+for module in ours:
     if getattr(module, name, None) is honest:
         setattr(module, name, interrupted)
 sys.argv = ["dprelease", *sys.argv[5:]]
@@ -74,8 +77,19 @@ def terminal() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def interrupted_run(pipeline, owner, name, wanted, when):
-    words = [owner, name, str(wanted), when, "run", str(pipeline), "--period", PERIOD]
+@pytest.fixture(scope="module")
+def forks():
+    process = Forks(ROOT)
+    yield process
+    process.close()
+
+
+def words_of(pipeline, owner, name, wanted, when):
+    return [owner, name, str(wanted), when, "run", str(pipeline), "--period", PERIOD]
+
+
+def run_of_its_own(pipeline, *instant):
+    words = words_of(pipeline, *instant)
     return subprocess.run(
         [sys.executable, "-c", RUN, *words],
         cwd=pipeline.parent, env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
@@ -84,11 +98,11 @@ def interrupted_run(pipeline, owner, name, wanted, when):
 
 
 @pytest.mark.parametrize("instant", TAKEN)
-def test_at_a_named_instant(instant, place, evidence):
+def test_at_a_named_instant(instant, place, forks, evidence):
     began = time.perf_counter()
     owner, name, wanted, when, state = INSTANTS[instant]
     pipeline = make_project(place / "project")
-    done = interrupted_run(pipeline, owner, name, wanted, when)
+    done = forks.run(RUN, words_of(pipeline, owner, name, wanted, when), pipeline.parent)
     assert done.returncode == 130, done.stderr
     assert done.stderr.splitlines() == [
         "cancelled; the budget may be spent: `dprelease ledger show` tells"
@@ -107,7 +121,7 @@ def test_at_a_named_instant(instant, place, evidence):
 def test_a_run_that_is_not_interrupted(place):
     """Control: the same process with an instant that never comes."""
     pipeline = make_project(place / "project")
-    done = interrupted_run(pipeline, "dprelease.publish", "_write", 1_000, "after")
+    done = run_of_its_own(pipeline, "dprelease.publish", "_write", 1_000, "after")
     assert (done.returncode, done.stderr) == (0, "")
     assert outcome(place / "project")[0] == "published"
 
@@ -134,7 +148,7 @@ def test_at_random_instants(place, evidence):
     evidence("whole runs cut at random", size, "0 violations")
 
 
-def test_a_folder_that_is_written_in_place_is_caught(place):
+def test_a_folder_that_is_written_in_place_is_caught(place, forks):
     """Broken twin: a publication without the rename leaves half a folder."""
     pipeline = make_project(place / "project")
     twin = RUN.replace(
@@ -143,11 +157,9 @@ def test_a_folder_that_is_written_in_place_is_caught(place):
         "publish._ASIDE = '2016-W46'\npublish.secrets = type('', (), {'token_hex': lambda n: ''})\n"
         "for module in",
     )
-    words = ["dprelease.publish", "_write", "2", "after", "run", str(pipeline), "--period", PERIOD]
-    subprocess.run(
-        [sys.executable, "-c", twin, *words], preexec_fn=terminal, capture_output=True, check=False,
-        cwd=pipeline.parent, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=300,
-    )  # fmt: skip
+    assert twin != RUN
+    instant = ("dprelease.publish", "_write", 2, "after")
+    forks.run(twin, words_of(pipeline, *instant), pipeline.parent)
     with pytest.raises(AssertionError):
         outcome(place / "project")
     shutil.rmtree(place / "project")
