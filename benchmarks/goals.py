@@ -201,7 +201,7 @@ def ranges(sizes: dict[int, float], draws: int) -> Iterator[Goal]:
     floats = beside("prototypes")
     for bins, goal in sizes.items():
         text = f"histogram(x,[{','.join(map(str, range(bins)))},{bins}])"
-        many = max(50, 64 * draws // bins)
+        many = 320 * draws // bins if bins < 500 else draws // 16
         exact = np.full((many, bins), 40, dtype=object)
         off = []
         for more in ({}, {"accurate_for": "ranges"}):
@@ -318,7 +318,7 @@ def unions(sizes: dict[int, float]) -> Iterator[Goal]:
         gaps = [(3 * i + 2, 3 * i + 3) for i in range(count - 1)]
         domain = Domain(0, 3 * count - 1, forbidden=gaps)
         seconds = []
-        for _ in range(3 if count < 50 else 1):
+        for _ in range(5 if count < 50 else 2):
             start = time.process_time()
             BoundedLaplace.calibrate(domain, sensitivity=2, epsilon=1)
             seconds.append(time.process_time() - start)

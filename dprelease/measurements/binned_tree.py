@@ -55,6 +55,8 @@ class TreeDraw(CellDraw):
 class _Tree(Cells, Normal):
     """A tree over bins."""
 
+    widest: ClassVar[float] = math.inf
+    """The most that a value may be off, on average: a standard deviation."""
     draws = ("tree_cells", "gaussian")
     forms = ("binned_tree",)
     mechanisms = ("discrete_laplace", "rectified_gaussian")
@@ -82,6 +84,7 @@ class _Tree(Cells, Normal):
     ) -> tuple[float, ...]:
         """Return one: the expected error where a cell's noise has that variance."""
         found = self.variances(measurement, size) * variance
+        found = found / (1 + found / self.widest**2)
         if loss == "squared":
             return (float(np.mean(found)),)
         return (float(np.mean(np.sqrt(found))) * _NORMAL,)
@@ -147,6 +150,7 @@ class TreeOfShares(_Tree):
     """A tree whose prefixes are published as shares of the whole."""
 
     family = "tree_of_shares"
+    widest = 1 / 3 / _NORMAL  # a share that is anywhere in [0, 1], whatever it should be
     sized = True
 
     def variances(self, measurement: Measurement, size: int) -> Floats:

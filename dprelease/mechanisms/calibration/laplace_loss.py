@@ -1,9 +1,9 @@
 """Losses of bounded Laplace noise, and the scales that keep them within a budget.
 
 See `bounded_laplace.py` for the law and the argument. Here: the closed form and its Newton
-inverse for one interval (vectorised), the maximisation over hull pairs for unions, the exact
-hockey-stick divergence, and Croft's fixed point. The pairs of a union, and log C at both without
-cancellation: `calibration/laplace_pairs.py`. The search over scales: `calibration/search.py`.
+inverse for one interval (vectorised), the exact hockey-stick divergence, and Croft's fixed point.
+Hull pairs of a union: `calibration/laplace_hull.py`; log C at both without cancellation:
+`calibration/laplace_pairs.py`. The search over scales: `calibration/search.py`.
 
 Newton runs in t = 1/b from t = epsilon / (2 sensitivity): the loss is increasing and concave in
 t, so the iterates rise towards the root and never pass it. The target is epsilon (1 - 2**-43);
@@ -11,8 +11,8 @@ the result is then verified and widened while the evaluated loss exceeds epsilon
 
 Units    the domain's unit; nats.
 Sources  `docs/theory/kernels-and-boundaries.md#bounded-laplace` (proofs); [BL], [TNL] as in the parent.
-Limits   float64. Hull pairs: piece ends and 51 nodes per smooth stretch, refined by
-         zooming in; places of delta are found by search, in `calibration/laplace_delta.py`.
+Limits   float64. Hull pairs are found by search (`calibration/laplace_hull.py`), places of delta in
+         `calibration/laplace_delta.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ import numpy.typing as npt
 from dprelease.errors import ArgumentError
 from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.laplace_delta import full_runs, hockey
-from dprelease.mechanisms.calibration.laplace_pairs import Ends, Pairs, around, log_ratio
+from dprelease.mechanisms.calibration.laplace_hull import hull_scale, pair_losses, worst_pair
+from dprelease.mechanisms.calibration.laplace_pairs import Ends
 from dprelease.mechanisms.calibration.search import smallest_scale, widen
 from dprelease.mechanisms.kernels.laplace_pieces import segments
 from dprelease.schema.domain import Domain
@@ -39,7 +40,6 @@ __all__ = ["LossView", "bounded_laplace_scale", "interval_loss", "piece_mass"]
 _TARGET = 1 - 2.0**-43
 _NODES = 65
 _WORST_PLACES = 12
-_ZOOM, _ROUNDS = 17, 7  # seven rounds of an eighth each: 5e-7 of a stretch
 
 
 def interval_loss(rate: FloatArray, shift: FloatArray, width: FloatArray) -> FloatArray:
@@ -151,9 +151,9 @@ class LossView:
         ends = Ends.of(self.domain)
         if self.answers == "domain":
             pairs = ends.inside(Fraction(shift))
-            worst = float(_losses(ends, pairs, scale).max())
+            worst = float(pair_losses(ends, pairs, scale).max())
             return worst if self.domain.is_finite else max(worst, float(shift) / scale)
-        return _worst(ends, ends.stretches(reach, scale), scale)[0]
+        return worst_pair(ends, ends.stretches(reach, scale), scale)[0]
 
     def _starts(self, reach: float, scale: float) -> FloatArray:
         """Return the ends of the smooth stretches of q -> (q, q + reach), for `delta`."""
@@ -178,30 +178,12 @@ class LossView:
             least = 0.0 if self.domain.is_finite else reach
 
             def inside(scale: FloatArray) -> FloatArray:
-                worst: FloatArray = _losses(ends, pairs, scale).max(axis=-1)
+                worst: FloatArray = pair_losses(ends, pairs, scale).max(axis=-1)
                 return np.asarray(np.maximum(worst, least / scale))
 
             scale = smallest_scale(inside, reach / epsilon, epsilon)
             return widen(lambda b: self.loss(b, shift) <= epsilon, scale)
-        # Search on few pairs; add the worst of all pairs at the result while it is too much.
-        exact_reach = self._reach(shift)
-        reach = float(exact_reach)
-        smooth = ends.stretches(exact_reach, 2 * reach / epsilon)
-        few = Pairs.of([nodes.every(8) for nodes, _ in smooth])
-        scale = reach / epsilon
-        for _ in range(12):
-            at = few
-
-            def outside(scale: FloatArray, at: Pairs = at) -> FloatArray:
-                out: FloatArray = _losses(ends, at, scale).max(axis=-1)
-                return out
-
-            scale = smallest_scale(outside, reach / epsilon, epsilon)
-            worst, pair = _worst(ends, ends.stretches(exact_reach, scale), scale)
-            if worst <= epsilon:
-                return scale
-            few = Pairs.of([few, pair])
-        return widen(lambda b: self.loss(b, shift) <= epsilon, scale)
+        return hull_scale(ends, self._reach(shift), epsilon)
 
     def croft_scale(self, shift: float, epsilon: float) -> float:
         """Return the scale of the metric guarantee, at most 2 shift / epsilon."""
@@ -299,42 +281,6 @@ def _least(holds: Callable[[float], bool], high: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
-
-
-def _losses(ends: Ends, pairs: Pairs, scale: float | FloatArray) -> FloatArray:
-    """Return the loss of every pair: shape `(pairs,)`, or `(scales, pairs)`."""
-    b = np.asarray(scale, dtype=np.float64)[..., None]
-    out: FloatArray = pairs.distance / b + np.abs(log_ratio(ends, pairs, scale))
-    return out
-
-
-def _worst(ends: Ends, smooth: list[tuple[Pairs, float]], scale: float) -> tuple[float, Pairs]:
-    """Return the largest loss over hull pairs and its pair: nodes, then zooming in."""
-    values = [_losses(ends, nodes, scale) for nodes, _ in smooth]
-    tops = [int(np.argmax(v)) for v in values]
-    k = max(range(len(smooth)), key=lambda i: float(values[i][tops[i]]))
-    best, pair = float(values[k][tops[k]]), smooth[k][0].take(tops[k])
-    starts = [nodes.take(top) for (nodes, _), top in zip(smooth, tops, strict=True)]
-    steps = [around(top, nodes.offset.size) for (nodes, _), top in zip(smooth, tops, strict=True)]
-    tops_only = Pairs.of(starts)
-    centre, size = tops_only.offset, np.array([length for _, length in smooth])
-    low = centre - size * np.array([before for before, _ in steps])
-    high = centre + size * np.array([after for _, after in steps])
-    # Few wide rounds, not golden section: a call costs more than its elements.
-    share = np.linspace(0, 1, _ZOOM)[:, None]
-    anchor, distance = np.tile(tops_only.anchor, _ZOOM), np.tile(tops_only.distance, _ZOOM)
-    rows = np.arange(centre.size)
-    for _ in range(_ROUNDS):
-        tried = low + (high - low) * share
-        pairs = Pairs(anchor, tried.ravel(), distance)
-        found = _losses(ends, pairs, scale)
-        top = int(np.argmax(found))
-        if found[top] > best:
-            best, pair = float(found[top]), pairs.take(top)
-        at = found.reshape(tried.shape).argmax(axis=0)
-        low = tried[np.maximum(at - 1, 0), rows]
-        high = tried[np.minimum(at + 1, _ZOOM - 1), rows]
-    return best, pair
 
 
 def _nodes(marks: FloatArray) -> FloatArray:

@@ -135,7 +135,10 @@ class Ends:
         for i, e in enumerate(self.values):
             found.setdefault(e, (i, 0.0))
             found.setdefault(e - shift, (i, -float(shift)))
-        return sorted((q, *at) for q, at in found.items() if low <= q and q + shift <= high)
+        last = high - shift
+        kept = [(q, *at) for q, at in found.items() if low <= q <= last]
+        common = math.lcm(*(q.denominator for q, _, _ in kept))
+        return sorted(kept, key=lambda mark: mark[0].numerator * (common // mark[0].denominator))
 
     def stretches(self, shift: Fraction, scale: float) -> list[tuple[Pairs, float]]:
         """Return nodes on every smooth stretch and its length: `_FRACTIONS` of the way.

@@ -18,7 +18,7 @@ import numpy as np
 
 from dprelease.mechanisms.arguments import FloatArray
 
-__all__ = ["smallest_scale", "widen"]
+__all__ = ["next_scale", "smallest_scale", "widen"]
 
 _ROOM = 1e-12  # by which the loss stays within epsilon, relative: a thousand times its rounding
 _SCAN = 65
@@ -61,17 +61,49 @@ def smallest_scale(loss: Callable[[FloatArray], FloatArray], low: float, epsilon
                 break
     if b == 0:
         return widen(lambda scale: over(scale) <= -_ROOM, float(scan[-1]))
-    wa, wb, aim = fa, fb, -2 * _ROOM
+    return _crossing(over, (a, fa), (b, fb))
+
+
+def next_scale(loss: Callable[[FloatArray], FloatArray], scale: float, epsilon: float) -> float:
+    """Return a scale above `scale` with loss within `epsilon`, itself verified: the first, while the loss falls there.
+
+    For a loss that is slightly too much at `scale`: steps are as long as that asks for, then twice as long.
+    """
+
+    def over(b: float) -> float:
+        return float(loss(np.array([b]))[0]) / epsilon - 1
+
+    a, fa = scale, over(scale)
+    step = max(2 * fa, 4 * _ROOM)
+    for _ in range(60):
+        b = a * (1 + step)
+        fb = over(b)
+        if fb <= -_ROOM:
+            return _crossing(over, (a, fa), (b, fb)) if fa > -_ROOM else a
+        a, fa, step = b, fb, 2 * step
+    return a
+
+
+def _crossing(
+    over: Callable[[float], float], bad: tuple[float, float], good: tuple[float, float]
+) -> float:
+    """Return the valid end of a bracket, closed in on the crossing."""
+    (a, fa), (b, fb) = bad, good
+    wa, wb, aim, side = fa, fb, -2 * _ROOM, 0
     for _ in range(100):
         if fb >= -4 * _ROOM or b - a <= 1e-14 * b:
             break
         c = a + (b - a) * (wa - aim) / (wa - wb)
-        c = min(max(c, a + (b - a) * 1e-3), b - (b - a) * 1e-3)
+        c = min(max(c, a + (b - a) * 1e-9), b - (b - a) * 1e-9)
         fc = over(c)
         if fc > -_ROOM:
-            a, wa, wb = c, fc, (wb + aim) / 2
+            a, wa = c, fc
+            wb = (wb + aim) / 2 if side < 0 else wb
+            side = -1
         else:
-            b, fb, wb, wa = c, fc, fc, (wa + aim) / 2
+            b, fb, wb = c, fc, fc
+            wa = (wa + aim) / 2 if side > 0 else wa
+            side = 1
     return b
 
 

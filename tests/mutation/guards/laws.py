@@ -259,4 +259,18 @@ GUARDS = (
         "        if low > high:",
         ("tests/contracts/test_winsorised_sensitivities.py",),
     ),
+    Guard(
+        "a scale that passes propose is not judged",
+        "mechanisms/calibration/laplace_hull.py",
+        "return float(pair_losses(ends, pair, scale)[0]), pair",
+        "return best, pair",
+        ("tests/mechanisms/calibration/test_laplace_passes.py",),
+    ),
+    Guard(
+        "the mass below an end is not further from the next one",
+        "mechanisms/calibration/laplace_passes.py",
+        "x = x * f + g",
+        "x = x + g",
+        ("tests/mechanisms/calibration/test_laplace_passes.py",),
+    ),
 )
