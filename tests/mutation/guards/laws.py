@@ -190,8 +190,8 @@ GUARDS = (
     Guard(
         "bins of a private number of rows keep their sum",
         "recompute.py",
-        'if measurement.public_rows is None or measurement.form != "linear" or not alone:',
-        'if measurement.form != "linear" or not alone:',
+        'public = measurement.public_rows is not None and measurement.form == "linear" and alone',
+        'public = measurement.form == "linear" and alone',
         ("tests/measurements/test_balanced.py",),
     ),
     Guard(

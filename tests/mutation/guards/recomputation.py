@@ -68,8 +68,8 @@ GUARDS = (
     Guard(
         "a joint choice sees codes near one rank only",
         file="aggregates/rank_moves.py",
-        old="    if used[0].near is not None:",
-        new="    if used[0].near is True:",
+        old="if used[0].near is not None:  # every gap of rows counts",
+        new="if used[0].near is True:  # every gap of rows counts",
         tests=("tests/planning/test_joint_quantiles.py",),
     ),
     Guard(
@@ -267,8 +267,10 @@ GUARDS = (
     Guard(
         "any tally is the one a choice by rank needs",
         file="aggregates/rank_moves.py",
-        old='if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):',
-        new="if False:",
+        old="""if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):
+        raise ValueError("its scores are""",
+        new="""if False:
+        raise ValueError("its scores are""",
         tests=(
             "tests/test_recompute.py",
             "tests/test_execute.py",
