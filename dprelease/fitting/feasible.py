@@ -65,7 +65,9 @@ def feasible(
         table = structure.tables[structure.chain[step]]
         sums = None
         if below is not None:
-            sums = _sums(below, structure.parent(step + 1).tolist(), table.cells)
+            parent = structure.parent(step + 1).tolist()
+            _check_turns(below, parent, table.cells)
+            sums = _sums(below, parent, table.cells)
         own = _own(structure, table, domains, totals, sums)
         for cell, runs in enumerate(own):
             if not runs:
@@ -152,6 +154,22 @@ def _sums(below: list[Runs], parent: list[int], cells: int) -> list[Runs]:
 
     repeated = cache(times)
     return [total(tuple(sorted(count.items()))) for count in inside]
+
+
+def _check_turns(below: list[Runs], parent: list[int], cells: int) -> None:
+    """Add up the sets of every parent's children from the last one on, as `mending` may have to.
+
+    Sums of some children can be in more pieces than that of all: DPR282 now, and never after the charge.
+    """
+    sets: list[list[Runs]] = [[] for _ in range(cells)]
+    for runs, up in zip(below, parent, strict=True):
+        sets[up].append(runs)
+    turn = cache(added)
+    for children in sets:
+        if any(len(runs) > 1 for runs in children):
+            rest = ZERO
+            for runs in reversed(children):
+                rest = turn(runs, rest)
 
 
 def _side(

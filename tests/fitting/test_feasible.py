@@ -115,6 +115,21 @@ def test_sets_in_too_many_pieces_are_refused():
     assert MOST_RUNS < 200 * 199 / 2
 
 
+def test_sums_of_some_children_are_in_no_more_pieces_than_that_of_all():
+    """Of 48 values up to 8,000 the sums of two and of four have fewer pieces than those of three."""
+    rng = random.Random(1)
+    some = joined((v, v) for v in sorted({0, 8000, *rng.sample(range(1, 8000), 46)}))
+    assert max(len(times(some, 2)), len(times(some, 4))) < MOST_RUNS
+    with pytest.raises(PlanError):
+        added(some, times(some, 2))
+    tables = {"whole": np.zeros(5, dtype=int), "part": np.arange(5)}
+    for count in (3, 4):  # of 4 only what the fit may have to add up after the draw
+        small = {name: of[:count] for name, of in tables.items()}
+        with pytest.raises(PlanError) as found:
+            feasible(nested(small), {"part": some})
+        assert found.value.code == "DPR282"
+
+
 def test_counts_and_sums_must_fit_for_every_count():
     structure = crossed([plain(2)], {"all": (0,), "part": (1,)})
     counts = feasible(structure, {"part": ((0, 10),), "all": ((0, 20),)})
