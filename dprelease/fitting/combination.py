@@ -178,15 +178,20 @@ def _beyond(law: Law, chance: float) -> float:
     variance = _variance(law)
     if variance == 0:
         return 0.0
-    best = math.inf
-    for step in range(1, 60):
-        s = 0.15 * step / math.sqrt(variance)
+
+    def bound(s: float) -> float:
         if law.bulk.widest * s * s > 0.5:
-            break
+            return math.inf
         grown = sum(n * noise.log_moment(s * w) for noise, w, n in parts)
         grown += law.bulk.variance * s * s
-        best = min(best, (math.log(2 / chance) + grown) / s)
+        return (math.log(2 / chance) + grown) / s
+
+    first = 0.15 / math.sqrt(variance)
+    best = min(bound(first * step) for step in range(1, 60))
     if law.bulk.variance:
+        while math.isinf(best):  # far fewer draws than not are 0: moments end below the ladder
+            first /= 2
+            best = bound(first)
         return best
     # For few draws of a heavy tail: each one's own tail.
     share = math.log(2 * sum(n for _, _, n in parts) / chance)

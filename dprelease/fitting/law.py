@@ -1,6 +1,6 @@
 """The error of a cell as a short list of draws and a bulk of many small ones.
 
-What counts is kept draw by draw: the `KEPT` terms with the largest part of the variance. Of the
+What counts is kept draw by draw: the `KEPT` terms (`MOST_KEPT` of narrow noise) with the largest part of the variance. Of the
 others only three numbers are kept, which bracket their characteristic function:
 
     e^(-v t^2 / 2 - q t^4) <= phi(t) <= e^(-v t^2 / 2 + q t^4)   while  widest * t^2 <= 1,
@@ -21,6 +21,8 @@ from dprelease.fitting.noise import Noise
 __all__ = ["Bulk", "Law"]
 
 KEPT = 12
+MOST_KEPT = 64
+"""Where noise is narrower than a step: its characteristic function does not fall off, so a bulk says little."""
 
 Draws = tuple[Noise, float]
 """A noise and the size of its weight."""
@@ -72,13 +74,15 @@ class Law:
             for (noise, own), n in law.draws.items():
                 key = noise, abs(own * weight)
                 found[key] = found.get(key, 0) + n * count
-        if len(found) <= KEPT:
+        narrow = any(float(noise.variance()) < 1 for noise, _ in found)
+        kept = MOST_KEPT if narrow else KEPT
+        if len(found) <= kept:
             return cls(found, bulk)
         sized = {key: float(key[0].variance()) * key[1] ** 2 for key in found}
         ranked = sorted(found, key=lambda key: (-found[key] * sized[key], key[1]))
-        for noise, weight in ranked[KEPT:]:
+        for noise, weight in ranked[kept:]:
             variance = sized[noise, weight]
             quartic = weight**4 * (float(noise.variance()) ** 2 / 4 + noise.fourth() / 24)
             widest = weight**2 * max(float(noise.variance()), 1.0)
             bulk = bulk.plus(Bulk(variance, quartic, widest).scaled(1.0, found[noise, weight]))
-        return cls({key: found[key] for key in ranked[:KEPT]}, bulk)
+        return cls({key: found[key] for key in ranked[:kept]}, bulk)

@@ -49,6 +49,18 @@ GUARDS = (
         new="    return TIDY if True else TIDY",
         tests=("tests/test_fitted.py",),
     ),
+    _quantile(
+        "draws that are nearly always 0 have no width",
+        old="            first /= 2\n            best = bound(first)\n",
+        new="            break\n",
+    ),
+    Guard(
+        "narrow noise is put into the bulk",
+        file="fitting/law.py",
+        old="MOST_KEPT if narrow else KEPT",
+        new="KEPT",
+        tests=("tests/fitting/test_combination.py",),
+    ),
     _interval(
         "an estimate far below 0 is certain to be 0",
         old="min(max(estimate, low * ONE), high * ONE)",
@@ -73,6 +85,11 @@ GUARDS = (
         "what parts add up to does not matter",
         old="        sets = [met(a, b) for a, b in zip(given, sums, strict=True)]",
         new="        sets = list(given)",
+    ),
+    _feasible(
+        "sums of some children may be in any number of pieces",
+        old="            _check_turns(below, parent, table.cells)\n",
+        new="",
     ),
     _feasible(
         "a public total need not be reachable",
