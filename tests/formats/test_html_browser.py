@@ -17,6 +17,7 @@ import pytest
 
 from dprelease.formats import html
 from dprelease.formats.json_ import build_manifest
+from dprelease.schema.domain import Domain
 from dprelease.validate.rules import check
 from tests.formats import releases
 
@@ -39,6 +40,20 @@ document.getElementById('f').onload = (event) => {
     titles: [...page.querySelectorAll('h2')].map((h) => h.textContent.trim()),
     tables: page.querySelectorAll('table').length,
     focusable: [...page.querySelectorAll('a, summary, [tabindex="0"]')].every((e) => e.tabIndex === 0),
+  });
+};</script>"""
+LABELS = """<!DOCTYPE html><body style="margin:0"><iframe id=f style="width:390px;height:100px;border:0"
+srcdoc="%s"></iframe><pre id=out></pre><script>
+document.getElementById('f').onload = (event) => {
+  const page = event.target.contentWindow.document;
+  for (const width of ['400px', '390px']) {  // laid out at this width, whatever the frame was loaded at
+    event.target.style.width = width; void page.body.offsetWidth;
+  }
+  const cut = (e) => e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1;
+  document.getElementById('out').textContent = JSON.stringify({
+    width: page.documentElement.scrollWidth,
+    cut: [...page.querySelectorAll('.plot .names li')].filter((e) => cut(e) || cut(e.firstElementChild)).length,
+    all: page.querySelectorAll('.plot .names li').length,
   });
 };</script>"""
 LOOK = """<!DOCTYPE html><body><img id=i src="data:image/png;base64,%s"><pre id=out></pre><script>
@@ -133,6 +148,28 @@ def test_twin_pictures_with_nothing_in_them(tmp_path):
     found = said(tmp_path, MEASURE % (1200, escaping.escape(whole)))
     empty = re.sub(r"<(?:rect|line|circle|path)[^>]*/>", "", whole)
     assert all(accent < 3 for _, (accent, _) in seen(tmp_path, empty, found, 1200))
+
+
+@pytest.mark.parametrize("control", [False, True], ids=["as it is", "without wrapping"])
+def test_long_names_are_whole_on_a_phone(control, tmp_path):
+    """Groups that differ in their last words can be told apart."""
+    labels = [
+        f"The region beyond the hills and the {w}"
+        for w in ("northern river", "sea", "old town's walls")
+    ]
+    plan = releases.plan(
+        [releases.statistic("count", "count", Domain(0, 5000), "1", block="rows", error=4.5)],
+        [releases.block("rows")],
+        keys=[(label,) for label in labels],
+    )
+    made = releases.noised(plan, {"count": [(900.0, 880.0, 920.0, "ok")] * len(labels)})
+    page = html.write(made, build_manifest(made, check(made), {}, software=releases.SOFTWARE))
+    text = page["report.html"].decode()
+    if control:
+        text = text.replace('class="longer"', "").replace('class="long"', "")
+    found = said(tmp_path, LABELS % escaping.escape(text))
+    assert found["width"] <= 390
+    assert (found["cut"], found["all"]) == (3 if control else 0, 3)
 
 
 def test_a_complaint_of_the_browser_would_be_seen(tmp_path):
