@@ -68,8 +68,8 @@ def ratio_parts(
     lows, highs = ends_of_quotient(
         reach, classes, top.estimates, bottom.estimates, (top.slack, bottom.slack)
     )
-    lower = np.where(empty, low_end, outward(scaled(lows), step, np.floor))
-    upper = np.where(empty, high_end, outward(scaled(highs), step, np.ceil))
+    lower = outward(np.where(empty, low_end, scaled(lows)), step, np.floor)
+    upper = outward(np.where(empty, high_end, scaled(highs)), step, np.ceil)
     lower, upper = np.minimum(lower, value), np.maximum(upper, value)
     status = np.full(value.shape, "ok", dtype=object)
     status[(value <= low_end) | (value >= high_end)] = "at_bound"

@@ -39,6 +39,18 @@ BESIDE = schema(tables(MEANS, MEANS, MEANS))
 ALONE = schema(tables(["count"], ["count", SHARE], ["count", "mean(age)", "mean(income)"]))
 
 
+def with_years(made: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with deaths and person-years of every row."""
+    columns = {
+        "deaths": {"kind": "integer", "range": [0, 3], "nulls": {"default": 0}},
+        "years": {"kind": "number", "range": [0.5, 4], "step": 0.25, "nulls": {"default": 1}},
+    }
+    return made | {"columns": made["columns"] | columns}
+
+
+RATIO = "ratio(deaths, years)"
+
+
 def fits(plan: ReleasePlan) -> dict[str, list[str]]:
     assert plan.tables is not None
     return {f.name: [t.table for t in f.tables] for f in plan.tables.fits}
@@ -145,6 +157,22 @@ def test_a_ratio_is_the_quotient_of_two_fitted_sums(tmp_path: Path) -> None:
     assert (derived["lower"] <= quotient).all() and (quotient <= derived["upper"]).all()
 
 
+@pytest.mark.parametrize("text", ["mean(income)", RATIO])
+def test_ends_of_a_domain_between_two_steps_withhold_nothing(text: str) -> None:
+    """A cell without a published row has the whole range, on its step like all others."""
+    asked = {"statistic": text, "domain": {"range": [-0.33333, 1.66666], "step": 0.001}}
+    made = with_years(schema(tables(["count"], ["count"], ["count", asked])))
+    made["columns"]["deaths"]["range"] = [-2, 3]
+    frame = people(40).assign(deaths=1, years=1)
+    release = dp.release(frame, made)
+    found = release.to_pandas("districts")
+    name = release.plan.of_table("districts").statistics[-1].name
+    empty = found[found[f"{name}_status"] == "empty_signal"]
+    assert len(empty)
+    assert set(empty[f"{name}_lower"]) == {-0.334} and set(empty[f"{name}_upper"]) == {1.667}
+    assert found[name].between(-0.33333, 1.66666).all()
+
+
 def test_a_value_keeps_out_of_its_own_forbidden_gap() -> None:
     gap = {"statistic": "mean(income)", "domain": {"range": [-20, 100], "forbidden": [[10, 70]]}}
     release = dp.release(people(), schema(tables(SUMS, [*SUMS, gap], SUMS)))
@@ -163,16 +191,6 @@ def exact_sums(plan: ReleasePlan, per_row: dict[str, int]) -> dict[str, dict[str
     }
 
 
-def with_years(made: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with deaths and person-years of every row."""
-    columns = {
-        "deaths": {"kind": "integer", "range": [0, 3], "nulls": {"default": 0}},
-        "years": {"kind": "number", "range": [0.5, 4], "step": 0.25, "nulls": {"default": 1}},
-    }
-    return made | {"columns": made["columns"] | columns}
-
-
-RATIO = "ratio(deaths, years)"
 CASES: dict[str, tuple[dict[str, Any], dict[str, int], dict[str, float]]] = {
     "beside": (
         schema(tables(MEANS, MEANS, MEANS), release={"epsilon": 4}),
