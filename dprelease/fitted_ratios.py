@@ -50,7 +50,7 @@ def ratio_parts(
     Args:
         step_size: a step of the top; classes: of every cell, as in the plan's reach.
     """
-    reach = Reach(ratio.low, ratio.high, ratio.reach)
+    reach = Reach(ratio.low, ratio.high, ratio.reach, ratio.bend)
     domain, step = statistic.domain, statistic.step
     start, unit = float(ratio.offset), float(step_size)
     low_end, high_end = domain.hull

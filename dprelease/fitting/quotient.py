@@ -50,13 +50,20 @@ class Reach:
     """How far S - t C may be from 0.
 
     Attributes:
-        low, high: the range of t, which is cut into cells of one length.
+        low, high: the range of t, which is cut into cells.
         cells: per class of the table's cells, the reach in every cell of the range, in steps.
+        bend: 1 for cells of one length; more where they get finer towards `low`, for a range that is wider
+            than its likely values.
     """
 
     low: int
     high: int
     cells: tuple[tuple[Fraction, ...], ...]
+    bend: int = 1
+
+    @property
+    def edges(self) -> list[Fraction]:
+        return _edges(self.low, self.high, len(self.cells[0]), self.bend)
 
 
 def classes_of(top: Estimator, bottom: Estimator, table: str) -> IntArray:
@@ -67,7 +74,13 @@ def classes_of(top: Estimator, bottom: Estimator, table: str) -> IntArray:
 
 
 def reach_of(
-    top: Estimator, bottom: Estimator, table: str, low: int, high: int, level: float = 0.95
+    top: Estimator,
+    bottom: Estimator,
+    table: str,
+    low: int,
+    high: int,
+    level: float = 0.95,
+    bend: int = 1,
 ) -> Reach:
     """Return the reach per class of a table's cells, for t in [low, high].
 
@@ -84,25 +97,26 @@ def reach_of(
             code="DPR286",
         )
     if first.size > _JOINT:
-        return Reach(low, high, _apart(top, bottom, table, first, (low, high), level))
+        edges = _edges(low, high, 8, bend)
+        return Reach(low, high, _apart(top, bottom, table, first, edges, level), bend)
     pieces = 64 if first.size <= _JOINT // 4 else 32
-    edges = _edges(low, high, pieces)
+    edges = _edges(low, high, pieces, bend)
     found = [
         _together(top.law(table, cell), bottom.law(table, cell), edges, level)
         for cell in first.tolist()
     ]
-    return Reach(low, high, tuple(found))
+    return Reach(low, high, tuple(found), bend)
 
 
-def _edges(low: int, high: int, pieces: int) -> list[Fraction]:
-    return [low + Fraction(k * (high - low), pieces) for k in range(pieces + 1)]
+def _edges(low: int, high: int, pieces: int, bend: int) -> list[Fraction]:
+    return [low + Fraction(k, pieces) ** bend * (high - low) for k in range(pieces + 1)]
 
 
 def _together(
     top: Law, bottom: Law, edges: Sequence[Fraction], level: float
 ) -> tuple[Fraction, ...]:
     risk = _BESIDE * (1 - level)
-    turned = quantile_of(bottom, 1 - risk) * (edges[1] - edges[0]) / 2
+    most = quantile_of(bottom, 1 - risk)
     known: dict[Fraction, Fraction] = {}
     out = []
     for a, b in pairwise(edges):
@@ -110,7 +124,7 @@ def _together(
         if middle not in known:
             law = Law.of([(top, 1.0, 1), (bottom, float(middle), 1)])
             known[middle] = quantile_of(law, level + risk)
-        out.append(known[middle] + turned)
+        out.append(known[middle] + most * (b - a) / 2)
     return tuple(out)
 
 
@@ -119,11 +133,10 @@ def _apart(
     bottom: Estimator,
     table: str,
     first: IntArray,
-    ends: tuple[int, int],
+    edges: Sequence[Fraction],
     level: float,
 ) -> tuple[tuple[Fraction, ...], ...]:
     half = 1 - (1 - level) / 2
-    edges = _edges(*ends, 8)
     sizes = [max(abs(a), abs(b)) for a, b in pairwise(edges)]
     known: dict[tuple[bool, int], Fraction] = {}
 
@@ -156,12 +169,10 @@ def ends_of_quotient(
     s = np.clip(
         s, np.minimum(reach.low * c, reach.high * c), np.maximum(reach.low * c, reach.high * c)
     )
-    pieces = len(reach.cells[0])
-    edges = [float(edge) for edge in _edges(reach.low, reach.high, pieces)]
+    edges = [float(edge) for edge in reach.edges]
     own = np.array([[float(r) for r in cells] for cells in reach.cells])[classes]
     low, high = np.full(s.size, np.inf), np.full(s.size, -np.inf)
-    for k in range(pieces):
-        a, b = edges[k], edges[k + 1]
+    for k, (a, b) in enumerate(pairwise(edges)):
         widest = max(abs(a), abs(b))
         far = own[:, k] + float(slack[0]) + widest * float(slack[1])
         far = far * (1 + _ROOM) + _ROOM * (np.abs(s) + widest * np.abs(c))

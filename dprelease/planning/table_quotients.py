@@ -41,6 +41,9 @@ __all__ = [
     "span_of",
 ]
 
+_BEND = 4
+"""Of the pieces of a ratio's range from 0 on: quotients of rows may be far above those of their sums."""
+
 Key = tuple[object, ...]
 """What one additive number is, in whatever table."""
 
@@ -98,6 +101,7 @@ class Span:
     Attributes:
         start: what it is counted from, in the statistic's unit; step: a step in that unit.
         square: t^2 that errors are stated at; each: what a row adds to the bottom on average, in steps.
+        bend: as of `fitting.quotient.Reach`.
     """
 
     low: int
@@ -106,6 +110,7 @@ class Span:
     step: Fraction
     square: float
     each: float
+    bend: int = 1
 
 
 def span_of(quotient: Quotient, top: Member, bottom: Member) -> Span:
@@ -121,7 +126,8 @@ def span_of(quotient: Quotient, top: Member, bottom: Member) -> Span:
     first, last = (Fraction(end) / step for end in quotient.member.domain.hull)
     each = sum(per_row(bottom)[:2]) / 2
     typical = min(max(float(first), (low + high) / 2 / each), float(last))
-    return Span(math.floor(first), math.ceil(last), Fraction(0), step, typical**2, each)
+    bend = _BEND if first >= 0 else 1
+    return Span(math.floor(first), math.ceil(last), Fraction(0), step, typical**2, each, bend)
 
 
 def _mean_square(low: int, high: int) -> float:

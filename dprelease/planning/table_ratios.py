@@ -9,10 +9,11 @@ Sources: `docs/theory/publications-that-add-up.md#quotients-of-fitted-cells`.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
-from dprelease.fitting.quotient import Reach, reach_of
+from dprelease.fitting.quotient import reach_of
 from dprelease.measurements.candidate import Option
 from dprelease.measurements.members import Member
 from dprelease.measurements.steps import check_step, fine_step
@@ -55,12 +56,12 @@ def planned_ratio(
     """
     member, table = quotient.member, quotient.table
     span = span_of(quotient, top.family.members[table], bottom.family.members[table])
-    reach = reach_of(top.estimator, bottom.estimator, table, span.low, span.high)
+    reach = reach_of(top.estimator, bottom.estimator, table, span.low, span.high, bend=span.bend)
     spec = member.statistic.spec
     size = size_of(query, table)
     errors = _errors(query, top, bottom, table, span, size)
     if recorded is not None:
-        reach = Reach(span.low, span.high, recorded.reach(table, spec.name, reach.cells))
+        reach = replace(reach, cells=recorded.reach(table, spec.name, reach.cells))
         errors = recorded.errors(table, spec.name, errors)
     fitted, _, alone = errors
     if missed(spec, fitted):

@@ -100,6 +100,7 @@ class PlannedRatio(Stored):
     Attributes:
         top, bottom: the fits; low, high: the range of top / bottom, in steps.
         reach: per class of cells and piece of the range, how far the noise takes top - t bottom from 0.
+        bend: 1 for pieces of one length, else finer ones towards `low` (`fitting.quotient.Reach`).
     """
 
     table: str
@@ -110,6 +111,7 @@ class PlannedRatio(Stored):
     low: Digits
     high: Digits
     reach: tuple[tuple[Fraction, ...], ...] = field(repr=False)
+    bend: Annotated[int, AtLeast(1)] = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,24 @@ def test_coverage_by_enumeration(name, truth):
     assert coverage(every(LAWS[name], truth), truth) >= 0.95
 
 
+def test_cells_that_get_finer_towards_the_low_end():
+    """They cover alike, and in a range far wider than the value their intervals are shorter."""
+    noises, lengths = LAWS["laplace"], {}
+    for bend in (1, 4):
+        for truth in [(0, 1), (1, 1), (12, 2), (140, 40), (60, 1)]:
+            tops, bottoms, chance, _ = every(noises, truth)
+            reach = reach_of(*pair(1, noises), "part", 0, 64, bend=bend)
+            edges = reach.edges
+            assert (edges[0], edges[-1], len(edges)) == (0, 64, 65)
+            both = tops.values["part"], bottoms.values["part"]
+            slack = tops.slack, bottoms.slack
+            low, high = ends_of_quotient(reach, np.zeros(chance.size, dtype=int), *both, slack)
+            exact = truth[0] / truth[1]
+            assert chance[(low <= exact) & (exact <= high)].sum() >= 0.95, (bend, truth)
+            lengths[bend, truth] = float(chance @ (high - low))
+    assert lengths[4, (140, 40)] < 0.95 * lengths[1, (140, 40)]
+
+
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 def test_a_tenth_too_short_does_not_cover(name):
     truth = (1400, 400)

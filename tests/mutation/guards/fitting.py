@@ -68,7 +68,7 @@ GUARDS = (
     ),
     _quotient(
         "what the form turns by in a cell is left out",
-        old="        out.append(known[middle] + turned)",
+        old="        out.append(known[middle] + most * (b - a) / 2)",
         new="        out.append(known[middle] * 3 / 4)",
     ),
     _quotient(
@@ -78,8 +78,8 @@ GUARDS = (
     ),
     _quotient(
         "both parts at the whole risk",
-        old="    half = 1 - (1 - level) / 2\n    edges",
-        new="    half = 1 - (1 - level) * 9\n    edges",
+        old="    half = 1 - (1 - level) / 2\n    sizes",
+        new="    half = 1 - (1 - level) * 9\n    sizes",
     ),
     _feasible(
         "what parts add up to does not matter",
