@@ -82,7 +82,7 @@ def build(
         salt: orders rows and groups of a user unit.
         rows_table: the table or view with the rows.
         view: the query's view, which the rows come from instead.
-        quick: take the forms that are quicker in DuckDB, where they give the same.
+        quick: take the forms that are quicker in DuckDB, and for row units and light ones in PostgreSQL; they give the same.
     """
     return _Builder(query, stored, salt, rows_table, view, quick=quick).build()
 

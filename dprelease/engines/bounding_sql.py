@@ -45,7 +45,7 @@ from dprelease.engines.request import row_cap
 from dprelease.engines.typed_sql import number, try_cast
 from dprelease.query.bounded import BoundedQuery
 
-__all__ = ["CELLS", "INTERVAL", "Bounding", "Stage", "narrow"]
+__all__ = ["CELLS", "INTERVAL", "Bounding", "Stage", "least_cap", "narrow"]
 
 CELLS = "group_cells"
 """The public table of every group `g` and, per map of the groups, its cell m0, m1, ..."""
@@ -120,16 +120,11 @@ class Bounding:
     @property
     def least_cap(self) -> int:
         """The most rows of a unit that can exceed no cap."""
-        caps = [row_cap(self.query, p) for p in self.query.primitives]
-        if self._drops_groups:
-            caps.append(self.query.max_groups)
-        if self.query.max_rows_total is not None:
-            caps.append(self.query.max_rows_total)
-        return min(caps, default=1)
+        return least_cap(self.query)
 
     @property
     def _drops_groups(self) -> bool:
-        return len(self.query.groups.keys) > self.query.max_groups
+        return _drops_groups(self.query)
 
     def _passed(self) -> list[str]:
         """Return the columns beside the codes that the sums read."""
@@ -233,6 +228,20 @@ class Bounding:
             few = exp.LTE(this=column("c", "t"), expression=number(self.query.max_rows_total))
             select = select.where(few, copy=False)
         return Stage("placed", select)
+
+
+def least_cap(query: BoundedQuery) -> int:
+    """Return the most rows of a unit that can exceed no cap."""
+    caps = [row_cap(query, p) for p in query.primitives]
+    if _drops_groups(query):
+        caps.append(query.max_groups)
+    if query.max_rows_total is not None:
+        caps.append(query.max_rows_total)
+    return min(caps, default=1)
+
+
+def _drops_groups(query: BoundedQuery) -> bool:
+    return len(query.groups.keys) > query.max_groups
 
 
 def _from(stage: str, *columns: exp.Expression) -> exp.Select:

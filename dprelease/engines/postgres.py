@@ -232,6 +232,23 @@ class Session:
             for name, kind, form, free in found
         }
 
+    def rows_of_each(self, name: str) -> float | None:
+        """Return about how many rows the values of a column have each, by the server's statistics; None if it has none."""
+        may = "SELECT pg_catalog.has_table_privilege('pg_catalog.pg_stats', 'SELECT')"
+        if not self.connection.execute(may).fetchone()[0]:
+            return None
+        found = self.connection.execute(
+            "SELECT c.reltuples, s.n_distinct FROM pg_catalog.pg_class c "
+            "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+            "JOIN pg_catalog.pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname "
+            "WHERE c.oid = %s::regclass AND s.attname = %s ORDER BY s.inherited DESC LIMIT 1",
+            [self.table, name],
+        ).fetchone()
+        if found is None or not found[1]:
+            return None
+        rows, different = map(float, found)  # below zero: a part of the rows
+        return -1 / different if different < 0 else max(rows, 0.0) / different
+
     def _codec(self) -> str:
         encoding = self.connection.info.parameter_status("server_encoding") or ""
         codec = _CODECS.get(encoding)

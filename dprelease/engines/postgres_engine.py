@@ -11,6 +11,9 @@ What the server keeps. The salt and all constants are bound parameters, never te
 parameters (`log_statement`, `log_min_duration_statement` with `log_parameter_max_length` other than 0,
 `auto_explain`) writes the salt to its log; only its administrator can change that.
 
+The server's own statistics of the table choose between two forms of the statement, which give the same
+integers: they decide running time, which no release protects.
+
 Limits. The database's encoding is UTF8. Texts of more than 16 MiB are missing values. Numbers and moments as texts of more than 1,000 characters
 are none, and moments as texts are ISO 8601. Views of a pipeline are not read:
 make the view in the database and name it.
@@ -25,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from dprelease.engines.bounded_sql import build
+from dprelease.engines.bounding_sql import least_cap
 from dprelease.engines.digits import apart
 from dprelease.engines.physical import Physical, check_columns, check_times
 from dprelease.engines.postgres import PostgresType, opened
@@ -143,7 +147,8 @@ class PostgresEngine:
         check_columns(source.name, columns, held, ())
         check_times(source.name, query, held)
         projection = _projected(session.table.replace("%", "%%"), stored, query)
-        built = build(query, projection.stored, salt, rows_table="source_rows")
+        quick = query.user is None or _mostly_light(session, query)
+        built = build(query, projection.stored, salt, rows_table="source_rows", quick=quick)
         statement = postgres_statement(
             built,
             {"source_rows": projection.rows},
@@ -197,6 +202,17 @@ def _projected(table: str, stored: dict[str, PostgresType], query: BoundedQuery)
             doubles |= names
     rows = Projection(table, parts)
     return _Projected(rows, found, frozenset(booleans), frozenset(doubles), frozenset(typed))
+
+
+def _mostly_light(session: Any, query: BoundedQuery) -> bool:
+    """Return whether most units have so few rows that no cap cuts them; the integers are the same either way.
+
+    Sparing them the windows is two to three times as fast then, and takes half as long again where most are cut.
+    """
+    if query.user is None or query.per is not None:
+        return False
+    rows = session.rows_of_each(query.user)
+    return rows is not None and rows <= least_cap(query)
 
 
 def _check_source(source: Source, query: BoundedQuery) -> None:

@@ -164,6 +164,30 @@ QUESTIONS: tuple[Question, ...] = (
         "other rows of a person would count than in other engines, with the same privacy",
     ),
     Question(
+        "the digits of an MD5 can be read from the last to the first, and are ordered by their bytes",
+        "SELECT CASE WHEN REVERSE('0a1f') = 'f1a0' AND 'B' < 'a' AND '9' < 'a' THEN 1 ELSE 0 END",
+        ((1,),),
+        "other rows of a person would count than in other engines, with the same privacy",
+    ),
+    Question(
+        "bits of a whole number are shifted and masked",
+        "SELECT (CAST(1099516870656 AS BIGINT) >> 20) & 1023",
+        ((5,),),
+        "sums of wide products are made of digits, which would be others",
+    ),
+    Question(
+        "a remainder of doubles takes the sign of the dividend",
+        "SELECT CASE WHEN CAST(-7.5 AS DOUBLE) % CAST(2 AS DOUBLE) = CAST(-1.5 AS DOUBLE) THEN 1 ELSE 0 END",
+        ((1,),),
+        "filters and derived columns with % would mean something else",
+    ),
+    Question(
+        "no comparison takes NaN for a number of ordinary size",
+        "SELECT CASE WHEN ABS(CAST('NaN' AS DOUBLE)) <= 1.7976931348623157e308 THEN 1 ELSE 0 END",
+        ((0,),),
+        "a result that is no number would be counted as one",
+    ),
+    Question(
         "row numbers follow their order within each unit",
         _GROUPS
         + "SELECT g, v FROM (SELECT g, v, ROW_NUMBER() OVER (PARTITION BY g ORDER BY v DESC) AS n FROM t) AS s "
