@@ -90,9 +90,9 @@ def row_moves(
             top = _top(query, code), _top(query, other)
             move, swap = pair_moves(weights, part, top, absent=measurement.public_rows is None)
         else:
-            reach = (0, 0) if code is None else _code_range(query.codes[code])
+            span = (0, 0) if code is None else _code_range(query.codes[code])
             cells = [_polynomial(row, part) for row in weights]
-            move, swap = code_moves(cells, reach, absent=measurement.public_rows is None)
+            move, swap = code_moves(cells, span, absent=measurement.public_rows is None)
         l1_per_row, l1_per_swap = l1_per_row + move, l1_per_swap + swap
     return l1_per_row, l1_per_swap
 
@@ -275,10 +275,10 @@ def _nowhere_negative(query: BoundedQuery, measurement: Measurement, ids: tuple[
         ):
             return False
     for code, at in places.items():
-        reach = (0, 0) if code is None else _code_range(query.codes[code])
+        span = (0, 0) if code is None else _code_range(query.codes[code])
         for row in measurement.weights:
             cell = _polynomial([row[i] for i in at], [used[i] for i in at])
-            if code_range(cell, reach)[0] < 0:
+            if code_range(cell, span)[0] < 0:
                 return False
     for (one, other), at in pairs.items():
         top = _top(query, one), _top(query, other)

@@ -172,9 +172,9 @@ TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
         with_law("truncated_mean", lambda v: v.update(chain_length=1)),
         "DPR901",
     ),
-    "mean: reach": (
+    "mean: sensitivity of its sum": (
         "user",
-        with_law("truncated_mean", lambda v: v.update(reach="1/100")),
+        with_law("truncated_mean", lambda v: v.update(sum_sensitivity="1/100")),
         "DPR901",
     ),
     "mean: epsilon per move": ("user", mean_epsilon, "DPR901"),

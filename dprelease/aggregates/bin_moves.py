@@ -23,8 +23,8 @@ def bin_move(weights: Sequence[Sequence[int]], spans: Sequence[tuple[int, int]])
     return max(each) if apart(spans) else sum(each)
 
 
-def hold_every_code(spans: Iterable[tuple[int, int]], reach: tuple[int, int]) -> bool:
-    """Return whether every whole number in `reach` lies in exactly one of the closed `spans`.
+def hold_every_code(spans: Iterable[tuple[int, int]], span: tuple[int, int]) -> bool:
+    """Return whether every whole number in `span` lies in exactly one of the closed `spans`.
 
     >>> hold_every_code([(0, 4), (5, 9)], (0, 9)), hold_every_code([(0, 4), (6, 9)], (0, 9))
     (True, False)
@@ -33,4 +33,4 @@ def hold_every_code(spans: Iterable[tuple[int, int]], reach: tuple[int, int]) ->
     if not rising or any(low > high for low, high in rising):
         return False
     meet = all(b[0] == a[1] + 1 for a, b in pairwise(rising))
-    return meet and rising[0][0] <= reach[0] and reach[1] <= rising[-1][1]
+    return meet and rising[0][0] <= span[0] and span[1] <= rising[-1][1]

@@ -12,23 +12,23 @@ from dprelease.budget import declarations, rho_filter, rows
 from dprelease.budget.connection import Connection
 from dprelease.budget.parallel import worst, worst_cost, worst_rho
 from dprelease.budget.record import Budget, Entry
-from dprelease.budget.timeline import ALWAYS, Reach
+from dprelease.budget.timeline import ALWAYS, Instants
 from dprelease.numeric import NANO
 
 __all__ = ["balance", "spent_by", "spent_delta_by"]
 
 
-def balance(db: Connection, dataset: str, window: Reach = ALWAYS) -> Budget:
+def balance(db: Connection, dataset: str, window: Instants = ALWAYS) -> Budget:
     """Return the budget of a declared dataset and what is left of it to a release of that window."""
     total, line = declarations.total(db, dataset), declarations.timeline_of(db, dataset)
     charges = rows.charges(db, dataset)
-    reach = line.reach(window)
-    worst = worst_cost(charges, pairs=line.pairs, within=reach)
+    instants = line.instants(window)
+    worst = worst_cost(charges, pairs=line.pairs, within=instants)
     concentrated = rho_filter.rho_budget(db, dataset)
     if concentrated is None:
         used, delta, rho = worst.epsilon, worst.delta, None
     else:
-        nano = worst_rho(charges, pairs=line.pairs, within=reach)
+        nano = worst_rho(charges, pairs=line.pairs, within=instants)
         rho = Fraction(nano, NANO)
         used = rho_filter.spent_epsilon(nano, total.delta)
         delta = total.delta if nano else Fraction(0)
@@ -53,10 +53,10 @@ def spent_by(
         delta: where they add up by zCDP, at this delta, the dataset's present one by default.
     """
     pairs = declarations.timeline_of(db, dataset).pairs
-    reaches = [e.reach for e in entries]
+    all_instants = [e.instants for e in entries]
     if rho_filter.rho_budget(db, dataset) is None:
-        return worst(reaches, [e.epsilon for e in entries], pairs=pairs)
-    nano = int(worst(reaches, [rho_filter.nano_rho(e) or 0 for e in entries], pairs=pairs))
+        return worst(all_instants, [e.epsilon for e in entries], pairs=pairs)
+    nano = int(worst(all_instants, [rho_filter.nano_rho(e) or 0 for e in entries], pairs=pairs))
     return rho_filter.spent_epsilon(
         nano, declarations.total(db, dataset).delta if delta is None else delta
     )
@@ -67,4 +67,4 @@ def spent_delta_by(db: Connection, dataset: str, entries: Sequence[Entry]) -> Fr
     if rho_filter.rho_budget(db, dataset) is not None:
         return declarations.total(db, dataset).delta if entries else Fraction(0)
     pairs = declarations.timeline_of(db, dataset).pairs
-    return worst([e.reach for e in entries], [e.delta for e in entries], pairs=pairs)
+    return worst([e.instants for e in entries], [e.delta for e in entries], pairs=pairs)

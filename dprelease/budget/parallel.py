@@ -1,10 +1,10 @@
 """What a dataset's debits cost together: the worst unit's loss, over time.
 
-Law      docs/theory/composition.md#over-time. A unit that lives in interval u is read by the entries whose reach holds u. Its loss is their
+Law      docs/theory/composition.md#over-time. A unit that lives in interval u is read by the entries whose instants hold u. Its loss is their
          composition, and the dataset's is the largest one:
 
-             loss = max over u of sum { cost(e) : u in reach(e) }
-             loss = max over u, u' of sum { cost(e) : u or u' in reach(e) }       (`pairs`)
+             loss = max over u of sum { cost(e) : u in instants(e) }
+             loss = max over u, u' of sum { cost(e) : u or u' in instants(e) }       (`pairs`)
 
          The second for rows under substitution: the replaced row may be of another instant; an entry
          that reads only one of the two sees a row come or go, which its price covers. Costs are nano-units
@@ -14,7 +14,7 @@ Law      docs/theory/composition.md#over-time. A unit that lives in interval u i
 Record   SQLite and PostgreSQL sum a table's rows before they take a debit. Such a dataset's row of
          `budget` therefore holds a ceiling that no sum reaches, as under zCDP (`rho_filter`), and its event
          says {"apart": {"nano_epsilon", "atto_delta"}}: what was declared or added.
-Method   Between two neighbouring ends of reaches the sum is constant. Single instants: one sweep. Pairs: a
+Method   Between two neighbouring ends of instants the sum is constant. Single instants: one sweep. Pairs: a
          sweep over u, with a tree over u' that holds the sum of the entries that read u' and not u.
 Units    whole nano- and atto-units, or exact fractions. Time O(n log n) in the number of debits.
 """
@@ -30,16 +30,16 @@ from itertools import accumulate
 from typing import Any
 
 from dprelease.budget.accountant import Cost
-from dprelease.budget.timeline import ALWAYS, Reach
+from dprelease.budget.timeline import ALWAYS, Instants
 
 __all__ = ["Charge", "Stretch", "stretches", "worst", "worst_cost", "worst_rho"]
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one debit costs the units in its reach; `nano_rho` where the dataset composes by zCDP."""
+    """What one debit costs the units of its instants; `nano_rho` where the dataset composes by zCDP."""
 
-    reach: Reach
+    instants: Instants
     cost: Cost
     nano_rho: int = 0
 
@@ -48,40 +48,40 @@ class Charge:
 class Stretch:
     """A stretch of time in which every unit is read by the same entries, and what they cost it."""
 
-    reach: Reach
+    instants: Instants
     entries: int
     cost: Cost
     nano_rho: int
 
 
-def worst_cost(charges: Sequence[Charge], *, pairs: bool, within: Reach = ALWAYS) -> Cost:
+def worst_cost(charges: Sequence[Charge], *, pairs: bool, within: Instants = ALWAYS) -> Cost:
     """Return the largest sum of epsilon and the largest sum of delta, each over its own worst unit."""
-    reaches = [c.reach for c in charges]
-    nano = worst(reaches, [c.cost.nano_epsilon for c in charges], pairs=pairs, within=within)
-    atto = worst(reaches, [c.cost.atto_delta for c in charges], pairs=pairs, within=within)
+    all_instants = [c.instants for c in charges]
+    nano = worst(all_instants, [c.cost.nano_epsilon for c in charges], pairs=pairs, within=within)
+    atto = worst(all_instants, [c.cost.atto_delta for c in charges], pairs=pairs, within=within)
     return Cost(int(nano), int(atto))
 
 
-def worst_rho(charges: Sequence[Charge], *, pairs: bool, within: Reach = ALWAYS) -> int:
+def worst_rho(charges: Sequence[Charge], *, pairs: bool, within: Instants = ALWAYS) -> int:
     """Return the largest sum of rho, in nano-units."""
     rhos = [c.nano_rho for c in charges]
-    return int(worst([c.reach for c in charges], rhos, pairs=pairs, within=within))
+    return int(worst([c.instants for c in charges], rhos, pairs=pairs, within=within))
 
 
 def worst(
-    reaches: Sequence[Reach],
+    all_instants: Sequence[Instants],
     costs: Sequence[int] | Sequence[Fraction],
     *,
     pairs: bool,
-    within: Reach = ALWAYS,
+    within: Instants = ALWAYS,
 ) -> Fraction:
     """Return the largest sum of costs over the entries that read one unit, or one of a pair.
 
     Args:
         within: of units, or the first of a pair, that live here.
     """
-    ends = _ends([*reaches, within])
-    spans, last = _spans([*reaches, within], ends)
+    ends = _ends([*all_instants, within])
+    spans, last = _spans([*all_instants, within], ends)
     exact = [Fraction(cost) for cost in costs]
     first, end = spans.pop()
     found: list[Fraction] = _sums(spans, exact, last)
@@ -92,8 +92,8 @@ def worst(
 
 def stretches(charges: Sequence[Charge]) -> list[Stretch]:
     """Return what units cost over time, in order: stretches that neighbour and differ."""
-    ends = _ends([c.reach for c in charges])
-    spans, last = _spans([c.reach for c in charges], ends)
+    ends = _ends([c.instants for c in charges])
+    spans, last = _spans([c.instants for c in charges], ends)
     parts = (
         [1] * len(charges),
         [c.cost.nano_epsilon for c in charges],
@@ -103,20 +103,22 @@ def stretches(charges: Sequence[Charge]) -> list[Stretch]:
     columns = [_sums(spans, part, last) for part in parts]
     out = []
     for i, (entries, nano, atto, rho) in enumerate(zip(*columns, strict=True)):
-        reach = ends[i - 1] if i else None, ends[i] if i < len(ends) else None
-        out.append(Stretch(reach, entries, Cost(nano, atto), rho))
+        instants = ends[i - 1] if i else None, ends[i] if i < len(ends) else None
+        out.append(Stretch(instants, entries, Cost(nano, atto), rho))
     return out
 
 
-def _ends(reaches: Sequence[Reach]) -> list[datetime]:
-    return sorted({end for reach in reaches for end in reach if end is not None})
+def _ends(all_instants: Sequence[Instants]) -> list[datetime]:
+    return sorted({end for instants in all_instants for end in instants if end is not None})
 
 
-def _spans(reaches: Sequence[Reach], ends: list[datetime]) -> tuple[list[tuple[int, int]], int]:
-    """Return the first and last stretch of each reach, and the number of the last one."""
+def _spans(
+    all_instants: Sequence[Instants], ends: list[datetime]
+) -> tuple[list[tuple[int, int]], int]:
+    """Return the first and last stretch of each entry, and the number of the last one."""
     last = len(ends)
     spans = []
-    for low, high in reaches:
+    for low, high in all_instants:
         first = 0 if low is None else bisect_left(ends, low) + 1
         spans.append((first, last if high is None else bisect_left(ends, high)))
     return spans, last

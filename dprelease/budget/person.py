@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from dprelease.budget.accountant import ATTO
 from dprelease.budget.record import Entry
-from dprelease.budget.timeline import Reach, Timeline, instant
+from dprelease.budget.timeline import Instants, Timeline, instant
 from dprelease.codec import Always, AtLeast, Stored
 from dprelease.numeric import (
     NANO,
@@ -72,7 +72,7 @@ def group_rule(epsilon: Fraction, delta: Fraction, count: int) -> tuple[Fraction
 
 
 def person_of(
-    parts: Iterable[tuple[Reach, Fraction, Fraction]], line: Timeline
+    parts: Iterable[tuple[Instants, Fraction, Fraction]], line: Timeline
 ) -> PersonLoss | None:
     """Return the loss over releases, each a window, an epsilon and a delta; None for no bound."""
     total, probability = Fraction(0), Fraction(0)
@@ -128,7 +128,7 @@ def person_at(
     return person_loss([row.entry for row in rows], book.timeline(dataset), delta=delta)
 
 
-def window_of_texts(window: Sequence[str | None]) -> Reach:
+def window_of_texts(window: Sequence[str | None]) -> Instants:
     """Return a window as it is written in a ledger or manifest."""
     start, end = (None if text is None else instant(text) for text in window)
     return start, end

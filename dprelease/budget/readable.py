@@ -21,7 +21,7 @@ from dprelease.budget.balance import balance, spent_by, spent_delta_by
 from dprelease.budget.connection import Connection, Place
 from dprelease.budget.parallel import Stretch, stretches
 from dprelease.budget.record import Anchor, Budget, Entry, EntryRow, Key, LedgerReport
-from dprelease.budget.timeline import ALWAYS, Reach, Timeline
+from dprelease.budget.timeline import ALWAYS, Instants, Timeline
 from dprelease.errors import LedgerError
 
 __all__ = ["ReadableLedger"]
@@ -78,7 +78,7 @@ class ReadableLedger:
             found = db.execute("SELECT name FROM dataset ORDER BY name").fetchall()
         return tuple(str(row[0]) for row in found)
 
-    def budget(self, dataset: str, window: Reach = ALWAYS) -> Budget:
+    def budget(self, dataset: str, window: Instants = ALWAYS) -> Budget:
         """Return what the dataset may spend, has spent and has left.
 
         Args:

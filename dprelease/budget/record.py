@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from dprelease.budget.accountant import BASIC, Cost
-from dprelease.budget.timeline import Reach, instant, timeline
+from dprelease.budget.timeline import Instants, instant, timeline
 from dprelease.codec import Always, As, Inline, Stored
 from dprelease.errors import ArgumentError, ConfigError
 
@@ -204,10 +204,10 @@ class Entry(Stored):
             )
 
     @property
-    def reach(self) -> Reach:
+    def instants(self) -> Instants:
         """The instants whose units it may have read; all of them without a window."""
         start, end = (None if text is None else instant(text) for text in self.window)
-        return timeline(self.adjacency, self.unit, self.time).reach((start, end))
+        return timeline(self.adjacency, self.unit, self.time).instants((start, end))
 
     @property
     def cost(self) -> Cost:

@@ -140,7 +140,7 @@ def _fitting(db: Connection, entry: Entry, path: Place) -> int | None:
     if concentrated is not None and rho is None:
         raise refusals.without_rho(path, dataset)
     line = timeline_of(db, dataset)
-    after = [*charges(db, dataset), Charge(entry.reach, cost, rho or 0)]
+    after = [*charges(db, dataset), Charge(entry.instants, cost, rho or 0)]
     if concentrated is None:
         worst, budget = worst_cost(after, pairs=line.pairs), total(db, dataset)
         if not fits((), worst, budget):
@@ -163,7 +163,7 @@ def charges(db: Connection, dataset: str) -> list[Charge]:
         (dataset,),
     ).fetchall():
         body = json.loads(text) if apart or concentrated else {}
-        reach = Entry.from_json(body["entry"]).reach if apart else ALWAYS
+        instants = Entry.from_json(body["entry"]).instants if apart else ALWAYS
         rho = int(body["nano_rho"]) if concentrated else 0
-        out.append(Charge(reach, Cost(int(nano), int(atto)), rho))
+        out.append(Charge(instants, Cost(int(nano), int(atto)), rho))
     return out

@@ -72,8 +72,8 @@ class Timed:
         """Note a debit; it speaks of its dataset's adjacency, unit and time, and lies in that time."""
         found = self.datasets.get(entry.key.dataset)
         if found is not None:
-            reach = found.line.reach(window_of_texts(entry.window))
-            found.charges.append(Charge(reach, entry.cost, nano_rho))
+            instants = found.line.instants(window_of_texts(entry.window))
+            found.charges.append(Charge(instants, entry.cost, nano_rho))
         adjacency, unit, time = self.declared[entry.key.dataset]
         if entry.time != time:
             return "is of another time than its dataset"

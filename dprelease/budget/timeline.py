@@ -4,10 +4,10 @@ Declared with the dataset, once: the time column, its zone, and whether a row's 
 unit then lives in one interval: a row in an instant, a person's rows of a week in that week. An entry
 reads the rows of its window, so it can have read a unit only if the window meets the unit's interval:
 
-    reach(entry) = the union of the unit intervals that its window meets     (an instant: the window)
+    instants(entry) = the union of the unit intervals that its window meets     (an instant: the window)
 
-Two units' losses are told apart by reaches alone. Without the declaration, and for an entry without a
-window, the reach is all of time: such entries add up with every other one.
+Two units' losses are told apart by instants alone. Without the declaration, and for an entry without a
+window, the instants are all of time: such entries add up with every other one.
 
 Law      docs/theory/composition.md#over-time. It rests on `immutable` (a row that moved between two runs could be
          read by both) and on filters that are functions of one row.
@@ -24,12 +24,12 @@ from datetime import UTC, date, datetime, timedelta
 
 from dprelease.periods import Every, interval_day, intervals_met, known_every
 
-__all__ = ["ALWAYS", "Reach", "Timeline", "instant", "timeline", "window_text"]
+__all__ = ["ALWAYS", "Instants", "Timeline", "instant", "timeline", "window_text"]
 
-Reach = tuple[datetime | None, datetime | None]
+Instants = tuple[datetime | None, datetime | None]
 """Half-open, aware, UTC; None where it has no end."""
 
-ALWAYS: Reach = (None, None)
+ALWAYS: Instants = (None, None)
 
 _FORM = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -49,7 +49,7 @@ class Timeline:
     apart: bool = False
     pairs: bool = False
 
-    def reach(self, window: Reach) -> Reach:
+    def instants(self, window: Instants) -> Instants:
         """Return the instants whose units an entry with this window may have read."""
         if not self.apart:
             return ALWAYS
@@ -57,7 +57,7 @@ class Timeline:
             return window
         return intervals_met(*window, self.per, self.zone)
 
-    def met(self, window: Reach) -> int | None:
+    def met(self, window: Instants) -> int | None:
         """Return how many unit intervals a window meets: None where there is no bound, or for rows."""
         if self.per is None:
             return None

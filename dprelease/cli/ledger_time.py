@@ -25,8 +25,8 @@ def over_time_json(book: Ledger, dataset: str) -> dict[str, Any]:
     if line.apart:
         out["over_time"] = [
             {
-                "from": None if s.reach[0] is None else window_text(s.reach[0]),
-                "to": None if s.reach[1] is None else window_text(s.reach[1]),
+                "from": None if s.instants[0] is None else window_text(s.instants[0]),
+                "to": None if s.instants[1] is None else window_text(s.instants[1]),
                 "entries": s.entries,
                 "epsilon": str(s.cost.epsilon),
                 "delta": str(s.cost.delta),

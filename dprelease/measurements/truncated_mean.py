@@ -36,7 +36,7 @@ from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.domain import GridSet, LongRuns
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["MeanDraw", "TruncatedMean", "mean_reach"]
+__all__ = ["MeanDraw", "TruncatedMean", "sum_sensitivity"]
 
 _WITHOUT_ATOMS = ("bounded_laplace", "reflected_laplace", "bounded_gaussian")
 """Families that draw a mean without atoms at whatever size is released."""
@@ -53,7 +53,7 @@ class MeanDraw(Draw):
 
     First a noisy size n' >= 1 is released, then clamp(c + S(x - c)/n', l, u) through a truncated
     law. One move (at most m rows more or fewer in one group) changes that quotient by at most
-    `reach` / n' = m w / (2 n'), for *any* n', because n' is already a differentially private
+    `sum_sensitivity` / n' = m w / (2 n'), for *any* n', because n' is already a differentially private
     output. Any change of one unit is a chain of at most `moves` such moves through answers inside
     the hull, so the losses add up to at most moves * epsilon. The integer shift is rounded up to
     three significant bits, so that few laws serve many groups.
@@ -66,7 +66,7 @@ class MeanDraw(Draw):
     size: ScalarDraw
     allowed: LongRuns
     step: Fraction
-    reach: Fraction
+    sum_sensitivity: Fraction
     epsilon: Fraction
     chain_length: Annotated[int, AtLeast(1)]
     scale: Annotated[Digits, AtLeast(1)]
@@ -80,7 +80,7 @@ class MeanDraw(Draw):
             raise underclaimed("number of moves")
         if min(self.epsilon, self.step, self.step_size) <= 0:
             raise underclaimed("loss")
-        if self.reach < mean_reach(sensitivity, self.scale * self.step_size):
+        if self.sum_sensitivity < sum_sensitivity(sensitivity, self.scale * self.step_size):
             raise underclaimed("sensitivity")
         return self.size.certify(sensitivity) + self.chain_length * self.epsilon
 
@@ -102,7 +102,7 @@ class MeanDraw(Draw):
 
     def shift(self, size: int) -> int:
         """Return the sensitivity in grid steps for the released size, rounded up."""
-        exact = -(-self.reach // (max(1, size) * self.step))
+        exact = -(-self.sum_sensitivity // (max(1, size) * self.step))
         steps = max(1, min(int(exact), self.allowed.hull_steps))
         block = 1 << max(0, steps.bit_length() - 3)
         return -(-steps // block) * block
@@ -211,7 +211,7 @@ class MeanDraw(Draw):
         }
 
 
-def mean_reach(sensitivity: Sensitivity, width: Fraction) -> Fraction:
+def sum_sensitivity(sensitivity: Sensitivity, width: Fraction) -> Fraction:
     """Return n' times the most one move changes c + S(x - c)/n'; `width` = u - l.
 
     `in_group` counts the rows of a move; each lies within half a range of c.
@@ -254,9 +254,9 @@ class TruncatedMean(MeasurementFamily):
         member, s, size = asked.block.members[0], asked.sensitivity, asked.size
         spec, measurement = member.statistic.spec, asked.measurement
         width = measurement.scale * measurement.step_size
-        reach = mean_reach(s, width)
+        moved = sum_sensitivity(s, width)
         step = spec.step or best_step(
-            max(reach / max(1, size) / 16, Fraction(member.domain.width) / MOST_POINTS),
+            max(moved / max(1, size) / 16, Fraction(member.domain.width) / MOST_POINTS),
             member.domain,
         )
         sizes = _size_draw(asked.epsilon * _SIZE_SHARE, s, member)
@@ -264,7 +264,7 @@ class TruncatedMean(MeasurementFamily):
             size=sizes,
             allowed=member.domain.on_grid(step),
             step=step,
-            reach=reach,
+            sum_sensitivity=moved,
             epsilon=asked.epsilon * (1 - _SIZE_SHARE) / s.chain_length,
             chain_length=s.chain_length,
             scale=measurement.scale,
@@ -300,7 +300,7 @@ class TruncatedMean(MeasurementFamily):
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         draw = best.draw
         assert isinstance(draw, MeanDraw)
-        return f"{shown(draw.reach)} {member.measure} / released size".replace("  ", " ")
+        return f"{shown(draw.sum_sensitivity)} {member.measure} / released size".replace("  ", " ")
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         draw = best.draw

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from dprelease.budget.person import window_of_texts
-from dprelease.budget.timeline import Reach, Timeline, timeline
+from dprelease.budget.timeline import Instants, Timeline, timeline
 from dprelease.formats.over_time import release_over_time
 from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.numeric import fraction_from_json, whole_from_json
@@ -77,7 +77,7 @@ class Stated:
     groups: int
     words: PublicWords
     line: Timeline | None
-    stored: Reach
+    stored: Instants
     over_time: str
     files: Mapping[str, tuple[int, str]]
     tables: tuple[Shape, ...] = ()
@@ -100,7 +100,7 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
     line = _line(guarantee)
     stored = _stored(guarantee)
     if line is not None:
-        line.reach(stored)  # its zone is known, its window on the calendar
+        line.instants(stored)  # its zone is known, its window on the calendar
     return Stated(
         dataset=_maybe(manifest["dataset"], _text),
         window=_maybe(plan["window"], _window),
@@ -225,7 +225,7 @@ def _line(guarantee: Mapping[str, Any]) -> Timeline | None:
     return timeline(guarantee["adjacency"], json.dumps(guarantee["unit"]), json.dumps(time))
 
 
-def _stored(guarantee: Mapping[str, Any]) -> Reach:
+def _stored(guarantee: Mapping[str, Any]) -> Instants:
     ends = guarantee.get("window", [None, None])
     start, end = (_maybe(end, lambda t: _like(_INSTANT, t)) for end in ends)
     return window_of_texts((start, end))

@@ -41,11 +41,11 @@ def series_loss(periods: Sequence[Period]) -> SeriesLoss:
     line = lines.pop() if len(lines) == 1 else None
     if line is None:
         return SeriesLoss(sum(epsilons, Fraction(0)), sum(deltas, Fraction(0)))
-    reaches = [line.reach(p.stored) for p in periods]
+    all_instants = [line.instants(p.stored) for p in periods]
     parts = [(p.stored, p.epsilon, p.delta) for p in periods]
     return SeriesLoss(
-        worst(reaches, epsilons, pairs=line.pairs),
-        worst(reaches, deltas, pairs=line.pairs),
+        worst(all_instants, epsilons, pairs=line.pairs),
+        worst(all_instants, deltas, pairs=line.pairs),
         line.apart,
         None if line.per is None else person_of(parts, line),
     )

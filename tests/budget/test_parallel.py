@@ -43,7 +43,7 @@ def reads(window: tuple[datetime | None, datetime | None], week: int) -> bool:
 
 def stated(windows, costs, *, pairs=False) -> Fraction:
     line = Timeline("week", "UTC", apart=True)
-    return worst([line.reach(w) for w in windows], costs, pairs=pairs)
+    return worst([line.instants(w) for w in windows], costs, pairs=pairs)
 
 
 # --- exact losses of randomised responses: one bit per release, in powers of e -------------------
@@ -144,8 +144,8 @@ def test_twins_that_forget_are_caught():
     assert always == 2  # one that takes an open window for an interval of its own
     straddling = (datetime(2013, 1, 10, tzinfo=UTC), datetime(2013, 1, 17, tzinfo=UTC))
     line = Timeline("week", "UTC", apart=True)
-    reaches = [line.reach(straddling), line.reach(span(0, 0)), line.reach(span(1, 1))]
-    assert worst(reaches, [1, 1, 1], pairs=False) == 2
+    all_instants = [line.instants(straddling), line.instants(span(0, 0)), line.instants(span(1, 1))]
+    assert worst(all_instants, [1, 1, 1], pairs=False) == 2
     bare = [straddling, (MONDAY, straddling[0]), (straddling[1], MONDAY + 2 * WEEK)]
     assert worst(bare, [1, 1, 1], pairs=False) == 1  # windows alone meet no week twice
 
@@ -153,9 +153,9 @@ def test_twins_that_forget_are_caught():
 def test_delta_and_epsilon_are_each_the_worst_of_their_own():
     line = Timeline("week", "UTC", apart=True)
     charges = [
-        Charge(line.reach(span(0, 0)), Cost(5, 1)),
-        Charge(line.reach(span(1, 1)), Cost(1, 7)),
-        Charge(line.reach(OPEN), Cost(1, 1)),
+        Charge(line.instants(span(0, 0)), Cost(5, 1)),
+        Charge(line.instants(span(1, 1)), Cost(1, 7)),
+        Charge(line.instants(OPEN), Cost(1, 1)),
     ]
     assert worst_cost(charges, pairs=False) == Cost(6, 8)
     assert worst_cost(charges, pairs=True) == Cost(7, 9)
@@ -171,27 +171,27 @@ def test_delta_and_epsilon_are_each_the_worst_of_their_own():
 def test_the_sweep_finds_what_trying_every_instant_finds(pairs):
     rng = random.Random(3)
     for _ in range(300):
-        reaches, costs = [], []
+        all_instants, costs = [], []
         for _ in range(rng.randint(1, 9)):
             a, b = sorted(rng.sample(range(12), 2))
             window = [MONDAY + a * WEEK, MONDAY + b * WEEK]
             for end in (0, 1):
                 if rng.random() < 0.15:
                     window[end] = None
-            reaches.append(tuple(window))
+            all_instants.append(tuple(window))
             costs.append(rng.randint(1, 10**19))
         where = [MONDAY + k * WEEK for k in range(-1, 13)]
-        inside = [{i for i, r in enumerate(reaches) if _holds(r, at)} for at in where]
+        inside = [{i for i, r in enumerate(all_instants) if _holds(r, at)} for at in where]
         sums = [
             sum(costs[i] for i in (one | other))
             for one in inside
             for other in (inside if pairs else [one])
         ]
-        assert worst(reaches, costs, pairs=pairs) == max(sums)
+        assert worst(all_instants, costs, pairs=pairs) == max(sums)
 
 
-def _holds(reach, at) -> bool:
-    return (reach[0] is None or reach[0] <= at) and (reach[1] is None or at < reach[1])
+def _holds(instants, at) -> bool:
+    return (instants[0] is None or instants[0] <= at) and (instants[1] is None or at < instants[1])
 
 
 def test_ten_years_of_days_are_added_up_quickly():
@@ -216,8 +216,8 @@ def test_a_timeline_is_what_was_declared():
     assert not timeline("add_remove", user, time(immutable=False)).apart
     assert timeline("add_remove", '{"user":"who"}', None) == Timeline()
     assert timeline("add_remove", user, time(timezone="Asia/Tokyo", dates=True)).zone == "UTC"
-    assert Timeline().reach(span(0, 0)) == ALWAYS
-    assert Timeline(apart=True).reach(span(0, 0)) == span(0, 0)
+    assert Timeline().instants(span(0, 0)) == ALWAYS
+    assert Timeline(apart=True).instants(span(0, 0)) == span(0, 0)
 
 
 @pytest.mark.parametrize(

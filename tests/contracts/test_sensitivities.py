@@ -23,7 +23,7 @@ import pytest
 from dprelease import registry
 from dprelease.aggregates.measurement import Measurement
 from dprelease.engines.clean_rows import cleaned
-from dprelease.measurements.truncated_mean import mean_reach
+from dprelease.measurements.truncated_mean import sum_sensitivity
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.expression import evaluate
 from dprelease.query.load import Schema
@@ -259,15 +259,15 @@ def test_the_wall_recomputes_the_stated_moves_from_the_primitives(name: str) -> 
 @pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
 @pytest.mark.parametrize("unit", ["row", "m=2 G=1", "m=1 G=2"])
 @pytest.mark.parametrize("column", COLUMNS)
-def test_a_truncated_mean_moves_by_its_reach_over_any_released_size(
+def test_a_truncated_mean_moves_by_its_sum_s_sensitivity_over_any_released_size(
     column: str, unit: str, adjacency: str
 ) -> None:
-    """|clamp(c + S(x - c) / n')| moves by at most reach / n' per move, for every n' >= 1."""
+    """|clamp(c + S(x - c) / n')| moves by at most its sensitivity / n' per move, for every n' >= 1."""
     made = case("mean", column, unit, adjacency)
     measurement = next(e for e in made.measurements if e.family == "truncated_mean")
     stated = made.claimed(measurement)
     width = measurement.scale * measurement.step_size
-    reach = mean_reach(stated, width)
+    most = sum_sensitivity(stated, width)
     centre, half = measurement.offset + width / 2, Fraction(measurement.scale, 2)
     places = made.places(measurement)
     rows = sorted({tuple(primitives(made.task, v, 1)[p] for p in places) for v in made.values})
@@ -281,9 +281,9 @@ def test_a_truncated_mean_moves_by_its_reach_over_any_released_size(
                     free = centre + measurement.step_size * (s - half * n) / size
                     answers.append(min(max(free, measurement.offset), measurement.offset + width))
                 move = abs(answers[1] - answers[0]) * size
-                assert move <= reach
+                assert move <= most
                 worst = max(worst, move)
-    assert worst == reach
+    assert worst == most
 
 
 def test_a_change_of_one_unit_is_a_chain_of_at_most_the_stated_moves() -> None:

@@ -186,7 +186,9 @@ class TestMeanDraw:
         for size in {law.shift(s): s for s in range(2_001)}.values():
             made = law.law(size)
             assert made.certify().epsilon_upper <= law.epsilon
-            assert made.shift >= min(law.reach / (max(1, size) * law.step), made.allowed.hull_steps)
+            assert made.shift >= min(
+                law.sum_sensitivity / (max(1, size) * law.step), made.allowed.hull_steps
+            )
 
     def test_draws_and_boxes_stay_in_the_domain_whatever_the_table(self) -> None:
         law = self.made()
@@ -200,7 +202,8 @@ class TestMeanDraw:
         assert (low[:, 1] <= high[:, 1]).all()
 
     @pytest.mark.parametrize(
-        "wrong", [{"chain_length": 1}, {"reach": Fraction(1, 9)}, {"epsilon": Fraction(-1)}]
+        "wrong",
+        [{"chain_length": 1}, {"sum_sensitivity": Fraction(1, 9)}, {"epsilon": Fraction(-1)}],
     )
     def test_a_cheaper_one_is_refused(self, wrong: dict[str, object]) -> None:
         law = self.made()

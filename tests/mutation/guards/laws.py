@@ -183,7 +183,7 @@ GUARDS = (
     Guard(
         "bins that end before the column are taken for all of it",
         "aggregates/bin_moves.py",
-        "return meet and rising[0][0] <= reach[0] and reach[1] <= rising[-1][1]",
+        "return meet and rising[0][0] <= span[0] and span[1] <= rising[-1][1]",
         "return meet",
         ("tests/measurements/test_balanced.py",),
     ),

@@ -166,7 +166,7 @@ GUARDS = (
     Guard(
         "a truncated mean reaches less far than its rows",
         "measurements/truncated_mean.py",
-        "if self.reach < mean_reach(sensitivity, self.scale * self.step_size):",
+        "if self.sum_sensitivity < sum_sensitivity(sensitivity, self.scale * self.step_size):",
         "if False:",
         ("tests/measurements/test_draw.py", "tests/test_execute.py"),
     ),

@@ -104,8 +104,8 @@ GUARDS = (
     ),
     _chain(
         "a debit says itself which intervals its window meets",
-        old="            reach = found.line.reach(window_of_texts(entry.window))\n",
-        new="            reach = entry.reach\n",
+        old="            instants = found.line.instants(window_of_texts(entry.window))\n",
+        new="            instants = entry.instants\n",
     ),
     _view(
         "a view calls another stored column the time",
