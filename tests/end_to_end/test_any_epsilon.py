@@ -19,7 +19,7 @@ from tests.sizes import FULL
 STATISTICS: tuple[Any, ...] = (
     "count", "count(persons)", "count_distinct(i)", "sum(x)", "mean(x)", "variance(x)", "std(x)",
     "min(x)", "max(x)", "median(x)", "quantile(x, 0.25)", "proportion(x >= 3)", "covariance(x, y)",
-    "correlation(x, y)", "eigenvalues(x, y)", "histogram(x, [0, 5, 10])",
+    "correlation(x, y)", "eigenvalues(x, y)", "histogram(x, [0, 5, 10])", "cdf(x, [0, 5, 10])",
 )  # fmt: skip
 SOME = ("count", "sum(x)", "mean(x)", "variance(x)", "correlation(x, y)", "median(x)")
 PERSON = {"user": "who", "max_groups": 2, "max_rows_per_group": 3}
