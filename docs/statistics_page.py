@@ -45,7 +45,7 @@ _GRAPH = {
 _SAMPLES: dict[str, Any] = {
     "as": "named", "domain": {"range": [0, 12]}, "share": 0.5, "weight": 2, "max_error": 1000,
     "expected": 0.5, "spikes": "forbid", "max_rows_per_group": 1,
-    "accurate_for": "ranges", "note": "A sentence.", "title": "A heading", "winsorize": 0.1,
+    "accurate_for": "ranges", "note": "A sentence.", "title": "A heading", "interval": True, "winsorize": 0.1,
 }  # fmt: skip
 _CONTEXTS = (_TABLE, _GRAPH)
 

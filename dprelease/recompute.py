@@ -62,7 +62,7 @@ def row_moves(
         return (_cross(query, used) * max(0, (measurement.public_rows or 0) - 1),) * 2
     if measurement.form in ("spectrum", "matrix", "pairs"):
         return _spectral(query, measurement, used)
-    if measurement.form in (*BY_RANK, "winsorised", "binned_tree"):
+    if measurement.form in (*BY_RANK, "rank_interval", "winsorised", "binned_tree"):
         moves = tree_moves if measurement.form == "binned_tree" else rank_moves
         try:
             return moves(query, measurement, used)

@@ -21,6 +21,7 @@ Families
     truncated_mean  S(1), S(code): first the count is released, then a truncated mean.
     ranks           a score per candidate value: how far its rank is from the one asked for.
     joint_ranks     the rows of one column value by value, for several ranks chosen together.
+    rank_interval   the same as ranks, thrice: a quantile and both ends of its interval.
     winsorised      two limits, drawn first, then two sums or Bernstein cells of the rows clamped to them.
     laplacian       eigenvalues of a graph's Laplacian in steps of a public grid.
     graph_box       lambda_2 of a graph and degrees of nodes, each bounded by itself.
@@ -72,6 +73,7 @@ Family = Literal[
     "truncated_mean",
     "ranks",
     "joint_ranks",
+    "rank_interval",
     "winsorised",
     "constant",
     "soft_table",
@@ -89,6 +91,7 @@ Form = Literal[
     "scatter",
     "ranks",
     "joint_ranks",
+    "rank_interval",
     "winsorised",
     "cross",
     "pairs",

@@ -14,10 +14,10 @@ prices both, and every k, by public numbers (`measurements.ranks_price`).
 Several quantiles of one column are chosen together, in order, where that is better and not too much work
 (`aggregates.joint_ranks`, `measurements.joint_ranks`).
 
-There is no interval in the column's unit: how far a rank error of some rows reaches depends on how
-dense the rows lie there, which nobody may know from one choice. The plan states the rank error,
-which holds for all data. Two more choices around the first would make an interval, at half of its
-budget; whoever wants one asks for two more quantiles.
+One choice has no interval in the column's unit: how far a rank error of some rows reaches depends on how
+dense the rows lie there, which nobody may know from it. The plan states the rank error, which holds for
+all data. With `interval: true` two more choices beside the value make an interval that holds the quantile
+of all data with 95 %, for two thirds of its budget (`aggregates.rank_interval`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import numpy as np
 
 from dprelease.aggregates.base import Aggregate, Floats, aggregate_named
 from dprelease.aggregates.measurement import Context, Measurement
+from dprelease.aggregates.rank_interval import with_interval
 from dprelease.aggregates.ranks import allowed_values, ranks
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import exact
@@ -133,17 +134,22 @@ class Quantile(Aggregate):
         if share is None:
             share = read_probability(context.spec.arguments[1], context.spec.origin)
         if share not in (0, 1):
-            return (ranks(context, share),)
+            alone = ranks(context, share)
+            return (with_interval(alone) if context.spec.interval else alone,)
         return ranks(context, share, 1), ranks(context, share)  # which row, the planner decides
 
 
 def _fixed(name: str, heading: str, share: Fraction) -> Quantile:
-    return Quantile(name, Syntax(1, 1, f"{name}(age)", sql=(name.upper(),)), heading, share)
+    inside = share not in (0, 1)
+    syntax = Syntax(1, 1, f"{name}(age)", sql=(name.upper(),), interval=inside)
+    return Quantile(name, syntax, heading, share)
 
 
 aggregate = Quantile(
     "quantile",
-    Syntax(2, 2, "quantile(age, 0.9)", ColumnAndShare(), ("QUANTILE", "QUANTILE_DISC")),
+    Syntax(
+        2, 2, "quantile(age, 0.9)", ColumnAndShare(), ("QUANTILE", "QUANTILE_DISC"), interval=True
+    ),
     "Quantile of {}",
 )
 median = _fixed("median", "Median of {}", Fraction(1, 2))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dprelease.aggregates.clipped import limit_spreads
 from dprelease.aggregates.joint_ranks import joint_spreads
 from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.rank_interval import interval_spreads
 from dprelease.aggregates.ranks import spreads
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
 
@@ -25,36 +26,38 @@ def rank_moves(
     Raises:
         ValueError: the scores are not the ranks of one column's values, in words.
     """
-    if measurement.form == "winsorised":
-        return _clipped(query, measurement, used)
     codes = [query.codes[p.code] for p in used if p.code is not None]
     if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):
         raise ValueError("its scores are not the ranks of one column's values")
     if measurement.form == "ranks":
         return _alone(measurement, used[0])
+    if measurement.form == "winsorised":
+        return _clipped(measurement, used[0])
+    if measurement.form == "rank_interval":
+        return _three(measurement, used[0])
     if used[0].near is not None:  # every gap of rows counts, wherever it lies
         raise ValueError("its values are chosen together, and codes far from one rank are left out")
     return joint_spreads(measurement.weights)
 
 
-def _clipped(
-    query: BoundedQuery, measurement: Measurement, used: Sequence[Primitive]
-) -> tuple[int, int]:
+def _clipped(measurement: Measurement, tally: Primitive) -> tuple[int, int]:
     """Return what an added and a replaced row move cells between two limits, in units of one row there.
 
     Clamped to whatever limits, a row adds non-negative parts that add up to one such unit.
-
-    Raises:
-        ValueError: its cells are not made of all rows of one column by their values, or its limits are
-            no two quantiles, in words.
     """
     limit_spreads(measurement.weights)
-    codes = [query.codes[p.code] for p in used if p.code is not None]
-    if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):
-        raise ValueError("its cells are not of the rows of one column by their values")
-    if used[0].near is not None:
+    if tally.near is not None:
         raise ValueError("its sums are of all rows, and codes far from one rank are left out")
     return 1, 2
+
+
+def _three(measurement: Measurement, tally: Primitive) -> tuple[int, int]:
+    if tally.near is not None or [len(w) for w in measurement.weights] != [3]:
+        raise ValueError(
+            "its three values are not chosen by the ranks of all rows around one target"
+        )
+    a, b, shift = measurement.weights[0]
+    return interval_spreads(a, b, shift)
 
 
 def _alone(measurement: Measurement, tally: Primitive) -> tuple[int, int]:

@@ -44,6 +44,7 @@ from dprelease.measurements.draw import Objects, draw_from_json
 from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.measurements.graph_box import BoxDraw
 from dprelease.measurements.joint_ranks import JointExponentialDraw
+from dprelease.measurements.rank_interval import IntervalDraw
 from dprelease.measurements.ranks import ExponentialDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
@@ -153,15 +154,17 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
             return [
                 (None, _gaussian(square, b - a)) for a, b in zip(here, there, strict=True) if a != b
             ]
+        case IntervalDraw():
+            return [
+                part
+                for one, other in zip(draw.scores(here[0]), draw.scores(there[0]), strict=True)
+                for part in _choice(draw, one, other, curves=curves)
+            ]
         case JointExponentialDraw():
             worst = Worst(joint_worst(draw, here[0], there[0]), None, 1)
             return [(worst, _response(worst.nats) if curves else None)]
         case ExponentialDraw():
-            counts, p, r = _choices(draw, here[0], there[0])
-            ratio = max(max(a / b, b / a) for a, b in zip(p, r, strict=True))
-            return [
-                (Worst(ratio, None, 1), _both(_floats(p), _floats(r), counts) if curves else None)
-            ]
+            return _choice(draw, here[0], there[0], curves=curves)
         case WinsorisedDraw():
             return _winsorised(draw, here[0], there[0], curves=curves)
         case BoxDraw():
@@ -218,6 +221,12 @@ def _mean(draw: MeanDraw, here: list[int], there: list[int], *, curves: bool) ->
         # For curves the worst ratio stands for the whole law: randomised response of that loss.
         made.append((worst, _response(worst.nats) if curves else None))
     return made
+
+
+def _choice(draw: ExponentialDraw, here: Stretches, there: Stretches, *, curves: bool) -> _Made:
+    counts, p, r = _choices(draw, here, there)
+    ratio = max(max(a / b, b / a) for a, b in zip(p, r, strict=True))
+    return [(Worst(ratio, None, 1), _both(_floats(p), _floats(r), counts) if curves else None)]
 
 
 def _winsorised(draw: WinsorisedDraw, here: Positions, there: Positions, *, curves: bool) -> _Made:

@@ -225,6 +225,7 @@ class Syntax:
         sql: its functions in a SELECT, in capitals.
         guess: the option `expected` is a public guess of it.
         accurate_for: what the option of that name may say.
+        interval: the option of that name asks for an interval, which costs a part of epsilon.
         winsorised: the statistic that the option `winsorize` makes of it; "" where there is none.
         beside: statistics that are published with it: the end of the name, and the aggregate.
     """
@@ -236,6 +237,7 @@ class Syntax:
     sql: tuple[str, ...] = ()
     guess: bool = False
     accurate_for: tuple[str, ...] = ()
+    interval: bool = False
     winsorised: str = ""
     beside: tuple[tuple[str, str], ...] = ()
 

@@ -169,6 +169,7 @@ def _statistic(spec: StatisticSpec) -> dict[str, Any]:
         "max_rows_per_group": spec.max_rows,
         "note": spec.note,
         "title": spec.title,
+        "interval": spec.interval or None,
     }
     return {name: value for name, value in said.items() if value is not None}
 

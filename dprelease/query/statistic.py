@@ -157,6 +157,7 @@ def _from_mapping(
         max_rows=options.max_rows(),
         note=options.note(),
         title=options.title(),
+        interval=options.interval(function),
         expected=options.expected(function),
         accurate_for=options.accurate_for(function),
         origin=origin,

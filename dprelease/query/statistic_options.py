@@ -33,6 +33,7 @@ OPTIONS = (
     "max_rows_per_group",
     "note",
     "title",
+    "interval",
     "winsorize",
 )
 MAX_NOTE = 500
@@ -123,6 +124,19 @@ class Options:
                 'write {statistic: "histogram(age, [0, 20, 40, 60])", accurate_for: ranges}, or leave it out',
             )
         return self.choice("accurate_for", syntax.accurate_for, "")
+
+    def interval(self, function: str) -> bool:
+        value = self.item.get("interval")
+        if value is not None and not isinstance(value, bool):
+            self._fail("interval", "`interval` is true or false", "`interval: true`")
+        syntax = syntax_of(function)
+        if value and (syntax is None or not syntax.interval):
+            self._fail(
+                "interval",
+                f"`interval` is an option of quantiles, not of `{function}`",
+                "leave it out: other statistics have one without it, a least or greatest value has none",
+            )
+        return bool(value)
 
     def winsorize(self, function: str) -> tuple[str, str] | None:
         """Return the statistic that is meant and the share at each end as a text; None without the option."""

@@ -294,6 +294,10 @@ _STATISTIC_JSON: dict[str, Any] = {
                 },
                 "note": {"type": "string", "description": "A public sentence for the report."},
                 "title": {"type": "string", "description": "Its heading on public pages."},
+                "interval": {
+                    "type": "boolean",
+                    "description": "Of a quantile: whether a part of epsilon draws a 95 % interval for it.",
+                },
                 "winsorize": {
                     **NUMBER_JSON,
                     "description": "Share of the rows at each end, below 1/2, that are clamped to limits drawn first:"

@@ -55,6 +55,7 @@ class StatisticSpec:
         max_rows: per-statistic override of the unit's max_rows_per_group.
         note: a public sentence for the report; never computed from the data.
         title: its heading on public pages.
+        interval: an interval is drawn for a quantile too.
         expected: a public guess of a correlation, for pricing only.
         accurate_for: `ranges` where sums of a histogram's bins matter more than single ones.
         condition: the parsed argument of a statistic of a condition, once the schema is known.
@@ -76,6 +77,7 @@ class StatisticSpec:
     expected: Fraction | None = None
     accurate_for: str | None = None
     title: str | None = None
+    interval: bool = False
     origin: str = ""
     condition: Expression | None = field(default=None, compare=False, repr=False)
 

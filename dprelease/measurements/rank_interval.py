@@ -1,0 +1,173 @@
+"""The draw of a quantile with its interval: three choices by rank, one after the other, at one rate.
+
+What one unit can move the scores of all three adds up, so one certificate at that total covers them, over all groups.
+The ends aim so many rows outside that either misses with a chance of at most (1 - 0.95) / 2, for all data.
+
+Units and shapes as `measurements.ranks`; exact `(groups, 1)`, the `joint_ranks.Positions` of each group; raw
+`(groups, 3)`, places of the value, of the lower and of the upper end.
+Source: `docs/theory/quantiles.md#an-interval-for-the-value`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Annotated, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.graph import one_cell
+from dprelease.aggregates.joint_ranks import Positions
+from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.rank_interval import CHOICES, interval_scores
+from dprelease.aggregates.ranks import Stretches
+from dprelease.codec import AtLeast
+from dprelease.entropy import RandomBits
+from dprelease.errors import ArgumentError
+from dprelease.measurements.candidate import Candidate, Pricing
+from dprelease.measurements.draw import Draw, Objects, underclaimed
+from dprelease.measurements.members import Member
+from dprelease.measurements.ranks import (
+    ExponentialDraw,
+    Ranks,
+    aim,
+    exponential_notes,
+    rank_error_text,
+)
+from dprelease.measurements.ranks_price import exponential_error
+from dprelease.mechanisms.forms.scores import ScoreLaw
+from dprelease.query.bounded import Fixed
+from dprelease.schema.unit import Adjacency
+from dprelease.sensitivity import Sensitivity
+
+__all__ = ["IntervalDraw", "RankInterval"]
+
+LEVEL = 0.95
+"""Of the interval; a union bound over its two ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalDraw(ExponentialDraw):
+    """Three of the points of `allowed` per group; the law's spread is that of all three choices.
+
+    Attributes:
+        inside: k, the rows between the value's aim and that of either end.
+    """
+
+    tag: ClassVar[str] = "exponential_interval"
+
+    inside: Annotated[int, AtLeast(1)] = 1
+
+    def certify(self, sensitivity: Sensitivity) -> Fraction:
+        if self.inside < 1:
+            raise underclaimed("distance of its ends")
+        return ExponentialDraw.certify(self, sensitivity)
+
+    def scores(self, rows: Positions) -> tuple[Stretches, ...]:
+        return interval_scores(rows, self.allowed.hull_steps, self.inside)
+
+    def draw(self, exact: Objects, bits: RandomBits) -> Objects:
+        out = np.empty((exact.shape[0], CHOICES), dtype=object)
+        for group, (rows,) in enumerate(exact):
+            for i, scores in enumerate(self.scores(rows)):
+                first, counts, apart = self.runs(scores)
+                run, place = self.law.draw_runs(counts, apart, bits)
+                out[group, i] = int(first[run]) + place
+        return out
+
+    def cells(self, raw: Objects) -> Floats:
+        num, den = self.step.as_integer_ratio()
+        points = self.allowed.at(raw.ravel().astype(np.int64)).reshape(raw.shape)
+        return np.asarray(points.astype(np.float64) * num / den)
+
+    def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
+        """Return the interval of the value in its place; beyond the level it was aimed for, the whole range."""
+        cells = self.cells(raw)
+        low, high = cells.copy(), cells.copy()
+        low[:, 0], high[:, 0] = cells[:, 1], cells[:, 2]
+        if level > LEVEL:
+            ends = self.cells(np.array([[0, self.law.candidates - 1]], dtype=object))[0]
+            low[:, 0], high[:, 0] = ends
+        return low, high
+
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        inside = ((raw >= 0) & (raw < self.law.candidates)).astype(bool).all(axis=1)
+        return np.asarray(inside, dtype=bool)
+
+    @classmethod
+    def calibrate(cls, code: Fixed, b: int, *, spread: int, epsilon: Fraction) -> IntervalDraw:
+        """Return the draw of largest rate whose loss is at most `epsilon`.
+
+        Raises:
+            ArgumentError: as `ScoreLaw.calibrate`, or no ends can be found at this epsilon (DPR683).
+        """
+        law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=epsilon)
+        reach = law.reach((1 + LEVEL) / 2)
+        if reach is None:
+            raise ArgumentError(
+                "no interval of a quantile can be found at this epsilon",
+                why="its law does not tell so many values apart",
+                fix="use a larger epsilon, a coarser step, or leave out `interval`",
+                code="DPR683",
+            )
+        return cls(law, code.grid, code.step, inside=reach // b + 1)
+
+
+class RankInterval(Ranks):
+    """The rows of one column value by value, for a quantile and both ends of its interval."""
+
+    family = "rank_interval"
+    draws = ("exponential_interval",)
+    forms = ("rank_interval",)
+    interval = True
+
+    def priced(self, asked: Pricing) -> list[Candidate]:
+        """Return one way; the price is that of the value, as of a choice by itself."""
+        measurement, size, loss = asked.measurement, asked.size, asked.loss
+        code = measurement.measures[0].code
+        assert isinstance(code, Fixed)
+        (target,) = measurement.weights
+        spread = asked.sensitivity.total
+        draw = IntervalDraw.calibrate(code, target[1], spread=spread, epsilon=asked.epsilon)
+        error = exponential_error(draw.law.rate, draw.law.candidates, size, target, loss)
+        width = float(code.grid.hull_steps * code.step)
+        error *= width if loss == "absolute" else width * width
+        note = f"{aim(measurement)}, and {draw.inside:,} rows before and after it"
+        return [Candidate(measurement, draw, (error,), (None,), note=note)]
+
+    def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
+        """Return `members`, each of this family with the place of its value among the three."""
+        del adjacency
+        own = [m.options[0].form in self.forms for m in members]
+        return [replace(m, view=0) if mine else m for m, mine in zip(members, own, strict=True)]
+
+    def seen(
+        self, measurement: Measurement, cells: Floats, reading: Reading, view: int
+    ) -> tuple[Measurement, Floats, Reading]:
+        return one_cell(measurement, cells, reading, view)
+
+    def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str:
+        del view
+        assert isinstance(draw, IntervalDraw)
+        within = f"95 % interval within {2 * draw.inside:,} rows in rank on either side"
+        return f"{rank_error_text(draw, measurement)}; {within}"
+
+    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        del view
+        assert isinstance(draw, IntervalDraw)
+        said = [n for n in exponential_notes(draw, measurement) if not n.startswith("no interval")]
+        return (
+            *said,
+            f"its interval is made of two more choices, aimed {draw.inside:,} rows before and after it; where fewer rows lie there, the domain's end",
+            "both cost what the value itself does: without `interval` a third of epsilon would do for the same error in rank",
+        )
+
+    def typical(
+        self, best: Candidate, member: Member, size: int, *, narrow: bool
+    ) -> tuple[float, ...]:
+        del member, size, narrow
+        draw = best.draw
+        assert isinstance(draw, IntervalDraw)
+        return (float(len(draw.allowed) // 2),) * CHOICES
