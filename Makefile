@@ -126,6 +126,7 @@ peers: $(VENV)/.installed
 	$(BIN)/uv pip install -q --python .bench/google/bin/python -r benchmarks/requirements-google.txt
 	$(BIN)/python benchmarks/peers.py \
 		$(foreach e,peers smartnoise tumult google,--$(e) .bench/$(e)/bin/python)
+	$(BIN)/python benchmarks/baselines.py --peers .bench/peers/bin/python
 
 clean:
 	rm -rf $(VENV) .bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -7,17 +7,19 @@ programme is small the planner takes its solution (`optimal_grid`); the second r
 family out and says what larger grids get.
 
     python benchmarks/utility.py            # prints the tables, writes results/utility.md
+    python benchmarks/utility.py --peers PY # and results/baselines.md, of other libraries by that interpreter
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -107,11 +109,23 @@ def report(
     ]
 
 
+def baselines() -> Any:
+    """Return the script of that name beside this one."""
+    place = Path(__file__).with_name("baselines.py")
+    spec = importlib.util.spec_from_file_location("benchmark_baselines", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def main() -> None:
     """Print the tables and write them down."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--quick", action="store_true", help="every eleventh plan")
+    parser.add_argument("--peers", help="an interpreter that has OpenDP and diffprivlib")
     chosen = parser.parse_args()
     picked = plans()[:: 11 if chosen.quick else 1]
     lines = [
@@ -127,6 +141,8 @@ def main() -> None:
     print(text)
     chosen.to.mkdir(parents=True, exist_ok=True)
     (chosen.to / "utility.md").write_text(text, encoding="utf-8")
+    if chosen.peers:
+        baselines().write(chosen.to, chosen.peers)
 
 
 if __name__ == "__main__":
