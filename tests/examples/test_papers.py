@@ -205,6 +205,47 @@ def test_a_step_uses_clipped_gradients() -> None:
     assert np.abs(sums).max() <= 1437
 
 
+def test_section_6_3_of_hu_runs_in_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = paper("hu_fisher")
+    for name, value in {"STEPS": 2, "SEEDS": 1, "WATCHED": 3, "RATIOS": (8.0, 32.0)}.items():
+        monkeypatch.setattr(script, name, value)
+    script.main(tmp_path)
+    assert "must not be published" in capsys.readouterr().out
+    for folder in (tmp_path, PAPERS / "figures"):
+        assert lines_drawn(folder / "hu_figure_4.svg") >= 6
+
+
+def test_the_jacobian_of_a_clipped_gradient_is_its_slope() -> None:
+    script = paper("hu_fisher")
+    pick = np.random.Generator(np.random.PCG64(8))
+    pixels = np.append(pick.uniform(0.1, 0.9, 64), 1.0)
+    label, weights = np.eye(10)[3], pick.normal(0, 0.2, (65, 10))
+    found = script.jacobian(pixels, label, weights, 0.3)
+    for q in (0, 17, 63):
+        up, down = (pixels + s * 1e-6 * np.eye(65)[q] for s in (1, -1))
+        one, other = (
+            np.clip(script.gradient(p, label, weights), -0.3, 0.3).ravel() for p in (up, down)
+        )
+        assert found[:, q] == pytest.approx((one - other) / 2e-6, abs=1e-6)
+    free = script.jacobian(pixels, label, weights, np.inf)
+    assert (np.abs(free - found) > 1e-3).any()  # control: some entries are clipped
+
+
+def test_line_8_of_hus_algorithm_1_is_not_the_fisher_information_loss() -> None:
+    script = paper("hu_fisher")
+    eta = np.array([0.5, 0.5])
+    for move, printed in ((np.array([[1.0], [-1.0]]), 0.0), (np.array([[1.0], [1.0]]), 1.0)):
+        exact = float(np.linalg.norm(eta[:, None] * move, 2))
+        assert float(np.linalg.norm(eta @ move)) == printed
+        assert exact == pytest.approx(0.5**0.5)
+    sums = np.linspace(-30, 30, 7)
+    bounded, plain = script.losses("rectified", sums, 8.0), script.losses("Gaussian", sums, 8.0)
+    assert (bounded <= plain).all()
+    assert (np.diff(bounded[3:]) < 0).all()
+
+
 def test_lines_are_cut_at_the_window() -> None:
     plot = paper("plot")
     window = (0.0, 10.0, 0.0, 10.0)
