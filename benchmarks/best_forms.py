@@ -14,9 +14,11 @@ at most two rows, added or removed, or replaced.
     worst     its largest over tables, over the least such largest
     loss      absolute
 
-    python benchmarks/best_forms.py          # writes results/best_forms.md
-    python benchmarks/best_forms.py --quick  # two statistics
-    python benchmarks/best_forms.py --public # public sizes alone, in a table of their own: best_forms_public.md
+A ratio above 1.1 has its reason beside it (`REASONS`), or says that none was separated.
+
+    python benchmarks/best_forms.py                        # every row of results/best_forms.md
+    python benchmarks/best_forms.py --only "variance(x)"   # that statistic's rows; the others stay, with their day
+    python benchmarks/best_forms.py --quick                # two statistics, nothing is written
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import argparse
 import itertools
 import math
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +85,35 @@ STATISTICS = (
 LEAST = 1
 EPSILONS = (1.0, 0.3, 3.0)  # the first in every world, all of them where the size is public
 DRAWS = 4000
+KEPT = 1.1
+
+HEADER = (
+    "statistic", "neighbours", "epsilon", "rows", "tables", "outputs", "measured as",
+    "error, average", "optimum", "ratio", "error, worst", "optimum", "ratio", "measured", "reason",
+)  # fmt: skip
+NOT_SEPARATED = "not separated"
+_SUMS = "docs/theory/sensitivities-and-contribution-bounding.md"
+_FEW = "few rows: of many"
+REASONS = (
+    ("variance(x)", "public", f"{_FEW} 2.25, 1.5 and 1.3 of the chain bound by mean ({_SUMS}#centred-squares); here the scatter is drawn"),
+    ("variance(x)", "replace", f"{_FEW} 2.3, 1.7 and 1.8 of the chain bound by mean ({_SUMS}#centred-squares)"),
+    ("variance(x)", "add", f"{_FEW} 2.6, 1.2 and 1.0 of the chain bound by mean ({_SUMS}#centred-squares)"),
+    ("mean(x)", "private", f"{_FEW} 1.19 of the chain bound ({_SUMS}#centred-sums)"),
+    ("proportion(x > 0)", "private", f"{_FEW} 1.19 of the chain bound ({_SUMS}#centred-sums)"),
+    ("mean(x)", "row, add", f"{_FEW} 1.11 of the chain bound ({_SUMS}#centred-sums)"),
+    ("proportion(x > 0)", "row, add", f"{_FEW} 1.11 of the chain bound ({_SUMS}#centred-sums)"),
+    ("count", "row", "the optimum knows that there are 1 to 5 rows: without that this noise is the best (Ghosh et al. 2009)"),
+    ("count_distinct(x)", "row", "the optimum knows how often each value is there: where each is there once this noise is the best (Ghosh et al. 2009)"),
+)  # fmt: skip
+"""Why a ratio is above `KEPT`: statistic, part of the neighbours' name, reason; the first that fits. The chain bound
+is the error that no mechanism is below along tables that differ by a row of the largest influence each."""
+
+
+def reason(text: str, world: str) -> str:
+    """Return it; a loss without one says so."""
+    return next(
+        (why for name, part, why in REASONS if name == text and part in world), NOT_SEPARATED
+    )
 
 
 @dataclass(frozen=True)
@@ -249,10 +281,55 @@ def compared(world: World, text: str, epsilon: float) -> str:
     mean, most = (best(world, cost, weights, epsilon, worst=worst) for worst in (False, True))
     block = plan.blocks[0]
     own = float(mine @ weights)
-    return (
-        f"| {text} | {world.name} | {epsilon:g} | {world.rows} | {len(world.states)} | {cost.shape[1]} "
-        f"| {block.family}, {block.mechanism} | {own:.3f} | {mean:.3f} | {own / mean:.2f} "
-        f"| {mine.max():.3f} | {most:.3f} | {mine.max() / most:.2f} |"
+    ratio, largest = own / mean, float(mine.max() / most)
+    fields = (
+        text, world.name, f"{epsilon:g}", world.rows, len(world.states), cost.shape[1],
+        f"{block.family}, {block.mechanism}", f"{own:.3f}", f"{mean:.3f}", f"{ratio:.2f}",
+        f"{mine.max():.3f}", f"{most:.3f}", f"{largest:.2f}",
+    )  # fmt: skip
+    return "| " + " | ".join(map(str, fields)) + " |"
+
+
+def told(row: str, day: str) -> str:
+    """Return a measured row with its day, and the reason of a ratio above `KEPT`."""
+    cells = [c.strip() for c in row.strip().strip("|").split("|")]
+    ratios = [float(cells[i]) for i, name in enumerate(HEADER[:13]) if name == "ratio"]
+    why = reason(cells[0], cells[1]) if max(ratios) > KEPT else ""
+    return "| " + " | ".join([*cells[:13], day, why]) + " |"
+
+
+def _key(row: str) -> tuple[str, ...]:
+    return tuple(c.strip() for c in row.split("|")[1:4])
+
+
+def merged(page: str, rows: list[str]) -> str:
+    """Return the page with `rows` (as `told`) in the place of those of the same key, in the order of the script."""
+    known = [line for line in page.splitlines() if line.startswith("| ") and len(_key(line)) == 3]
+    kept = {
+        _key(line): told(line, line.split("|")[14].strip())
+        for line in known
+        if not line.startswith("| statistic")
+    }
+    kept.update({_key(row): row for row in rows})
+    places = [
+        (text, name, f"{epsilon:g}")
+        for name in WORLDS
+        for epsilon in EPSILONS
+        for text in STATISTICS
+    ]
+    ordered = [kept[place] for place in places if place in kept]
+    above = sum(line.rstrip(" |").endswith(NOT_SEPARATED) for line in ordered)
+    return "\n".join(
+        [
+            f"Absolute error, {DRAWS:,} draws per table; a column of three values. The last columns say when a row was measured, and why",
+            f"a ratio is above {KEPT:g}; of {len(ordered)} rows {above} are above it for reasons that were not separated.",
+            "The optimum of means, shares and variances is over 25 even outputs: a law on a finer grid may be below it.",
+            "",
+            "| " + " | ".join(HEADER) + " |",
+            "|" + "---|" * len(HEADER),
+            *ordered,
+            "",
+        ]
     )
 
 
@@ -261,38 +338,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--quick", action="store_true", help="two statistics of a public size")
-    parser.add_argument("--public", action="store_true", help="public sizes alone")
+    parser.add_argument("--only", nargs="*", default=[], help="statistics to measure anew")
+    parser.add_argument("--worlds", nargs="*", default=list(WORLDS), help="neighbours to look at")
     chosen = parser.parse_args()
-    lines = [
-        (
-            "| statistic | neighbours | epsilon | rows | tables | outputs | measured as | error, average | optimum "
-            "| ratio | error, worst | optimum | ratio |"
-        ),
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for name, declared in WORLDS.items():
-        if (chosen.quick or chosen.public) and not declared["public"]:
+    rows, day = [], datetime.now(UTC).date().isoformat()
+    for name in chosen.worlds:
+        declared = WORLDS[name]
+        if chosen.quick and not declared["public"]:
             continue
         world = World(name, **declared, rows=8 if declared["public"] else 5)
         epsilons = EPSILONS if declared["public"] and not chosen.quick else EPSILONS[:1]
-        texts = STATISTICS[1:3] if chosen.quick else STATISTICS
+        texts = chosen.only or (STATISTICS[1:3] if chosen.quick else STATISTICS)
         for epsilon, text in itertools.product(epsilons, texts):
             row = compared(world, text, epsilon)
             if row:
-                lines.append(row)
-                print(row, flush=True)
-    text = "\n".join(
-        [
-            f"Absolute error, {DRAWS:,} draws per table; a column of three values.",
-            "The optimum of means, shares and variances is over 25 even outputs: a law on a finer grid may be below it.",
-            "",
-            *lines,
-            "",
-        ]
-    )
+                rows.append(told(row, day))
+                print(rows[-1], flush=True)
     if not chosen.quick:
-        name = "best_forms_public.md" if chosen.public else "best_forms.md"
-        (chosen.to / name).write_text(text, encoding="utf-8")
+        page = chosen.to / "best_forms.md"
+        before = page.read_text(encoding="utf-8") if page.exists() else ""
+        page.write_text(merged(before, rows), encoding="utf-8")
 
 
 if __name__ == "__main__":
