@@ -7,8 +7,8 @@ All of it is post-processing: a function of the plan and the noisy integers, the
     intervals   of the estimates, half widths from the plan, kept to the hull of the domain
 
 The values, and the proof of how near they are, stand in a folder beside the noisy integers. Who checks
-it makes the estimates again, looks at every constraint, and follows the proof. Where the proof shows
-that nothing allowed is nearer, that is all; where it leaves room, the values are made again.
+it makes the estimates again, looks at every constraint, and follows the proof. Then the values are made
+again: a proof leaves room (across gaps, in margins), and values that are equally near prove the same.
 
 Units: a fit's numbers are steps of its step size; estimates are in `fitting.estimate.ONE`ths of a step.
 """
@@ -178,11 +178,12 @@ def faults(plan: ReleasePlan, cells: Cells, fits: Fits) -> list[str]:
             values,
             stated["proof"],
         )
-        # A proof that leaves room (gaps, margins) leaves it to nobody, and neither do the multipliers,
-        # of which many prove the same: the fit is made again.
+        # A proof that leaves room (gaps, margins) leaves it to nobody, and neither do values that are
+        # equally near, or the multipliers, of which many prove the same: the fit is made again.
         again = each.nearest(fits)
-        if any(off.values()) and again.values != _lists(values):
-            found.append(f"{fit.name}: its values are not the nearest allowed ones")
+        if again.values != _lists(values):
+            said = "not the nearest allowed ones" if any(off.values()) else "not those of the fit"
+            found.append(f"{fit.name}: its values are {said}")
         elif not _same(again.proof, stated["proof"]):
             found.append(f"{fit.name}: its proof is not that of the fit")
     return found

@@ -244,6 +244,28 @@ def test_a_forged_fit_does_not_verify(name: str, published: Path, tmp_path: Path
     assert found["values"] is False, found
 
 
+@pytest.mark.filterwarnings("ignore::dprelease.errors.UnledgeredWarning")
+def test_of_two_values_that_are_equally_near_nobody_chooses() -> None:
+    """An odd number of rows is public: half a row too much or too little in one of two cells."""
+    sexes = {"name": "sexes", "by": ["sex"], "statistics": ["count"]}
+    odd = [{"table": "nation", "statistic": "count", "values": [["561"]]}]
+    public = {"adjacency": "substitution", "rows": {"exact": 600}, "release": {"totals": odd}}
+    made = schema([{**TREE[0], "statistics": ["count"]}, sexes], **public)
+    plan, ties = dp.plan(made), 0
+    for one in (295, 296):  # drawn, beside 274: one of them leaves halves
+        cells = {"sexes.count": ((one,), (274,))}
+        fits = fits_of(plan, cells)
+        assert faults(plan, cells, fits) == []
+        for up in (1, -1):
+            forged = json.loads(json.dumps(fits))
+            values = forged["count"]["values"]["sexes"]
+            values[0], values[1] = values[0] + up, values[1] - up
+            found = faults(plan, cells, forged)
+            assert len(found) == 1
+            ties += "not those of the fit" in found[0]
+    assert ties == 1
+
+
 def test_a_release_of_one_table_says_nothing_of_several() -> None:
     plan = dp.plan(schema(), by=["district"], statistics=["count"])
     said = plan.to_json()

@@ -55,6 +55,13 @@ GUARDS = (
         new="            break\n",
     ),
     Guard(
+        "of equally near values any may be stated",
+        file="fitted.py",
+        old="        if again.values != _lists(values):",
+        new="        if any(off.values()) and again.values != _lists(values):",
+        tests=("tests/test_fitted.py",),
+    ),
+    Guard(
         "narrow noise is put into the bulk",
         file="fitting/law.py",
         old="MOST_KEPT if narrow else KEPT",
