@@ -194,7 +194,8 @@ def _side(
     hulls: list[Runs] = [((a, b),) for a, b in zip(low, high, strict=True)]
     for hull, domain in zip(hulls, per_cell(domains, side) or hulls, strict=True):
         if met(hull, domain) != hull:
-            raise _beside(side, "a domain that leaves out sums of its cells")
+            gaps = "allow all values in it" if len(domain) > 1 else None
+            raise _beside(side, "a domain that leaves out sums of its cells", gaps)
     return hulls
 
 
@@ -233,10 +234,11 @@ def _nothing(table: Table, cell: int) -> PlanError:
     )
 
 
-def _beside(side: Table, what: str) -> PlanError:
+def _beside(side: Table, what: str, fix: str | None = None) -> PlanError:
+    whole = "add the table of all rows, whose domain caps every margin"
     return PlanError(
         f"the table `{side.name}` crosses the others and has {what}",
         why="margins that cross each other need not have a common table then",
-        fix="add the table of all rows, whose domain caps every margin, or leave this one out",
+        fix=f"{fix or whole}, or leave this one out",
         code="DPR283",
     )
