@@ -38,6 +38,11 @@ SPARK    := $(shell command -v java >/dev/null 2>&1 && echo ,spark)
 FAST := tests/meta tests/schema tests/query tests/aggregates tests/mechanisms tests/measurements tests/release_plan tests/allocation tests/planning tests/budget tests/formats \
 	tests/series $(wildcard tests/test_*.py)
 
+# A third of the seconds of those folders: a server, copies of the tree, many whole plans, quadrature.
+SLOW := tests/budget/test_postgres.py tests/budget/test_postgres_outage.py tests/meta/test_add_a_kind.py \
+	tests/query/test_wide_view.py tests/planning/test_table_goals.py tests/planning/test_natural.py \
+	tests/mechanisms/calibration/test_gaussian_joint.py
+
 # Python keeps what it has compiled, whatever the shell says: each of some hundred short processes
 # of the tests would compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -72,7 +77,8 @@ test: lint
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 test-fast: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(FAST)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not statistical" \
+		$(addprefix --ignore=,$(SLOW)) $(FAST)
 
 size: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.meta.lines
