@@ -101,4 +101,5 @@ def _sum_error(member: Member, degree: int, width: float, scale: float, loss: Lo
         variance = 2 * scale**2 * float((values**2).sum())
         # of a sum of few Laplace draws: three quarters of its root mean square, within 6 %
         found.append(variance if loss == "squared" else 0.75 * math.sqrt(variance))
-    return float(np.mean(found))
+    most = float(member.domain.width)  # values end there
+    return min(float(np.mean(found)), most * most if loss == "squared" else most)
