@@ -58,6 +58,8 @@ def plans():
         ),
         "a median": planned(["median(x)"]),
         "quartiles": planned([f"quantile(x, {p})" for p in (0.25, 0.5, 0.75)]),
+        "a median with an interval": planned([{"statistic": "median(x)", "interval": True}]),
+        "a winsorised mean": planned([{"statistic": "mean(x)", "winsorize": 0.1}]),
         "bins": planned(["histogram(x, [0, 2, 5, 10])"]),
         "bins of a public size": planned(
             ["histogram(x, [0, 2, 5, 10])"],
