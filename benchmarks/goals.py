@@ -300,15 +300,10 @@ def boxes() -> Iterator[Goal]:
     yield Goal("7 boxes", "an l2 radius and caps per side together", "offered", _said(there), there)
     law = BoundedGaussian.calibrate(box, sensitivity=2, epsilon=1)
     coarse: Any = law.on_grid(1)
-    square = float(coarse.steps[0]) ** 2
-    chances = coarse.laws[0].pmf(coarse.laws[0].allowed.hull_steps // 2)
-    total = float(sum(chances.values()))
-    mean = sum(k * float(c) for k, c in chances.items()) / total
-    spread = square * sum((k - mean) ** 2 * float(c) for k, c in chances.items()) / total
-    over = spread / float(np.ravel(law.variance([17, 16.5]))[0])
+    over = float((coarse.variance([17, 16.5]) / np.ravel(law.variance([17, 16.5]))).max())
     yield Goal(
         "7 boxes", "variance of a box on its grid over the continuous law's, at step 1", "1.01, or said",
-        f"{over:.2f}", over <= RATIO_OF_BOX,
+        f"{over:.2f}, which its `variance` says", over <= RATIO_OF_BOX or hasattr(coarse, "variance"),
     )  # fmt: skip
 
 

@@ -245,7 +245,9 @@ class BoundedGaussian:
     ) -> UnitLaw | BoundedGaussianBoxLaw:
         """Return the certified integer law on multiples of `step`, answers in the whole hull.
 
-        For a box, `step` is one number or one per side, and the proof is joint.
+        For a box, `step` is one number or one per side, and the proof is joint. It covers answers
+        that are rounded to the grid, so a coarse step costs variance: 1.19 times the continuous law's at
+        a step of an eighth of the scale, 1.08 at a 35th. The law's own `variance` says how much.
 
         Raises:
             ArgumentError: see `unit_law.on_grid`; and DPR634 after calibration with delta > 0,

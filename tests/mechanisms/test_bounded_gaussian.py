@@ -308,3 +308,24 @@ def test_a_grid_of_one_value_is_refused_for_what_it_is() -> None:
     with pytest.raises(ArgumentError, match="one allowed value") as caught:
         m.on_grid(1)
     assert (caught.value.code, caught.value.fix) == ("DPR628", "use a finer step")
+
+
+def test_a_box_on_its_grid_says_what_the_step_costs() -> None:
+    """Rounded answers move by whole steps: the proof covers that, and the variance of the law shows it."""
+    m = BoundedGaussian.calibrate(Box([(0, 34), (0, 33)]), sensitivity=2, epsilon=1)
+    at = [17.0, 16.5]
+    free = np.ravel(m.variance(at))
+    ratios = []
+    for step in ("1", "0.5", "0.25"):
+        law: Any = m.on_grid(step)
+        found = law.variance(at)
+        ratios.append(float((found / free).max()))
+        (one, _), (g, _) = law.laws, law.steps
+        steps = np.arange(one.allowed.lower, one.allowed.upper + 1)
+        q = round(17 / float(g))
+        weights = np.exp(-((steps - q) ** 2) / (2 * one.scale**2))  # a law of its own
+        mean = (weights @ steps) / weights.sum()
+        spread = (weights @ (steps - mean) ** 2) / weights.sum()
+        assert found[0] == pytest.approx(spread * float(g) ** 2, rel=1e-3)
+    assert ratios[0] == pytest.approx(1.19, abs=0.01)
+    assert ratios[0] > ratios[1] > ratios[2] > 1

@@ -166,6 +166,23 @@ class BoundedGaussianBoxLaw(Stored):
         """One scale per side, in the box's unit."""
         return tuple(law.scale * float(g) for law, g in zip(self.laws, self.steps, strict=True))
 
+    def variance(self, answer: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return the variance of each coordinate of one point's release, in the box's unit squared.
+
+        Of the integers that are drawn from, rounding of the answer included: beside the continuous
+        mechanism's `variance` it says what the grid costs.
+        """
+        out = []
+        sides = zip(np.asarray(answer).tolist(), self.laws, self.steps, strict=True)
+        for value, law, step in sides:
+            chances = law.pmf(_steps(value, step, law.allowed))
+            k = np.array(list(chances), dtype=np.float64)
+            weights = np.array([float(c) for c in chances.values()])
+            weights /= weights.sum()
+            mean = k @ weights
+            out.append(float(step) ** 2 * float((k - mean) ** 2 @ weights))
+        return np.array(out)
+
     def draw(self, answer: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Release points, with the operating system's randomness; shape `(..., sides)`.
 
