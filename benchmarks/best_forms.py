@@ -102,8 +102,8 @@ REASONS = (
     ("proportion(x > 0)", "private", f"{_FEW} 1.19 of the chain bound ({_SUMS}#centred-sums)"),
     ("mean(x)", "row, add", f"{_FEW} 1.11 of the chain bound ({_SUMS}#centred-sums)"),
     ("proportion(x > 0)", "row, add", f"{_FEW} 1.11 of the chain bound ({_SUMS}#centred-sums)"),
-    ("count", "row", "the optimum knows that there are 1 to 5 rows: without that this noise is the best (Ghosh et al. 2009)"),
-    ("count_distinct(x)", "row", "the optimum knows how often each value is there: where each is there once this noise is the best (Ghosh et al. 2009)"),
+    ("count", "row, ", "the optimum knows that there are 1 to 5 rows: without that this noise is the best (Ghosh et al. 2009)"),
+    ("count_distinct(x)", "row, ", "the optimum knows how often each value is there: where each is there once this noise is the best (Ghosh et al. 2009)"),
 )  # fmt: skip
 """Why a ratio is above `KEPT`: statistic, part of the neighbours' name, reason; the first that fits. The chain bound
 is the error that no mechanism is below along tables that differ by a row of the largest influence each."""
@@ -294,7 +294,9 @@ def told(row: str, day: str) -> str:
     """Return a measured row with its day, and the reason of a ratio above `KEPT`."""
     cells = [c.strip() for c in row.strip().strip("|").split("|")]
     ratios = [float(cells[i]) for i, name in enumerate(HEADER[:13]) if name == "ratio"]
-    why = reason(cells[0], cells[1]) if max(ratios) > KEPT else ""
+    why = reason(cells[0], cells[1]) if ratios[0] > KEPT else ""
+    if ratios[0] <= KEPT < ratios[1]:
+        why = "planned for the average over answers; `judge: worst` plans for the other"
     return "| " + " | ".join([*cells[:13], day, why]) + " |"
 
 

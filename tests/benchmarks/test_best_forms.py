@@ -11,10 +11,14 @@ def test_a_ratio_has_a_reason_or_says_that_none_was_separated() -> None:
     script = load("best_forms")
     name = "row, add or remove"
     kept = script.told(ROW.format("count", name, "1.05", "1.10"), "day")
-    known = script.told(ROW.format("count", name, "1.05", "1.25"), "day")
+    known = script.told(ROW.format("count", name, "1.14", "1.25"), "day")
+    average = script.told(ROW.format("sum(x)", name, "1.05", "1.25"), "day")
     none = script.told(ROW.format("sum(x)", name, "1.31", "1.00"), "day")
     assert kept.endswith("| day |  |")
     assert "Ghosh" in known
+    assert "judge: worst" in average
+    persons = "person of 2 rows, replace"
+    assert script.reason("count", persons) == script.NOT_SEPARATED
     assert none.endswith(f"| {script.NOT_SEPARATED} |")
     assert {text for text, _, _ in script.REASONS} <= set(script.STATISTICS)
     assert all(any(part in world for world in script.WORLDS) for _, part, _ in script.REASONS)
