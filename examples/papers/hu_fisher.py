@@ -77,7 +77,7 @@ def jacobian(pixels: FloatArray, label: FloatArray, weights: FloatArray, clip: f
     out = pixels[:, None, None] * slope[None]  # (65, 10, 64)
     out[np.arange(64), :, np.arange(64)] += error
     out[np.abs(np.outer(pixels, error)) >= clip] = 0.0
-    return out.reshape(650, 64)
+    return np.asarray(out.reshape(650, 64))
 
 
 def losses(kind: str, sums: FloatArray, ratio: float) -> FloatArray:
