@@ -98,7 +98,7 @@ def test_disjoint_periods_of_replaced_rows_cost_a_pair_and_the_plan_says_so(coun
     start = made.query.window.start
     windows = [(start + k * timedelta(weeks=1), start + (k + 1) * timedelta(weeks=1)) for k in range(count)]  # fmt: skip
     assert (
-        worst([line.reach(w) for w in windows], [made.epsilon] * count, pairs=line.pairs)
+        worst([line.instants(w) for w in windows], [made.epsilon] * count, pairs=line.pairs)
         == together
     )
     added = plan(unit="row")
