@@ -76,7 +76,7 @@ def test_a_mean_beside_its_variance_shares_its_cells() -> None:
     plan = planned(
         ["mean(x)", "variance(x)"], adjacency="substitution", rows={"max": 900, "expected": 400}
     )
-    assert [b.measurement["family"] for b in plan.blocks] == ["bernstein2"]
+    assert [b.measurement["family"] for b in plan.blocks] == ["centred_squares"]
 
 
 def tables(rows: int) -> list[pa.Table]:
