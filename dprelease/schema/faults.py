@@ -94,11 +94,18 @@ def _fault(detail: Any, marks: Places, place: tuple[Part, ...]) -> ConfigError:
             fix=f"did you mean `{near}`?" if near else instead,
             code="DPR112",
         )
+    if kind in _SHAPES:
+        what, fix = _SHAPES[kind]
+        return ConfigError(f"{name}: {what}", where=where, fix=fix, code="DPR112")
     return ConfigError(
         f"{name}: {detail['msg'][:1].lower()}{detail['msg'][1:]}", where=where, code="DPR112"
     )
 
 
+_SHAPES = {
+    "dict_type": ("a mapping of names is needed here", "write a line `NAME: …` for each, indented"),
+    "list_type": ("a list is needed here", "write a line `- …` for each, indented"),
+}
 _TAGS = frozenset({"row", "word", "all", "keys"})
 _EXAMPLES = {
     "dprelease": "start the file with `dprelease: schema/1` (or pipeline/1)",

@@ -199,9 +199,20 @@ def listed(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
     if not isinstance(value, list):
-        one = f'["{value[:60]}"]' if isinstance(value, str) and '"' not in value else "[a, b]"
-        raise fault("DPR112", f"a list is needed here, not {_kind(value)}", f"write {one}")
+        raise fault(
+            "DPR112", f"a list is needed here, not {_kind(value)}", f"write {_as_list(value)}"
+        )
     return value
+
+
+def _as_list(value: object) -> str:
+    """Return `value` as the list that was meant: "f, m" holds two texts, "mean(x, y)" is one."""
+    if not isinstance(value, str) or '"' in value:
+        return "[a, b]"
+    text = value[:60]
+    parts = [text] if set(text) & set("([{") else [part.strip() for part in text.split(",")]
+    shown = ", ".join(f'"{part}"' for part in parts if part)
+    return f"[{shown}]" if shown else "[a, b]"
 
 
 def _pair(value: object) -> object:

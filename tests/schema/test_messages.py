@@ -48,6 +48,12 @@ def changed(place, value):
         (("licence",), 3, "name one, e.g. CC-BY-4.0"),
         (("contact",), [], "write one, e.g. statistics@example.org"),
         (("unit_name",), "patient", "{one: patient, many: patients}"),
+        (("columns", "g", "values"), "a, b", 'write ["a", "b"]'),
+        (("release", "by"), "g, h", 'write ["g", "h"]'),
+        (("release", "statistics"), "ratio(x, x)", 'write ["ratio(x, x)"]'),
+        (("keywords",), " , ", "write [a, b]"),
+        (("columns",), ["x"], "write a line `NAME: …` for each"),
+        (("release",), {"epsilon": 1, "tables": {"n": {"by": []}}}, "write a line `- …` for each"),
     ],
 )
 def test_the_fix_is_the_right_one(place, value, fix):
