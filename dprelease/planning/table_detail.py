@@ -9,7 +9,7 @@ Source: `docs/theory/publications-that-add-up.md#adaptive-detail`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -151,7 +151,9 @@ def _levels(query: Query, spec: DetailSpec, table: TableGroups) -> list[TableGro
             _refuse(
                 spec,
                 f"the next coarser table of `{table.name}` with the same statistics is not one: {found}",
-                "name it with `levels: [TABLE]`, or add one",
+                "name it with `levels: [TABLE]`, or add one"
+                if coarser
+                else _lacking(query.tables.tables, table) or "add one",
             )
         return [*nearest, table]
     known = {t.name: t for t in coarser}
@@ -160,7 +162,8 @@ def _levels(query: Query, spec: DetailSpec, table: TableGroups) -> list[TableGro
         _refuse(
             spec,
             f"`{strange}` is no coarser table of `{table.name}` with the same statistics",
-            f"name some of: {', '.join(known) or 'none'}",
+            _lacking([t for t in query.tables.tables if t.name == strange], table)
+            or f"name some of: {', '.join(known) or 'none'}",
         )
     levels = [*(known[name] for name in spec.levels), table]
     for coarse, fine in pairwise(levels):
@@ -171,6 +174,16 @@ def _levels(query: Query, spec: DetailSpec, table: TableGroups) -> list[TableGro
                 "list the levels coarse to fine, each a sum of the next",
             )
     return levels
+
+
+def _lacking(tables: Iterable[TableGroups], table: TableGroups) -> str | None:
+    """Return what mends the finest of `tables` that is coarser than `table`: the statistics it lacks."""
+    coarser = [t for t in tables if t.name != table.name and above(t, table)]
+    if not coarser:
+        return None
+    nearest = max(coarser, key=lambda t: len(t.keys))
+    lacks = ", ".join(sorted(_asked(table) - _asked(nearest)))
+    return f"add to the statistics of `{nearest.name}`: {lacks}" if lacks else None
 
 
 def _asked(table: TableGroups) -> set[str]:

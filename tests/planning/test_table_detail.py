@@ -66,7 +66,11 @@ REFUSED: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str, str]] = {
     "a level twice": ([*ALL_FOUR[:3], with_detail(levels=["places", "places"])], {}, "DPR295", "not coarser than"),
     "a level without its statistics": (
         [{**NATION, "statistics": BOTH}, PLACES_, {**with_detail(levels=["places"]), "statistics": BOTH}],
-        {}, "DPR295", "same statistics",
+        {}, "DPR295", "add to the statistics of `places`: sum(income)",
+    ),
+    "no coarser table with its statistics": (
+        [NATION, PLACES_, {**with_detail(), "statistics": BOTH}],
+        {}, "DPR295", "add to the statistics of `places`: sum(income)",
     ),
     "a number that may be negative": (
         [{**NATION, "statistics": BOTH}, {**FINE, "statistics": BOTH, "detail": {**RELATIVE, "statistic": "sum_income"}}],
