@@ -153,3 +153,13 @@ def test_a_series_of_several_tables_reads_well(tmp_path):
     page = (folder.parent / "index.html").read_text("utf-8")
     assert "nation" in page and "nation ·" not in page
     assert "Number of rows in regions" in page  # the control
+
+
+@pytest.mark.parametrize(("epsilon", "weak"), [("10", False), ("10.5", True)])
+def test_an_epsilon_above_ten_is_called_weak(tmp_path, epsilon, weak):
+    made = schema(release={"epsilon": epsilon})
+    ledger = dp.create_ledger(tmp_path / "ledger.db", made, epsilon=20)
+    folder = dp.release(people(), made, ledger=ledger, period="2026").publish(tmp_path / "public")
+    [held] = json.loads((folder.parent / "catalog.jsonld").read_text("utf-8"))["@included"][:1]
+    assert f"ε = {epsilon};" in held["dct:description"]
+    assert ("says next to nothing" in held["dct:description"]) is weak
