@@ -239,3 +239,18 @@ def test_groups_at_several_levels():
     assert group_name(("r0", "all", "all", "regions"), mixed=True) == "r0"
     assert group_name(("r0", "d0", "f", "fine"), mixed=True) == "r0 · d0 · f"
     assert group_name(("r0", "all")) == "r0 · all"  # a label like any other
+
+
+@pytest.mark.parametrize("title", ["Ages of patients", None])
+def test_bins_of_a_comparison_are_called_by_the_title_and_their_ends(tmp_path, title):
+    made = one()
+    ages = {"statistic": "histogram(age_y, [0, 50, 100])"} | ({"title": title} if title else {})
+    made["release"] = {"epsilon": 2, "by": ["district"], "statistics": [ages]}
+    frame = people().rename(columns={"id": "patient_id", "income": "income_eur", "age": "age_y"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        a, b = (dp.release(frame, made) for _ in range(2))
+    dp.diff(a, b).write(tmp_path / "page.html")
+    page = unescape((tmp_path / "page.html").read_text("utf-8"))
+    assert f"{title or 'Distribution of age'} [0,50)" in page.replace("<wbr>", "")
+    assert "histogram_age_y" not in page
