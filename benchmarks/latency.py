@@ -67,6 +67,15 @@ LIBRARY = "import dprelease.facade, dprelease.planning.make"
 PAGE = "import typer, typer.rich_utils"
 VALIDATOR = "import warnings; warnings.simplefilter('ignore'); import great_expectations"
 SCRIPT = "import sys; sys.argv[0] = 'dprelease'; from dprelease.cli import main; main()"
+AT_END = f"""
+import atexit
+@atexit.register
+def say_peak():
+    import pathlib, sys
+    sys.path.append({str(FOLDER)!r})
+    from peak import peak_bytes
+    pathlib.Path("peak.txt").write_text(str(peak_bytes()))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +87,8 @@ class Took:
     peak: int
 
 
-def took(arguments: Sequence[str], folder: Path) -> Took:
-    """Run one process to its end.
+def took(code: str, arguments: Sequence[str], folder: Path) -> Took:
+    """Run Python code in a process of its own, to its end.
 
     Raises:
         RuntimeError: it failed.
@@ -87,7 +96,10 @@ def took(arguments: Sequence[str], folder: Path) -> Took:
     begun = time.monotonic()
     with tempfile.TemporaryFile() as said:
         child = subprocess.Popen(
-            [sys.executable, *arguments], cwd=folder, stdout=said, stderr=subprocess.STDOUT
+            [sys.executable, "-c", AT_END + code, *arguments],
+            cwd=folder,
+            stdout=said,
+            stderr=subprocess.STDOUT,
         )
         _, status, used = os.wait4(child.pid, 0)
         wall = time.monotonic() - begun
@@ -95,7 +107,8 @@ def took(arguments: Sequence[str], folder: Path) -> Took:
         if child.returncode:
             said.seek(0)
             raise RuntimeError(said.read().decode(errors="replace")[-2_000:])
-    return Took(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+    peak = int((folder / "peak.txt").read_text())
+    return Took(wall, used.ru_utime + used.ru_stime, peak)
 
 
 def project(folder: Path) -> Path:
@@ -106,32 +119,31 @@ def project(folder: Path) -> Path:
     (folder / data).parent.mkdir(parents=True)
     (folder / ".dprelease").mkdir()
     shutil.copy(ROOT / data, folder / data)
-    took(["-c", SCRIPT, "ledger", "init", "pipelines/flights_weekly.yaml"], folder)
+    took(SCRIPT, ["ledger", "init", "pipelines/flights_weekly.yaml"], folder)
     return folder
 
 
 def measured(rows: int, turns: int, folder: Path) -> dict[str, Took]:
     """Return the medians of all jobs, in turns."""
     table = folder / "payroll.parquet"
-    # in a process of its own: a child's peak begins with that of the parent that started it
-    took(["-c", WRITE, str(table), str(FOLDER), str(rows)], folder)
-    jobs: dict[str, tuple[list[str], Path]] = {
-        "DuckDB alone": (["-c", DUCKDB, str(table)], folder),
-        "DuckDB, pandas imported": (["-c", f"import pandas; {DUCKDB}", str(table)], folder),
-        "release": (["-c", RELEASE, str(table), str(FOLDER)], folder),
-        "typer and rich alone": (["-c", PAGE], folder),
-        "--help": (["-c", SCRIPT, "--help"], folder),
-        "the library alone": (["-c", LIBRARY], folder),
-        "plan": (["-c", PLAN], folder),
-        "Great Expectations alone": (["-c", VALIDATOR], folder),
+    took(WRITE, [str(table), str(FOLDER), str(rows)], folder)
+    jobs: dict[str, tuple[str, list[str]]] = {
+        "DuckDB alone": (DUCKDB, [str(table)]),
+        "DuckDB, pandas imported": (f"import pandas; {DUCKDB}", [str(table)]),
+        "release": (RELEASE, [str(table), str(FOLDER)]),
+        "typer and rich alone": (PAGE, []),
+        "--help": (SCRIPT, ["--help"]),
+        "the library alone": (LIBRARY, []),
+        "plan": (PLAN, []),
+        "Great Expectations alone": (VALIDATOR, []),
     }
     found: dict[str, list[Took]] = {name: [] for name in (*jobs, "run")}
     for turn in range(turns + 1):  # the first writes bytecode, and is not counted
-        for name, (arguments, place) in jobs.items():
-            found[name].append(took(arguments, place))
+        for name, (code, arguments) in jobs.items():
+            found[name].append(took(code, arguments, folder))
         week = project(folder / f"week{turn}")
         command = ["run", "pipelines/flights_weekly.yaml", "--period", "2013-W05"]
-        found["run"].append(took(["-c", SCRIPT, *command], week))
+        found["run"].append(took(SCRIPT, command, week))
     return {name: _median(every[1:]) for name, every in found.items()}
 
 
