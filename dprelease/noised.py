@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.weak import weak_promise
 
 __all__ = [
     "CELL_BYTES",
@@ -141,14 +143,25 @@ class Receipt:
 
     def __str__(self) -> str:
         if self.ledger is None:
-            return f"spent epsilon {self.epsilon} ({self.protects}) · ledger: none"
+            return f"spent epsilon {self.epsilon} ({self.protects}) · ledger: none{self._said}"
         cost = f"spent epsilon {self.epsilon}" if self.fresh else "cost nothing (already released)"
         return (
             f"{cost} · {self.spent} of {self.budget} spent on {self.dataset} "
             f"({self.protects}) · ledger entry {self.seq}"
             + ("" if self.approval is None else f", approved by event {self.approval}")
             + (f" · {self.over_time}" if self.over_time else "")
+            + self._said
         )
+
+    @property
+    def weak(self) -> str | None:
+        """What is said of an epsilon above 10, of this release or of all that is spent; else None."""
+        largest = max(Fraction(self.epsilon), Fraction(self.spent or 0))
+        return weak_promise(largest)
+
+    @property
+    def _said(self) -> str:
+        return f" · {self.weak}" if self.weak else ""
 
 
 @dataclass(frozen=True, slots=True)

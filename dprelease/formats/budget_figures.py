@@ -24,6 +24,7 @@ from dprelease.formats.words import short
 from dprelease.numeric import fraction_from_json
 from dprelease.release_plan.curve import expected
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.weak import WEAK_ABOVE, weak_promise
 
 __all__ = ["BurnDown", "Curve", "budget_figure", "price_list"]
 
@@ -102,6 +103,7 @@ def budget_figure(
     return {
         "spent": short(spent),
         "total": short(total),
+        "weak": weak_promise(spent) if epsilon <= WEAK_ABOVE else None,
         "left": short(max(total - spent, Fraction(0))),
         "before_share": _share(before, total),
         "this_share": _share(spent - before, total),

@@ -30,6 +30,7 @@ from dprelease.numeric import Exact, plain
 from dprelease.release_plan.detail import LEVEL_COLUMN
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.weak import weak_sentence
 from dprelease.schema.about import About
 
 __all__ = ["FILE", "descriptor", "write"]
@@ -101,6 +102,8 @@ def descriptor(
         resources = [r for name, part in parts.items() for r in _resources(part, words, name)]
         _relate(plan, resources)
     files = [r["path"] for r in resources]
+    groups = plan.by, len(plan.keys)
+    weak = weak_sentence(plan.epsilon, words.data)
     present = set(manifest.get("files") or files)
     return {
         "$schema": SCHEMA,
@@ -109,11 +112,18 @@ def descriptor(
         ),
         "title": title or plan.schema,
         "description": (f"{about.description} " if about.description else "")
-        + f"Noised statistics, {plan.guarantee}. In the CSV files a text cell that "
+        + f"Noised statistics, {words.statement(plan.guarantee, *groups)}.{weak} In the CSV files a text cell that "
         "starts with = + - @, an apostrophe, a tab or a line break has one more apostrophe in front: "
         "take it off.",
         **_metadata(about, words.name),
-        "dprelease:guarantee": dict(manifest["guarantee"]),
+        "dprelease:guarantee": {
+            **manifest["guarantee"],
+            **{
+                k: words.statement(manifest["guarantee"][k], *groups)
+                for k in ("protects", "statement")
+            },
+            **({"weak": weak.strip()} if weak else {}),
+        },
         "dprelease:plan_hash": manifest["plan_hash"],
         "resources": [r for r in resources if r["path"] in present],
     }
@@ -290,7 +300,7 @@ def _value_field(statistic: PlannedStatistic, name: str, words: PublicWords) -> 
     return {
         "name": guarded(name),
         "type": "integer" if is_whole(statistic) else "number",
-        "title": words.given(statistic) or statistic.text,
+        "title": words.column_heading(statistic, name),
         "description": f"{statistic.text}{unit}, error expected beforehand {words.error(statistic)}"
         + (f"; never inside {gaps}" if gaps else ""),
         "constraints": {

@@ -101,7 +101,7 @@ def _page(manifest: Mapping[str, Any], table: pa.Table | Mapping[str, pa.Table])
         "early": manifest.get("early"),
         **_said(manifest, words),
         "over_time": manifest["over_time"],
-        "weak_promise": weak_promise(epsilon),
+        "weak_promise": weak_promise(epsilon, words.data),
         "promise": promise(words, manifest["guarantee"]["adjacency"]),
         "epsilon": short(epsilon),
         "delta": f"{float(delta):.3g}" if delta else "",

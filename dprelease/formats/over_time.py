@@ -16,7 +16,7 @@ from dprelease.codec import decode
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import short
 from dprelease.numeric import fraction_from_json
-from dprelease.release_plan.weak import WEAK_ABOVE
+from dprelease.release_plan.weak import weak_note
 from dprelease.schema.unit import UserUnit
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ __all__ = [
 ]
 
 SO_FAR = "over everything released so far"
-WEAK = " (weak: above 10 a promise says next to nothing)"
 
 
 def over_time_words(
@@ -49,7 +48,7 @@ def over_time_words(
         spent: epsilon and delta of one unit; person: of a whole one, None for no bound.
         scope: over which releases; apart: whether losses of disjoint times are told apart.
     """
-    one, unit = f"{words.one}: {loss_words(*spent)}", words.unit
+    one, unit = f"{words.one}: {loss_words(*spent)}{weak_note(spent[0])}", words.unit
     if not (isinstance(unit, UserUnit) and unit.per is not None):
         return f"{one}, over all releases that can have read it" if apart else f"{one}, {scope}"
     return f"{one}; {words.whole} {scope}: {_most(person)}"
@@ -88,7 +87,7 @@ def _most(person: PersonLoss | None) -> str:
         return "no bound, as a release without a period reads all of time"
     if person.delta >= 1:
         return "no useful bound, as the group rule's δ reaches 1"
-    weak = WEAK if person.epsilon > WEAK_ABOVE else ""
+    weak = weak_note(person.epsilon)
     if not person.delta:
         return f"at most {short(person.epsilon)}{weak}"
     rho = "" if person.rho is None else f" (ρ = {short(person.rho)})"

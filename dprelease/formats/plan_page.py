@@ -16,6 +16,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from importlib import resources
 from itertools import pairwise
@@ -32,6 +33,7 @@ from dprelease.release_plan.curve import Curve
 from dprelease.release_plan.explain import HEADERS, rows
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
+from dprelease.release_plan.weak import weak_promise
 from dprelease.release_plan.why_split import why_this_split
 from dprelease.schema.unit import describe
 
@@ -115,6 +117,8 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
     return {
         "title": words.title,
         "epsilon": short(plan.epsilon),
+        "weak_promise": weak_promise(plan.epsilon, words.data),
+        "weak_budget": weak_promise(Fraction(budget.get("total") or 0), words.data),
         "delta": f"{float(plan.delta):.3g}" if plan.delta else "",
         "protects": describe(plan.adjacency, plan.unit)
         if words.about.unit_name is None

@@ -58,6 +58,11 @@ class PublicWords:
         return one_unit(self.unit, self.about.unit_name)
 
     @property
+    def data(self) -> str:
+        """What a result may depend on: one patient's visits, or `one unit's data` where nobody named it."""
+        return "one unit's data" if self.about.unit_name is None else self.one
+
+    @property
     def whole(self) -> str:
         """Who is behind all of a person's units: one aircraft."""
         return whole_unit(self.unit, self.about.unit_name)
@@ -149,6 +154,11 @@ class PublicWords:
             return own
         made = heading(statistic.text, statistic.function, self.columns)
         return self._counted().get(made, made)
+
+    def column_heading(self, statistic: PlannedStatistic, column: str) -> str:
+        """Return what one of its published columns is called: the heading, and which bin of several."""
+        part = column.removeprefix(statistic.name) if len(statistic.columns) > 1 else ""
+        return f"{self.heading(statistic)} {part}".rstrip()
 
     def given(self, statistic: PlannedStatistic) -> str | None:
         """Return the title that the publisher gave it in its table, or None."""

@@ -29,7 +29,7 @@ from dprelease.noised import Noised
 from dprelease.numeric import plain
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.promise import ledger_window, timeline_of
-from dprelease.release_plan.weak import weak_promise
+from dprelease.release_plan.weak import weak_sentence
 
 __all__ = ["FILE", "record", "write"]
 
@@ -95,7 +95,7 @@ def _slug(*parts: str) -> str:
 
 
 def _description(plan: ReleasePlan, words: PublicWords) -> str:
-    listed = ", ".join(dict.fromkeys(words.given(s) or s.text for s in plan.statistics))
+    listed = ", ".join(dict.fromkeys(words.heading(s) for s in plan.statistics))
     by = ", ".join(words.column(name) for name in plan.by)
     groups = f" for {len(plan.keys):,} groups by {by}" if plan.by else ""
     taken = (words.condition(plan.where) or plan.where) if plan.where else None
@@ -121,8 +121,7 @@ def _variant(plan: ReleasePlan) -> dict[str, Any]:
 def _loss(plan: ReleasePlan, manifest: Mapping[str, Any], words: PublicWords) -> dict[str, Any]:
     guarantee, over = manifest["guarantee"], manifest["over_time"]
     over = f" Over time, as of this release: {over}." if over else ""
-    weak = weak_promise(plan.epsilon)
-    weak = f" {weak[:1].upper()}{weak[1:]}." if weak else ""
+    weak = weak_sentence(plan.epsilon, words.data)
     parameters = {"epsilon": _up(plan.epsilon)}
     observed = "".join(f" Note: {note}" for note in plan.notes if note.startswith("observed"))
     if plan.delta:

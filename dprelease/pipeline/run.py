@@ -87,6 +87,7 @@ class RunResult:
             "epsilon": r.epsilon,
             "spent": r.spent,
             "budget": r.budget,
+            "weak": r.weak,
             "ledger": {"ledger_id": r.ledger_id, "seq": r.seq, "head_hash": r.head_hash},
             "plan_hash": self.plan.hash,
         }

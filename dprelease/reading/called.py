@@ -15,7 +15,6 @@ from dprelease.formats.public_words import planned_words
 from dprelease.formats.words import period_words
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.release_plan.detail import ALL, LEVEL_COLUMN
-from dprelease.release_plan.statistic import PlannedStatistic
 
 __all__ = ["STATISTIC", "TABLE", "Called", "called", "named_release"]
 
@@ -83,11 +82,6 @@ def named_release(values: ReleasedValues) -> tuple[str, str]:
     return planned_words(plan, receipt.pipeline).title, period_words(receipt.period or "")
 
 
-def _part(statistic: PlannedStatistic, column: str) -> str:
-    """Return which of a statistic's columns this is, such as `[0,50)` of a histogram; "" of one."""
-    return column.removeprefix(statistic.name) if len(statistic.columns) > 1 else ""
-
-
 def called(held: Mapping[str, ReleasedValues], *, several: bool, read: str | None = None) -> Called:
     """Return the words of published values; where two statistics of a table are called the same, with their names.
 
@@ -101,7 +95,7 @@ def called(held: Mapping[str, ReleasedValues], *, several: bool, read: str | Non
         words, table = planned_words(values.noised.plan), name if several else ""
         columns |= {key: words.column(key) for key in values.by}
         mine = {
-            column: " ".join(filter(None, (words.heading(statistic), _part(statistic, column))))
+            column: words.column_heading(statistic, column)
             for column, (statistic, _) in values.columns.items()
         }
         measures |= {(table, c): words.titled(s)[1] for c, (s, _) in values.columns.items()}

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["WEAK_ABOVE", "weak_promise"]
+__all__ = ["WEAK_ABOVE", "weak_note", "weak_promise", "weak_sentence"]
 
 WEAK_ABOVE = Fraction(10)
 """At this epsilon a result may be 22,000 times as likely with one person's data as without them."""
 
 
-def weak_promise(epsilon: Fraction) -> str | None:
+def weak_promise(epsilon: Fraction, one: str = "one unit's data") -> str | None:
     """Return a warning for an epsilon above `WEAK_ABOVE`, None below.
+
+    Args:
+        one: what is protected: one row, one patient's visits.
 
     >>> weak_promise(Fraction(1)) is None, weak_promise(Fraction(20))[:16]
     (True, 'weak: at epsilon')
@@ -20,9 +23,31 @@ def weak_promise(epsilon: Fraction) -> str | None:
     if epsilon <= WEAK_ABOVE:
         return None
     digits = math.floor(float(epsilon) / math.log(10)) if epsilon < 10**6 else None
-    factor = "" if digits is None else f": a result may be 10^{digits} times as likely with one"
+    factor = (
+        ""
+        if digits is None
+        else f": a result may be 10^{digits} times as likely with {one} as without"
+    )
     return (
         f"weak: at epsilon {float(epsilon):,.6g} the promise says next to nothing{factor}"
-        + ("" if digits is None else " unit's data as without them")
-        + "; usual are 0.1 to 10"
+        "; usual are 0.1 to 10"
+    )
+
+
+def weak_sentence(epsilon: Fraction, one: str = "one unit's data") -> str:
+    """Return the warning as a sentence that follows another, "" where there is none."""
+    weak = weak_promise(epsilon, one)
+    return f" {weak[:1].upper()}{weak[1:]}." if weak else ""
+
+
+def weak_note(epsilon: Fraction) -> str:
+    """Return the warning in a few words, to stand behind an epsilon within a line.
+
+    >>> weak_note(Fraction(10)), weak_note(Fraction(12))
+    ('', ' (weak: above 10 a promise says next to nothing)')
+    """
+    return (
+        f" (weak: above {WEAK_ABOVE} a promise says next to nothing)"
+        if epsilon > WEAK_ABOVE
+        else ""
     )

@@ -18,7 +18,7 @@ from dprelease.formats.licences import licence_url
 from dprelease.formats.over_time import loss_words
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import period_words
-from dprelease.release_plan.weak import weak_promise
+from dprelease.release_plan.weak import weak_sentence
 from dprelease.schema.about import About
 from dprelease.series.collect import Period, Series
 from dprelease.series.page import FILE as PAGE
@@ -83,8 +83,7 @@ def _period(period: Period) -> dict[str, Any]:
     when = period_words(period.name) or period.name
     note = f"Differentially private, {loss_words(period.epsilon, period.delta)}"
     note += f"; protected: {words.one}."
-    if weak := weak_promise(period.epsilon):
-        note += f" {weak[:1].upper()}{weak[1:]}."
+    note += weak_sentence(period.epsilon, words.data)
     if period.correction is not None:
         note = f"This release does not stand: {period.correction.says()}. {note}"
     node: dict[str, Any] = {

@@ -2,8 +2,9 @@
 
 Newest first, at most `LIMIT` entries. An entry's identity is its release's SHA-256, so it stays
 the same entry when it is withdrawn; then its title says so and it is updated to that instant.
-Otherwise its time is the scheduled instant of the release, or the end of its window: a run that
-was late, or a page that is rebuilt, changes nothing. Links are relative to the feed.
+Otherwise its time is the scheduled instant of the release, or the end of its window, or with neither
+the day of publication that its manifest notes: a run that was late, or a page that is rebuilt, changes
+nothing. Links are relative to the feed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dprelease.formats.html import FILE as REPORT
 from dprelease.formats.over_time import loss_words
 from dprelease.formats.public_words import PublicWords
 from dprelease.formats.words import period_words
-from dprelease.release_plan.weak import weak_promise
+from dprelease.release_plan.weak import weak_sentence
 from dprelease.series.collect import Period, Series
 
 __all__ = ["FILE", "write"]
@@ -71,8 +72,7 @@ def _entry(feed: ET.Element, series: Series, period: Period) -> None:
     summary = f"Privacy loss {loss_words(period.epsilon, period.delta)}; protected: {protected}."
     if period.over_time:
         summary += f" Over time, as of this release: {period.over_time}."
-    if weak := weak_promise(period.epsilon):
-        summary += f" {weak[:1].upper()}{weak[1:]}."
+    summary += weak_sentence(period.epsilon, period.words.data)
     if period.correction is not None:
         said = period.correction.says()
         title = f"{period.correction.word.capitalize()}: {title}"
@@ -95,6 +95,8 @@ def _published(period: Period) -> str:
     if period.window is not None:
         end = datetime.fromisoformat(period.window[1]).astimezone(UTC)
         return end.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if period.published is not None:  # the manifest's own: a page that is made again has the same
+        return f"{period.published}T00:00:00Z"
     return _NEVER
 
 

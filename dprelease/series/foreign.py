@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +29,7 @@ Place = tuple[str | None, str]
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?[+-]\d\d:\d\d", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
 _LONGEST = 5000
@@ -52,6 +54,7 @@ class Stated:
 
     Attributes:
         budget: (spent, total) epsilon of the dataset as of its ledger entry, if recorded.
+        published: the day of publication (UTC), if it was noted.
         early: when the period closes, if it was released before that.
         observed: the plan's notes on what was observed and not proved.
         line: how its losses lie in time, None where they all add up; stored: its window.
@@ -62,6 +65,7 @@ class Stated:
     dataset: str | None
     window: tuple[str, str] | None
     scheduled: str | None
+    published: str | None
     early: str | None
     epsilon: Fraction
     delta: Fraction
@@ -105,6 +109,7 @@ def stated(manifest: Mapping[str, Any]) -> Stated:
         dataset=_maybe(manifest["dataset"], _text),
         window=_maybe(plan["window"], _window),
         scheduled=_maybe(manifest["scheduled"], lambda t: _like(_INSTANT, t)),
+        published=_maybe(manifest.get("published"), _day),
         early=_maybe(manifest["early"], lambda t: _like(_INSTANT, t)),
         epsilon=epsilon,
         delta=delta,
@@ -271,6 +276,11 @@ def _like(form: re.Pattern[str], value: object) -> str:
     if not isinstance(value, str) or not form.fullmatch(value):
         raise ValueError("not of its form")
     return value
+
+
+def _day(value: object) -> str:
+    """Return a day of the calendar."""
+    return date.fromisoformat(_like(_DAY, value)).isoformat()
 
 
 def _list(value: object) -> list[Any]:

@@ -129,7 +129,9 @@ def _page(series: Series) -> dict[str, Any]:
         "whom": f"any {newest.words.one}"
         if newest and newest.words.about.unit_name
         else "any one protected unit",
-        "weak_promise": weak_promise(epsilon),
+        "weak_promise": weak_promise(epsilon, newest.words.data)
+        if newest
+        else weak_promise(epsilon),
         "budget": _budget(said["budget"], epsilon),
         "sections": _sections(tracks, periods, listed, kept),
         "groups": groups,
