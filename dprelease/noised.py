@@ -21,8 +21,7 @@ The tidy table has one row per (group, published column):
                               (truncated laws) or none is offered (ratios, tables, ranks)
     consistent      float64   the value made to fit the other released ones (`consistency`), inside
                               its domain; in tables that add up there is none, as the value is it
-    mechanism       utf8
-    block           utf8
+    mechanism, block  utf8
     epsilon         float64   of the block
     status          utf8      ok | at_bound | uninformative | empty_signal; of a choice by rank
                               no_interval for ok, and uninformative where its error in rows is as
@@ -34,7 +33,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -50,7 +48,7 @@ from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
-from dprelease.release_plan.weak import weak_promise
+from dprelease.release_plan.weak import weak_of
 
 __all__ = [
     "CELL_BYTES",
@@ -142,26 +140,14 @@ class Receipt:
     over_time: str = ""
 
     def __str__(self) -> str:
+        weak = weak_of(self.epsilon, self.spent)
+        last = "".join(f" · {said}" for said in (self.over_time, weak) if said)
         if self.ledger is None:
-            return f"spent epsilon {self.epsilon} ({self.protects}) · ledger: none{self._said}"
+            return f"spent epsilon {self.epsilon} ({self.protects}) · ledger: none{last}"
         cost = f"spent epsilon {self.epsilon}" if self.fresh else "cost nothing (already released)"
-        return (
-            f"{cost} · {self.spent} of {self.budget} spent on {self.dataset} "
-            f"({self.protects}) · ledger entry {self.seq}"
-            + ("" if self.approval is None else f", approved by event {self.approval}")
-            + (f" · {self.over_time}" if self.over_time else "")
-            + self._said
-        )
-
-    @property
-    def weak(self) -> str | None:
-        """What is said of an epsilon above 10, of this release or of all that is spent; else None."""
-        largest = max(Fraction(self.epsilon), Fraction(self.spent or 0))
-        return weak_promise(largest)
-
-    @property
-    def _said(self) -> str:
-        return f" · {self.weak}" if self.weak else ""
+        approved = "" if self.approval is None else f", approved by event {self.approval}"
+        paid = f"{self.spent} of {self.budget} spent on {self.dataset} ({self.protects})"
+        return f"{cost} · {paid} · ledger entry {self.seq}{approved}{last}"
 
 
 @dataclass(frozen=True, slots=True)

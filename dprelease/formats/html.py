@@ -30,6 +30,7 @@ from dprelease.formats.plain_words import group_name
 from dprelease.formats.promise_words import promise
 from dprelease.formats.public_words import PublicWords, public_words
 from dprelease.formats.report_sections import proved, released_rows, section
+from dprelease.formats.word_breaks import isolated
 from dprelease.formats.words import inside, loss_text, mechanism_words, odds, period_words, short
 from dprelease.noised import Noised
 from dprelease.numeric import fraction_from_json
@@ -72,6 +73,7 @@ def _template() -> Template:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["isolated"] = isolated
     # The style sheet is ours and holds no data: the only text that skips escaping.
     environment.globals.update(style=Markup(style), pin=pin)  # noqa: S704
     return environment.from_string(folder.joinpath("report.html.j2").read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@
     slider.setAttribute("aria-valuetext", "epsilon " + head.epsilon);
     meaning.textContent = head.refused
       ? "No plan at this epsilon: " + head.refused + "."
-      : "No conclusion about one protected unit becomes more than " + head.factor +
+      : "No conclusion about " + meaning.dataset.one + " becomes more than " + head.factor +
         " times as likely by one release" +
         (head.releases ? "; the whole budget pays for " + head.releases + " of them." : ".");
   }

@@ -27,7 +27,7 @@ from markupsafe import Markup
 
 from dprelease.formats.chart import Scale, log_ticks
 from dprelease.formats.public_words import PublicWords, planned_words
-from dprelease.formats.word_breaks import breaks
+from dprelease.formats.word_breaks import breaks, isolated
 from dprelease.formats.words import mechanism_words, odds, short
 from dprelease.release_plan.curve import Curve
 from dprelease.release_plan.explain import HEADERS, rows
@@ -97,7 +97,7 @@ def _template() -> Template:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     # Style and script are ours and hold no data: the only texts that skip escaping.
-    environment.filters["breaks"] = breaks
+    environment.filters.update(breaks=breaks, isolated=isolated)
     environment.globals.update(
         style=Markup(style),  # noqa: S704
         script=Markup(script),  # noqa: S704
@@ -112,7 +112,6 @@ def _pin(text: str) -> str:
 
 
 def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str]) -> dict[str, Any]:
-    factor, certainty = odds(plan.epsilon)
     words, groups = planned_words(plan, name), (plan.by, len(plan.keys))
     return {
         "title": words.title,
@@ -124,8 +123,8 @@ def _page(name: str, plan: ReleasePlan, curve: Curve, budget: Mapping[str, str])
         if words.about.unit_name is None
         else words.protected(*groups),
         "guarantee": words.statement(plan.guarantee, *groups),
-        "factor": factor,
-        "certainty": certainty,
+        "factor": odds(plan.epsilon)[0],
+        "one": words.one if words.about.unit_name else "one protected unit",
         "groups": len(plan.keys),
         "by": [words.column(name) for name in plan.by],
         "where": plan.where,

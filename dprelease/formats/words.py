@@ -98,19 +98,19 @@ def short(value: Fraction) -> str:
 
 
 def odds(epsilon: Fraction) -> tuple[str, str]:
-    """Return e^epsilon and the highest certainty from even odds, as text, rounded up.
+    """Return e^epsilon and the highest certainty from even odds, as text, rounded up; "" above 99.99 %.
 
     >>> odds(Fraction(1, 2))
     ('1.65', '63')
     """
     if epsilon > 20:
-        return f"e^{short(epsilon)}", "100"
+        return f"e^{short(epsilon)}", ""
     factor = math.exp(float(epsilon))
     certainty = 100 * factor / (1 + factor)
     top = math.ceil(certainty) if certainty < 99 else math.ceil(certainty * 100) / 100
     return (
         f"{math.ceil(factor * 100) / 100:,.2f}" if factor < 100 else f"{math.ceil(factor):,}",
-        f"{top:g}",
+        f"{top:g}" if top < 100 else "",
     )
 
 

@@ -51,6 +51,7 @@ from dprelease.pipeline.ready import must_be_ready
 from dprelease.pipeline.stages import Request, must_be_approved
 from dprelease.publish import folder_for
 from dprelease.release_plan.plan import ReleasePlan
+from dprelease.release_plan.weak import weak_of
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
 
@@ -87,7 +88,7 @@ class RunResult:
             "epsilon": r.epsilon,
             "spent": r.spent,
             "budget": r.budget,
-            "weak": r.weak,
+            "weak": weak_of(r.epsilon, r.spent),
             "ledger": {"ledger_id": r.ledger_id, "seq": r.seq, "head_hash": r.head_hash},
             "plan_hash": self.plan.hash,
         }

@@ -181,9 +181,11 @@ class Options:
         value = self.item.get("title")
         if value is None:
             return None
-        if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= MAX_TITLE:
-            what = f"`title` is one line of at most {MAX_TITLE} characters"
-            self._fail("title", what, "quote it")
+        if not isinstance(value, str):
+            self._fail("title", "`title` is a text", "quote it")
+        if not value.isprintable() or not value.strip() or len(value) > MAX_TITLE:
+            what = f"`title` is one line of 1 to {MAX_TITLE} characters, not all of them blanks"
+            self._fail("title", what, "write one line, or leave `title` out")
         return value
 
     def max_rows(self) -> int | None:

@@ -18,6 +18,7 @@ from typing import Literal
 import pyarrow as pa
 
 from dprelease.errors import ArgumentError
+from dprelease.formats.word_breaks import isolated_text
 from dprelease.reading.called import TABLE, called, named_release
 from dprelease.reading.derive import finished
 from dprelease.reading.derived import Derived, keyed
@@ -151,8 +152,9 @@ def _both(first: Mapping[str, ReleasedValues], second: Mapping[str, ReleasedValu
     """Return what is compared: one title with two periods, or two titles."""
     (a, before), (b, after) = (named_release(next(iter(held.values()))) for held in (first, second))
     if a == b and before and after:
-        return f"{a}: {before} and {after}"
-    return " and ".join(", ".join(filter(None, pair)) for pair in ((a, before), (b, after)))
+        return f"{isolated_text(a)}: {before} and {after}"
+    pairs = ((isolated_text(a), before), (isolated_text(b), after))
+    return " and ".join(", ".join(filter(None, pair)) for pair in pairs)
 
 
 def _all_compared(

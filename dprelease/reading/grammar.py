@@ -20,7 +20,7 @@ count@'2026 spring'.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, cast
 
@@ -129,6 +129,14 @@ class _Parser(Parser):
     def _column(self, token: Token, name: str) -> Part:
         if self.read.peek().kind == "dot":
             return self._of_table(token, name)
+        if not self.public and name not in self.columns and not nearest(name, self.columns):
+            self.read.fail(
+                f"unknown column `{name}`",
+                token,
+                fix=f"published columns: {', '.join(sorted(self.columns)) or 'none'}; numbers that are not "
+                "published here, such as a population, come in a table of their own: `public=`",
+                code="DPR122",
+            )
         part = super()._column(token, name)
         if name in self.public:
             node = Reference(name, Type.number, public=True)
@@ -227,6 +235,7 @@ class _Parser(Parser):
                 fix=f"write {_USAGE[name]}",
                 code="DPR124",
             )
+        self._base_of_index(name, given, token)
         self._standing_alone(name, token)
         return Part(_MADE[name](*given), Type.number, token.start, end)
 
@@ -235,6 +244,20 @@ class _Parser(Parser):
             token = self.read.next()
             return n.Literal(token.text[1:-1], Type.text)
         return self._or().node
+
+    def _base_of_index(self, name: str, given: Sequence[Node], token: Token) -> None:
+        base = given[-1]
+        if name != "index" or not isinstance(base, n.Literal):
+            return
+        if isinstance(base.value, str):
+            return
+        said = f"{base.value:g}"
+        self.read.fail(
+            f"the base of `index` is a period or a published number, not the number {said}",
+            token,
+            fix=f"a period takes quotes: index(…, '{said}'); a fixed base is written 100 * … / {said}",
+            code="DPR124",
+        )
 
     def _standing_alone(self, name: str, token: Token) -> None:
         if name == "rank" and (token.start != 0 or self.read.peek().kind != "end"):

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from dprelease.formats.chart import Point
 from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.plots import DotPlot, dot_plot
-from dprelease.formats.word_breaks import breaks
+from dprelease.formats.word_breaks import breaks, isolated
 from dprelease.noised import WEAK
 
 if TYPE_CHECKING:
@@ -150,6 +150,6 @@ def _template() -> Template:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     # The style sheet is ours and holds no data: the only text that skips escaping.
-    environment.filters["breaks"] = breaks
+    environment.filters.update(breaks=breaks, isolated=isolated)
     environment.globals.update(style=Markup(style), pin=pin)  # noqa: S704
     return environment.from_string(own.joinpath("derived.html.j2").read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["WEAK_ABOVE", "weak_note", "weak_promise", "weak_sentence"]
+__all__ = ["WEAK_ABOVE", "weak_note", "weak_of", "weak_promise", "weak_sentence"]
 
 WEAK_ABOVE = Fraction(10)
 """At this epsilon a result may be 22,000 times as likely with one person's data as without them."""
@@ -32,6 +32,11 @@ def weak_promise(epsilon: Fraction, one: str = "one unit's data") -> str | None:
         f"weak: at epsilon {float(epsilon):,.6g} the promise says next to nothing{factor}"
         "; usual are 0.1 to 10"
     )
+
+
+def weak_of(*epsilons: str | None) -> str | None:
+    """Return the warning for the largest of some losses written as exact numbers; None is no loss."""
+    return weak_promise(max(Fraction(e or 0) for e in epsilons))
 
 
 def weak_sentence(epsilon: Fraction, one: str = "one unit's data") -> str:

@@ -123,8 +123,18 @@ def read_rows(file: DeclarationFile, model: RowsModel | None, adjacency: Adjacen
     if model.exact is not None and model.max is not None and model.max < model.exact:
         file.fail("`max` is below `exact`", "rows", "max", fix="remove `max`", code="DPR118")
     guess = model.expected
+    most = model.max if model.max is not None else model.exact
+    if most is not None and isinstance(guess, int) and guess > most:
+        file.fail(
+            f"`expected` is {guess:,} rows of one group, and all groups together have at most {most:,}",
+            "rows",
+            "expected",
+            why="`max` and `exact` are of the whole table; `expected` guesses the size of one group",
+            fix="give a smaller `expected`, or a larger `max`",
+            code="DPR118",
+        )
     return Rows(
-        maximum=model.max if model.max is not None else model.exact,
+        maximum=most,
         expected=guess if isinstance(guess, int) else None,
         expected_by_key=dict(guess) if isinstance(guess, dict) else {},
         exact=model.exact,

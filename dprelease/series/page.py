@@ -29,6 +29,7 @@ from markupsafe import Markup
 from dprelease.formats.html import FILE as REPORT
 from dprelease.formats.numbers import reading_decimals, reading_text
 from dprelease.formats.report_sections import WEAK
+from dprelease.formats.word_breaks import isolated
 from dprelease.formats.words import inside, name_words, period_words, short
 from dprelease.numeric import fraction_from_json
 from dprelease.release_plan.detail import LEVEL_COLUMN
@@ -89,6 +90,7 @@ def _template() -> Template:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["isolated"] = isolated
     # The style sheets are ours and hold no data: the only text that skips escaping.
     environment.globals.update(style=Markup(style), pin=pin, box=(WIDTH, HEIGHT))  # noqa: S704
     text = resources.files("dprelease.series").joinpath("index.html.j2")

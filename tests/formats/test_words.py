@@ -39,5 +39,6 @@ def test_losses_are_never_rounded_down():
     assert float(short(Fraction(1, 3))) >= 1 / 3
     assert Fraction(short(Fraction(10**12 - 1, 10**12))) >= Fraction(10**12 - 1, 10**12)
     assert odds(Fraction(1)) == ("2.72", "74")
-    assert odds(Fraction(10))[1] == "100"
+    assert odds(Fraction(9))[1] == "99.99"
+    assert odds(Fraction(10))[1] == odds(Fraction(1000))[1] == ""  # at most 100 % sure says nothing
     assert odds(Fraction(1000))[0] == "e^1000"

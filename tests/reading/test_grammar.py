@@ -83,6 +83,7 @@ def test_over_several_groups():
         ("late[carrier='UB']", "no group 'UB'", "'UA'", "DPR126"),
         ("shares(late)", "unknown function", "did you mean `share`?", "DPR124"),
         ("rate(late, count)", "`rate` takes 3", "rate(cases, people, 100000)", "DPR124"),
+        ("index(late, 2001)", "not the number 2001", "index(…, '2001')", "DPR124"),
         ("1 + rank(late)", "`rank` stands alone", "rank(expression)", "DPR120"),
         ("late > 3", "unexpected `>`", "", "DPR120"),
         ("late[carrier='UA'", "ends too early", "", "DPR120"),
@@ -98,6 +99,15 @@ def test_faults_point_at_a_character_and_name_a_fix(text, what, fix, code):
     assert what in str(caught.value)
     assert fix in str(caught.value)
     assert caught.value.code == code
+
+
+def test_numbers_that_are_nowhere_are_led_to_the_public_table():
+    with pytest.raises(ConfigError, match="`public=`") as caught:
+        parse("rate(late, residents, 1000)", ["late", "count"], (), BY)
+    assert "published columns: count, late" in str(caught.value)
+    with pytest.raises(ConfigError) as caught:  # with one at hand the name is the fault
+        parse("rate(late, residents, 1000)", ["late", "count"], ["people"], BY)
+    assert "`public=`" not in str(caught.value)
 
 
 def test_the_expression_language_of_rows_has_none_of_it():

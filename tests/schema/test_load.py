@@ -103,6 +103,7 @@ FAULTS: list[tuple[str, str, str, int]] = [
     ("max: 5000000", "max: -1", "DPR113", 5),
     ("max: 5000000", "exact: 900", "DPR118", 5),
     ("expected: 40000", "expected: {north: 0}", "DPR113", 5),
+    ("expected: 40000", "expected: 5000001", "DPR118", 5),
     ("{max: 5000000, expected: 40000}", "100", "DPR112", 5),
     ("kind: identifier", "kind: identifer", "DPR112", 7),
     ("{kind: identifier}", "identifier", "DPR112", 7),
@@ -284,6 +285,14 @@ def test_sizes_and_defaults_from_a_dict() -> None:
     with pytest.raises(ConfigError) as caught:
         schema_from_dict(minimal(adjacency="substitution", rows={"exact": 9, "max": 3}))
     assert caught.value.code == "DPR118"
+
+
+def test_a_group_is_not_expected_to_be_larger_than_the_table() -> None:
+    assert schema_from_dict(minimal(rows={"max": 10, "expected": 10})).rows.expected == 10
+    with pytest.raises(
+        ConfigError, match="100 rows of one group, and all groups together have at most 10"
+    ):
+        schema_from_dict(minimal(rows={"max": 10, "expected": 100}))
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 3, {1: 2}, {"dprelease": {}}])
