@@ -25,7 +25,7 @@ AGE = {"kind": "integer", "range": [0, 110], "measure": "years"}
 
 
 def plan_of(statistics: list[Any], size: int, epsilon: object = 1, **more: Any) -> ReleasePlan:
-    rows = {"max": 500, "expected": size}
+    rows = {"max": max(500, size), "expected": size}
     return planned(statistics, rows=more.pop("rows", rows), x=AGE, epsilon=epsilon, **more)
 
 
