@@ -546,3 +546,22 @@ def test_a_misspelt_shortcut_is_refused_with_the_nearest_name() -> None:
                 minimal(release={"epsilon": 1, "statistics": ["count"], "allow": [wrong]})
             )
         assert (caught.value.code, caught.value.fix) == ("DPR112", fix)
+
+
+@pytest.mark.parametrize(
+    ("title", "fix"),
+    [
+        ("   ", "write one line"),
+        ("two\nlines", "write one line"),
+        ("", "write one line"),
+        (7, "quote it"),
+    ],
+)
+def test_a_statistic_is_not_called_nothing(title: object, fix: str) -> None:
+    release = {"epsilon": 1, "statistics": [{"statistic": "count", "title": title}]}
+    with pytest.raises(ConfigError) as caught:
+        schema_from_dict(minimal(release=release))
+    assert "`title`" in caught.value.what
+    assert fix in (caught.value.fix or "")
+    named = {"epsilon": 1, "statistics": [{"statistic": "count", "title": " Rows "}]}
+    assert schema_from_dict(minimal(release=named))
