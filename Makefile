@@ -41,7 +41,12 @@ FAST := tests/meta tests/schema tests/query tests/aggregates tests/mechanisms te
 # A third of the seconds of those folders: a server, copies of the tree, many whole plans, quadrature.
 SLOW := tests/budget/test_postgres.py tests/budget/test_postgres_outage.py tests/meta/test_add_a_kind.py \
 	tests/query/test_wide_view.py tests/planning/test_table_goals.py tests/planning/test_natural.py \
-	tests/mechanisms/calibration/test_gaussian_joint.py
+	tests/mechanisms/calibration tests/mechanisms/certifiers tests/mechanisms/test_law.py tests/mechanisms/test_bounded_laplace.py \
+	tests/mechanisms/test_bounded_gaussian.py tests/query/test_expression.py tests/aggregates/test_tree_fit.py tests/aggregates/test_pair_pivot.py \
+	tests/test_fitted.py tests/test_fitted_detail.py tests/test_fitted_ratios.py tests/budget/test_loss_lattice.py tests/test_inspection.py \
+	tests/schema/importers tests/planning/test_linear_work.py tests/query/test_cleaning.py tests/test_during.py tests/budget/test_timed_ledger.py \
+	tests/budget/test_moving.py tests/planning/test_joint_quantiles.py tests/planning/test_what_if.py tests/planning/test_informative.py \
+	tests/aggregates/test_certified_eigen.py tests/mechanisms/test_rectified_gaussian.py
 
 # Python keeps what it has compiled, whatever the shell says: each of some hundred short processes
 # of the tests would compile the library again.
