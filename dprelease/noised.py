@@ -11,7 +11,7 @@ The tidy table has one row per (group, published column):
     lower, upper    float64   95 % interval for the statistic of the bounded, clamped data, rounded
                               outward to multiples of the value's step (so an end may pass an end of
                               the domain that is none, by less than a step); both null for a choice
-                              by rank, whose error is known in rows only
+                              by rank without `interval: true`: its error is known in rows only
     estimate        float64   median-unbiased estimate of the same statistic, clipped to the
                               domain's hull, not rounded, gaps not left out; null for variances,
                               covariances and choices by rank, for which none is known, and where

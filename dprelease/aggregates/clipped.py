@@ -89,6 +89,5 @@ def clipped(rows: Positions, low: int, high: int, degree: int) -> list[int]:
         t, held = t.astype(object), held.astype(object)
     parts = (t**i * (width - t) ** (degree - i) * math.comb(degree, i) for i in range(degree + 1))
     cells = [int((part * held).sum()) for part in parts]
-    return (
-        cells if degree > 1 else cells[::-1]
-    )  # the sum above the lower limit first, as two sums have it
+    # Of two, the sum above the lower limit comes first.
+    return cells if degree > 1 else cells[::-1]

@@ -1,10 +1,10 @@
 """Two draws, one after the other: limits by rank, then cells of the rows clamped to them.
 
-The first draw chooses two of the column's values near a quantile and the one as far from the other end, each by the
-exponential mechanism at one rate; what one unit can move both scores together is what they cost. The second adds discrete Laplace noise to two sums (or Bernstein cells) of the rows
-clamped to these limits. In units of w^degree, w the width between them in steps, one unit moves the cells by
-`total` whatever the limits are, so noise of rate r / w^degree costs r `total` at every outcome of the first draw,
-and the losses add up. All those laws exist before the charge: w is a whole number of at least 1, because equal
+The first draw chooses two limits, one near the quantile p and one near 1 - p, each by the exponential mechanism at
+one rate; they cost what one unit can move both scores together. The second draw adds discrete Laplace noise to two
+sums (or Bernstein cells) of the rows clamped to these limits. In units of w^degree, w the width between them in
+steps, one unit moves the cells by `total` whatever the limits are, so noise of rate r / w^degree costs r `total` at
+every outcome of the first draw, and the losses add up. All those laws exist before the charge: w is a whole number of at least 1, because equal
 limits are moved one candidate apart.
 
 Units: codes in steps above the lowest candidate; epsilon in nats. Shapes: exact `(groups, 1)`, the
@@ -213,9 +213,8 @@ class WinsorisedCells(MeasurementFamily):
             stated = tuple(self._errors(m, draw, asked) for m in asked.block.members)
             unknown = (None,) * len(stated)
             note = f"{part} of epsilon draws the limits"
-            errors = tuple(
-                each[-1] for each in stated
-            )  # who winsorises expects the rows close together
+            # Who winsorises expects the rows close together: the last error is of such rows.
+            errors = tuple(each[-1] for each in stated)
             out.append(Candidate(measurement, draw, errors, unknown, stated, note))
         return out
 
