@@ -71,7 +71,9 @@ class BoxDraw(Draw):
         box, steps = Box(list(domains)), tuple(step_sizes)
         moves = tuple(k * g for k, g in zip(each, steps, strict=True))
         start = 0.3 * _scale(domains, moves, epsilon)  # too narrow: it is widened until proved
-        law = BoundedGaussianBoxLaw.calibrate(box, steps, moves, epsilon, (start,) * len(steps))
+        law = BoundedGaussianBoxLaw.calibrate(
+            box, steps, None, moves, epsilon, (start,) * len(steps)
+        )
         return cls(law)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:

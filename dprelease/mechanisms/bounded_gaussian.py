@@ -47,9 +47,11 @@ from dprelease.mechanisms.boundaries import truncated_gaussian as curves
 from dprelease.mechanisms.boundaries.truncate import truncated_from_json, truncated_laws
 from dprelease.mechanisms.calibration.gaussian_arguments import (
     Answers,
+    Capped,
     Sensitivity,
     as_argument,
     check_chen_hale,
+    limits_of,
     per_side,
     ratios_of,
     reach_of,
@@ -64,6 +66,7 @@ from dprelease.mechanisms.calibration.gaussian_cost import (
 )
 from dprelease.mechanisms.calibration.gaussian_scale import Reach, chen_hale_scale, exact_scale
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
+from dprelease.mechanisms.certifiers.box_step import within_a_percent
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.table_gaussian import BoundedGaussianLaw
 from dprelease.mechanisms.forms.table import EPSILON_FLOOR
@@ -81,8 +84,8 @@ Rule = Literal["exact", "chen_hale"]
 class BoundedGaussian:
     """Normal noise conditioned on landing in `domain`.
 
-    `scale` is a number, or one per side of a box if they differ. `sensitivity` (an l2 number, or
-    one number per side) and `epsilon` are remembered from `calibrate`, for `on_grid`.
+    `scale` is a number, or one per side of a box if they differ. `sensitivity` (an l2 number, one
+    number per side, or both) and `epsilon` are remembered from `calibrate`, for `on_grid`.
     """
 
     domain: Domain | Box
@@ -143,7 +146,8 @@ class BoundedGaussian:
     ) -> BoundedGaussian:
         """Return the mechanism whose loss for `sensitivity` is verified to be within the budget.
 
-        `sensitivity` is an l2 number or, for a box, a list with one number per side.
+        `sensitivity` is an l2 number or, for a box, a list with one number per side, or both:
+        `{"radius": 2, "each": [1, 2]}`, for answers that keep both limits.
         `scale_ratios` (one number above 0 per side) fixes the shape of the noise.
 
         Raises:
@@ -241,16 +245,18 @@ class BoundedGaussian:
         return self._each(curves.variance, location)
 
     def on_grid(
-        self, step: object, *, sensitivity: object = None
+        self, step: object = None, *, sensitivity: object = None
     ) -> UnitLaw | BoundedGaussianBoxLaw:
         """Return the certified integer law on multiples of `step`, answers in the whole hull.
 
         For a box, `step` is one number or one per side, and the proof is joint. It covers answers
-        that are rounded to the grid, so a coarse step costs variance: 1.19 times the continuous law's at
-        a step of an eighth of the scale, 1.08 at a 35th. The law's own `variance` says how much.
+        that are rounded to the grid, so a coarse step costs variance: 1.19 to 1.39 times the continuous
+        law's at a step of an eighth of the scale. The law's own `variance` says how much. Without a
+        `step`, steps are chosen with which it is within 1 % of the continuous law's.
 
         Raises:
-            ArgumentError: see `unit_law.on_grid`; and DPR634 after calibration with delta > 0,
+            ArgumentError: see `unit_law.on_grid`; DPR622 where no step of a box is fine enough and
+                not too fine for a proof; and DPR634 after calibration with delta > 0,
                 because grid laws are purely private.
         """
         count = len(sides_of(self.domain))
@@ -267,6 +273,7 @@ class BoundedGaussian:
                 )
             budget = Fraction(self.loss(sensitivity=as_argument(shift)))
         if isinstance(self.domain, Domain):
+            assert not isinstance(shift, Capped)
             one = shift[0] if isinstance(shift, tuple) else shift
             return on_grid(self.domain, step, one, budget, self.grid_laws)
         if shift is None or budget is None:
@@ -276,8 +283,7 @@ class BoundedGaussian:
                 fix="use .calibrate(...), or pass on_grid(step=..., sensitivity=...)",
                 code="DPR627",
             )
-        steps = tuple(positive(g, "step") for g in per_side(step, "step", count))
-        return BoundedGaussianBoxLaw.calibrate(self.domain, steps, shift, budget, self.scales)
+        return self._box_law(step, shift, budget)
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
@@ -297,6 +303,20 @@ class BoundedGaussian:
     def grid_law_from_json(cls, value: dict[str, Any]) -> GridLaw:
         """Rebuild the table, or the closed form."""
         return truncated_from_json(value, BoundedGaussianLaw, BoundedGaussianWideLaw)
+
+    def _box_law(self, step: object, shift: Sensitivity, budget: Fraction) -> BoundedGaussianBoxLaw:
+        box, scales = self.domain, self.scales
+        assert isinstance(box, Box)
+        radius, caps = limits_of(shift)
+
+        def at(steps: tuple[Fraction, ...]) -> BoundedGaussianBoxLaw:
+            return BoundedGaussianBoxLaw.calibrate(box, steps, radius, caps, budget, scales)
+
+        if step is not None:
+            names = per_side(step, "step", len(scales))
+            return at(tuple(positive(g, "step") for g in names))
+        hulls = tuple(side.hull for side in box.sides)
+        return within_a_percent(at, hulls, scales, self.variance)
 
     def _product(self, curve: Any, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         sides = sides_of(self.domain)

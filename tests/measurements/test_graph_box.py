@@ -69,7 +69,7 @@ def test_less_than_the_query_moves_is_refused() -> None:
             draw.certify(moves(*each))
         assert caught.value.code == "DPR901"
     ball = BoundedGaussianBoxLaw.calibrate(
-        Box(list(SIDES)), (HALF, Fraction(1)), Fraction(1, 2), Fraction(1), (1.0, 1.0)
+        Box(list(SIDES)), (HALF, Fraction(1)), Fraction(1, 2), None, Fraction(1), (1.0, 1.0)
     )
     with pytest.raises(InternalError):
         BoxDraw(ball).certify(moves(1, 1))
@@ -144,7 +144,7 @@ def test_the_papers_query(epsilon: float, exact: float) -> None:
     e = Fraction(str(epsilon))
     radius = Fraction(math.isqrt(20 * 10**12) + 1, 10**6)
     start = (math.sqrt(exact) * 0.9,) * 2
-    ball = BoundedGaussianBoxLaw.calibrate(Box(list(sides)), steps, radius, e, start)
+    ball = BoundedGaussianBoxLaw.calibrate(Box(list(sides)), steps, radius, None, e, start)
     assert max(ball.scales) ** 2 == pytest.approx(exact, rel=0.03)
     ours = BoxDraw.calibrate(sides, steps, (60, 40), e)
     assert ours.law.certify().epsilon_upper <= e

@@ -7,7 +7,8 @@ Limits   none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -21,9 +22,11 @@ from dprelease.schema.domain import Box, Domain
 
 __all__ = [
     "Answers",
+    "Capped",
     "Sensitivity",
     "as_argument",
     "check_chen_hale",
+    "limits_of",
     "per_side",
     "ratios_of",
     "reach_of",
@@ -32,8 +35,18 @@ __all__ = [
 ]
 
 Answers = Literal["hull", "domain"]
-Sensitivity = Fraction | tuple[Fraction, ...]
-"""An l2 number, or one number per side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capped:
+    """An l2 radius, and the most that each coordinate moves by itself."""
+
+    radius: Fraction
+    each: tuple[Fraction, ...]
+
+
+Sensitivity = Fraction | tuple[Fraction, ...] | Capped
+"""An l2 number, one number per side, or both."""
 
 
 def sides_of(domain: object) -> SideList:
@@ -56,6 +69,8 @@ def _listed(value: object) -> list[object] | None:
 
 
 def as_argument(shift: Sensitivity) -> object:
+    if isinstance(shift, Capped):
+        return {"radius": shift.radius, "each": list(shift.each)}
     return list(shift) if isinstance(shift, tuple) else shift
 
 
@@ -73,7 +88,18 @@ def per_side(value: object, name: str, count: int) -> list[object]:
     return many
 
 
+def limits_of(shift: Sensitivity) -> tuple[Fraction | None, tuple[Fraction, ...] | None]:
+    """Return the radius and the caps per side, None for what is not given."""
+    if isinstance(shift, Capped):
+        return shift.radius, shift.each
+    return (None, shift) if isinstance(shift, tuple) else (shift, None)
+
+
 def sensitivity_of(value: object, count: int) -> Sensitivity:
+    if isinstance(value, Capped):
+        value = as_argument(value)
+    if isinstance(value, Mapping):
+        return _both_of(value, count)
     if _listed(value) is None:
         return positive(value, "sensitivity")
     each = per_side(value, "sensitivity", count)
@@ -88,11 +114,26 @@ def sensitivity_of(value: object, count: int) -> Sensitivity:
     return shifts
 
 
+def _both_of(value: Mapping[object, object], count: int) -> Sensitivity:
+    if set(value) != {"radius", "each"}:
+        raise ArgumentError(
+            "a sensitivity of two parts has a radius and caps per side",
+            fix='write {"radius": 2, "each": [1, 2]}',
+            code="DPR637",
+        )
+    radius = positive(value["radius"], "sensitivity")
+    each = sensitivity_of(per_side(value["each"], "sensitivity", count), count)
+    assert isinstance(each, tuple)
+    return min(radius, each[0]) if count == 1 else Capped(radius, each)
+
+
 def ratios_of(value: Sequence[object], count: int) -> tuple[float, ...]:
     return tuple(float(positive(r, "scale_ratios")) for r in per_side(value, "scale_ratios", count))
 
 
 def reach_of(domain: Domain | Box, sides: SideList, shift: Sensitivity, answers: Answers) -> Reach:
+    if isinstance(shift, Capped):
+        return Reach(radius=float(shift.radius), each=tuple(float(s) for s in shift.each))
     if isinstance(shift, tuple):
         if answers == "domain" and isinstance(domain, Domain):
             shift = shift[0]
@@ -125,7 +166,10 @@ def check_chen_hale(
     """Return the l2 sensitivity if the rule is proved for the request (DPR634 otherwise)."""
     reasons = [
         (not all(side.is_interval for side in sides), "its theorems are for intervals"),
-        (isinstance(shift, tuple) and len(shift) > 1, "its sensitivity is one l2 number"),
+        (
+            isinstance(shift, Capped) or (isinstance(shift, tuple) and len(shift) > 1),
+            "its sensitivity is one l2 number",
+        ),
         (len(set(ratios)) > 1, "its noise has one scale"),
         (slack > 0, "its guarantee is pure"),
     ]
@@ -137,4 +181,5 @@ def check_chen_hale(
                 fix='use rule="exact"',
                 code="DPR634",
             )
+    assert not isinstance(shift, Capped)
     return shift[0] if isinstance(shift, tuple) else shift

@@ -1,7 +1,7 @@
 """What bounded Gaussian noise costs under zCDP, Gaussian DP and (epsilon, delta).
 
 For a direction c, independent sides add up: rho = sum rate_i c_i^2 and mu^2 = sum c_i^2 / scale_i^2,
-maximised over the reach (greedily: the dearest sides first).
+maximised over the reach (greedily: the dearest sides first, each up to its cap).
 
 * zCDP, every side: D_alpha is at most (alpha / 2) (c / scale^2)^2 sup Var, Var <= width^2 / 4;
 * intervals only: Var <= scale^2 as well (the law is log-concave), and (c / scale)-GDP.
@@ -48,11 +48,12 @@ def _quadratic(sides: SideList, rates: list[float], reach: Reach) -> float:
     """Return the largest sum of rate_i c_i^2 within reach."""
     if len(sides) == 1:
         return rates[0] * _distance(reach, sides) ** 2
-    if reach.each is not None:
-        return sum(r * c * c for r, c in zip(rates, reach.shifts(sides), strict=True))
-    left, total = float(reach.radius or 0.0) ** 2, 0.0
-    for rate, side in sorted(zip(rates, sides, strict=True), key=lambda part: -part[0]):
-        used = min(left, side.width**2)
+    caps = reach.shifts(sides)
+    if reach.radius is None:
+        return sum(r * c * c for r, c in zip(rates, caps, strict=True))
+    left, total = reach.radius**2, 0.0
+    for rate, cap in sorted(zip(rates, caps, strict=True), key=lambda part: -part[0]):
+        used = min(left, cap**2)
         total, left = total + rate * used, left - used
     return total
 
@@ -82,10 +83,11 @@ def worst_delta(sides: SideList, scales: tuple[float, ...], reach: Reach, epsilo
         return sides[0].worst_hockey(_distance(reach, sides), scales[0], epsilon)
     if reach.loss(sides, scales) <= epsilon:
         return 0.0
-    if reach.each is not None:
-        found = box_delta(sides, reach.shifts(sides), scales, epsilon)
+    caps = reach.shifts(sides)
+    if reach.radius is None or math.hypot(*caps) <= reach.radius:
+        found = box_delta(sides, caps, scales, epsilon)
     elif len(sides) == 2:
-        found = ball_delta(sides, scales, float(reach.radius or 0.0), epsilon)
+        found = ball_delta(sides, (caps[0], caps[1]), scales, reach.radius, epsilon)
     else:
         return gaussian_delta(gdp_cost(sides, scales, reach), epsilon)
     if not all(side.is_interval for side in sides):

@@ -296,13 +296,17 @@ def _many(tables: list[_Losses], step_size: float) -> float:
 
 
 def ball_delta(
-    sides: tuple[Side, ...], scales: tuple[float, ...], radius: float, epsilon: float
+    sides: tuple[Side, ...],
+    caps: tuple[float, float],
+    scales: tuple[float, ...],
+    radius: float,
+    epsilon: float,
 ) -> float:
-    """Return the divergence at `epsilon` over an l2 ball of shifts of two sides.
+    """Return the divergence at `epsilon` over an l2 ball of shifts of two sides, each at most its cap.
 
-    Full shifts decide, so directions run over the arc that both widths admit.
+    Full shifts decide, so directions run over the arc that both caps admit.
     """
-    first, second = (side.width for side in sides)
+    first, second = caps
     if radius * radius >= first * first + second * second:
         return box_delta(sides, (first, second), scales, epsilon)
     low = math.acos(min(1.0, first / radius))

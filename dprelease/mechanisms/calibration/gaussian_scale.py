@@ -4,7 +4,8 @@ A box's coordinates are independent, so the loss of a direction c is the sum of 
 losses H_i(c_i), and the worst direction maximises that sum:
 
 * per-coordinate sensitivities: c_i = min(sensitivity_i, width_i);
-* an l2 ball: H_i'(c_i) = 2 multiplier c_i, clipped to [0, width_i]. What is returned is the dual
+* an l2 ball, with or without such caps: H_i'(c_i) = 2 multiplier c_i, clipped to [0, cap_i], cap_i the
+  width or the smaller sensitivity_i. What is returned is the dual
   bound sum(H_i(c_i) - multiplier c_i^2) + multiplier radius^2, which is never below the maximum
   and within its square-small error. A side with a gap is tried at both ends.
 
@@ -63,7 +64,7 @@ class Reach:
 
     Attributes:
         radius: an l2 sensitivity, or None.
-        each: per-coordinate sensitivities, or None.
+        each: per-coordinate sensitivities, or None. Where both are given, both hold.
         pairs: for one coordinate with answers inside the domain only: (start, shift) pairs.
         runs: with `pairs`: (first, last) starts of allowed pairs at the largest shift.
     """
@@ -74,18 +75,19 @@ class Reach:
     runs: tuple[tuple[float, float], ...] = ()
 
     def shifts(self, sides: SideList) -> tuple[float, ...]:
-        """Return the per-coordinate shifts of a reach that is not an l2 ball."""
-        assert self.each is not None
+        """Return the most that each coordinate can move by itself: at most its width."""
+        if self.each is None:
+            return tuple(side.width for side in sides)
         return tuple(min(s, side.width) for s, side in zip(self.each, sides, strict=True))
 
     def loss(self, sides: SideList, scales: tuple[float, ...]) -> float:
         """Return the worst loss over all answers within reach of each other."""
         if self.pairs is not None:
             return _pair_loss(self.pairs, sides[0], scales[0])
-        if self.each is not None:
-            parts = zip(sides, self.shifts(sides), scales, strict=True)
-            return sum(side.worst(c, s) for side, c, s in parts if c > 0)
-        return _ball_loss(sides, scales, float(self.radius or 0.0))
+        if self.radius is not None:
+            return _ball_loss(sides, scales, self.radius, self.shifts(sides))
+        parts = zip(sides, self.shifts(sides), scales, strict=True)
+        return sum(side.worst(c, s) for side, c, s in parts if c > 0)
 
     def bracket(self, sides: SideList, ratios: tuple[float, ...]) -> tuple[float, float]:
         """Return (low, high) with low / (2 epsilon) <= scale^2 <= high / epsilon."""
@@ -93,12 +95,14 @@ class Reach:
         if self.pairs is not None:
             k = max(c for _, c in self.pairs) * pull[0]
             return k, k
-        if self.each is not None:
-            k = sum(c * p for c, p in zip(self.shifts(sides), pull, strict=True))
+        caps = self.shifts(sides)
+        k = sum(c * p for c, p in zip(caps, pull, strict=True))
+        if self.radius is None:
             return k, k
-        radius, norm = float(self.radius or 0.0), math.hypot(*pull)
-        reached = [min(s.width, radius * p / norm) for s, p in zip(sides, pull, strict=True)]
-        return sum(c * p for c, p in zip(reached, pull, strict=True)), radius * norm
+        norm = math.hypot(*pull)
+        reached = [min(c, self.radius * p / norm) for c, p in zip(caps, pull, strict=True)]
+        low = sum(c * p for c, p in zip(reached, pull, strict=True))
+        return low, min(k, self.radius * norm)
 
 
 def _pair_loss(pairs: tuple[tuple[float, float], ...], side: Side, scale: float) -> float:
@@ -108,8 +112,9 @@ def _pair_loss(pairs: tuple[tuple[float, float], ...], side: Side, scale: float)
     return float(max(up.max(), down.max()))
 
 
-def _ball_loss(sides: SideList, scales: tuple[float, ...], radius: float) -> float:
-    caps = [side.width for side in sides]
+def _ball_loss(
+    sides: SideList, scales: tuple[float, ...], radius: float, caps: tuple[float, ...]
+) -> float:
     ways = [(side,) if side.is_interval else (side, side.mirror) for side in sides]
     if sum(len(w) > 1 for w in ways) > _GAP_SIDES:
         raise ArgumentError(
@@ -121,7 +126,7 @@ def _ball_loss(sides: SideList, scales: tuple[float, ...], radius: float) -> flo
     best = 0.0
     for chosen in product(*ways):
         slopes = [_pull(side, s) for side, s in zip(chosen, scales, strict=True)]
-        shift, multiplier = ball_maximum(slopes, caps, radius)
+        shift, multiplier = ball_maximum(slopes, list(caps), radius)
         value = multiplier * radius**2
         for side, c, s in zip(chosen, shift, scales, strict=True):
             value += (side.upward(c, s) if c > 0 else 0.0) - multiplier * c * c

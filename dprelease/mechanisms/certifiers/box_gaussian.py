@@ -4,14 +4,14 @@ The sides are drawn independently, so for neighbours k_1, k_2, ... grid steps ap
 most sum E_i(k_i), E_i(k) the certified loss of side i at distances up to k steps.
 
 * per-coordinate sensitivities: side i moves at most ceil(sensitivity_i / step_i) steps: the sum.
-* an l2 ball: rounding moves side i by k steps only if its answer moved more than (k - 1) step_i,
+* an l2 ball, with or without such caps: rounding moves side i by k steps only if its answer moved more than (k - 1) step_i,
   so the splits to maximise over satisfy sum((k_i - 1)+ step_i)^2 < radius^2. For every
   multiplier >= 0 the dual bound
 
       sum over i of max over k of (E_i(k) - multiplier ((k - 1)+ step_i)^2) + multiplier radius^2
 
   holds; the stated certificate is that bound at one stored rational multiplier. It needs no
-  concavity of E_i, which rounded tables do not promise.
+  concavity of E_i, which rounded tables do not promise. With caps, k is at most ceil(cap_i / step_i).
 
 Units    the box's unit outside, grid steps inside; epsilon in nats.
 Sources  `certifiers/table.py`; `docs/theory/certificates.md#boxes`.
@@ -56,6 +56,7 @@ class BoundedGaussianBoxLaw(Stored):
         laws: one table per side; each law's own `shift` and `epsilon` are the side's alone.
         steps: size of a grid step per side.
         radius: the l2 sensitivity, or None where sensitivities are per coordinate.
+        caps: with a radius: the most that each side moves by itself, if less is known than the radius.
         moved: steps that side i can move (0 where its sensitivity is 0).
         epsilon: the loss asked for.
         multiplier: of the dual bound; 0 without a radius.
@@ -71,6 +72,7 @@ class BoundedGaussianBoxLaw(Stored):
     moved: tuple[int, ...]
     epsilon: Fraction
     multiplier: Fraction
+    caps: tuple[Fraction, ...] | None = None
 
     @classmethod
     @lru_cache(maxsize=64)
@@ -78,32 +80,28 @@ class BoundedGaussianBoxLaw(Stored):
         cls,
         box: Box,
         steps: tuple[Fraction, ...],
-        sensitivity: Fraction | tuple[Fraction, ...],
+        radius: Fraction | None,
+        caps: tuple[Fraction, ...] | None,
         epsilon: Fraction,
         scales: tuple[float, ...],
     ) -> BoundedGaussianBoxLaw:
         """Return the law whose certificate is within `epsilon`, widening `scales` (the box's unit).
 
         The same arguments give the same law; the last ones are kept, as a plan asks again for each
-        statistic of a block.
+        statistic of a block. Of `radius` and `caps` at least one is given.
 
         Raises:
             ArgumentError: a grid that is too fine (DPR622), a side without grid points (DPR604).
         """
         parts = zip(box.sides, steps, strict=True)
         allowed = tuple(side.on_grid(step) for side, step in parts)
-        each = sensitivity if isinstance(sensitivity, tuple) else (sensitivity,) * len(steps)
-        moved = tuple(
-            min(math.ceil(s / g), a.hull_steps)
-            for s, g, a in zip(each, steps, allowed, strict=True)
-        )
-        radius = None if isinstance(sensitivity, tuple) else sensitivity
+        moved = _moved(allowed, steps, radius, caps)
         _check(allowed, moved if radius is not None else (0,) * len(moved))
 
         def at(factor: float) -> BoundedGaussianBoxLaw:
             parts = zip(scales, steps, strict=True)
             decays = tuple(decay_of(s * factor / float(g)) for s, g in parts)
-            return cls._of(allowed, decays, steps, radius, moved, epsilon)
+            return cls._of(allowed, decays, steps, radius, caps, moved, epsilon)
 
         bad, good = 0.0, 1.0
         law = at(good)
@@ -128,6 +126,7 @@ class BoundedGaussianBoxLaw(Stored):
         decays: tuple[int, ...],
         steps: tuple[Fraction, ...],
         radius: Fraction | None,
+        caps: tuple[Fraction, ...] | None,
         moved: tuple[int, ...],
         epsilon: Fraction,
     ) -> BoundedGaussianBoxLaw:
@@ -139,7 +138,8 @@ class BoundedGaussianBoxLaw(Stored):
         if radius is not None:
             curves = _curves(tuple(laws), moved)
             multiplier = Fraction(_best_multiplier(curves, steps, radius))
-        return cls(tuple(laws), steps, radius, moved, epsilon, multiplier)
+        kept = None if radius is None else caps
+        return cls(tuple(laws), steps, radius, moved, epsilon, multiplier, kept)
 
     @property
     def certificate(self) -> Certificate:
@@ -159,6 +159,7 @@ class BoundedGaussianBoxLaw(Stored):
         stated = [(f"p_{i}", str(law.p)) for i, law in enumerate(self.laws)]
         stated += [(f"moved_{i}", str(k)) for i, k in enumerate(self.moved)]
         stated += [("multiplier", str(self.multiplier)), ("radius", str(self.radius))]
+        stated += [(f"cap_{i}", str(c)) for i, c in enumerate(self.caps or ())]
         return Certificate("bounded_gaussian", proved, None, method, tuple(stated))
 
     @property
@@ -213,11 +214,26 @@ class BoundedGaussianBoxLaw(Stored):
         laws, steps, moved, radius = self.laws, self.steps, self.moved, self.radius
         if not len(laws) == len(steps) == len(moved) or self.multiplier < 0:
             raise ValueError("sides")
-        if radius is not None:
-            for law, step, k in zip(laws, steps, moved, strict=True):
-                if k != min(math.ceil(radius / step), law.allowed.hull_steps):
-                    raise ValueError("moved")
+        if self.caps is not None and (radius is None or len(self.caps) != len(laws)):
+            raise ValueError("caps")
+        allowed = tuple(law.allowed for law in laws)
+        if radius is not None and moved != _moved(allowed, steps, radius, self.caps):
+            raise ValueError("moved")
         return self
+
+
+def _moved(
+    allowed: tuple[GridSet, ...],
+    steps: tuple[Fraction, ...],
+    radius: Fraction | None,
+    caps: tuple[Fraction, ...] | None,
+) -> tuple[int, ...]:
+    """Return how many steps each side's rounded answer can move by itself."""
+    out = []
+    for i, (a, g) in enumerate(zip(allowed, steps, strict=True)):
+        limits = [x for x in (radius, caps[i] if caps is not None else None) if x is not None]
+        out.append(min(math.ceil(min(limits) / g), a.hull_steps))
+    return tuple(out)
 
 
 def _steps(value: object, step: Fraction, allowed: GridSet) -> int:

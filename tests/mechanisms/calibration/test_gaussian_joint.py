@@ -143,7 +143,7 @@ def test_stretches_bound_their_places() -> None:
 def test_balls_take_the_worst_direction() -> None:
     sides = (Side.of(UNIT), Side.of(Domain(0, 2)))
     for epsilon, radius in ((0.1, 0.2), (0.5, 1.2), (0.5, 5.0)):
-        found = joint.ball_delta(sides, (0.5, 0.7), radius, epsilon)
+        found = joint.ball_delta(sides, (1.0, 2.0), (0.5, 0.7), radius, epsilon)
         seen = 0.0
         for angle in np.linspace(0.001, math.pi / 2 - 0.001, 41).tolist():
             shifts = (min(1.0, radius * math.cos(angle)), min(2.0, radius * math.sin(angle)))

@@ -10,6 +10,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from dprelease.errors import ArgumentError
 from dprelease.mechanisms import BoundedGaussian
 from dprelease.mechanisms.calibration.gaussian_loss import Side, domain_pairs, highest
 from dprelease.mechanisms.calibration.gaussian_scale import (
@@ -171,6 +172,42 @@ def test_anisotropic_boxes_match_brute_force(
     assert brute <= 0.8
     assert brute >= 0.8 * (1 - (1e-3 if count == 161 else 2e-2))
     assert np.allclose(np.array(m.scales) / m.scales[0], np.array(ratios) / ratios[0])
+
+
+@pytest.mark.parametrize("caps", [[4, 3], [2, 5], [2, 4.4], [8, 2], [0, 8]])
+def test_a_radius_and_caps_need_less_than_either(caps: list[float]) -> None:
+    radius = 20**0.5
+    both = BoundedGaussian.calibrate(GRAPH, sensitivity={"radius": radius, "each": caps}, epsilon=1)
+    alone = [
+        BoundedGaussian.calibrate(GRAPH, sensitivity=s, epsilon=1).scale ** 2
+        for s in (radius, caps)
+    ]
+    assert both.scale**2 <= min(alone) * (1 + 1e-9)
+    # brute force: directions on the arc and where it meets a cap, each coordinate at most its cap
+    met = [math.acos(min(1, caps[0] / radius)), math.asin(min(1, caps[1] / radius))]
+    best = 0.0
+    for angle in [*np.linspace(0, math.pi / 2, 501).tolist(), *met]:
+        c = min(radius * math.cos(angle), caps[0]), min(radius * math.sin(angle), caps[1])
+        best = max(best, sum(s.upward(d, both.scale) for s, d in zip(SIDES, c, strict=True) if d))
+    assert 1 - 1e-4 <= best <= 1 + 1e-12
+    if caps == [4, 3]:
+        assert alone[1] == pytest.approx(35.57, abs=0.005)
+        assert both.scale**2 == pytest.approx(32.34, abs=0.005)
+    if caps == [2, 5]:
+        assert both.scale**2 < 0.91 * min(alone)
+
+
+def test_delta_and_zcdp_of_a_radius_with_caps() -> None:
+    m = BoundedGaussian(GRAPH, scale=[2, 4])  # a ball would spend itself on the first side
+    both = {"radius": 3, "each": [1, 5]}
+    corner = {"radius": 30, "each": [1, 5]}  # a radius that no cap lets it reach
+    for cost in (m.zcdp, m.gdp, lambda s: m.delta(epsilon=1, sensitivity=s)):
+        assert cost(both) < min(cost(3), cost([1, 5]))
+        assert cost(corner) == cost([1, 5])
+    assert m.gdp(both) == pytest.approx(math.sqrt(1 / 4 + 8 / 16))
+    for wrong in ({"radius": 1}, {"radius": 1, "each": [1]}, {"radius": 0, "each": [1, 1]}):
+        with pytest.raises(ArgumentError):
+            BoundedGaussian.calibrate(GRAPH, sensitivity=wrong, epsilon=1)
 
 
 def test_per_coordinate_sensitivities_add_up() -> None:

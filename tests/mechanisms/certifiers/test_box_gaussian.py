@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,6 +110,83 @@ def test_per_coordinate_sensitivities() -> None:
     assert isinstance(still, BoundedGaussianBoxLaw)
     assert still.moved == (4, 0)
     assert still.certificate.epsilon_upper <= 1
+
+
+def worst_of_answers(law: BoundedGaussianBoxLaw, radius: float, caps: list[float]) -> float:
+    """Return the largest loss of two answers within both limits: every pair of a fine lattice."""
+    pmfs = [enumerate_law(side) for side in law.laws]
+    places, losses = [], []
+    for side, pmf, step in zip(law.laws, pmfs, law.steps, strict=True):
+        fine = [side.allowed.lower + Fraction(i, 8) for i in range(8 * side.allowed.hull_steps + 1)]
+        top = side.allowed.upper
+        rounded = [min(floor_half_up(x), top) for x in fine]
+        places.append((np.array([float(x * step) for x in fine]), np.array(rounded)))
+        loss = {(q, r): math.log(max(pmf[q][y] / pmf[r][y] for y in pmf[q]))
+                for q in pmf for r in pmf}  # fmt: skip
+        losses.append(loss)
+    most = []
+    for (x, rounded), loss, cap in zip(places, losses, caps, strict=True):
+        found: dict[float, float] = {}  # distance -> the worst loss of answers that far apart
+        for i, a in enumerate(x):
+            for j, b in enumerate(x):
+                if (far := round(abs(a - b), 6)) <= cap:
+                    found[far] = max(found.get(far, 0.0), loss[int(rounded[i]), int(rounded[j])])
+        most.append(found)
+    return max(
+        one + two
+        for (a, one), (b, two) in itertools.product(*(m.items() for m in most))
+        if a * a + b * b <= radius * radius + 1e-9
+    )
+
+
+@pytest.mark.parametrize("caps", [[1, 2], ["0.75", "1.5"], [2, "0.25"]])
+def test_a_radius_and_caps_hold_together(caps: list[Any]) -> None:
+    """Every pair of answers of a lattice finer than the grid, rounded, within both limits."""
+    box, radius = Box([(0, 3), (0, 4)]), Fraction(2)
+    both = {"radius": radius, "each": caps}
+    m = BoundedGaussian.calibrate(box, sensitivity=both, epsilon=1)
+    law = m.on_grid(Fraction(1, 2))
+    assert isinstance(law, BoundedGaussianBoxLaw)
+    assert law.caps == tuple(Fraction(c) for c in caps)
+    each = [float(c) for c in caps]
+    worst = worst_of_answers(law, 2.0, each)
+    assert worst <= law.certificate.epsilon_upper <= 1
+    assert worst >= 0.8  # most of what is paid for is used
+    wider = [min(2.0, c + 0.5) for c in each]  # beyond a cap the same law promises too little
+    assert worst_of_answers(law, 2.0, wider) > 1
+    assert BoundedGaussianBoxLaw.from_json(law.to_json()) == law
+    for change in ({"caps": ["1/4", "1/4"]}, {"caps": ["1"]}, {"radius": None}):
+        with pytest.raises(ConfigError):
+            BoundedGaussianBoxLaw.from_json(law.to_json() | change)
+
+
+def test_without_a_step_the_grid_costs_at_most_a_percent() -> None:
+    gapped = Domain(0, 8, forbidden=[(2, 5)])
+    for box, shift in (
+        (Box([(0, 10), (1, 9)]), 2),
+        (Box([gapped, (0, "0.5")]), ["0.5", "0.3"]),
+        (Box([(0, 10), (1, 9)]), {"radius": 1, "each": ["0.2", 1]}),
+    ):
+        m = BoundedGaussian.calibrate(box, sensitivity=shift, epsilon=1)
+        law = m.on_grid()
+        assert isinstance(law, BoundedGaussianBoxLaw)
+        assert law.certificate.epsilon_upper <= 1
+        for share in (0.0, 0.3, 0.8):  # answers that the search did not look at
+            at = [a + share * (b - a) for a, b in (s.hull for s in box.sides)]
+            assert (law.variance(at) <= 1.0105 * m.variance(at)).all()
+    coarse = BoundedGaussian.calibrate(Box([(0, 10), (1, 9)]), sensitivity=2, epsilon=1)
+    ratio = coarse.on_grid(1).variance([5, 5]) / coarse.variance([5, 5])  # type: ignore[union-attr]
+    assert (ratio > 1.05).all()  # the control: a step of 1 costs more
+
+
+def test_it_says_so_where_no_step_is_fine_enough() -> None:
+    """A thousand times as wide as its noise: a proof over all splits would need too many steps."""
+    m = BoundedGaussian(
+        Box([(0, 10_000), (0, 10_000)]), scale=1, sensitivity=["0.011", "0.011"], epsilon=3000
+    )
+    with pytest.raises(ArgumentError, match="times that variance") as caught:
+        m.on_grid()
+    assert caught.value.code == "DPR622"
 
 
 def test_draws_are_allowed_and_shaped() -> None:

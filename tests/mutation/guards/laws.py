@@ -6,6 +6,20 @@ from tests.mutation.guard import Guard
 
 GUARDS = (
     Guard(
+        "a cap of a box forgets that rounding adds a step",
+        "mechanisms/certifiers/box_gaussian.py",
+        "out.append(min(math.ceil(min(limits) / g), a.hull_steps))",
+        "out.append(min(math.floor(min(limits) / g), a.hull_steps))",
+        ("tests/mechanisms/certifiers/test_box_gaussian.py",),
+    ),
+    Guard(
+        "a stored box moves less than its limits allow",
+        "mechanisms/certifiers/box_gaussian.py",
+        "if radius is not None and moved != _moved(allowed, steps, radius, self.caps):",
+        "if False:",
+        ("tests/mechanisms/certifiers/test_box_gaussian.py",),
+    ),
+    Guard(
         "a claimed loss is believed",
         "mechanisms/certificate.py",
         "proved = claim if ratio <= exp_lower(claim) else log_upper(ratio)",
