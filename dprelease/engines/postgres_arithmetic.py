@@ -16,7 +16,7 @@ from sqlglot import exp
 from dprelease.engines.code_sql import aliased, column
 from dprelease.engines.postgres_cells import LARGEST
 from dprelease.engines.postgres_remainder import remainder
-from dprelease.engines.typed_sql import case
+from dprelease.engines.typed_sql import case, data_type
 
 __all__ = ["Arithmetic", "double"]
 
@@ -160,7 +160,7 @@ def double(text: str) -> exp.Expression:
     literal: exp.Expression = exp.Literal.number(text.removeprefix("-"))
     if text.startswith("-"):
         literal = exp.Paren(this=exp.Neg(this=literal))
-    return exp.Cast(this=literal, to=exp.DataType.build("DOUBLE"))
+    return exp.Cast(this=literal, to=data_type("DOUBLE"))
 
 
 def _scale() -> exp.Expression:

@@ -20,7 +20,7 @@ import sqlglot
 from sqlglot import exp
 
 from dprelease.engines.code_sql import aliased, column
-from dprelease.engines.typed_sql import case
+from dprelease.engines.typed_sql import case, data_type
 
 __all__ = ["remainder"]
 
@@ -55,7 +55,7 @@ def remainder(a: Make, b: Make) -> exp.Expression:
     whole = exp.And(this=_is_small(a()), expression=_is_small(b()))
     divides = exp.NEQ(this=b(), expression=_tree("0::FLOAT8"))
     rest = exp.Anonymous(this="MOD", expressions=[_bigint(a()), _bigint(b())])
-    quick = exp.Cast(this=rest, to=exp.DataType.build("DOUBLE"))
+    quick = exp.Cast(this=rest, to=data_type("DOUBLE"))
     return case((exp.And(this=whole, expression=divides), quick), default=exact)
 
 
@@ -89,4 +89,4 @@ def _is_small(tree: exp.Expression) -> exp.Expression:
 
 
 def _bigint(tree: exp.Expression) -> exp.Expression:
-    return exp.Cast(this=tree, to=exp.DataType.build("BIGINT"))
+    return exp.Cast(this=tree, to=data_type("BIGINT"))

@@ -32,7 +32,7 @@ from dprelease.engines.code_sql import column
 from dprelease.engines.hash_sql import hashed_text
 from dprelease.engines.postgres_arithmetic import Arithmetic, double
 from dprelease.engines.postgres_stages import Projection, fence
-from dprelease.engines.typed_sql import case, number
+from dprelease.engines.typed_sql import case, data_type, number
 
 __all__ = ["PostgresStatement", "postgres_statement"]
 
@@ -148,7 +148,7 @@ class _Translator:
             kind = "TEXT[]" if pa.types.is_string(field.type) else "BIGINT[]"
             parts.append(
                 exp.Cast(
-                    this=exp.Placeholder(this=name), to=exp.DataType.build(kind, dialect="postgres")
+                    this=exp.Placeholder(this=name), to=data_type(kind, "postgres")
                 )
             )
         names = [exp.to_identifier(f.name, quoted=True) for f in table.schema]
@@ -160,13 +160,13 @@ class _Translator:
     @staticmethod
     def _retype(node: exp.DataType) -> None:
         if node.this in _TIMES:
-            node.replace(exp.DataType.build("TIMESTAMP", dialect="postgres"))
+            node.replace(data_type("TIMESTAMP", "postgres"))
         elif node.this == exp.DataType.Type.INT128:
-            node.replace(exp.DataType.build("NUMERIC", dialect="postgres"))
+            node.replace(data_type("NUMERIC", "postgres"))
         elif node.this == exp.DataType.Type.TINYINT:
-            node.replace(exp.DataType.build("SMALLINT", dialect="postgres"))
+            node.replace(data_type("SMALLINT", "postgres"))
         elif node.this == exp.DataType.Type.VARCHAR:
-            node.replace(exp.DataType.build("TEXT", dialect="postgres"))
+            node.replace(data_type("TEXT", "postgres"))
 
     def _recast(self, node: exp.TryCast) -> None:
         """Make a cast that cannot fail of one that may: of cells, the projection has done it."""
@@ -254,7 +254,7 @@ class _Translator:
 
 
 def _nan() -> exp.Expression:
-    return exp.Cast(this=exp.Literal.string("NaN"), to=exp.DataType.build("DOUBLE"))
+    return exp.Cast(this=exp.Literal.string("NaN"), to=data_type("DOUBLE"))
 
 
 def _of_boolean(tree: exp.Expression) -> exp.Expression:
@@ -276,7 +276,7 @@ def _moment(tree: exp.Expression, kind: exp.DataType) -> exp.Expression:
 
 
 def _literal(text: str, kind: str) -> exp.Expression:
-    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(kind, dialect="postgres"))
+    return exp.Cast(this=exp.Literal.string(text), to=data_type(kind, "postgres"))
 
 
 def _backwards(text: exp.Expression) -> exp.Expression:

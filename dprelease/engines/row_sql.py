@@ -40,7 +40,7 @@ from dprelease.engines.code_sql import (
 from dprelease.engines.interval_sql import first_day, stretches_of
 from dprelease.engines.physical import Physical
 from dprelease.engines.request import used_columns
-from dprelease.engines.typed_sql import canonical, number, try_cast, typed
+from dprelease.engines.typed_sql import canonical, data_type, number, try_cast, typed
 from dprelease.engines.view_sql import ViewStatement
 from dprelease.query.bounded import BoundedQuery, Code, Fixed, Label
 from dprelease.query.cleaning import is_cleaned, read_by_expressions, snapping
@@ -107,7 +107,7 @@ class RowStages:
         name = f"c{len(self.parameters)}"
         self.parameters[name] = value
         parameter = exp.Parameter(this=exp.Var(this=name))
-        return exp.Cast(this=parameter, to=exp.DataType.build(kind, dialect="duckdb"))
+        return exp.Cast(this=parameter, to=data_type(kind))
 
     def _value(self, name: str) -> exp.Expression:
         return column(self.place[name], "t")

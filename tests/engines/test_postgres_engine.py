@@ -67,7 +67,8 @@ def test_the_references_integers_on_generated_tables(
             load(connection, rows)
             # the server has no statistics of a table that has just been made
             monkeypatch.setattr(postgres_engine, "_mostly_light", lambda *_, light=seed % 2: light)
-            PostgresEngine().preflight(table(dsn), query)
+            if seed < 100:
+                PostgresEngine().preflight(table(dsn), query)
             found = answer(PostgresEngine(), table(dsn), query)
             assert found == answer(ReferenceEngine(), table(dsn), query), seed
             nonzero += any(map(any, found[: len(query.groups.keys)]))
