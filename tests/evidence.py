@@ -41,6 +41,7 @@ HARNESSES = (
     "tests/schema/test_load.py",
     "tests/pipeline/test_config.py",
     "tests/engines/test_postgres_engine.py",
+    "tests/engines/test_postgres_view.py",
     "tests/engines/test_spark_cluster.py",
     "tests/meta/test_distribution.py",
 )
@@ -68,7 +69,7 @@ def table(rows: dict[str, tuple[str, str, str]]) -> str:
             "crashes and races on the ledger (`tests/faults/`), malformed input (`tests/security/`),",
             "audits of the noise (`tests/audit/`, `tests/end_to_end/test_black_box*.py`), the leak",
             "test (`tests/end_to_end/test_non_interference*.py`), right answers beside plain pandas",
-            "(`tests/reference/test_plain_answers.py`), PostgreSQL (`tests/engines/test_postgres_engine.py`),",
+            "(`tests/reference/test_plain_answers.py`), PostgreSQL (`tests/engines/test_postgres_*.py`),",
             "natural schemas (`tests/planning/test_natural.py`), every epsilon",
             "(`tests/end_to_end/test_any_epsilon.py`), tables that add up (`tests/fitting/`), exact losses of",
             "neighbouring tables (`tests/contracts/`) and guards broken one at a time (`tests/mutation/`).",

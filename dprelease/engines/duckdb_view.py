@@ -37,9 +37,11 @@ from dprelease.schema.column import Column, Kind
 __all__ = [
     "calculated_columns",
     "check_names",
+    "every_column",
     "needed_columns",
     "open_rows",
     "passed_as_text",
+    "read_again",
     "repeated_key_error",
     "require_one_table",
 ]
@@ -113,7 +115,8 @@ def repeated_key_error(table: str, columns: Iterable[str]) -> SourceError:
     )
 
 
-def _every(source: Source) -> tuple[Column, ...]:
+def every_column(source: Source) -> tuple[Column, ...]:
+    """Return the columns by which a table is opened whole; none where it is described as it is."""
     names: Iterable[str] = ()
     if source.kind in in_memory.IN_MEMORY:
         names = in_memory.names(source)
@@ -121,6 +124,11 @@ def _every(source: Source) -> tuple[Column, ...]:
         paths: Any = source.payload
         names = read_header(paths).names
     return tuple(Column(name, Kind.identifier) for name in names)
+
+
+def read_again(source: Source) -> bool:
+    """Return whether a table is opened once more for the columns that are read of it."""
+    return source.kind == "parquet" or source.kind not in _IN_PLACE
 
 
 def needed_columns(view: View, expressions: list[Any]) -> dict[str, list[str]]:
@@ -165,7 +173,7 @@ def _open_proven(
     sources = {view.private[1]: named[view.private[0]]}
     sources |= {join.alias: named[join.table] for join in view.joins}
     opened = {
-        alias: tables.open(s, _every(s), rows=False, name=f"view_table_{i}")
+        alias: tables.open(s, every_column(s), rows=False, name=f"view_table_{i}")
         for i, (alias, s) in enumerate(sources.items())
     }
     declared = {c.name: c for c in query.columns}
@@ -176,7 +184,7 @@ def _open_proven(
     for i, (alias, s) in enumerate(sources.items()):
         check_names(alias, needed[alias], opened[alias])
         public = alias != view.private[1]
-        if s.kind == "parquet" or (s.kind not in _IN_PLACE and (rows or public)):
+        if s.kind == "parquet" or (read_again(s) and (rows or public)):
             texts = passed_as_text(view, alias, declared, query.user)
             wanted = tuple(
                 Column(n, Kind.identifier if n in texts else Kind.number) for n in needed[alias]
@@ -225,7 +233,7 @@ def _open_wide(
         if source.kind == "arrow" and not rows:
             payload: Any = source.payload
             raw = Source("arrow", payload.slice(0, 0), source.name)
-        every = _every(raw)
+        every = every_column(raw)
         if raw.kind in ("parquet", "objects"):
             found = tables.open(raw, (), rows=False, name=f"raw_table_{i}").stored
             every = tuple(Column(name, Kind.number) for name in found)

@@ -15,8 +15,8 @@ The server's own statistics of the table choose between two forms of the stateme
 integers: they decide running time, which no release protects.
 
 Limits. The database's encoding is UTF8. Texts of more than 16 MiB are missing values. Numbers and moments as texts of more than 1,000 characters
-are none, and moments as texts are ISO 8601. Views of a pipeline are not read:
-make the view in the database and name it.
+are none, and moments as texts are ISO 8601. Of views, proven ones are read
+(`postgres_view`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from dprelease.engines.bounded_sql import build
 from dprelease.engines.bounding_sql import least_cap
 from dprelease.engines.digits import apart
 from dprelease.engines.physical import Physical, check_columns, check_times
-from dprelease.engines.postgres import PostgresType, opened
+from dprelease.engines.postgres import opened
 from dprelease.engines.postgres_cells import cell
 from dprelease.engines.postgres_sql import PostgresStatement, postgres_statement
 from dprelease.engines.postgres_stages import Projection
+from dprelease.engines.postgres_view import ViewRows, private_source, view_rows
 from dprelease.engines.request import check_query, used_columns
 from dprelease.engines.scan import stopped_after
 from dprelease.engines.source import Source
@@ -74,17 +75,17 @@ class PostgresEngine:
         The server plans the very statement that will run.
 
         Raises:
-            SourceError: the source is no PostgreSQL table, or the query has a view (DPR516); it does
+            SourceError: the source is no PostgreSQL table, or its view is unproven (DPR516); it does
                 not open (DPR507, DPR512), lacks a column (DPR503), stores one unfit (DPR504), is not
-                UTF8 (DPR512), or the server refuses the statement (DPR502).
+                UTF8 (DPR512), or the server refuses the statement (DPR502); a public table of its
+                view, as `postgres_view.view_rows`.
+            ConfigError: an expression of its view is faulty (DPR12x).
             PlanError: the query itself is unsafe to run (DPR230 to DPR233).
         """
         check_query(query)
-        _check_source(source, query)
         done = False
-        with opened(source) as session:
-            stored = session.pinned()
-            statement = self._statement(session, source, stored, apart(query)[0], b"")
+        with opened(private_source(source, query)) as session:
+            statement = self._statement(session, source, apart(query)[0], b"")
             try:
                 session.connection.execute(f"EXPLAIN {statement.sql}", statement.parameters)
                 done = True
@@ -125,8 +126,11 @@ class PostgresEngine:
         """Return the integers, or None where anything failed."""
         narrow, together = apart(query)
         try:
-            with opened(source) as session, stopped_after(self.timeout, session.connection.cancel):
-                statement = self._statement(session, source, session.pinned(), narrow, salt)
+            with (
+                opened(private_source(source, query)) as session,
+                stopped_after(self.timeout, session.connection.cancel),
+            ):
+                statement = self._statement(session, source, narrow, salt)
                 with session.connection.cursor() as cursor:
                     cursor.execute(statement.sql, statement.parameters)
                     answer = _answer(cursor, narrow)
@@ -138,26 +142,35 @@ class PostgresEngine:
         self,
         session: Any,
         source: Source,
-        stored: dict[str, PostgresType],
         query: BoundedQuery,
         salt: bytes,
     ) -> PostgresStatement:
-        columns = used_columns(query)
-        held = {n: t.physical for n, t in stored.items()}
-        check_columns(source.name, columns, held, ())
-        check_times(source.name, query, held)
-        projection = _projected(session.table.replace("%", "%%"), stored, query)
+        rows = _rows(session, source, query)
+        check_columns(source.name, used_columns(query), rows.stored, ())
+        check_times(source.name, query, rows.stored)
+        projection = _projected(rows, query)
         quick = query.user is None or _mostly_light(session, query)
         built = build(query, projection.stored, salt, rows_table="source_rows", quick=quick)
         statement = postgres_statement(
             built,
-            {"source_rows": projection.rows},
+            {**rows.stages, "source_rows": projection.rows},
             booleans=projection.booleans,
             doubles=projection.doubles,
             typed=projection.typed,
         )
         self.statements = [statement.sql]
-        return statement
+        return PostgresStatement(statement.sql, {**rows.parameters, **statement.parameters})
+
+
+def _rows(session: Any, source: Source, query: BoundedQuery) -> ViewRows:
+    """Return the rows under the statement: those of the table, or of the query's view."""
+    held = session.pinned()
+    table = session.table.replace("%", "%%")
+    if query.view is not None:
+        return view_rows(table, held, source, query)
+    columns = {name: (name, kind) for name, kind in held.items()}
+    stored = {name: kind.physical for name, kind in held.items()}
+    return ViewRows(table, {}, {}, columns, stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +184,14 @@ class _Projected:
     typed: frozenset[str]
 
 
-def _projected(table: str, stored: dict[str, PostgresType], query: BoundedQuery) -> _Projected:
+def _projected(below: ViewRows, query: BoundedQuery) -> _Projected:
     """Return the SELECT under the statement, and what is known of the columns of its stages."""
     parts: dict[str, str] = {}
     found, booleans, doubles, typed = {}, set(), set(), set()
     columns = used_columns(query)
     for i, declared in enumerate(columns):
-        made = cell(
-            declared.name, stored[declared.name], declared.kind, unit=declared.name == query.user
-        )
+        name, stored = below.columns[declared.name]
+        made = cell(name, stored, declared.kind, unit=declared.name == query.user)
         parts[f"c{i}"] = made.sql
         found[declared.name] = (f"c{i}", made.physical)
         if made.typed is not None:
@@ -200,7 +212,7 @@ def _projected(table: str, stored: dict[str, PostgresType], query: BoundedQuery)
             booleans |= names
         elif kind in _NUMBERS:
             doubles |= names
-    rows = Projection(table, parts)
+    rows = Projection(below.table, parts)
     return _Projected(rows, found, frozenset(booleans), frozenset(doubles), frozenset(typed))
 
 
@@ -213,16 +225,6 @@ def _mostly_light(session: Any, query: BoundedQuery) -> bool:
         return False
     rows = session.rows_of_each(query.user)
     return rows is not None and rows <= least_cap(query)
-
-
-def _check_source(source: Source, query: BoundedQuery) -> None:
-    if source.kind != "postgres" or query.view is not None:
-        raise SourceError(
-            f"the PostgreSQL engine does not read {source.name}",
-            why="it reads one table or view of a PostgreSQL database, where it is",
-            fix="make the view in the database, or use `engine: duckdb`",
-            code="DPR516",
-        )
 
 
 def _answer(cursor: Any, query: BoundedQuery) -> Answer:

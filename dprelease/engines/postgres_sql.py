@@ -42,6 +42,13 @@ _TIMES = (
     exp.DataType.Type.TIMESTAMPNTZ,
     exp.DataType.Type.TIMESTAMPTZ,
 )
+_ARRAYS = {
+    pa.string(): "TEXT",
+    pa.float64(): "FLOAT8",
+    pa.bool_(): "BOOLEAN",
+    pa.date32(): "DATE",
+    pa.timestamp("us"): "TIMESTAMP",
+}
 _THROUGH = (exp.Paren, exp.Neg, exp.Abs, exp.Floor, exp.Ceil, exp.Least, exp.Greatest, exp.Coalesce)
 
 
@@ -62,7 +69,7 @@ class PostgresStatement:
 
 def postgres_statement(
     statement: Statement,
-    projections: Mapping[str, Projection],
+    projections: Mapping[str, Projection | str],
     *,
     booleans: frozenset[str],
     doubles: frozenset[str],
@@ -71,16 +78,16 @@ def postgres_statement(
     """Return `statement` for PostgreSQL; its tree is used up.
 
     Args:
-        projections: by name, the tables of rows.
+        projections: by name, the tables of rows; each may read those before it.
         booleans, doubles: columns of the stages that hold conditions, and doubles.
         typed: columns of `projections` that have their value as `n…` beside their text `c…`.
     """
     translator = _Translator(booleans, doubles, typed, statement)
     tree = translator.translated(statement.tree)
-    fence(tree, {name: dict(p.sizes) for name, p in projections.items()})
+    fence(tree, {n: dict(p.sizes) for n, p in projections.items() if isinstance(p, Projection)})
     sql = tree.sql(dialect="postgres")
-    for name, projection in projections.items():
-        own = f"{name} AS ({projection.sql})"
+    for name, rows in reversed(list(projections.items())):
+        own = f"{name} AS ({rows.sql if isinstance(rows, Projection) else rows})"
         sql = f"WITH {own}, {sql[5:]}" if sql.startswith("WITH ") else f"WITH {own} {sql}"
     bound: dict[str, object] = {**statement.parameters, **translator.arrays}
     return PostgresStatement(sql, {k: v for k, v in bound.items() if f"%({k})s" in sql})
@@ -145,12 +152,8 @@ class _Translator:
         for field in table.schema:
             name = f"{node.name}_{field.name}"
             self.arrays[name] = table.column(field.name).to_pylist()
-            kind = "TEXT[]" if pa.types.is_string(field.type) else "BIGINT[]"
-            parts.append(
-                exp.Cast(
-                    this=exp.Placeholder(this=name), to=data_type(kind, "postgres")
-                )
-            )
+            kind = f"{_ARRAYS.get(field.type, 'BIGINT')}[]"
+            parts.append(exp.Cast(this=exp.Placeholder(this=name), to=data_type(kind, "postgres")))
         names = [exp.to_identifier(f.name, quoted=True) for f in table.schema]
         alias = exp.TableAlias(this=exp.to_identifier(node.alias), columns=names)
         return exp.Table(this=exp.Anonymous(this="UNNEST", expressions=parts), alias=alias)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-__all__ = ["Projection", "fence"]
+__all__ = ["Projection", "fence", "fence_large"]
 
 _LARGE, _QUERY = 400, 100
 """Nodes of an expression above which its stage is fenced, and what a subquery in it counts."""
@@ -62,6 +62,12 @@ def fence(tree: exp.Expression, sizes: dict[str, dict[str, int]]) -> None:
             select.offset(0, copy=False)
             own = dict.fromkeys(own, 1)
         sizes[stage.alias] = own
+
+
+def fence_large(select: exp.Select, below: Mapping[str, int]) -> None:
+    """Keep a SELECT apart whose columns, written out, would grow too large."""
+    if max((_size(part, below) for part in select.expressions), default=0) > _LARGE:
+        select.offset(0, copy=False)
 
 
 def _below(select: exp.Select, sizes: Mapping[str, dict[str, int]]) -> dict[str, int]:

@@ -28,7 +28,16 @@ from dprelease.engines.identity import ESCAPE
 from dprelease.engines.physical import Physical
 from dprelease.schema.column import Kind
 
-__all__ = ["FALSE_TEXTS", "TRUE_TEXTS", "canonical", "case", "data_type", "number", "try_cast", "typed"]
+__all__ = [
+    "FALSE_TEXTS",
+    "TRUE_TEXTS",
+    "canonical",
+    "case",
+    "data_type",
+    "number",
+    "try_cast",
+    "typed",
+]
 
 TRUE_TEXTS = ("true", "t", "yes", "y", "1")
 FALSE_TEXTS = ("false", "f", "no", "n", "0")

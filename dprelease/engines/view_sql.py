@@ -26,6 +26,7 @@ __all__ = [
     "Rows",
     "ViewStatement",
     "build_view",
+    "check_stored",
     "of_type",
     "repeated_key",
     "scope",
@@ -188,14 +189,22 @@ def _own(tables: Mapping[str, Rows], alias: str) -> str:
 
 
 def _stored(tables: Mapping[str, Rows], place: Place) -> tuple[str, Physical]:
-    found = tables[place[0]].stored.get(place[1])
-    if found is None:
+    check_stored(place, tables[place[0]].stored)
+    return tables[place[0]].stored[place[1]]
+
+
+def check_stored(place: Place, stored: Mapping[str, object]) -> None:
+    """Refuse a column that its table does not have.
+
+    Raises:
+        SourceError: so it is (DPR503).
+    """
+    if place[1] not in stored:
         raise SourceError(
             f"the view reads {place[0]}.{place[1]}, which the source does not have",
-            fix="check the name: " + ", ".join(sorted(tables[place[0]].stored)[:20]),
+            fix="check the name: " + ", ".join(sorted(stored)[:20]),
             code="DPR503",
         )
-    return found
 
 
 def _typed(tables: Mapping[str, Rows], place: Place, kind: Kind) -> exp.Expression:

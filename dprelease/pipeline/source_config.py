@@ -106,8 +106,10 @@ def _view(
                 fix="parquet, csv, arrow or duckdb",
                 code="DPR140",
             )
+    # DuckDB reads the public tables of a view in PostgreSQL, which they enter as parameters
+    by = {"tables": engine, "public_tables": "duckdb" if engine == "postgres" else engine}
     tables = {
-        name: _table(file, table, engine, "source", group, name)
+        name: _table(file, table, by[group], "source", group, name)
         for group in ("tables", "public_tables")
         for name, table in getattr(model, group).items()
     }

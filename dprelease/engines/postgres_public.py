@@ -1,0 +1,161 @@
+"""Public tables of a view for a statement in PostgreSQL: read here, checked, and sent as arrays.
+
+DuckDB reads them, as for its own engine, and makes each cell the value of its kind (`typed_sql`).
+What PostgreSQL has no place for is refused: texts with NUL or of more than `LARGEST_CELL` bytes, and
+days outside the years 1 to 9999. Public tables are read before the charge, and such a refusal tells
+what everybody may know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from sqlglot import exp
+
+from dprelease.engines.code_sql import aliased, column
+from dprelease.engines.duckdb_tables import Opened, Tables
+from dprelease.engines.duckdb_view import every_column, read_again, repeated_key_error
+from dprelease.engines.physical import Physical
+from dprelease.engines.postgres_cells import LARGEST_CELL
+from dprelease.engines.source import Source
+from dprelease.engines.typed_sql import typed
+from dprelease.errors import DpreleaseError, SourceError
+from dprelease.query.view import ViewJoin
+from dprelease.schema.column import Column, Kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["PublicTables", "check_keys"]
+
+_SETTINGS = (
+    "SET TimeZone = 'UTC'",
+    "SET temp_directory = ''",
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+)
+
+
+class PublicTables:
+    """The public tables of one view, by alias; to be entered.
+
+    Attributes:
+        opened: alias -> what the table stores.
+    """
+
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        import duckdb
+
+        self.sources = dict(sources)
+        self.opened: dict[str, Opened] = {}
+        self._connection: Any = duckdb.connect(":memory:")
+        # the way that takes every file: a text that is no UTF-8 is a null, and stops nothing
+        self._tables = Tables(self._connection, [], exact=True)
+
+    def __enter__(self) -> Self:
+        for setting in _SETTINGS:
+            self._connection.execute(setting)
+        for i, (alias, source) in enumerate(self.sources.items()):
+            self.opened[alias] = self._open(source, every_column(source), f"public_{i}", rows=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    @property
+    def physical(self) -> dict[str, dict[str, Physical]]:
+        """Return alias -> column -> storage class."""
+        return {a: {n: p for n, (_, p) in o.stored.items()} for a, o in self.opened.items()}
+
+    def rows(self, alias: str, wanted: Mapping[str, tuple[str, Kind]]) -> pa.Table:
+        """Return the rows of a table.
+
+        Args:
+            wanted: column of the result -> (column of the table, the kind it is read as).
+
+        Raises:
+            SourceError: it does not open (DPR502 and its like), or holds what has no place (DPR516).
+        """
+        source, opened = self.sources[alias], self.opened[alias]
+        name = f"public_{list(self.sources).index(alias)}"
+        if read_again(source):
+            texts = {own for own, kind in wanted.values() if kind is Kind.identifier}
+            columns = tuple(
+                Column(own, Kind.identifier if own in texts else Kind.number)
+                for own in dict.fromkeys(own for own, _ in wanted.values())
+            )
+            opened = self._open(source, columns, name, rows=True)
+        parts = []
+        for place, (own, kind) in wanted.items():
+            identifier, physical = opened.stored[own]
+            tree = typed(kind, physical, lambda identifier=identifier: column(identifier))  # type: ignore[misc]
+            parts.append(aliased(tree, place))
+        select = exp.Select(expressions=parts).from_(exp.to_table(name), copy=False)
+        found: Any = None
+        try:
+            found = self._connection.sql(select.sql(dialect="duckdb")).to_arrow_table()
+        except Exception:  # noqa: BLE001 - its message may quote the file's content
+            found = None
+        if found is None:
+            raise _closed(source)
+        for place, (own, _) in wanted.items():
+            if not all(_has_place(cell) for cell in _cells(found.column(place))):
+                raise SourceError(
+                    f"the public table {source.name} holds a value in {own!r} that PostgreSQL cannot take",
+                    why="texts there have no NUL and at most 16 MiB, days lie in the years 1 to 9999",
+                    fix="leave such rows out of the public table, or use `engine: duckdb`",
+                    code="DPR516",
+                )
+        return found
+
+    def _open(
+        self, source: Source, columns: tuple[Column, ...], name: str, *, rows: bool
+    ) -> Opened:
+        found: Opened | None = None
+        try:
+            found = self._tables.open(source, columns, rows=rows, name=name)
+        except DpreleaseError:  # ours: public facts only
+            raise
+        except Exception:  # noqa: BLE001 - its message may quote the file's content
+            found = None
+        if found is None:
+            raise _closed(source)
+        return found
+
+
+def check_keys(join: ViewJoin, keys: pa.Table) -> None:
+    """Refuse a public table whose key occurs twice; a null is no key.
+
+    Raises:
+        SourceError: so it is (DPR510).
+    """
+    seen: set[tuple[object, ...]] = set()
+    for key in zip(*(cells.to_pylist() for cells in keys.columns), strict=True):
+        if key in seen:
+            raise repeated_key_error(join.table, (name for name, _ in join.keys))
+        if None not in key:
+            seen.add(key)
+
+
+def _closed(source: Source) -> SourceError:
+    return SourceError(
+        f"{source.name} does not open as {source.kind}",
+        fix="check that it exists, is complete, and is not locked by another process",
+        code="DPR502",
+    )
+
+
+def _cells(cells: pa.ChunkedArray) -> Iterator[object]:
+    """Yield cells as Python's, and `...` for one that Python has not."""
+    for cell in cells:
+        try:
+            yield cell.as_py()
+        except (ValueError, OverflowError):
+            yield ...
+
+
+def _has_place(cell: object) -> bool:
+    if isinstance(cell, str):
+        return "\0" not in cell and len(cell.encode()) <= LARGEST_CELL
+    return cell is not ...
