@@ -27,6 +27,9 @@ __all__ = ["BATCH", "PostgresType", "describe", "opened", "read"]
 
 BATCH = 20_000
 
+_LOGS_PARAMETERS, _GRANTS_PARAMETERS = 130_000, 150_000
+"""The first versions that can leave parameters out of their log, and let a role say so."""
+
 _PHYSICAL = {
     "int2": Physical.whole,
     "int4": Physical.whole,
@@ -201,7 +204,20 @@ class Session:
         self.connection.execute("SET LOCAL search_path TO pg_catalog")
         # statements of many expressions took longer to compile than to run
         self.connection.execute("SET LOCAL jit TO off")
+        self._unlogged()
         return columns
+
+    def _unlogged(self) -> None:
+        """Keep parameters out of the server's log from now on, as far as this role may."""
+        version = self.connection.info.server_version
+        if version < _LOGS_PARAMETERS:
+            return
+        self.connection.execute("SET LOCAL log_parameter_max_length_on_error TO 0")
+        may = "pg_catalog.current_setting('is_superuser') = 'on'"
+        if version >= _GRANTS_PARAMETERS:
+            may = "pg_catalog.has_parameter_privilege('log_parameter_max_length', 'SET')"
+        if self.connection.execute(f"SELECT {may}").fetchone()[0]:
+            self.connection.execute("SET LOCAL log_parameter_max_length TO 0")
 
     def catalogue(self) -> dict[str, PostgresType]:
         """Return column -> type, domains resolved to what they are made of."""

@@ -7,9 +7,10 @@ Every failure while rows are read becomes one fixed InternalError. PostgreSQL's 
 so the exception is dropped altogether, as in `engines.duckdb`.
 
 What the server keeps. The salt and all constants are bound parameters, never text of the statement, so
-`pg_stat_activity` and `pg_stat_statements` show none. A server that logs statements with their
-parameters (`log_statement`, `log_min_duration_statement` with `log_parameter_max_length` other than 0,
-`auto_explain`) writes the salt to its log; only its administrator can change that.
+`pg_stat_activity` and `pg_stat_statements` show none. Of a statement that fails none is logged either. A
+server that logs statements with their parameters (`log_statement`, `log_min_duration_statement` with
+`log_parameter_max_length` other than 0, `auto_explain`) writes the salt to its log, unless the role may set
+that length: the session then sets it to 0.
 
 The server's own statistics of the table choose between two forms of the statement, which give the same
 integers: they decide running time, which no release protects.

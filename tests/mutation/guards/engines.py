@@ -299,6 +299,20 @@ GUARDS = (
         ("tests/engines/test_postgres_view.py",),
     ),
     Guard(
+        "rows count in PostgreSQL that came while the release ran",
+        "engines/postgres.py",
+        "isolation_level = IsolationLevel.REPEATABLE_READ\n",
+        "isolation_level = IsolationLevel.READ_COMMITTED\n",
+        ("tests/engines/test_postgres_promises.py",),
+    ),
+    Guard(
+        "PostgreSQL logs the salt of a statement that fails",
+        "engines/postgres.py",
+        '"SET LOCAL log_parameter_max_length_on_error TO 0"',
+        '"SELECT 1"',
+        ("tests/engines/test_postgres_promises.py",),
+    ),
+    Guard(
         "an unproven view runs in PostgreSQL",
         "engines/postgres_view.py",
         "    if view is not None and (not view.proven or view.private is None):\n",
