@@ -99,6 +99,13 @@ QUESTIONS: tuple[Question, ...] = (
         "one row would be counted under two labels",
     ),
     Question(
+        "a null joins nothing",
+        "SELECT COUNT(*), COUNT(b.x) FROM (SELECT CAST(NULL AS INT) AS x UNION ALL SELECT 1) AS a "
+        "LEFT JOIN (SELECT CAST(NULL AS INT) AS x UNION ALL SELECT NULL UNION ALL SELECT 1) AS b ON a.x = b.x",
+        ((2, 1),),
+        "a row would become several where a public table has empty keys",
+    ),
+    Question(
         "whole numbers beyond 2^53 stay apart",
         "SELECT COUNT(DISTINCT n) FROM (SELECT CAST(9007199254740992 AS BIGINT) AS n "
         "UNION ALL SELECT CAST(9007199254740993 AS BIGINT)) AS t",

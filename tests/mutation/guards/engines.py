@@ -295,7 +295,7 @@ GUARDS = (
         "a public key that PostgreSQL gets occurs twice",
         "engines/postgres_public.py",
         "        if key in seen:\n",
-        "        if not seen:\n",
+        "        if key in set():\n",
         ("tests/engines/test_postgres_view.py",),
     ),
     Guard(
