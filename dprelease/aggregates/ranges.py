@@ -110,9 +110,13 @@ class HistogramOfRanges(Histogram):
     rules: tuple[Rule, ...] = ()  # its bins are fitted to each other already
 
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
-        (plain,) = super().measurements(context)
-        cap = require_cap(context)
+        plain, cap = self.plain(context), require_cap(context)
         return tree_measurements(context, "tree_of_bins", plain.measures, plain.cells, cap, 0)
+
+    def plain(self, context: Context) -> Measurement:
+        """Return what a histogram without the option would measure."""
+        (bins,) = super().measurements(context)
+        return bins
 
     def finish(self, measurement: Measurement, cells: Floats) -> Floats:
         return fitted_bins(noisy_of(measurement, cells), measurement.upper).astype(np.float64)

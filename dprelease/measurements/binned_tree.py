@@ -21,12 +21,13 @@ import numpy.typing as npt
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.tree_shape import published, tree_of
-from dprelease.measurements.base import Normal
-from dprelease.measurements.candidate import Candidate, Pricing
+from dprelease.measurements.base import Moved, Normal
+from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.cells import CellDraw, Cells
 from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, floats
 from dprelease.measurements.gaussian import NAME, GaussianDraw, gaussian_text
 from dprelease.measurements.members import Loss, Member
+from dprelease.mechanisms.forms.balanced import MOST_CELLS, BalancedNoise
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Bounds, Sensitivity, sensitivity, stacked
@@ -136,6 +137,19 @@ class TreeOfBins(_Tree):
         del size
         return tree_of(measurement).variances()[0]
 
+    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+        """Return the same sums' error from a plain histogram, where its noise adds up to zero and is better.
+
+        Where rows are replaced, one that enters a bin leaves another: few bins by themselves are then better
+        than counts of runs beside them, and the request may leave `accurate_for` out.
+        """
+        plain = member.aggregate.plain(member.context)  # type: ignore[attr-defined]
+        error, own = _balanced_error(plain, moved(plain), asked), best.errors[0]
+        if error is None or own is None or error >= own:
+            return []
+        note = "without `accurate_for: ranges`: the noise of all bins adds up to zero"
+        return [Option("discrete_laplace", error, None, note)]
+
     def mute(
         self, draw: Draw, measurement: Measurement, size: int, *, view: int | None
     ) -> bool | None:
@@ -144,6 +158,24 @@ class TreeOfBins(_Tree):
         assert draw.variance is not None
         assert measurement.upper is not None
         return _CLEAR * math.sqrt(draw.variance) / len(measurement.weights[0]) >= measurement.upper
+
+
+def _balanced_error(plain: Measurement, moved: Sensitivity, asked: Pricing) -> float | None:
+    """Return the expected error of sums from the first bin on of bins whose noise adds up to zero, if they may have it.
+
+    Cells that are alike, of variance v each and m together, of which k are summed: v k (m - k) / (m - 1).
+    """
+    bins = len(plain.cells)
+    kept = plain.public_rows is not None and moved.kept
+    cells = bins + (not kept)
+    if not (moved.kept if kept else moved.halves) or bins < 2 or cells > MOST_CELLS:
+        return None
+    one = BalancedNoise.keeping(cells, moved.total, asked.epsilon).variance()
+    k = np.arange(1, bins + 1)
+    found = one * k * (cells - k) / (cells - 1)
+    if asked.loss == "squared":
+        return float(np.mean(found))
+    return float(np.mean(np.sqrt(found))) * _NORMAL
 
 
 class TreeOfShares(_Tree):
