@@ -30,6 +30,7 @@ from dprelease.testing.engines import (
     source_of,
     table_of,
 )
+from tests.newer_statistics import FAMILIES, NOT_OF, answered, loose
 from tests.sizes import whole
 
 
@@ -55,6 +56,15 @@ def test_the_engines_agree_on_generated_tables(kind: str, tmp_path: Path) -> Non
         assert found == answer(ReferenceEngine(), source, query), (kind, seed)
         nonzero += any(any(row) for row in found[: len(query.groups.keys)])
     assert nonzero >= tables // 4  # the agreement is not about empty results
+
+
+@pytest.mark.parametrize("unit", ["row", "user"])
+def test_what_is_drawn_by_rank_or_of_a_tree_is_of_the_same_integers(unit: str) -> None:
+    found = answered(DuckDBEngine(threads=1), as_source(loose()), unit)
+    assert found == answered(ReferenceEngine(), as_source(loose()), unit)
+    assert {family for family, _ in found.values()} >= FAMILIES - NOT_OF[unit]
+    other = answered(ReferenceEngine(), as_source(loose(seed=8)), unit)
+    assert all(found[name] != other[name] for name in found)  # the control: other rows, other draws
 
 
 def test_products_far_beyond_doubles_are_summed_exactly() -> None:

@@ -26,6 +26,7 @@ from dprelease.schema.domain import Domain
 from dprelease.testing.engines import COLUMNS, answer, query_of, rows_of, source_of, table_of
 from tests.contracts.test_sums_of_groups import add_up, tables_before_noise
 from tests.engines.spark_session import needs_spark, session
+from tests.newer_statistics import FAMILIES, NOT_OF, answered, loose
 from tests.several_tables import people
 from tests.sizes import whole
 
@@ -138,6 +139,20 @@ def test_tables_that_add_up_do_so_before_any_noise(unit: str, tmp_path: Path) ->
     plan, cells = tables_before_noise(SparkEngine(), source, unit)
     assert add_up(plan, cells)
     assert cells == tables_before_noise(DuckDBEngine(), as_source(people()), unit)[1]
+
+
+@pytest.mark.parametrize("unit", ["row", "user"])
+def test_what_is_drawn_by_rank_or_of_a_tree_is_of_the_same_integers(
+    unit: str, tmp_path: Path
+) -> None:
+    """Winsorised statistics, intervals of quantiles, joint quantiles, ranges and cumulative shares, centred squares."""
+    for seed in range(20 if PARTS > 1 else 1):
+        rows = loose(seed=seed)
+        rows.to_parquet(tmp_path / f"{seed}.parquet")
+        source = as_source(session().read.parquet(f"file://{tmp_path / f'{seed}.parquet'}"))
+        found = answered(SparkEngine(), source, unit)
+        assert found == answered(DuckDBEngine(), as_source(rows), unit), seed
+        assert {family for family, _ in found.values()} >= FAMILIES - NOT_OF[unit]
 
 
 def test_compiled_plans_agree_as_well(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from dprelease.testing.engines import SALT, answer, query_of, rows_of, table_of
 from tests.contracts.test_sums_of_groups import add_up, tables_before_noise
 from tests.engines.postgres_server import binaries, server, start, stop
 from tests.engines.postgres_tables import load, table
+from tests.newer_statistics import FAMILIES, NOT_OF, answered, loose
 from tests.several_tables import people
 from tests.sizes import NIGHTLY
 
@@ -118,6 +119,19 @@ def test_tables_that_add_up_do_so_before_any_noise(dsn: str, unit: str) -> None:
     plan, cells = tables_before_noise(PostgresEngine(), table(dsn), unit)
     assert add_up(plan, cells)
     assert cells == tables_before_noise(DuckDBEngine(), as_source(frame), unit)[1]
+
+
+@pytest.mark.parametrize("unit", ["row", "user"])
+def test_what_is_drawn_by_rank_or_of_a_tree_is_of_the_same_integers(dsn: str, unit: str) -> None:
+    """Winsorised statistics, intervals of quantiles, joint quantiles, ranges and cumulative shares, centred squares."""
+    for seed in range(20 if TABLES > 12 else 1):
+        rows = loose(seed=seed)
+        cells = rows.astype(object).where(rows.notna(), None)
+        with psycopg.connect(dsn) as connection:
+            load(connection, {str(name): cells[name].tolist() for name in cells})
+        found = answered(PostgresEngine(), table(dsn), unit)
+        assert found == answered(DuckDBEngine(), as_source(rows), unit), seed
+        assert {family for family, _ in found.values()} >= FAMILIES - NOT_OF[unit]
 
 
 def test_bounds_cut_alike_whatever_the_order_of_rows(dsn: str) -> None:

@@ -1,0 +1,73 @@
+"""A release of the statistics that need more of an engine than sums: what one answers, and what is drawn of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import dprelease as dp
+from dprelease.aggregates.exact import exact_cells
+from dprelease.aggregates.measurement import PlacedMeasurement
+from dprelease.engines.engine import Engine
+from dprelease.engines.source import Source
+from dprelease.entropy import ReplayBits
+from dprelease.measurements.draw import draw_from_json
+from tests.several_tables import schema
+
+__all__ = ["FAMILIES", "NOT_OF", "answered", "loose"]
+
+FAMILIES = {
+    "centred_squares", "joint_ranks", "rank_interval", "tree_of_bins", "tree_of_shares", "winsorised",
+}  # fmt: skip
+NOT_OF = {"row": set[str](), "user": {"centred_squares"}}  # for rows replaced within a group
+ASKED: list[Any] = [
+    {"statistic": "mean(income)", "winsorize": 0.05},
+    {"statistic": "variance(income)", "winsorize": 0.02, "as": "between_limits"},
+    {"statistic": "quantile(income, 0.5)", "interval": True, "as": "middle"},
+    *(f"quantile(age, {p})" for p in (0.25, 0.5, 0.75)),
+    {"statistic": f"histogram(age, {list(range(0, 101, 4))})", "accurate_for": "ranges"},
+    "cdf(income, [-10, 0, 20, 50])",
+    "variance(age)",
+]
+
+
+def answered(engine: Engine, source: Source, unit: str) -> dict[str, tuple[str, list[Any]]]:
+    """Return, per block of a release, its family and what is drawn of the exact answer by fixed bits.
+
+    Units are rows replaced, of all rows together, or persons of several rows added or removed, by sex.
+    """
+    declared: Any = "row"
+    if unit == "user":
+        declared = {"user": "id", "max_groups": 2, "max_rows_per_group": 2}
+    request = {"statistics": ASKED, "by": ["sex"] if unit == "user" else [], "epsilon": 8}
+    adjacency = "substitution" if unit == "row" else "add_remove"
+    whole = schema(unit=declared, adjacency=adjacency, rows={"max": 5000, "expected": 300})
+    del whole["release"]["tables"], whole["hierarchies"]
+    whole["release"] |= request
+    plan = dp.plan(whole)
+    answer = engine.compute(source, plan.query, b"salt").reveal_to_mechanism()
+    out = {}
+    for block in plan.blocks:
+        measurement = PlacedMeasurement.from_json(block.measurement)
+        exact = exact_cells(measurement, block.measurement["primitives"], answer, len(plan.keys))
+        drawn = draw_from_json(block.law).draw(exact, ReplayBits(block.name))
+        out[block.name] = (measurement.family, drawn.tolist())
+    return out
+
+
+def loose(rows: int = 600, seed: int = 7) -> pd.DataFrame:
+    """Return made-up rows: ties, values beyond the range, missing ones, an unknown sex."""
+    chance = np.random.default_rng(seed)
+    income = np.round(chance.normal(10, 30, rows))
+    income[chance.random(rows) < 0.05] = np.nan
+    return pd.DataFrame(
+        {
+            "id": chance.integers(0, rows // 3, rows),
+            "district": chance.choice(["d0", "d1"], rows),
+            "sex": chance.choice(["f", "m", "?"], rows, p=[0.5, 0.45, 0.05]),
+            "income": income,
+            "age": np.minimum(chance.geometric(0.03, rows), 120).astype(float),
+        }
+    )
