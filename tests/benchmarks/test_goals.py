@@ -81,3 +81,20 @@ def test_a_tree_of_counts_has_the_variance_of_its_least_squares() -> None:
     spread = v * np.linalg.inv(gram)
     sums = [spread[:k, :k].sum() for k in range(1, 5)]
     assert floats.prefix_variance(4, 1.0, 2) == pytest.approx(np.mean(sums))
+
+
+def test_weighted_counts_are_the_best_of_all_weights_of_one_sum() -> None:
+    """Three bins and one weighted sum of them: the descent finds what a search of all weights finds."""
+    floats = load("prototypes")
+    some = np.linspace(0, 2, 31)
+    weights = np.stack(np.meshgrid(some, some, some), axis=-1).reshape(-1, 1, 3)
+    rows = np.concatenate([np.tile(np.eye(3), (len(weights), 1, 1)), weights], axis=1)
+    rows /= rows.sum(axis=1, keepdims=True)  # a row of the table moves all counts by 1 together
+    spread = np.linalg.inv(np.swapaxes(rows, 1, 2) @ rows)
+    sums = np.tri(3)
+    found = np.einsum("ij,njk,ik->n", sums, spread, sums)
+    best = math.sqrt(6 / found.min())
+    assert best == pytest.approx(1.0)  # so few bins are best by themselves
+    assert 0.999 <= floats.weighted_counts(3, hats=1) <= 1 + 1e-9
+    tree = (floats.prefix_variance(64, 1.0, 1) / floats.prefix_variance(64, 1.0, 8)) ** 0.5
+    assert 1.05 * tree < floats.weighted_counts(64) < 1.25 * tree
