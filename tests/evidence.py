@@ -43,6 +43,7 @@ HARNESSES = (
     "tests/engines/test_postgres_engine.py",
     "tests/engines/test_postgres_view.py",
     "tests/engines/test_spark_cluster.py",
+    "tests/examples/test_papers.py",
     "tests/meta/test_distribution.py",
 )
 _PASSED, _FAILED = 0, 1  # what pytest says

@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 
 from tests.examples.scripts import PAPERS, paper
+from tests.sizes import FULL
 
 FIGURES = {
     "holohan": ["holohan_figure_1"],
@@ -215,6 +217,23 @@ def test_section_6_3_of_hu_runs_in_small(
     assert "must not be published" in capsys.readouterr().out
     for folder in (tmp_path, PAPERS / "figures"):
         assert lines_drawn(folder / "hu_figure_4.svg") >= 6
+
+
+@pytest.mark.skipif(not FULL, reason="minutes of training: `make evidence`")
+def test_section_6_3_of_hu_at_full_size(evidence: Any) -> None:
+    script = paper("hu_fisher")
+    rows = script.rows(script.learning())
+    ratios = {(kind, size): row[-1] for kind, size, *row in rows}
+    shown = [ratios["truncated", size] for size in (8.0, 16.0, 32.0)]
+    assert max(shown) < 1 - script.CLAIM
+    assert all(
+        ratios["Gaussian", size] == pytest.approx(1) for size in script.RATIOS
+    )  # the control
+    evidence(
+        "Fisher information loss of Hu, section 6.3",
+        f"{len(rows)} settings, {script.SEEDS} seeds, {script.STEPS} steps",
+        f"truncated noise at sigma / C of 8, 16, 32: {', '.join(f'{r:.2f}' for r in shown)} of the Gaussian's loss at equal accuracy",
+    )
 
 
 def test_the_jacobian_of_a_clipped_gradient_is_its_slope() -> None:
