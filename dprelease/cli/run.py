@@ -10,8 +10,11 @@ import typer
 from dprelease.cli.terminal import AsJson, console, print_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from dprelease.pipeline.config import PipelineConfig
     from dprelease.pipeline.flow import Progress
+    from dprelease.pipeline.run import RunResult
 
 Early = Annotated[
     bool, typer.Option("--early", help="Release a period that is not over; it says so for good.")
@@ -60,7 +63,9 @@ def run(
     from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.run import plan_pipeline
     from dprelease.pipeline.run import run as run_pipeline
+    from dprelease.validate.gx_import import leave_out_spark
 
+    leave_out_spark()
     config = load_pipeline(pipeline)
     out = console(stderr=as_json)
     if not quiet and not as_json:
@@ -84,14 +89,18 @@ def run(
     if as_json:
         print_json(result.to_json())
         return
+    _say_where(result, out, quiet=quiet)
+
+
+def _say_where(result: RunResult, out: Console, *, quiet: bool) -> None:
+    from rich.text import Text
+
     if quiet:  # else the progress has said both
         out.print(Text(str(result.receipt)), soft_wrap=True)
         out.print(Text(str(result.folder)), soft_wrap=True)
     elif "report.html" in result.files:
-        out.print(
-            Text.assemble(("open      ", "bold"), str(result.folder / "report.html")),
-            soft_wrap=True,
-        )
+        where = str(result.folder / "report.html")
+        out.print(Text.assemble(("open      ", "bold"), where), soft_wrap=True)
 
 
 def _rehearse(

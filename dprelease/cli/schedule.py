@@ -52,8 +52,10 @@ def schedule(
     """
     from dprelease.pipeline.config import load_pipeline
     from dprelease.pipeline.schedule import FixedClock, SystemClock, job, serve, tick
+    from dprelease.validate.gx_import import leave_out_spark
 
     clock = SystemClock() if at is None else FixedClock(_instant(at, once=once))
+    leave_out_spark()
     configs = [load_pipeline(path) for path in pipelines]
     with _stopping() as stop:
         work = job(

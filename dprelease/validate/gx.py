@@ -5,7 +5,7 @@ partner column per joint rule), and the plan becomes a suite over it: no wide ta
 grows with its columns. Great Expectations runs in an ephemeral context without analytics, files,
 progress bars or data docs.
 
-It is imported inside functions only (seconds of start-up), and its side effects are undone: it
+It is imported inside functions only (`gx_import`: a second or more), and its side effects are undone: it
 redirects warnings into logging and emits deprecation warnings at import. Its results, which quote
 failing rows, are reduced to counts before they leave this module.
 
@@ -29,6 +29,7 @@ from dprelease.formats.tidy_rows import group_places
 from dprelease.noised import Noised, tidy_columns
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.validate import gx_release
+from dprelease.validate.gx_import import import_great_expectations
 from dprelease.validate.gx_release import COLUMNS, group_labels
 from dprelease.validate.joint import JointRule, joint_rules
 from dprelease.validate.rules import STATUSES, has_tidy_columns
@@ -55,7 +56,7 @@ COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Undo what Great Expectations does to the process: warnings, logging, environment."""
+    """Import Great Expectations, and undo what it does to the process: warnings, logging, environment."""
     captured = getattr(warnings.showwarning, "__module__", "") == "logging"
     before = os.environ.get("GX_ANALYTICS_ENABLED")
     level = logging.getLogger("great_expectations").level
@@ -65,6 +66,7 @@ def undisturbed() -> Iterator[None]:
         # An expectation that cannot be evaluated logs its row; we report it as failed instead.
         logging.getLogger("great_expectations").setLevel(logging.CRITICAL + 1)
         try:
+            import_great_expectations()
             yield
         finally:
             logging.getLogger("great_expectations").setLevel(level)
@@ -87,11 +89,11 @@ def require_great_expectations() -> None:
         ConfigError: it cannot be imported (DPR173).
     """
     failed = False
-    with undisturbed():
-        try:
-            import great_expectations  # noqa: F401 - the import is the check
-        except (Exception, SystemExit):  # noqa: BLE001 - any failure of a foreign import
-            failed = True
+    try:
+        with undisturbed():
+            pass
+    except (Exception, SystemExit):  # noqa: BLE001 - any failure of a foreign import
+        failed = True
     if failed:
         raise ConfigError(
             "Great Expectations cannot be imported",

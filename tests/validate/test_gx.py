@@ -129,6 +129,11 @@ root = list(logging.getLogger().handlers)
 assert "great_expectations" not in sys.modules
 assert rules.check(releases.clinic()).ok and "great_expectations" not in sys.modules
 assert gx.gx_validate(releases.clinic()).ok
+late = {"scipy.stats", "altair"}
+assert not late & set(sys.modules), "imported for nothing: half the time of a run's start"
+from great_expectations.expectations.core import expect_column_kl_divergence_to_be_less_than as user
+import altair
+assert user.alt.Chart is altair.Chart
 assert (warnings.showwarning, dict(os.environ)) == (before[0], before[2])
 assert warnings.filters == before[1], set(warnings.filters) ^ set(before[1])
 assert logging.getLogger().handlers == root
