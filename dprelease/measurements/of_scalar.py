@@ -35,14 +35,14 @@ _RATIOS = 2.0 ** (np.arange(-8, 25) / 2)
 
 def scalar_of(aggregate: Aggregate, options: tuple[Measurement, ...]) -> Measurement | None:
     """Return the scalar of which the statistic is a function; None where it is the scalar itself."""
+    if type(aggregate).finish is Aggregate.finish:
+        return None
     return next((m for m in options if _is_function(aggregate, m)), None)
 
 
 @lru_cache(maxsize=1024)
 def _is_function(aggregate: Aggregate, measurement: Measurement) -> bool:
     if len(measurement.cells) != 1 or measurement.upper is None:
-        return False
-    if type(aggregate).finish is Aggregate.finish:
         return False
     cells = _even(measurement)
     return not np.array_equal(_finished(aggregate, measurement, cells), cells)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from operator import methodcaller
 from typing import Annotated, Any, Literal, Protocol, cast
@@ -249,16 +250,17 @@ def rho_upper(law: GridLaw) -> Fraction:
     return pure if own is None else min(pure, own)
 
 
+@lru_cache(maxsize=32)  # the laws of one request ask the same
 def choose_answers(allowed: GridSet, most: int = 65) -> tuple[IntArray, npt.NDArray[np.float64]]:
     """Return at most about `most` hull answers and the share of the hull each stands for.
 
     Ends, gap edges and gap middles are always among them: the worst answers live there.
-    Shapes `(answers,)`; the shares sum to 1.
+    Shapes `(answers,)`, read-only; the shares sum to 1.
     """
     low, high = allowed.lower, allowed.upper
     if high - low < most:
         answers = np.arange(low, high + 1, dtype=np.int64)
-        return answers, np.full(answers.size, 1.0 / answers.size)
+        return _frozen(answers, np.full(answers.size, 1.0 / answers.size))
     marks = {low, high}
     for (_, left), (right, _) in list(pairwise(allowed.runs))[:8]:
         marks |= {left, (left + right) // 2, right}
@@ -268,4 +270,11 @@ def choose_answers(allowed: GridSet, most: int = 65) -> tuple[IntArray, npt.NDAr
     middles = (answers[1:] + answers[:-1]) / 2
     edges = np.concatenate([[low - 0.5], middles, [high + 0.5]])
     share = np.diff(edges)
-    return answers, share / share.sum()
+    return _frozen(answers, share / share.sum())
+
+
+def _frozen(
+    answers: IntArray, share: npt.NDArray[np.float64]
+) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    answers.flags.writeable = share.flags.writeable = False
+    return answers, share

@@ -21,7 +21,7 @@ Limits   finite domains; at most `BIN_LIMIT` bins. Values are atoms: needs spike
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -219,15 +219,16 @@ def _law(request: GridRequest, count: int, balance: int) -> RowLaw:
     low, points = allowed.lower, allowed.hull_steps + 1
     starts = [low + points * i // count for i in range(count)]
     own, other = _weights(request.epsilon, count)
-    values = []
+    centres = []
     for i, start in enumerate(starts):
         end = (starts[i + 1] if i + 1 < count else low + points) - 1
         bayes = _posterior(request, start, end, own, other)
-        values.append(
-            _allowed_near(
-                allowed, Fraction(bayes * (2 - balance) + balance * Fraction(start + end, 2), 2)
-            )
+        centres.append(
+            Fraction(bayes * (2 - balance) + balance * Fraction(start + end, 2), 2)
+            if balance
+            else bayes
         )
+    values = _allowed_near(allowed, centres)
     outputs = sorted(set(values))
     rows = []
     for i in range(count):
@@ -257,13 +258,20 @@ def _posterior(request: GridRequest, start: int, end: int, own: int, other: int)
         first = other * points * Fraction(2 * low + points - 1, 2)
         return (first + (own - other) * inside * Fraction(start + end, 2)) / total
 
-    def mass_below(x: int) -> int:
-        return other * (x - low + 1) + (own - other) * min(max(x - start + 1, 0), inside)
+    # The least answer up to which half of the mass lies, in front of the bin, inside or behind it.
+    half = -(-total // 2)
+    front, within = other * (start - low), own * inside
+    if half <= front:
+        return Fraction(low - 1 - (-half // other))
+    if half <= front + within:
+        return Fraction(start - 1 - ((front - half) // own))
+    return Fraction(end - ((front + within - half) // other))
 
-    median = low + bisect_left(range(points), total, key=lambda k: 2 * mass_below(low + k))
-    return Fraction(median)
 
-
-def _allowed_near(allowed: GridSet, centre: Fraction) -> int:
-    rounded = np.array([math.floor(centre), math.ceil(centre)], dtype=np.int64)
-    return min((int(y) for y in allowed.nearest(rounded)), key=lambda y: (abs(y - centre), y))
+def _allowed_near(allowed: GridSet, centres: Sequence[Fraction]) -> list[int]:
+    """Return the allowed point nearest to each centre, the lower one of two."""
+    rounded = np.array([[math.floor(c), math.ceil(c)] for c in centres], dtype=np.int64)
+    pairs = allowed.nearest(rounded).tolist()
+    return [
+        min(pair, key=lambda y: (abs(y - c), y)) for pair, c in zip(pairs, centres, strict=True)
+    ]

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from dprelease.aggregates.measurement import Measurement
@@ -241,7 +242,7 @@ class Maker:
     def _uninformative(self, priced: Priced, index: int, total: Fraction) -> Uninformative | None:
         """Return what a statistic that is expected to say nothing would need, else None."""
         member, best = priced.block.members[index], priced.best
-        sizes = self._sizes()
+        sizes = self._sizes
         mute = [n for n in set(sizes) if says_nothing(best, member, n)]
         if not mute:
             return None
@@ -268,8 +269,9 @@ class Maker:
             rows=least_size(best, member, size),
         )
 
+    @cached_property
     def _sizes(self) -> list[int]:
-        """Return the public guess of every group's size, in key order."""
+        """The public guess of every group's size, in key order."""
         guesses = self.query.schema.rows.expected_by_key
         return [guesses.get("/".join(key), self.size) for key in self.query.groups.keys]
 
@@ -280,7 +282,7 @@ class Maker:
             return None
         cache: dict[int, float] = {}
         out = []
-        for size in self._sizes():
+        for size in self._sizes:
             if size not in cache:
                 ranked = self._candidates(priced.block, priced.share, size)
                 same = [c for c in ranked if type(c.draw) is type(priced.best.draw)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from dprelease.errors import ArgumentError
 from dprelease.mechanisms import RandomizedResponse
 from dprelease.mechanisms.forms.rows import RowLaw
 from dprelease.mechanisms.law import GridRequest, law_from_json
-from dprelease.mechanisms.randomized_response import _best
+from dprelease.mechanisms.randomized_response import _best, _posterior, _weights
 from dprelease.numeric import exp_lower, exp_upper
 from dprelease.schema.domain import Domain, GridSet
 from tests.mechanisms.plans import corpus, enumerate_law, hull, worst_ratio
@@ -179,3 +180,19 @@ class TestTheClass:
 def test_spikes_and_splits_rule_it_out() -> None:
     assert RandomizedResponse.grid_laws(GridRequest(GAPPED, 3, Fraction(1), spikes=False)) == []
     assert RandomizedResponse.grid_laws(GridRequest(GAPPED, 3, Fraction(1), splits=True)) == []
+
+
+def test_the_posterior_median_is_the_first_answer_with_half_of_the_mass_up_to_it() -> None:
+    """The reference adds up the mass, answer by answer; bins in front, in the middle and at the end."""
+    for points, count in ((1, 1), (7, 2), (29, 3), (30, 4), (31, 5)):
+        for epsilon in (Fraction(1, 100), Fraction(2), Fraction(9)):
+            request = GridRequest(GridSet(((-3, points - 4),)), 1, epsilon)
+            own, other = _weights(epsilon, count)
+            starts = [-3 + points * i // count for i in range(count)]
+            for start, after in pairwise([*starts, points - 3]):
+                inside = range(start, after)
+                masses = [own if q in inside else other for q in range(-3, points - 3)]
+                rising = np.cumsum(np.array(masses, dtype=object))
+                first = next(i for i, mass in enumerate(rising) if 2 * mass >= rising[-1])
+                found = _posterior(request, start, after - 1, own, other)
+                assert found == first - 3

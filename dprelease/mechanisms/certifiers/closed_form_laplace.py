@@ -172,20 +172,15 @@ class BoundedLaplaceWideLaw(ClosedFormLaw):
         steps = np.unique(
             np.concatenate([[0.0], np.geomspace(1, max(2, span), 400)]).astype(np.int64)
         )
-        errors = np.empty(answers.size)
-        for i, q in enumerate(answers):
-            at = np.full(steps.shape, q, dtype=np.int64)
-            whole = relative_mass(self.allowed, rate, at, np.full_like(at, self.allowed.upper))
-            inside = relative_mass(self.allowed, rate, at, at + steps) - relative_mass(
-                self.allowed, rate, at, at - steps - 1
-            )
-            outside = np.clip(1 - inside / whole, 0.0, 1.0)
-            d = steps.astype(np.float64)
-            if self.loss == "squared":
-                errors[i] = float(np.trapezoid(2 * d * outside, d))
-            else:
-                errors[i] = float(np.trapezoid(outside, d)) + 0.5 * float(outside[0])
-        return errors
+        q = answers[:, None]
+        whole = relative_mass(self.allowed, rate, q, np.full_like(q, self.allowed.upper))
+        inside = relative_mass(self.allowed, rate, q, q + steps)
+        inside -= relative_mass(self.allowed, rate, q, q - steps - 1)
+        outside = np.clip(1 - inside / whole, 0.0, 1.0)
+        d = steps.astype(np.float64)
+        if self.loss == "squared":
+            return np.asarray(np.trapezoid(2 * d * outside, d))
+        return np.asarray(np.trapezoid(outside, d) + 0.5 * outside[:, 0])
 
     def completed(self) -> Self:
         DiscreteLaplaceNoise(self.rate)

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from dprelease.numeric import exp_lower, exp_upper
 
@@ -86,6 +87,11 @@ def _remainder(rate: Fraction, length: int) -> Fraction:
 
 def _power(rate: Fraction, x: int) -> Bounds:
     """Return bounds of e^(-rate x^2)."""
+    return _even_power(rate, abs(x))
+
+
+@lru_cache(maxsize=256)  # one certificate asks for few, several times each
+def _even_power(rate: Fraction, x: int) -> Bounds:
     z = rate * x * x
     if z > _NEGLIGIBLE:
         return Bounds(Fraction(0), Fraction(1, 1 << 400))  # e^-300 < 2^-400
@@ -101,17 +107,38 @@ def _integral(rate: Fraction, x: int) -> Bounds:
         inner = math.isqrt(math.floor(_FAR / rate))
         known = _integral(rate, inner)
         return Bounds(known.low, known.high + _power(rate, inner).high / (2 * rate * inner))
-    num, den = (2 * z).numerator, (2 * z).denominator
+    return _near_integral(rate, x)
+
+
+@lru_cache(maxsize=64)
+def _near_integral(rate: Fraction, x: int) -> Bounds:
+    """Return `_integral` of 0 <= x with rate x^2 at most `_FAR`; its series is the longest part."""
+    low, high = _series(2 * rate * x * x)
+    scale, one = _power(rate, x), 1 << _WORK
+    return Bounds(
+        Fraction(x * low, one) * scale.low, Fraction(x * high, one) * scale.high
+    ).rounded()
+
+
+def _series(twice: Fraction) -> tuple[int, int]:
+    """Return bounds of 1 + t / 3 + t^2 / (3 * 5) + ... at t = `twice`, in units of 2**-`_WORK`.
+
+    A division by two factors in turn rounds as one by their product, and a shift is the fastest.
+    """
+    num, den = twice.as_integer_ratio()
+    shift = den.bit_length() - 1
+    dyadic = den == 1 << shift
     low = high = low_term = high_term = 1 << _WORK
-    n = 1
+    odd = 3
     while True:
-        low_term = low_term * num // (den * (2 * n + 1))
-        high_term = -(-high_term * num // (den * (2 * n + 1)))
+        low_term = low_term * num // odd
+        high_term = -high_term * num // odd
+        if dyadic:
+            low_term, high_term = low_term >> shift, -(high_term >> shift)
+        else:
+            low_term, high_term = low_term // den, -(high_term // den)
         low, high = low + low_term, high + high_term
         # From here on terms fall by half: the rest is at most the last one.
-        if num * 2 <= den * (2 * n + 3) and low_term <= 1:
-            break
-        n += 1
-    series = Bounds(Fraction(low, 1 << _WORK), Fraction(high + high_term, 1 << _WORK))
-    scale = _power(rate, x)
-    return Bounds(x * series.low * scale.low, x * series.high * scale.high).rounded()
+        if low_term <= 1 and num * 2 <= den * (odd + 2):
+            return low, high + high_term
+        odd += 2

@@ -124,9 +124,12 @@ def _nearest(allowed: GridSet, q: IntArray) -> FloatArray:
 
 
 def relative_mass(allowed: GridSet, rate: float, q: IntArray, top: IntArray) -> FloatArray:
-    """Return the mass of allowed points at most `top`, relative to the nearest allowed point."""
+    """Return the mass of allowed points at most `top`, relative to the nearest allowed point.
+
+    Shapes: `q` and `top` are broadcast together.
+    """
     near = _nearest(allowed, q)
-    total = np.zeros(q.shape)
+    total = np.zeros(np.broadcast_shapes(q.shape, top.shape))
     for a, b in allowed.runs:
         end = np.minimum(top, b)
         for start, length in (

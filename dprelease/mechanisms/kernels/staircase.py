@@ -163,8 +163,8 @@ class StaircaseNoise(Stored):
 
     def between(self, start: npt.ArrayLike, stop: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return, for 0 <= start <= stop: the sums of P(D > x) and (2 x + 1) P(D > x), start <= x < stop."""
-        head, end = self.tails(start), self.tails(stop)
-        return head[1] - end[1], head[2] - end[2]
+        _, first, second = self.tails(np.stack(np.broadcast_arrays(start, stop)))
+        return first[0] - first[1], second[0] - second[1]
 
     def quantile(self, level: float) -> int:
         """Return the smallest k (rounded up in doubt) with P(|D| <= k) >= level."""
