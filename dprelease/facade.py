@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.engines.source import TableLike, as_source
@@ -15,8 +15,6 @@ from dprelease.numeric import Number
 from dprelease.pipeline.flow import Flow
 from dprelease.pipeline.planned import plan_release
 from dprelease.pipeline.preflight import engine_for
-from dprelease.pipeline.run import RunResult
-from dprelease.pipeline.run import run as run_pipeline
 from dprelease.pipeline.stages import Request
 from dprelease.query.load import SchemaLike, as_schema
 from dprelease.release_plan.plan import ReleasePlan
@@ -24,6 +22,9 @@ from dprelease.released import Release
 from dprelease.schema.table import TableSchema
 from dprelease.schema.time import declared_time
 from dprelease.schema.unit import unit_to_json
+
+if TYPE_CHECKING:
+    from dprelease.pipeline.run import RunResult
 
 __all__ = ["Statistics", "Tables", "create_ledger", "draft_schema", "plan", "release", "run", "sql"]
 
@@ -312,4 +313,6 @@ def run(pipeline: str | Path, *, period: str | None = None, early: bool = False)
         SourceError: the period is not over (DPR521), or not one that the source holds (DPR522).
         DpreleaseError: its class says what was already spent.
     """
+    from dprelease.pipeline.run import run as run_pipeline  # pipeline files: a release reads none
+
     return run_pipeline(pipeline, period=period, early=early)

@@ -12,11 +12,14 @@ periods the source holds at all; others are never released, early or not.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from dprelease.errors import ArgumentError, SourceError
 from dprelease.periods import parse_period
-from dprelease.pipeline.config import PipelineConfig
 from dprelease.query.calendar import delay_text
+
+if TYPE_CHECKING:
+    from dprelease.pipeline.config import PipelineConfig
 
 __all__ = [
     "closes_at",

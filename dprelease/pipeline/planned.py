@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from dprelease.errors import ArgumentError
 from dprelease.periods import EXAMPLES, every_of, parse_period, row_window
-from dprelease.pipeline.config import PipelineConfig
 from dprelease.planning.make import make_plan
 from dprelease.query.calendar import Calendar, zone_tables
 from dprelease.query.merge import merge_release
@@ -21,6 +21,9 @@ from dprelease.query.view import View
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.schema.column import Kind
 from dprelease.schema.table import ReleaseSpec, TableSchema
+
+if TYPE_CHECKING:
+    from dprelease.pipeline.config import PipelineConfig
 
 __all__ = ["closing_at", "plan_pipeline", "plan_release", "window_of"]
 

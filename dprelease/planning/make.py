@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dprelease.allocation.spend import spend
-from dprelease.planning.make_tables import plan_tables
 from dprelease.planning.maker import Maker
 from dprelease.planning.write import laid_out, write_plan
 from dprelease.query.spec import Query
@@ -23,6 +22,8 @@ def make_plan(query: Query, *, brief: bool = False) -> ReleasePlan:
         PlanError: no proved, useful plan exists (DPR2xx).
     """
     if query.tables is not None:
+        from dprelease.planning.make_tables import plan_tables  # twenty modules for tables alone
+
         return plan_tables(query)
     blocks = laid_out(query)
     pricer = Maker(query, brief=brief)

@@ -82,11 +82,12 @@ class BoundedGaussianLaw(CertifiedTableLaw):
     def weights(allowed: GridSet, p: int) -> list[int]:
         """Return 2**top times e^(-d^2 / (2 scale^2)), each step's factor rounded up."""
         out: list[int] = []
-        most = allowed.hull_steps
-        w, up = 1 << top_bits(allowed), (1 << _BITS) - 1
+        add, w, up = out.append, 1 << top_bits(allowed), (1 << _BITS) - 1
         ratio = min(math.isqrt(p << _BITS) + 1, 1 << _BITS)
-        while w > 1 and len(out) <= most:
-            out.append(w)
+        for _ in range(allowed.hull_steps + 1):
+            if w <= 1:
+                break
+            add(w)
             w = (w * ratio + up) >> _BITS
             ratio = (ratio * p + up) >> _BITS
         return out

@@ -84,10 +84,11 @@ class BoundedLaplaceLaw(TableLaw):
     def weights(allowed: GridSet, p: int) -> list[int]:
         """Return 2**top, ceil(2**top p / 2**60), ...: rounded up, so that no step falls too fast."""
         out: list[int] = []
-        most = allowed.hull_steps
-        w, up = 1 << top_bits(allowed), (1 << _BITS) - 1
-        while w > 1 and len(out) <= most:
-            out.append(w)
+        add, w, up = out.append, 1 << top_bits(allowed), (1 << _BITS) - 1
+        for _ in range(allowed.hull_steps + 1):
+            if w <= 1:
+                break
+            add(w)
             w = (w * p + up) >> _BITS
         return out
 
