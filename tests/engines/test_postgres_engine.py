@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import dprelease as dp
 from dprelease.engines import postgres_engine
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.identity import float_text
@@ -36,7 +37,7 @@ from tests.contracts.test_sums_of_groups import add_up, tables_before_noise
 from tests.engines.postgres_server import binaries, server, start, stop
 from tests.engines.postgres_tables import load, table
 from tests.newer_statistics import FAMILIES, NOT_OF, answered, loose
-from tests.several_tables import people
+from tests.several_tables import BOTH, TREE, people, schema
 from tests.sizes import NIGHTLY
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
@@ -120,6 +121,22 @@ def test_tables_that_add_up_do_so_before_any_noise(dsn: str, unit: str) -> None:
     plan, cells = tables_before_noise(PostgresEngine(), table(dsn), unit)
     assert add_up(plan, cells)
     assert cells == tables_before_noise(DuckDBEngine(), as_source(frame), unit)[1]
+
+
+def test_quotients_of_tables_and_a_detail_are_of_the_same_integers(dsn: str) -> None:
+    tables: list[dict[str, Any]] = [{**t, "statistics": [*BOTH, "mean(income)"]} for t in TREE]
+    tables[-1]["detail"] = {
+        "statistic": "count", "max_relative_error": 0.2, "levels": ["regions"]
+    }  # fmt: skip
+    unit = {"user": "id", "max_groups": 2, "max_rows_per_group": 1, "max_rows": 2}
+    plan = dp.plan(schema(tables, unit=unit))
+    assert {block.name for block in plan.blocks} >= {"regions.count-detail"}
+    frame = people()
+    with psycopg.connect(dsn) as connection:
+        load(connection, {str(name): frame[name].tolist() for name in frame})
+    found = answer(PostgresEngine(), table(dsn), plan.query)
+    assert found == answer(ReferenceEngine(), as_source(frame), plan.query)
+    assert any(map(any, found))
 
 
 @pytest.mark.parametrize("unit", ["row", "user"])
