@@ -1,7 +1,7 @@
 """Several quantiles of one column by one choice: what the rows between neighbouring ones should be.
 
 Each point of the column's grid has `LEVELS` candidates, in order; of c rows at a point the l-th candidate has
-the share l / (LEVELS - 1) below it. So a heap of rows can hold several quantiles and still have the right
+the share (2 l + 1) / (2 LEVELS) below it. So a heap of rows can hold several quantiles and still have the right
 number of rows between them: the level is dropped when the value is published. With R(y) the rows below a
 candidate y, shares of rows included, and targets q_1 <= .. <= q_m of the rows, y_1 <= .. <= y_m score
 
@@ -11,7 +11,7 @@ R(y_0) = 0, R(y_{m+1}) = n, q_0 = 0, q_{m+1} = 1. One row adds a mass of 1, spli
 and (q_j - q_{j-1}) to the target of each, so with D the least q_j - q_{j-1} all errors rise by at most
 2 (1 - D) together, and fall by at most as much: spread 4 (1 - D). A replaced row moves two masses: 4.
 
-Units: ranks in rows / (b (LEVELS - 1)), b the common denominator of the targets. Both spreads add up over
+Units: ranks in rows / (b PARTS), b the common denominator of the targets. Both spreads add up over
 rows and groups as L1 moves do (`mechanisms.forms.joint_scores` needs sums of errors only).
 Sources: `docs/theory/quantiles.md#several-quantiles-together`; Gillenwater, Joseph & Kulesza
 (arXiv:2102.08244) for the score; they split equal rows by a little noise on the data instead.
@@ -31,10 +31,12 @@ import numpy.typing as npt
 from dprelease.aggregates.measurement import Measurement
 from dprelease.query.answer import Objects
 
-__all__ = ["LEVELS", "Positions", "joint_ranks", "joint_spreads", "positions"]
+__all__ = ["LEVELS", "PARTS", "Positions", "joint_ranks", "joint_spreads", "positions"]
 
 LEVELS = 4
-"""Candidates of each point: of a heap of c rows every rank is met within c / 6."""
+"""Candidates of each point: of a heap of c rows every rank is met within c / 8."""
+PARTS = 2 * LEVELS
+"""Of a row: a candidate's share of a row is a whole number of them."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -74,7 +76,7 @@ class Positions:
     @property
     def aims(self) -> tuple[tuple[int, ...], int]:
         """The targets' ranks, and that of all rows."""
-        each = LEVELS - 1
+        each = PARTS
         return tuple(each * a * self.total for a in self.targets), self.b * each * self.total
 
     def blocks(self, places: Ints, points: int) -> tuple[Ints, Ints, Ints]:
@@ -83,7 +85,7 @@ class Positions:
         Args:
             places: of the codes among all `points`.
         """
-        scale = self.b * (LEVELS - 1)
+        scale = self.b * PARTS
         levels = np.arange(LEVELS, dtype=np.int64)
         width = LEVELS + 1  # a run of points without rows, then one point's levels
         counts = np.ones(places.size * width + 1, dtype=np.int64)
@@ -95,7 +97,7 @@ class Positions:
         first[::width] = edges[:-1] + 1
         held = self.upto - self.below
         for level in levels:
-            ranks[1 + level :: width] = scale * self.below + self.b * held * level
+            ranks[1 + level :: width] = scale * self.below + self.b * held * (2 * level + 1)
             first[1 + level :: width] = places
         kept = counts > 0
         return counts[kept], ranks[kept], first[kept]
@@ -122,7 +124,7 @@ def joint_spreads(weights: Sequence[Sequence[int]]) -> tuple[int, int]:
     if not fits or b < 1 or any(later < sooner for sooner, later in pairwise(ends)):
         raise ValueError("targets do not rise from 0 to b")
     least = min(later - sooner for sooner, later in pairwise(ends))
-    return 4 * (LEVELS - 1) * (b - least), 4 * (LEVELS - 1) * b
+    return 4 * PARTS * (b - least), 4 * PARTS * b
 
 
 def joint_ranks(alone: Sequence[Measurement]) -> Measurement:

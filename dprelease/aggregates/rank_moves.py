@@ -1,6 +1,6 @@
 """The wall's own spreads of scores by rank: made from what the engine tallies, nothing else.
 
-Units: scores in rows times the targets' denominator; of values chosen together, that times LEVELS - 1.
+Units: scores in rows times the targets' denominator; of values chosen together, that times PARTS.
 Sources: `docs/theory/quantiles.md#spread-of-the-scores`, `#several-quantiles-together`.
 """
 

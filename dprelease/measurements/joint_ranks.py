@@ -9,7 +9,7 @@ of sequences. What both promise for all data is a rank error at 95 %; the lesser
 takes products of whole numbers that grow with the square of the different values, so fine grids and many
 groups keep single choices, as do values with a share, a goal or a mechanism of their own.
 
-Units: candidates in steps of `step`; scores in rows / (b (LEVELS - 1)), b the targets' denominator.
+Units: candidates in steps of `step`; scores in rows / (b PARTS), b the targets' denominator.
 Shapes: exact `(groups, 1)`, the `joint_ranks.Positions` of each group; raw `(groups, many)`, places of the
 chosen points among the allowed ones, never falling.
 """
@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats, Reading
 from dprelease.aggregates.graph import one_cell
-from dprelease.aggregates.joint_ranks import LEVELS, Positions, joint_ranks
+from dprelease.aggregates.joint_ranks import LEVELS, PARTS, Positions, joint_ranks
 from dprelease.aggregates.measurement import BY_RANK, Measurement
 from dprelease.aggregates.ranks import spreads, target
 from dprelease.codec import Always, AtLeast
@@ -123,11 +123,15 @@ class JointExponentialDraw(ExponentialDraw):
     def rank_error(self, denominator: int, level: float) -> int | None:
         """Return r: each chosen value is at most r rows from its target rank, all of them at `level`.
 
-        A target that is missed by k rows costs its two gaps k rows each. Some rows more where many
-        have one value, which no candidate splits exactly. None as for a single choice.
+        A target that is missed by k rows costs its two gaps k rows each. The best outcome of rows that differ
+        errs by up to 1 / PARTS of a row at either side of each value. Some rows more where many have one
+        value, which no candidate splits exactly. None as for a single choice.
         """
         reach = self.law.reach(level)
-        return None if reach is None else -(-reach // (2 * denominator * (LEVELS - 1)))
+        if reach is None:
+            return None
+        least = 2 * denominator * self.many  # what the best outcome may err, in steps
+        return -(-(reach + least) // (2 * denominator * PARTS))
 
     @classmethod
     def calibrate(
@@ -157,7 +161,7 @@ class JointRanks(Ranks):
         draw = JointExponentialDraw.calibrate(
             code.grid, code.step, many, spread=spread, epsilon=asked.epsilon
         )
-        rate = 2 * draw.law.rate * (LEVELS - 1)
+        rate = 2 * draw.law.rate * PARTS
         width = float(code.grid.hull_steps * code.step)
         unit = width if loss == "absolute" else width * width
         aims = [target(measurement, m.view).weights[0] for m in asked.block.members]
@@ -207,7 +211,7 @@ class JointRanks(Ranks):
         ]
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return moved_text(Fraction(s.total, best.measurement.weights[0][1] * (LEVELS - 1)))
+        return moved_text(Fraction(s.total, best.measurement.weights[0][1] * PARTS))
 
     def seen(
         self, measurement: Measurement, cells: Floats, reading: Reading, view: int
@@ -232,7 +236,7 @@ def _better(alone: Sequence[Measurement], groups: int, adjacency: Adjacency) -> 
         return False
     which = 0 if adjacency is Adjacency.add_remove else 1
     room = -math.log(1 - _LEVEL)
-    moved = (joint.l1_per_row, joint.l1_per_swap)[which] / (joint.weights[0][1] * (LEVELS - 1))
+    moved = (joint.l1_per_row, joint.l1_per_swap)[which] / (joint.weights[0][1] * PARTS)
     by_one = (math.log(sequences) + room) * moved / 2
     each = [spreads(*e.weights[0])[which] / e.weights[0][1] for e in alone]
     return by_one <= many * (math.log(points) + room) * sum(each) / many

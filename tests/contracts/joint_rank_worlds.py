@@ -34,7 +34,7 @@ def sequences(many: int, points: int = POINTS) -> Iterator[Outcome]:
 def rank(rows: Rows, point: int, level: int) -> Fraction:
     """Return the rows below a candidate, its share of the rows at its point included."""
     below = sum(1 for v in rows if v < point)
-    return below + Fraction(level, LEVELS - 1) * sum(1 for v in rows if v == point)
+    return below + Fraction(2 * level + 1, 2 * LEVELS) * sum(1 for v in rows if v == point)
 
 
 def errors(rows: Rows, outcome: Outcome, targets: Targets) -> list[Fraction]:
@@ -66,7 +66,7 @@ def positions(rows: Rows, targets: Targets) -> Positions:
 
 def masses(draw: JointExponentialDraw, rows: Rows, targets: Targets) -> dict[Outcome, int]:
     """Return the weight of every sequence: the product of its gaps' weights."""
-    unit = targets[0][1] * (LEVELS - 1)
+    unit = targets[0][1] * 2 * LEVELS
     out = {}
     for outcome in sequences(len(targets), len(draw.allowed)):
         steps = [int(unit * e) for e in errors(rows, outcome, targets)]

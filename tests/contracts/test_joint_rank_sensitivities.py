@@ -45,7 +45,7 @@ def spread_of(rows: Rows, others: list[Rows], targets: Targets) -> Fraction:
 
 @pytest.mark.parametrize("targets", TARGETS)
 def test_no_row_moves_the_errors_further_than_stated(targets: Targets) -> None:
-    unit = targets[0][1] * (LEVELS - 1)
+    unit = targets[0][1] * 2 * LEVELS
     l1_per_row, l1_per_swap = (Fraction(s, unit) for s in joint_spreads(targets))
     found_row = max(spread_of(rows, list(added(rows)), targets) for rows in tables(MOST))
     found_swap = max(
@@ -58,7 +58,7 @@ def test_no_row_moves_the_errors_further_than_stated(targets: Targets) -> None:
 
 def test_the_spread_of_quartiles_is_three_rows_added_and_four_replaced() -> None:
     quartiles = ((1, 4, 0), (2, 4, 0), (3, 4, 0))
-    assert joint_spreads(quartiles) == (3 * 4 * (LEVELS - 1), 4 * 4 * (LEVELS - 1))
+    assert joint_spreads(quartiles) == (3 * 4 * 2 * LEVELS, 4 * 4 * 2 * LEVELS)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_twin_a_third_of_the_spread_is_caught() -> None:
 def test_twin_the_addition_of_one_row_does_not_cover_a_replacement() -> None:
     targets = ((1, 2, 0),)
     assert joint_spreads(targets)[0] < joint_spreads(targets)[1]
-    unit = 2 * (LEVELS - 1)
+    unit = 2 * 2 * LEVELS
     found = max(spread_of(rows, list(replaced(rows)), targets) for rows in tables(MOST) if rows)
     assert found > Fraction(joint_spreads(targets)[0], unit)
 

@@ -40,8 +40,8 @@ GUARDS = (
     Guard(
         "one row raises the errors of gaps, and never lowers them",
         file="aggregates/joint_ranks.py",
-        old="return 4 * (LEVELS - 1) * (b - least), 4 * (LEVELS - 1) * b",
-        new="return 2 * (LEVELS - 1) * (b - least), 2 * (LEVELS - 1) * b",
+        old="return 4 * PARTS * (b - least), 4 * PARTS * b",
+        new="return 2 * PARTS * (b - least), 2 * PARTS * b",
         tests=("tests/contracts/test_joint_rank_sensitivities.py",),
     ),
     Guard(
