@@ -32,6 +32,7 @@ _TABLE: dict[str, Any] = {
         "person": {"kind": "identifier"},
         **dict.fromkeys(("age", "bmi", "hour"), _NUMBER),
         "income": {"kind": "number", "range": [1, 100], "step": 1},  # for what needs values above 0
+        "weight": {"kind": "integer", "range": [1, 50]},
         "deaths": {"kind": "integer", "range": [0, 3], "nulls": {"default": 0}},
         "person_years": {"kind": "integer", "range": [1, 24], "nulls": {"default": 1}},
         "colour": {"kind": "category", "values": ["red", "green"]},
@@ -46,6 +47,7 @@ _SAMPLES: dict[str, Any] = {
     "as": "named", "domain": {"range": [0, 12]}, "share": 0.5, "weight": 2, "max_error": 1000,
     "expected": 0.5, "spikes": "forbid", "max_rows_per_group": 1,
     "accurate_for": "ranges", "note": "A sentence.", "title": "A heading", "interval": True, "winsorize": 0.1,
+    "weighted_by": "weight",
 }  # fmt: skip
 _CONTEXTS = (_TABLE, _GRAPH)
 
@@ -64,8 +66,6 @@ def page() -> str:
         refused = [name for name in _options() if name not in taken(function)]
         if refused:
             out.append(f"* Not: {', '.join(f'`{name}`' for name in refused)}.")
-        if _of_tables(function):
-            out.append("* In `tables` only: it is computed from fitted sums.")
         out.append(f"* Mechanisms compared: {', '.join(f'`{m}`' for m in compared(function))}.")
     return "\n".join(out) + "\n"
 
@@ -139,13 +139,8 @@ def _example(function: str) -> tuple[int, str]:
     )
 
 
-def _release(text: str, *, tables: bool = False, **option: Any) -> dict[str, Any]:
-    asked = {"statistics": [{"statistic": text, **option}]}
-    return {"epsilon": 1, **({"tables": [{"name": "all", "by": [], **asked}]} if tables else asked)}
-
-
-def _of_tables(function: str) -> bool:
-    return bool(registry.load("aggregates", function).of_tables)
+def _release(text: str, **option: Any) -> dict[str, Any]:
+    return {"epsilon": 1, "statistics": [{"statistic": text, **option}]}
 
 
 @cache
@@ -156,9 +151,7 @@ def taken(function: str) -> tuple[str, ...]:
     for name in _options():
         sample = compared(function)[-1] if name == "mechanism" else _SAMPLES[name]
         try:
-            plan_release(
-                _schema(which), _release(text, tables=_of_tables(function), **{name: sample})
-            )
+            plan_release(_schema(which), _release(text, **{name: sample}))
         except DpreleaseError:
             continue
         found.append(name)
@@ -169,5 +162,5 @@ def taken(function: str) -> tuple[str, ...]:
 def compared(function: str) -> tuple[str, ...]:
     """Return the mechanisms that the planner compares for the statistic, the best one first."""
     which, text = _example(function)
-    plan = plan_release(_schema(which), _release(text, tables=_of_tables(function)))
+    plan = plan_release(_schema(which), _release(text))
     return tuple(dict.fromkeys(o.mechanism for s in plan.statistics for o in s.chosen))

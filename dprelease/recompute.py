@@ -16,7 +16,7 @@ from dprelease.aggregates.bin_moves import bin_move, hold_every_code
 from dprelease.aggregates.code_moves import code_moves, code_range
 from dprelease.aggregates.graph_moves import GRAPH_FORMS, graph_moves
 from dprelease.aggregates.measurement import BY_RANK, Measurement
-from dprelease.aggregates.pair_moves import coefficients, pair_moves
+from dprelease.aggregates.pair_moves import coefficients, linear_moves, pair_moves
 from dprelease.aggregates.rank_moves import rank_moves
 from dprelease.aggregates.spectrum import (
     factors,
@@ -37,6 +37,9 @@ from dprelease.sums_of_groups import PERSONS, Merge, bounds_of_sums
 
 __all__ = ["recompute", "row_moves"]
 
+_MOST_LINEAR = 3
+"""Codes whose corners are all tried, with and without each of them."""
+
 _ADDITIVE = ("rows", *PERSONS, "power", "between", "distinct", "product")
 
 
@@ -48,7 +51,7 @@ def row_moves(
     The wall calls this instead of believing the measurement (invariant 4). Measures that are functions
     of the same code are bounded together: with code k in the code's range every cell is a
     polynomial of degree at most 2, whose moves `code_moves` bounds. Products of two codes likewise, by
-    `pair_moves`. Bins of one code are indicators. Measures of different codes, or of rows and of a code
+    `pair_moves`, and sums of several codes by `linear_moves`. Bins of one code are indicators. Measures of different codes, or of rows and of a code
     that may be null, can move apart: their bounds add up.
 
     Raises:
@@ -77,7 +80,7 @@ def row_moves(
         if not (known and crossed) or p.kind not in _ADDITIVE:
             raise _unproved(f"it sums `{p.kind}`, which has no proved bound")
         apart.setdefault((p.kind, p.code, p.other), []).append(place)
-    l1_per_row = l1_per_swap = 0
+    l1_per_row, l1_per_swap = _linear_moves(query, measurement, used, apart)
     for (kind, code, other), places in apart.items():
         weights = [[row[place] for place in places] for row in measurement.weights]
         part = [used[place] for place in places]
@@ -95,6 +98,32 @@ def row_moves(
             move, swap = code_moves(cells, span, absent=measurement.public_rows is None)
         l1_per_row, l1_per_swap = l1_per_row + move, l1_per_swap + swap
     return l1_per_row, l1_per_swap
+
+
+def _linear_moves(
+    query: BoundedQuery,
+    measurement: Measurement,
+    used: list[Primitive],
+    apart: dict[tuple[str, int | None, int | None], list[int]],
+) -> tuple[int, int]:
+    """Return the moves of cells that are linear in several codes, whose places leave `apart`.
+
+    A row may lack any of the codes and have the others. One code alone stays with its own powers.
+    """
+    linear = {
+        key: places
+        for key, places in apart.items()
+        if key[0] == "power" and max(used[place].power for place in places) <= 1
+    }
+    if not 2 <= len(linear) <= _MOST_LINEAR:
+        return 0, 0
+    spans = {}
+    for key in linear:
+        code = query.codes[key[1] or 0]
+        spans[key[1] or 0] = *_code_range(code), not _keeps_every_row(query, code)
+    at = [place for key in linear for place in apart.pop(key)]
+    weights = [[row[place] for place in at] for row in measurement.weights]
+    return linear_moves(weights, [used[place] for place in at], spans)
 
 
 def _spectral(
@@ -132,8 +161,8 @@ def _cross(query: BoundedQuery, used: list[Primitive]) -> int:
 def _top(query: BoundedQuery, code: int) -> int:
     """Return the greatest code, the least being 0."""
     low, high = _code_range(query.codes[code])
-    if low or not isinstance(query.codes[code], Fixed):
-        raise _unproved("a factor of its products is not a column's code from 0 upwards")
+    if low or isinstance(query.codes[code], Label):
+        raise _unproved("a factor of its products is not a number's code from 0 upwards")
     return high
 
 
@@ -303,6 +332,8 @@ def _check_bounds(
         and query.user == (unit.column if isinstance(unit, UserUnit) else None)
         and len(query.groups.keys) == groups
     )
+    if len({p.max_rows for p in used}) > 1:
+        raise _unproved("its sums are over different rows of a unit, which no bound is of")
     if not honest:
         raise _unproved("its rows per unit, groups per unit, unit or groups differ")
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.query.arguments import NumberColumns, syntaxes
 
-__all__ = ["GRAPH", "OF_TABLES", "SEVERAL"]
+__all__ = ["GRAPH", "SEVERAL", "WEIGHTED"]
 
 SEVERAL = tuple(n for n, s in syntaxes().items() if isinstance(s.arguments, NumberColumns))
 """Statistics of two columns or more."""
@@ -13,5 +12,5 @@ SEVERAL = tuple(n for n, s in syntaxes().items() if isinstance(s.arguments, Numb
 GRAPH = tuple(n for n, s in syntaxes().items() if s.arguments.of_edges)
 """Statistics of a graph."""
 
-OF_TABLES = tuple(n for n in syntaxes() if aggregate_named(n).of_tables)
-"""Statistics that are computed from fitted sums, and not measured."""
+WEIGHTED = tuple(n for n in syntaxes() if n == "ratio" or n.startswith("weighted_"))
+"""Statistics of a column that weighs or divides: their tables are in `test_weighted_sensitivities`."""

@@ -104,9 +104,10 @@ def test_a_mean_without_signal_has_no_estimate() -> None:
 def test_an_estimate_is_too_low_exactly_where_the_pivot_is_negative(family: str) -> None:
     """What makes it median-unbiased: the pivot at the true mean is symmetric, whatever the total is."""
     from dprelease.aggregates.base import Reading
-    from dprelease.aggregates.mean import _RATIOS, Mean
+    from dprelease.aggregates.mean import Mean
+    from dprelease.aggregates.quotient import RATIOS
 
-    scores, parts = (np.array(part) for part in _RATIOS[family])
+    scores, parts = (np.array(part) for part in RATIOS[family])
     raw = np.array(
         list(itertools.product((-90, -7, -1, 0, 2, 11, 80), repeat=scores.size)), dtype=float
     )

@@ -96,7 +96,6 @@ class Aggregate(ABC):
         moment: which moment of one column it is, 1 or 2, whatever block its cells are in; 0 for none;
             root: it is the square root of that moment.
         of_rows: without an argument, it is the number of rows.
-        of_tables: it is computed from sums that are fitted, so it stands in `tables` only.
         rules: how released values are made to fit each other where this one is among them.
     """
 
@@ -114,7 +113,6 @@ class Aggregate(ABC):
     moment: int = 0
     root: bool = False
     of_rows: bool = False
-    of_tables: bool = False
     rules: tuple[Rule, ...] = ()
 
     @abstractmethod
@@ -203,6 +201,11 @@ class Aggregate(ABC):
     def without_spikes(self) -> str:
         """Return the nearest forms that have a proof without spikes, where this one has none."""
         return "allow spikes, or release each bin as a count with `spikes: forbid`"
+
+    def instead_in_tables(self, statistic: Statistic) -> str:
+        """Return what to do with a statistic that tables which add up do not hold."""
+        del statistic
+        return "publish it in a release of its own"
 
     def correlations(self, statistic: Statistic) -> tuple[float, ...]:
         """Return the correlations of its columns at which its error is averaged."""

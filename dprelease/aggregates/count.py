@@ -41,6 +41,9 @@ class RowsOrPersons(Arguments):
             )
         return texts
 
+    def weighable(self, arguments: tuple[str, ...]) -> bool:
+        return not arguments  # a weight is a row's, not a person's
+
     def resolve(self, spec: StatisticSpec, given: Given) -> Statistic:
         kind = persons if spec.arguments == ("persons",) else aggregate
         return Statistic(spec, kind.name, public_rows=given.size)
@@ -100,5 +103,10 @@ class Count(Aggregate):
         )
 
 
-aggregate = Count("count", "rows", "rows", Syntax(0, 1, "count", RowsOrPersons(), ("COUNT",)))
+aggregate = Count(
+    "count",
+    "rows",
+    "rows",
+    Syntax(0, 1, "count", RowsOrPersons(), ("COUNT",), weighted="weighted_count"),
+)
 persons = Count("count_persons", "persons", "units", None)  # written count(persons)

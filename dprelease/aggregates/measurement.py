@@ -9,6 +9,7 @@ Families
     centred_sums    K S(1), S(2 code - K): one row adds at most 2 K, a replaced one moves no more.
     centred_squares 3 K^2 S(1), 4 K S(t), 2 S(2 t^2 - K^2), t = 2 code - K: a row or a replaced one at most 9 K^2;
                     public n: K S(t), S(t^2).
+    ratio_sums      S(Q b), S(a - M b) of two columns, each with its nulls; ratio_ends: their sum and difference.
     bernstein2      S((K-code)^2), S(2 code (K-code)), S(code^2): one row adds exactly K^2.
     bins            one count per histogram bin: one row adds 1 to at most one of them.
     tree_of_bins    the same, and counts of runs of bins: one row adds 1 to at most one of each level.
@@ -46,6 +47,7 @@ from dprelease.codec import Always, AtLeast, Digits, Stored, Unstored
 from dprelease.query.bounded import Code, Fixed, Near
 from dprelease.query.expression import Expression
 from dprelease.query.graph import Graph
+from dprelease.query.weight import Weight
 from dprelease.schema.column import Column
 from dprelease.schema.domain import Domain
 from dprelease.schema.table import StatisticSpec
@@ -66,6 +68,8 @@ Family = Literal[
     "two_sums",
     "centred_sums",
     "centred_squares",
+    "ratio_sums",
+    "ratio_ends",
     "bernstein2",
     "bins",
     "tree_of_bins",
@@ -214,6 +218,7 @@ class Context:
         cap: N, the public cap of rows per group, if declared.
         groups: how many groups are released.
         graph: what a statistic of a graph is asked of.
+        weight: how much a row counts in a weighted statistic.
     """
 
     spec: StatisticSpec
@@ -227,6 +232,7 @@ class Context:
     cap: int | None = None
     groups: int = 1
     graph: Graph | None = None
+    weight: Weight | None = None
 
     @property
     def hull(self) -> Domain:
@@ -266,6 +272,11 @@ class Context:
     @property
     def subject(self) -> str:
         """Identifies what is measured, for sharing blocks."""
+        weighted = "" if self.weight is None else f" weighted by {self.weight.column.name}"
+        return self._argument + weighted
+
+    @property
+    def _argument(self) -> str:
         if self.condition is not None:
             return f"({self.condition.canonical})"
         if self.columns:

@@ -12,6 +12,11 @@ which lies below the greatest coefficient of the summed polynomial; otherwise th
 up. Both are proved for every polynomial, and exact for soft tables and tensors, whose sum is
 constant. A replaced row moves twice as far at most; a single cell, by the width of its range.
 
+Without squares (p, q <= 1) cells are linear in either code while the other stays. So is what a row, or the
+difference of two rows, adds to them, and an L1 norm of it is convex in each code by itself: it is largest with
+every code at an end. The four corners of the box, and for replaced rows their pairs, then give both moves exactly.
+Cells that are linear in several codes, each known or null by itself, likewise (`linear_moves`).
+
 Units: integer grid steps, rounded up. Sources: Lorentz, Bernstein Polynomials (1953);
 `docs/theory/sensitivities-and-contribution-bounding.md#the-second-proof`.
 """
@@ -19,13 +24,13 @@ Units: integer grid steps, rounded up. Sources: Lorentz, Bernstein Polynomials (
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 
 from dprelease.query.bounded import Primitive
 
-__all__ = ["coefficients", "pair_moves"]
+__all__ = ["coefficients", "linear_moves", "pair_moves"]
 
 _T = (
     (Fraction(1), Fraction(1), Fraction(1)),
@@ -62,9 +67,18 @@ def pair_moves(
         top: A, B; the least code is 0.
         absent: a row may also not be there.
     """
-    cells = [coefficients(row, used, top) for row in weights]
-    if not cells:  # nothing is made of them
+    if not weights:  # nothing is made of them
         return 0, 0
+    if all(max(p.power, p.other_power) <= 1 for p in used):
+        corners = [
+            [
+                sum(w * a**p.power * b**p.other_power for w, p in zip(row, used, strict=True))
+                for row in weights
+            ]
+            for a, b in product((0, top[0]), (0, top[1]))
+        ]
+        return _apart(corners, absent=absent)
+    cells = [coefficients(row, used, top) for row in weights]
     if len(cells) == 1:
         low, high = min(cells[0]), max(cells[0])
         zero = Fraction(0)
@@ -75,3 +89,38 @@ def pair_moves(
     else:
         most = sum((max(map(abs, cell)) for cell in cells), Fraction(0))
     return math.ceil(most), math.ceil(2 * most)
+
+
+def linear_moves(
+    weights: Sequence[Sequence[int]],
+    used: Sequence[Primitive],
+    spans: Mapping[int, tuple[int, int, bool]],
+) -> tuple[int, int]:
+    """Return (l1_per_row, l1_per_swap) of cells that are linear in several codes: attained.
+
+    Args:
+        used: powers 0 and 1 of codes.
+        spans: of every code its least and its greatest value, and whether a row may be without one.
+    """
+    codes = list(spans)
+    ends = [(low, high, *((None,) if null else ())) for low, high, null in spans.values()]
+    corners = []
+    for chosen in product(*ends):
+        at = dict(zip(codes, chosen, strict=True))
+        adds = [_adds(at[p.code], p.power) for p in used if p.code is not None]
+        corners.append([sum(w * a for w, a in zip(row, adds, strict=True)) for row in weights])
+    return _apart(corners, absent=True)
+
+
+def _adds(code: int | None, power: int) -> int:
+    return 0 if code is None else code**power
+
+
+def _apart(corners: Sequence[Sequence[int]], *, absent: bool) -> tuple[int, int]:
+    """Return how far the corners' cells are from 0 and from each other, in L1."""
+    row = max(sum(map(abs, cells)) for cells in corners)
+    swap = max(
+        sum(abs(a - b) for a, b in zip(one, other, strict=True))
+        for one, other in product(corners, repeat=2)
+    )
+    return row, max(row, swap) if absent else swap

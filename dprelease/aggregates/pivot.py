@@ -17,7 +17,7 @@ pulled apart upwards. Discrete Laplace noise of scale b differs from a continuou
 step under the monotone coupling (P(|D| >= k) = 2r^k/(1+r) lies between r^k and r^(k-1)), which
 adds S(w_i). Every step rounds outwards: coverage is at least the stated one.
 
-Units: cells and scale in grid steps; theta in [0, 1]. Shapes: raw `(groups, cells)`.
+Units: cells and scale in grid steps; theta in [0, 1], or where a ratio's domain lies on that scale. Shapes: raw `(groups, cells)`.
 Sources: `docs/theory/intervals.md#ratios`; Fieller 1954 for the pivot of a ratio.
 """
 
@@ -33,6 +33,8 @@ from dprelease.aggregates.base import Floats
 
 __all__ = ["quantiles_apart", "ratio_interval", "sum_quantile"]
 
+Span = tuple[float, float]
+
 _CELLS = 256
 _ROOM = 1 + 1e-9
 """For the rounding of a quantile's sums."""
@@ -47,6 +49,7 @@ def ratio_interval(
     parts: tuple[float, ...] = (),
     copies: int = 1,
     gaussian: bool = False,
+    span: Span = (0.0, 1.0),
 ) -> tuple[Floats, Floats]:
     """Return the ends of the confidence interval for theta, shape `(groups,)` each.
 
@@ -57,18 +60,19 @@ def ratio_interval(
         level: 0.95.
         copies: independent noises in every cell.
         gaussian: the noise is a discrete Gaussian of this scale.
+        span: where theta lies.
 
-    Where the noise leaves no theta in [0, 1], the end nearest to the point estimate is returned.
+    Where the noise leaves no theta in the span, the end nearest to the point estimate is returned.
     """
-    edges = np.linspace(0.0, 1.0, _CELLS + 1)
+    edges = _edges(span)
     parts = parts or (1.0,) * len(scores)
     reaches = _normal_reaches if gaussian else _reaches
-    reach = np.array(reaches(scores, parts, scale, level, copies))
+    reach = np.array(reaches(scores, parts, scale, level, copies, span))
     top, total = raw @ np.asarray(scores), raw @ np.asarray(parts)
     low = _scan(top, total, reach, edges, upwards=True)
     high = _scan(top, total, reach, edges, upwards=False)
     nothing = low > high
-    nearest = np.where(2 * top >= total, 1.0, 0.0)
+    nearest = np.where(2 * top >= (span[0] + span[1]) * total, span[1], span[0])
     return np.where(nothing, nearest, low), np.where(nothing, nearest, high)
 
 
@@ -84,7 +88,8 @@ def _scan(top: Floats, total: Floats, reach: Floats, edges: Floats, *, upwards: 
     cell = np.full(top.shape, 0 if upwards else _CELLS - 1, dtype=np.int64)
     some = total > 0
     with np.errstate(over="ignore"):
-        near = np.floor((top[some] + sign * reach.max()) / total[some] * _CELLS) + sign
+        near = (top[some] + sign * reach.max()) / total[some]
+    near = np.searchsorted(edges, near, side="right") - 1 + sign
     cell[some] = np.clip(near, 0, _CELLS - 1).astype(np.int64)
     rows = np.arange(top.size)
     while rows.size:
@@ -104,19 +109,35 @@ def _scan(top: Floats, total: Floats, reach: Floats, edges: Floats, *, upwards: 
     return found
 
 
+@lru_cache(maxsize=64)
+def _edges(span: Span) -> Floats:
+    """Return the ends of the cells of theta values: even, beyond [0, 1] wider with the distance from its middle."""
+    if span == (0.0, 1.0):
+        return np.linspace(0.0, 1.0, _CELLS + 1)
+    low, high = np.arcsinh(2 * (np.asarray(span) - 0.5))
+    edges = 0.5 + np.sinh(np.linspace(low, high, _CELLS + 1)) / 2
+    edges[[0, -1]] = span
+    return np.asarray(edges)
+
+
 def _reaches(
-    scores: tuple[float, ...], parts: tuple[float, ...], scale: float, level: float, copies: int
+    scores: tuple[float, ...],
+    parts: tuple[float, ...],
+    scale: float,
+    level: float,
+    copies: int,
+    span: Span,
 ) -> tuple[float, ...]:
     """Return q for every cell of theta values."""
-    return tuple(scale * z + room for z, room in _unit_reaches(scores, parts, level, copies))
+    return tuple(scale * z + room for z, room in _unit_reaches(scores, parts, level, copies, span))
 
 
 @lru_cache(maxsize=256)
 def _unit_reaches(
-    scores: tuple[float, ...], parts: tuple[float, ...], level: float, copies: int
+    scores: tuple[float, ...], parts: tuple[float, ...], level: float, copies: int, span: Span
 ) -> tuple[tuple[float, float], ...]:
     """Return (quantile at scale 1, room for the lattice) for every cell: the same for all scales."""
-    edges = np.linspace(0.0, 1.0, _CELLS + 1)[:, None]
+    edges = _edges(span)[:, None]
     u, v = np.asarray(scores), np.asarray(parts)
     weights = np.maximum(np.abs(u - edges[:-1] * v), np.abs(u - edges[1:] * v))
     if copies == 1:
@@ -128,7 +149,12 @@ def _unit_reaches(
 
 @lru_cache(maxsize=256)
 def _normal_reaches(
-    scores: tuple[float, ...], parts: tuple[float, ...], scale: float, level: float, copies: int
+    scores: tuple[float, ...],
+    parts: tuple[float, ...],
+    scale: float,
+    level: float,
+    copies: int,
+    span: Span,
 ) -> tuple[float, ...]:
     """Return q for every cell of theta values under discrete Gaussian noise of this scale.
 
@@ -138,10 +164,10 @@ def _normal_reaches(
     Z <= sqrt(2 pi) scale + 1 the first is at least P(|N| >= k) / (1 + 0.4 / scale), and a step
     further the normal tail has lost the factor e^(-0.79 / scale) or more.
     """
-    edges = np.linspace(0.0, 1.0, _CELLS + 1)
+    edges = _edges(span)
     z = -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-9)
     out = []
-    for a, b in pairwise(edges):
+    for a, b in pairwise(edges.tolist()):
         each = [max(abs(u - a * v), abs(u - b * v)) for u, v in zip(scores, parts, strict=True)]
         w = np.repeat(each, copies)
         out.append(z * scale * float(np.sqrt((w * w).sum())) + 2 * float(w.sum()))

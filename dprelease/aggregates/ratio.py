@@ -1,10 +1,12 @@
-"""Ratio of the sums of two clamped columns, S(a) / S(b), of tables that add up: computed from their fitted sums.
+"""Ratio of the sums of two clamped columns, S(a) / S(b).
 
 Each sum is over the rows where its own column is known. The denominator is never negative, by its range. Where
 every row adds something to it, and nulls of both columns have defaults, the ratio lies between the least and the
-greatest quotient of one row; else its domain is declared. Nothing is measured for it but the two sums.
+greatest quotient of one row; else its domain is declared. It is measured by two cells with one noise
+(`aggregates.ratio_sums`); in tables that add up it is computed from the two fitted sums, and nothing else is drawn.
 
-Source: `docs/theory/publications-that-add-up.md#quotients-of-fitted-cells`.
+Sources: `docs/theory/sensitivities-and-contribution-bounding.md#ratios-of-sums`,
+`docs/theory/publications-that-add-up.md#quotients-of-fitted-cells`.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from dprelease.aggregates.base import Aggregate
+from dprelease.aggregates.base import Asked
 from dprelease.aggregates.measurement import Context, Measurement
+from dprelease.aggregates.quotient import Quotient
+from dprelease.aggregates.ratio_sums import ratio_measurements
 from dprelease.aggregates.sum import aggregate as sum_of
 from dprelease.errors import ConfigError, PlanError
 from dprelease.query.arguments import (
@@ -61,12 +65,11 @@ class TopAndBottom(Arguments):
         return Statistic(spec, spec.function, columns=columns, codes=tuple(codes))
 
 
-class Ratio(Aggregate):
+class Ratio(Quotient):
     name = "ratio"
-    syntax = Syntax(2, 2, "ratio(deaths, person_years)", TopAndBottom())
+    syntax = Syntax(2, 2, "ratio(deaths, person_years)", TopAndBottom(), ("RATIO",))
     sums = ("sum", "sum")
     constant = True
-    of_tables = True
 
     def title(self, arguments: tuple[str, ...]) -> str:
         return "Ratio of {} to {}".format(*arguments) if len(arguments) == 2 else ""
@@ -96,9 +99,24 @@ class Ratio(Aggregate):
         return Domain(*context.spec.domain.hull)
 
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
-        """Return none: nothing is drawn for it."""
-        del context
-        return ()
+        return ratio_measurements(context, self.domain(context))
+
+    def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
+        del measurement
+        statistic = asked.statistic
+        notes = [
+            f"rows of {c.name} are clamped to {c.domain or '[0, 1]'}" for c in statistic.columns
+        ]
+        if any(isinstance(c, Fixed) and c.default is None for c in statistic.codes):
+            notes.append("each sum is over the rows where its own column is known")
+        return tuple(notes)
+
+    def without_spikes(self) -> str:
+        return "allow spikes: a quotient of two noisy sums has no other form"
+
+    def stated_for(self, asked: Asked) -> str:
+        column = asked.statistic.columns[1]
+        return f"for rows whose {column.name} is in the middle of its range"
 
     def quotient(self, context: Context) -> tuple[Measurement, Measurement]:
         top, bottom = (

@@ -23,10 +23,12 @@ __all__ = ["Sum", "aggregate"]
 
 class Sum(Aggregate):
     name = "sum"
-    syntax = Syntax(1, 1, "sum(age)", sql=("SUM",), winsorised="winsorised_sum")
+    syntax = Syntax(
+        1, 1, "sum(age)", sql=("SUM",), winsorised="winsorised_sum", weighted="weighted_sum"
+    )
     heading = "Sum of {}"
     additive = adds_up = constant = True
-    within = "count"
+    within: str | None = "count"
 
     def cap(self, low: Fraction, high: Fraction, column: Column | None) -> int | None:
         """Return the rows with which the sum reaches every declared value that it can have."""

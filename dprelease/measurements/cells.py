@@ -31,6 +31,7 @@ from dprelease.measurements.price import cell_error
 from dprelease.measurements.spread import Spread, spreads
 from dprelease.mechanisms.companion import unclipped
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
+from dprelease.numeric import shown
 from dprelease.sensitivity import Sensitivity
 
 __all__ = ["CellDraw", "Cells", "Moments", "cells_text"]
@@ -211,6 +212,7 @@ class Moments(Cells, Normal):
 def cells_text(best: Candidate, s: Sensitivity, member: Member) -> str:
     """Return the sensitivity of one column's cells in words: rows of its range."""
     rows = s.total // best.measurement.l1_per_row
-    column = member.statistic.column
+    column, weight = member.statistic.column, member.statistic.weight
     unit = f" {column.measure}" if column and column.measure else ""
-    return f"{rows} row{'s' if rows > 1 else ''} in {member.context.hull}{unit}"
+    heavy = "" if weight is None else f" of weight {shown(weight.most * weight.step)}"
+    return f"{rows} row{'s' if rows > 1 else ''}{heavy} in {member.context.hull}{unit}"

@@ -7,8 +7,8 @@ error than the shares of two sums, whose cells are moved both at once. Where uni
 two sums are better, and this is not offered.
 
 Units: grid steps; epsilon in nats. Shapes: exact and raw `(groups, 2)`, Python integers; the second cell may
-be negative.
-Source: `docs/theory/sensitivities-and-contribution-bounding.md#centred-sums`.
+be negative. Of weighted rows both cells have the weight as a factor, and move as far as the heaviest row.
+Source: `docs/theory/sensitivities-and-contribution-bounding.md#centred-sums`, `#weighted-sums`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.measurement import Measurement
-from dprelease.measurements.candidate import Candidate, Pricing
+from dprelease.measurements.base import Moved
+from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.cells import CellDraw, Cells, cells_text
 from dprelease.measurements.draw import Objects, floats
 from dprelease.measurements.members import Member
+from dprelease.measurements.of_weights import beside_weights, of_a_row
 from dprelease.measurements.price import cell_error
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.sensitivity import Sensitivity
@@ -79,6 +81,10 @@ class CentredSums(Cells):
         scale = draw.simulated_scale(asked.loss)
         return (cell_error(member.aggregate, measurement, exact, scale, asked.loss),)
 
+    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+        del moved
+        return beside_weights(self, member, best, asked)
+
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         return cells_text(best, s, member)
 
@@ -89,5 +95,5 @@ class CentredSums(Cells):
 
 def _exact(measurement: Measurement, size: int, mean: Floats) -> Floats:
     """Return the cells of `size` rows whose mean, as a share of the range, is this."""
-    k = float(measurement.scale)
+    k = of_a_row(measurement)
     return size * k * np.stack([np.ones_like(mean), 2 * mean - 1], axis=1)

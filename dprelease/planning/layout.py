@@ -9,7 +9,6 @@ forms that have one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 from dprelease.aggregates.base import Aggregate, aggregate_named
@@ -28,11 +27,10 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
     """Group the statistics of `query` into blocks, in order of first appearance.
 
     Raises:
-        PlanError: an empty domain (DPR206), a constant (DPR208), no measurement under the pins
-            (DPR210, DPR211), or a statistic that only tables have (DPR296).
+        PlanError: an empty domain (DPR206), a constant (DPR208), or no measurement under the pins
+            (DPR210, DPR211).
     """
     members = [member_of(query, s) for s in query.statistics]
-    _check_drawn(members)
     for kind in families():
         members = kind.together(members, query.schema.adjacency)
     joint = {_subject(m) for m in members if any(map(_shared, m.options[:1]))}
@@ -48,19 +46,6 @@ def layout(query: Query) -> tuple[BlockLayout, ...]:
         keys = {o.key for o in options}
         chosen[key] = tuple(o for o in kept if o.key in keys)
     return tuple(BlockLayout(tuple(groups[k]), chosen[k]) for k in groups)
-
-
-def _check_drawn(members: Sequence[Member]) -> None:
-    """Refuse what is only computed from fitted tables."""
-    made = next((m.statistic.spec for m in members if m.aggregate.of_tables), None)
-    if made is not None:
-        raise PlanError(
-            f"{made.text} is computed from sums of tables that add up",
-            where=made.origin,
-            why="it is not measured by itself",
-            fix="ask for it in `tables:`, which may be one table",
-            code="DPR296",
-        )
 
 
 def _alone(member: Member) -> str | None:
@@ -97,6 +82,7 @@ def member_of(query: Query, statistic: Statistic) -> Member:
         cap=query.schema.rows.maximum or _declared_cap(statistic),
         groups=len(query.groups.keys),
         graph=statistic.graph,
+        weight=statistic.weight,
     )
     if context.scale == 0 and not aggregate.constant:
         raise PlanError(

@@ -39,6 +39,7 @@ def _data(member: Member) -> dict[str, Any]:
     """
     context = member.context
     columns = context.columns if context.column is None else (context.column,)
+    columns += () if context.weight is None else (context.weight.column,)
     complete = context.condition is None and all(c.null_default is not None for c in columns)
     out: dict[str, Any] = {"complete": complete}
     if context.column is not None and context.column.domain is not None:

@@ -194,7 +194,7 @@ def _quotient(
             f"{statistic.spec.text} does not add up over groups",
             where=statistic.spec.origin,
             why=f"table `{table.name}` is fitted to the other tables of the release, and no sums make it",
-            fix="publish it in a release of its own",
+            fix=aggregate_named(statistic.function).instead_in_tables(statistic),
             code="DPR292",
         )
     member, top, bottom = parts

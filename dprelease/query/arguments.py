@@ -13,6 +13,7 @@ Kinds that several statistics share are here: `Column`, `Columns`, `RowCondition
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -31,6 +32,7 @@ from dprelease.schema.table import ReleaseSpec, StatisticSpec, TableSchema
 
 if TYPE_CHECKING:
     from dprelease.query.graph import Graph
+    from dprelease.query.weight import Weight
 
 __all__ = [
     "Arguments",
@@ -43,6 +45,7 @@ __all__ = [
     "Written",
     "find_column",
     "no_range",
+    "quoted",
     "syntax_of",
     "syntaxes",
     "unquoted",
@@ -62,6 +65,7 @@ class Statistic:
     `columns` and `codes` are of a statistic of several columns, in the order of the columns'
     names: covariance(b, a) is covariance(a, b). `column` and `code` are None then.
     `public_rows` is n when the rows that enter this statistic are publicly many.
+    `weight` says how much a row counts, in a weighted statistic.
     """
 
     spec: StatisticSpec
@@ -74,6 +78,7 @@ class Statistic:
     columns: tuple[Column, ...] = ()
     codes: tuple[Code, ...] = ()
     graph: Graph | None = None
+    weight: Weight | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,11 @@ class Arguments(ABC):
     def named(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         """Return those that the statistic is published under, if it has no name of its own."""
         return arguments
+
+    def weighable(self, arguments: tuple[str, ...]) -> bool:
+        """Return whether `weighted_by` may stand beside these, where the statistic has a weighted form."""
+        del arguments
+        return True
 
     def check(self, spec: StatisticSpec, schema: TableSchema) -> StatisticSpec:
         """Return `spec`, its condition parsed; refuse arguments that the schema lacks (DPR122, DPR133)."""
@@ -227,6 +237,7 @@ class Syntax:
         accurate_for: what the option of that name may say.
         interval: the option of that name asks for an interval, which costs a part of epsilon.
         winsorised: the statistic that the option `winsorize` makes of it; "" where there is none.
+        weighted: the statistic that the option `weighted_by` makes of it; "" where there is none.
         beside: statistics that are published with it: the end of the name, and the aggregate.
     """
 
@@ -239,6 +250,7 @@ class Syntax:
     accurate_for: tuple[str, ...] = ()
     interval: bool = False
     winsorised: str = ""
+    weighted: str = ""
     beside: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -290,6 +302,12 @@ def unquoted(argument: str) -> str:
     if len(argument) >= 2 and argument[0] == argument[-1] == '"':
         return argument[1:-1].replace('""', '"')
     return argument
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as statistics write it: plain where it can be."""
+    plain = re.fullmatch(r"[^\W\d]\w*", name)
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def no_range(spec: StatisticSpec, column: Column) -> PlanError:

@@ -10,6 +10,8 @@
     COUNT(DISTINCT c)                              count_distinct(c)
     SUM AVG MIN MAX MEDIAN VAR_POP STDDEV_POP(c)   sum mean min max median variance std
     QUANTILE_DISC(c, p), PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY c)      quantile(c, p)
+    SUM(x * w), SUM(a) / SUM(b), SUM(x * w) / SUM(w)   weighted_sum(x, w), ratio(a, b), weighted_mean(x, w)
+    WEIGHTED_AVG(x, w), RATIO(a, b), WEIGHTED_PROPORTION(condition, w)     weighted_mean, ratio, weighted_proportion
     COVAR_POP(a, b), CORR(a, b)                    covariance(a, b), correlation(a, b)
     AVG(CAST(condition AS INT)), PROPORTION(condition)                     proportion(condition)
     AVG(CASE WHEN condition THEN 1 ELSE 0 END)     proportion(coalesce(condition, false))
@@ -28,8 +30,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
+from dprelease.query.arguments import quoted
 from dprelease.query.grouping_sets import Grouping, Keys, group_by
-from dprelease.query.select_calls import Calls, Names, quoted
+from dprelease.query.select_calls import Calls, Names
 from dprelease.query.select_forms import CLAUSES, JOINS
 from dprelease.query.sql_text import SqlText, SqlToken
 from dprelease.schema.table import TableSchema
@@ -73,7 +76,7 @@ class _Select:
         self.keys: list[tuple[str, SqlToken]] = []
         self.items: list[tuple[str, str | None, SqlToken]] = []
         self.names = Names(read, set())
-        self.calls = Calls(self.names, schema.unit)
+        self.calls = Calls(self.names, schema.unit, schema.columns)
 
     def parse(self) -> Selected:
         read = self.read
@@ -177,7 +180,7 @@ class _Select:
         read = self.read
         token = read.peek()
         if token.kind == "word" and read.is_sign("(", ahead=1):
-            statistic = self.calls.call()
+            statistic = self.calls.item()
             if read.is_word("FILTER", "OVER"):
                 read.fail(
                     f"`{read.peek().word}` is not read",

@@ -5,16 +5,18 @@ Which form becomes what stands in `query.select`; a call that is none of them is
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from functools import cache
 
-from dprelease.query.arguments import Syntax, syntaxes
+from dprelease.query.arguments import Syntax, quoted, syntaxes
 from dprelease.query.select_forms import INSTEAD
+from dprelease.query.select_sums import Summed, quotient, summed_text
 from dprelease.query.sql_text import SqlText, SqlToken
+from dprelease.schema.column import Column
 from dprelease.schema.naming import nearest
 from dprelease.schema.unit import Unit, UserUnit
 
-__all__ = ["Calls", "Names", "quoted"]
+__all__ = ["Calls", "Names"]
 
 
 class Names:
@@ -54,10 +56,45 @@ class Names:
 class Calls:
     """Reads the statistics of one SELECT: an item (DPR253) or an argument (DPR254) may be refused."""
 
-    def __init__(self, names: Names, unit: Unit) -> None:
+    def __init__(self, names: Names, unit: Unit, columns: Mapping[str, Column]) -> None:
         self.read = names.read
         self.names = names
         self.unit = unit
+        self.columns = columns
+
+    def item(self) -> str:
+        """Read a call, or one SUM divided by another; return the statistic as YAML writes it."""
+        read = self.read
+        top, text = self._summed(), ""
+        if top is None:
+            text = self.call()
+        if not read.is_sign("/"):
+            return summed_text(top) if top is not None else text
+        slash = read.next()
+        bottom = self._summed() if top is not None else None
+        if top is None or bottom is None:
+            read.fail(
+                "what is divided is one SUM by another",
+                slash,
+                why="of other statistics the quotient is made from the released ones",
+                fix="SUM(a) / SUM(b); or SELECT both, and divide the released values",
+                code="DPR253",
+            )
+        return quotient(read, top, bottom, self.columns)
+
+    def _summed(self) -> Summed | None:
+        """Read `SUM(column)` or `SUM(column * column)`; None, at the same place, for anything else."""
+        read, back = self.read, self.read.at
+        token = read.next()
+        if token.word == "SUM" and read.take_sign("("):
+            found = [self.names.column()]
+            if read.take_sign("*"):
+                found.append(self.names.column())
+            names = tuple(name for name in found if name is not None)
+            if len(names) == len(found) and read.take_sign(")"):
+                return Summed(names, token)
+        read.at = back
+        return None
 
     def call(self) -> str:  # noqa: RET503 - `fail` raises
         """Read `function(arguments)`; return the statistic as YAML writes it."""
@@ -226,9 +263,3 @@ def _known() -> dict[str, tuple[str, Syntax]]:
     """Return the functions that are read: what each is called here, and how that is written."""
     found = {sql: (name, syntax) for name, syntax in syntaxes().items() for sql in syntax.sql}
     return {**found, "PERCENTILE_DISC": found["QUANTILE_DISC"]}
-
-
-def quoted(name: str) -> str:
-    """Return a column's name as statistics write it: plain where it can be."""
-    plain = re.fullmatch(r"[^\W\d]\w*", name)
-    return name if plain else '"' + name.replace('"', '""') + '"'

@@ -87,7 +87,7 @@ def parse_statistic(
     Args:
         item: `mean(age)`, or `{statistic: mean(age), as: …, domain: …, share: …, weight: …,
             max_error: …, expected: …, accurate_for: …, spikes: allow|forbid, mechanism: …,
-            max_rows_per_group: …}`.
+            max_rows_per_group: …, winsorize: …, weighted_by: …}`.
         origin: `file:line`.
         lines: option name to `file:line`.
 
@@ -141,6 +141,11 @@ def _from_mapping(
     if winsorised is not None:  # another statistic, under its own name
         text = f"{winsorised[0]}{text.strip()[len(function) :].rstrip()[:-1]}, {winsorised[1]})"
         function, arguments = _call(text, lines.get("winsorize", origin))
+    weighted = options.weighted_by(function, arguments)
+    if weighted is not None:  # likewise
+        first = text.strip()[len(function) :].strip()[1:-1] if arguments else ""
+        text = f"{weighted[0]}({', '.join(filter(None, (first, weighted[1])))})"
+        function, arguments = _call(text, lines.get("weighted_by", origin))
     domain, step = options.domain()
     return StatisticSpec(
         text=text.strip(),

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from dprelease.errors import ArgumentError, ConfigError
 from dprelease.numeric import Number, exact, plain
-from dprelease.query.arguments import syntax_of, syntaxes
+from dprelease.query.arguments import quoted, syntax_of, syntaxes
 from dprelease.schema.domain import Domain
 from dprelease.schema.naming import nearest
 
@@ -35,6 +35,7 @@ OPTIONS = (
     "title",
     "interval",
     "winsorize",
+    "weighted_by",
 )
 MAX_NOTE = 500
 MAX_TITLE = 200
@@ -88,6 +89,12 @@ class Options:
         return share
 
     def weight(self) -> Fraction:
+        if isinstance(self.item.get("weight"), str):
+            self._fail(
+                "weight",
+                "`weight` is a number that steers the budget, not a column of weights",
+                "a weighted statistic is asked for with `weighted_by: COLUMN`",
+            )
         weight = self._positive("weight")
         return Fraction(1) if weight is None else weight
 
@@ -152,6 +159,32 @@ class Options:
                 f"one of {', '.join(known)} has",
             )
         return syntax.winsorised, str(plain(share))
+
+    def weighted_by(self, function: str, arguments: tuple[str, ...]) -> tuple[str, str] | None:
+        """Return the statistic that is meant and its column of weights as a text; None without the option."""
+        column = self.item.get("weighted_by")
+        if column is None:
+            return None
+        if not isinstance(column, str) or not column.strip():
+            self._fail(
+                "weighted_by", "`weighted_by` is the name of a column", "`weighted_by: weight`"
+            )
+        if self.item.get("winsorize") is not None:
+            self._fail(
+                "weighted_by",
+                "a statistic is winsorised or weighted, not both",
+                "narrow the ranges of both columns in the schema",
+            )
+        syntax = syntax_of(function)
+        if syntax is None or not syntax.weighted or not syntax.arguments.weighable(arguments):
+            known = ", ".join(name for name, form in syntaxes().items() if form.weighted)
+            said = ", ".join(arguments)
+            self._fail(
+                "weighted_by",
+                f"`{function}{f'({said})' if said else ''}` has no weighted form",
+                f"{known} of rows have one; a ratio of two sums is ratio(a, b)",
+            )
+        return syntax.weighted, quoted(column.strip())
 
     def choice(self, key: str, allowed: tuple[str, ...], default: str) -> str:
         value = self.item.get(key)

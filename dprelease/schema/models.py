@@ -303,6 +303,11 @@ _STATISTIC_JSON: dict[str, Any] = {
                     "description": "Share of the rows at each end, below 1/2, that are clamped to limits drawn first:"
                     " another statistic, published as `winsorised_…` with its limits.",
                 },
+                "weighted_by": {
+                    "type": "string",
+                    "description": "Of a mean, sum, count or proportion: the column that says how much a row counts,"
+                    " with a range that starts at 0 or above. Another statistic, published as `weighted_…`.",
+                },
             },
         },
     ]

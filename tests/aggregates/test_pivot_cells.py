@@ -36,7 +36,7 @@ def drawn(size, scale):
 def test_a_ratio_is_that_of_every_cell(size):
     raw, scores = drawn(size, 5.0), (0.0, 0.5, 1.0)
     low, high = ratio_interval(raw, scores, 5.0, 0.95)
-    reach = pivot._reaches(scores, (1.0, 1.0, 1.0), 5.0, 0.95, 1)
+    reach = pivot._reaches(scores, (1.0, 1.0, 1.0), 5.0, 0.95, 1, (0.0, 1.0))
     for i, row in enumerate(raw):
         first, last = every_cell(float(row @ np.array(scores)), float(row.sum()), reach)
         if first <= last:

@@ -55,10 +55,15 @@ def test_what_has_no_ratio_is_refused(
     assert (caught.value.code, words in str(caught.value)) == (code, True), str(caught.value)
 
 
-def test_it_is_asked_for_in_tables_only() -> None:
+def test_it_is_measured_by_itself_or_computed_from_fitted_sums() -> None:
     made = schema()
     made["columns"]["years"] = {"kind": "integer", "range": [1, 4], "nulls": {"default": 1}}
-    with pytest.raises(DpreleaseError, match="tables that add up") as caught:
-        dp.plan(made, statistics=["ratio(income, years)"], by=[])
-    assert caught.value.code == "DPR296"
-    assert dp.plan(made, tables=[{"name": "all", "by": [], "statistics": ["ratio(income, years)"]}])
+    made["columns"]["deaths"] = {"kind": "integer", "range": [0, 6], "nulls": {"default": 0}}
+    alone = dp.plan(made, statistics=["ratio(deaths, years)"], by=[])
+    (block,) = alone.blocks
+    assert block.family in ("ratio_sums", "ratio_ends")
+    fitted = dp.plan(
+        made, tables=[{"name": "all", "by": [], "statistics": ["ratio(deaths, years)"]}]
+    )
+    assert fitted.statistics[0].domain == alone.statistics[0].domain
+    assert {b.family for b in fitted.blocks} == {"bins"}

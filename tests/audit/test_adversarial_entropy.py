@@ -60,6 +60,12 @@ def plans():
         "quartiles": planned([f"quantile(x, {p})" for p in (0.25, 0.5, 0.75)]),
         "a median with an interval": planned([{"statistic": "median(x)", "interval": True}]),
         "a winsorised mean": planned([{"statistic": "mean(x)", "winsorize": 0.1}]),
+        "a ratio": planned(
+            ["ratio(x, w)"],
+            rows={"max": 60},
+            x={**X, "nulls": {"default": 0}},
+            columns={"w": {"kind": "integer", "range": [1, 4], "nulls": {"default": 1}}},
+        ),
         "bins": planned(["histogram(x, [0, 2, 5, 10])"]),
         "bins of a public size": planned(
             ["histogram(x, [0, 2, 5, 10])"],

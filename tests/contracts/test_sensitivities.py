@@ -31,7 +31,7 @@ from dprelease.recompute import row_moves
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import unit_bounds
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case, built, matrix, obvious_code
-from tests.kinds import GRAPH, OF_TABLES, SEVERAL
+from tests.kinds import GRAPH, SEVERAL, WEIGHTED
 
 Ints = npt.NDArray[np.int64]
 Raw = float | None
@@ -56,7 +56,7 @@ WINSORISED = tuple(n for n in registry.names("aggregates") if n.startswith("wins
 AGGREGATES = tuple(
     n
     for n in registry.names("aggregates")
-    if n not in (*SEVERAL, *BY_VALUE, *GRAPH, *OF_TABLES, *WINSORISED)
+    if n not in (*SEVERAL, *BY_VALUE, *GRAPH, *WEIGHTED, *WINSORISED)
 )
 """Of one column; those of several have their own tables in `test_pair_sensitivities`."""
 
@@ -188,7 +188,7 @@ CASES = tuple(grid())
 
 
 def test_every_registered_aggregate_is_covered() -> None:
-    assert {c[0] for c in CASES} | {*SEVERAL, *BY_VALUE, *GRAPH, *OF_TABLES, *WINSORISED} == set(
+    assert {c[0] for c in CASES} | {*SEVERAL, *BY_VALUE, *GRAPH, *WEIGHTED, *WINSORISED} == set(
         registry.names("aggregates")
     )
     assert len(CASES) >= 300

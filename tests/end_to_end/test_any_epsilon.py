@@ -21,6 +21,7 @@ STATISTICS: tuple[Any, ...] = (
     "min(x)", "max(x)", "median(x)", "quantile(x, 0.25)", "proportion(x >= 3)", "covariance(x, y)",
     "correlation(x, y)", "eigenvalues(x, y)", "histogram(x, [0, 5, 10])", "cdf(x, [0, 5, 10])",
     "winsorised_mean(x, 0.05)", "winsorised_sum(x, 0.05)", "winsorised_std(x, 0.05)",
+    "weighted_mean(x, i)",
 )  # fmt: skip
 SOME = ("count", "sum(x)", "mean(x)", "variance(x)", "correlation(x, y)", "median(x)")
 PERSON = {"user": "who", "max_groups": 2, "max_rows_per_group": 3}

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -211,15 +210,6 @@ def test_texts_are_the_numbers_that_python_reads_in_them(dsn: str) -> None:
         float("inf"),
         None,
     ]
-
-
-def test_every_short_text_of_digits_signs_and_points_is_read_or_missing(dsn: str) -> None:
-    """All of them: what the quick test of a cell lets through, the cast must take."""
-    texts = ["".join(signs) for size in range(7) for signs in product("5.-", repeat=size)]
-    texts += [f"{sign}{'7' * size}.{'3' * (15 - size)}" for size in range(16) for sign in ("", "-")]
-    found = read(dsn, TEXT, Kind.number, texts, "text")
-    assert found == [_number(text) for text in texts]
-    assert sum(value is not None for value in found) == 45 + 32
 
 
 def test_numerics_are_the_nearest_doubles(dsn: str) -> None:

@@ -14,6 +14,7 @@ from tests.mutation.guards import (
     validation,
     verification,
     wall,
+    weights,
     windows,
 )
 
@@ -23,6 +24,7 @@ AREAS: dict[str, tuple[Guard, ...]] = {
     "sensitivities": sensitivities.GUARDS,
     "recomputation": recomputation.GUARDS,
     "wall": wall.GUARDS,
+    "weights": weights.GUARDS,
     "laws": laws.GUARDS,
     "engines": engines.GUARDS,
     "ledger": ledger.GUARDS,

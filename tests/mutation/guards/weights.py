@@ -1,0 +1,80 @@
+"""Guards of weighted statistics and ratios of sums."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutation.guard import Guard
+
+_moves = partial(
+    Guard,
+    file="aggregates/pair_moves.py",
+    tests=("tests/contracts/test_weighted_sensitivities.py",),
+)
+
+GUARDS = (
+    _moves(
+        "a weighted row cannot come or go",
+        old="return row, max(row, swap) if absent else swap",
+        new="return row, swap",
+    ),
+    _moves(
+        "only the heaviest weight and the greatest value are tried",
+        old="for a, b in product((0, top[0]), (0, top[1]))",
+        new="for a, b in ((top[0], top[1]),)",
+    ),
+    _moves(
+        "a row of a ratio has both columns",
+        old="(low, high, *((None,) if null else ()))",
+        new="(low, high)",
+    ),
+    Guard(
+        "whether a ratio's column may be null is not asked",
+        file="recompute.py",
+        old="*_code_range(code), not _keeps_every_row(query, code)",
+        new="*_code_range(code), False",
+        tests=("tests/contracts/test_weighted_sensitivities.py",),
+    ),
+    Guard(
+        "sums of a ratio may be over different rows of a unit",
+        file="recompute.py",
+        old="if len({p.max_rows for p in used}) > 1:",
+        new="if len({p.max_rows for p in used}) > 9:",
+        tests=("tests/contracts/test_weighted_sensitivities.py",),
+    ),
+    Guard(
+        "a label is multiplied with a weight",
+        file="recompute.py",
+        old="if low or isinstance(query.codes[code], Label):",
+        new="if low:",
+        tests=("tests/contracts/test_weighted_sensitivities.py",),
+    ),
+    Guard(
+        "weights may be negative",
+        file="query/weight.py",
+        old="if code.grid.lower < 0:",
+        new="if code.grid.upper < 0:",
+        tests=("tests/aggregates/test_weighted.py",),
+    ),
+    Guard(
+        "rows without a weight are publicly many",
+        file="query/weight.py",
+        old="size = None if weight.code.default is None else found.public_rows",
+        new="size = found.public_rows",
+        tests=("tests/aggregates/test_weighted.py",),
+    ),
+    Guard(
+        "an interval within a declared domain forgets a denominator that noise made up",
+        file="aggregates/quotient.py",
+        old="unknown = np.abs(reading.raw @ np.asarray(parts)) <= reach",
+        new="unknown = np.abs(reading.raw @ np.asarray(parts)) <= -reach",
+        tests=("tests/aggregates/test_weighted.py",),
+    ),
+    Guard(
+        "a quotient of sums over different rows is read as a weighted mean",
+        file="query/select_sums.py",
+        old="if column is not None and column.null_default is None:",
+        new="if column is None:",
+        tests=("tests/query/test_select_sums.py",),
+    ),
+)
