@@ -353,13 +353,17 @@ def unions(sizes: dict[int, float]) -> Iterator[Goal]:
         )  # fmt: skip
 
 
-def weighted() -> Iterator[Goal]:
-    """Item 11: what can be asked for."""
-    for text in ("mean(x)", "sum(x)", "count", "proportion(x > 3)"):
-        there = offered({"statistic": text, "weighted_by": "w"})
-        yield Goal("11 weights", f"{text} weighted by w", "offered", _said(there), there)
-    there = offered("ratio(x, w)")
-    yield Goal("11 weights", "ratio(x, w)", "offered", _said(there), there)
+def weighted(draws: int) -> Iterator[Goal]:
+    """Item 11: errors beside two sums with half of epsilon each, the better of plain and about the middle."""
+    yield from (Goal("11 weights", *line) for line in beside("weights").compared(draws))
+    for asked in (
+        {"statistic": "sum(x)", "weighted_by": "w"},
+        {"statistic": "count", "weighted_by": "w"},
+    ):
+        there = offered(asked)
+        yield Goal(
+            "11 weights", f"{asked['statistic']} weighted by w", "offered", _said(there), there
+        )
 
 
 def measured(*, small: bool = False) -> Iterator[Goal]:
@@ -374,7 +378,7 @@ def measured(*, small: bool = False) -> Iterator[Goal]:
         lambda: scales(few),
         boxes,
         lambda: unions({2: 0.001} if small else {2: 0.001, 20: 0.02, 50: 0.1}),
-        weighted,
+        lambda: weighted(2000 if small else 20_000),
     ]
     for part in parts:
         yield from part()
