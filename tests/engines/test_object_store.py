@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -176,9 +177,24 @@ def test_each_scheme_has_its_file_system(monkeypatch: pytest.MonkeyPatch) -> Non
             as_source(f"{scheme}://no-such-folder-here/v.parquet")
     assert made == [
         ("S3FileSystem", {}),
-        ("GcsFileSystem", {}),
+        ("GcsFileSystem", {"retry_time_limit": timedelta(minutes=1)}),
         ("AzureFileSystem", {"account_name": "clinic"}),
     ]
+
+
+@pytest.mark.parametrize("failed", [pa.ArrowException, pa.ArrowKeyError, RuntimeError, OSError])
+def test_whatever_a_store_s_reader_raises_is_one_refusal(
+    failed: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Azure's reader raises a bare ArrowException where it finds no credentials."""
+
+    class Store:
+        def get_file_info(self, _: Any) -> Any:
+            raise failed(SECRET)
+
+    monkeypatch.setattr(object_store, "_store", lambda _: Store())
+    error = refused("az://clinic/*.parquet")
+    assert error.code == "DPR524" and SECRET not in str(error)
 
 
 def test_an_installation_without_a_cloud_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,9 +202,12 @@ def test_an_installation_without_a_cloud_says_so(monkeypatch: pytest.MonkeyPatch
     assert refused("az://clinic/v.parquet").code == "DPR507"
 
 
-def test_a_store_that_cannot_be_set_up_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failed", [ValueError, pa.ArrowException])
+def test_a_store_that_cannot_be_set_up_is_refused(
+    failed: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(**_: Any) -> Any:
-        raise ValueError(SECRET)
+        raise failed(SECRET)
 
     monkeypatch.setattr(pyarrow.fs, "GcsFileSystem", broken)
     error = refused("gs://clinic/v.parquet")
