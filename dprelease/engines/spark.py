@@ -45,7 +45,6 @@ from dprelease.secret import Secret
 __all__ = ["SparkEngine"]
 
 _LEAST_HEAP = 512 << 20
-_TYPES = {"string": "STRING", "int32": "INT", "int64": "BIGINT"}
 _ONE_AT_A_TIME = RLock()
 """A session's settings are its own, not a thread's: two computations must not restore in turn."""
 
@@ -296,12 +295,13 @@ def _limits_elsewhere(why: str, fix: str) -> ConfigError:
 
 
 def _public(session: Any, table: Any) -> Any:
-    """Return a public key table as a DataFrame that Spark sends to every executor."""
+    """Return a public key table as a DataFrame that Spark sends to every executor.
+
+    As Arrow, which Java reads by itself: rows of Python objects would need a Python of the same version on each executor.
+    """
     from pyspark.sql.functions import broadcast
 
-    schema = ", ".join(f"`{f.name}` {_TYPES[str(f.type)]}" for f in table.schema)
-    rows = list(zip(*(table.column(i).to_pylist() for i in range(table.num_columns)), strict=True))
-    return broadcast(session.createDataFrame(rows, schema))
+    return broadcast(session.createDataFrame(table))
 
 
 def _answer(rows: list[Any], query: BoundedQuery) -> Answer:
