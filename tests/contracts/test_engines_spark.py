@@ -7,7 +7,7 @@ of each engine answers for all; their units are different people.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -113,9 +113,9 @@ def both_of(kind: str, rows: Rows, folder: Path) -> tuple[Source, Source]:
     ids=["csv", "parquet", "frame"],
 )
 def test_spark_agrees_with_duckdb_on_generated_tables(
-    kind: str, seeds: Sequence[int], tmp_path: Path
+    kind: str, seeds: Sequence[int], tmp_path: Path, evidence: Callable[..., None]
 ) -> None:
-    nonzero = tables = 0
+    nonzero = tables = users = 0
     session()
     for seed in seeds:
         rng = random.Random(f"spark {kind} {seed}")
@@ -126,10 +126,13 @@ def test_spark_agrees_with_duckdb_on_generated_tables(
         found = answer(SparkEngine(), for_spark, query)
         assert found == answer(DuckDBEngine(threads=1), plain, query), (kind, seed)
         tables += PARTS
+        users += PARTS * (query.user is not None)
         each = len(query.groups.keys) // PARTS
         nonzero += sum(any(map(any, found[i * each : (i + 1) * each])) for i in range(PARTS))
     assert tables == PARTS * len(seeds)
     assert nonzero >= tables // 4  # the agreement is not about empty results
+    size = f"{tables} generated tables, {users} of user units"
+    evidence(f"Spark beside DuckDB, {kind}", size, "DuckDB's integers")
 
 
 @pytest.mark.parametrize("unit", ["row", "user"])

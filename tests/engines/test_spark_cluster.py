@@ -1,4 +1,4 @@
-"""Spark with executors in JVMs of their own: skew, and an executor that is killed in the middle."""
+"""Spark where one unit has nearly all rows, and with executors in JVMs of their own, one of them killed in the middle."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import pytest
 
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.source import as_source
+from dprelease.engines.spark import SparkEngine
+from dprelease.query.expression import parse_condition
 from tests.engines.spark_cluster import EXECUTORS, SALT, query
-from tests.engines.spark_session import needs_spark
+from tests.engines.spark_session import needs_spark, session
 from tests.sizes import FULL
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,18 +27,48 @@ HEAVY = int(os.environ.get("DPRELEASE_HEAVY", "10_000_000"))
 """Rows of one unit, beside which 100,000 others have a few each."""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("cluster")
+def written(place: Path, heavy: int) -> Path:
+    """Write four files of `heavy` rows of one unit, and two fifths as many of the others."""
     (place / "rows").mkdir()
     for part in range(4):
         duckdb.execute(
             f"""COPY (SELECT CASE WHEN i % 7 < 5 THEN 'heavy' ELSE 'u' || (i * 7919 % 100000) END AS who,
-                'r' || (i * 40503 % 6) AS region, (i * 7919 % 140 - 10)::INT AS x
-              FROM range({part}, {HEAVY} * 7 // 5, 4) AS t(i))
+                'r' || (i * 5 % 6) AS region, (i * 7919 % 140 - 10)::INT AS x
+              FROM range({part}, {heavy} * 7 // 5, 4) AS t(i))
             TO '{place}/rows/{part}.parquet' (ROW_GROUP_SIZE 20000)"""
         )
     return place
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("cluster"), HEAVY)
+
+
+@needs_spark
+@pytest.mark.parametrize(
+    "caps",
+    [{}, {"max_rows": 1500, "max_rows_total": None}],
+    ids=["cut before the shuffle", "cut after it"],
+)
+def test_one_unit_of_two_hundred_thousand_rows_is_bounded(
+    caps: dict[str, Any], tmp_path: Path
+) -> None:
+    source = as_source(written(tmp_path, 200_000) / "rows" / "*.parquet")
+    session()
+    asked = replace(query(), **caps)
+    spark, plain = (
+        engine.compute(source, asked, SALT).reveal_to_mechanism().sums
+        for engine in (SparkEngine(), DuckDBEngine())
+    )
+    assert spark.tolist() == plain.tolist()
+    # every bound cuts it
+    heavy = replace(
+        asked,
+        where=parse_condition("who = 'heavy'", {c.name: c for c in asked.columns}, origin="test"),
+    )
+    only = DuckDBEngine().compute(source, heavy, SALT).reveal_to_mechanism().sums
+    assert sum(only[:, 0]) == (asked.max_rows_total or asked.max_rows * asked.max_groups)
 
 
 def computed(folder: Path, *words: str) -> dict[str, Any]:
