@@ -155,3 +155,15 @@ def test_the_latency_of_a_process_is_its_own(tmp_path: Path) -> None:
     assert 50_000_000 < found.peak < 200_000_000 and 0 < found.processor < 60 and found.wall > 0
     with pytest.raises(RuntimeError, match="no such thing"):
         latency.took("raise ValueError('no such thing')", [], tmp_path)
+
+
+def test_spark_s_tasks_are_what_they_say_and_a_wrong_integer_is_no_page(tmp_path: Path) -> None:
+    spark, counted = load("spark"), {"row unit": 12_000, "user unit": 2_400, "heavy unit": 404}
+    for task, rows in counted.items():
+        path = spark.made(task, 12_000, tmp_path)
+        found = {job: {"integers": spark.ready(job, path, task)()} for job in spark.JOBS[:2]}
+        found |= {job.replace("duckdb", "spark"): figures for job, figures in found.items()}
+        assert spark.same(task, found).startswith(f"{rows:,} rows count")
+        wrong = [[cell + 1 for cell in row] for row in found["spark"]["integers"]]
+        with pytest.raises(SystemExit, match="differ"):
+            spark.same(task, {**found, "spark": {"integers": wrong}})
