@@ -163,21 +163,13 @@ for _name in KINDS:
 
 
 def persons(engine: Any, source: Source, kind: Kind) -> tuple[int, int, int]:
-    """Return the rows with an id, the persons, and the rows left at one row per person."""
+    """Return the rows with an id, the persons, and the rows left at one row per person: in one statement."""
+    sums = (Primitive("rows", max_rows=9), Primitive("persons"), Primitive("rows", max_rows=1))
     query = BoundedQuery(
-        (Column("id", kind),),
-        GroupKeys((), ((),)),
-        (),
-        (Primitive("rows", max_rows=9), Primitive("persons")),
-        user="id",
-        max_rows=9,
+        (Column("id", kind),), GroupKeys((), ((),)), (), sums, user="id", max_rows=9
     )
     engine.preflight(source, query)
-    rows, found = engine.compute(source, query, b"salt").reveal_to_mechanism().sums[0]
-    one = BoundedQuery(
-        (Column("id", kind),), GroupKeys((), ((),)), (), (Primitive("rows"),), user="id"
-    )
-    ((kept,),) = engine.compute(source, one, b"salt").reveal_to_mechanism().sums
+    rows, found, kept = engine.compute(source, query, b"salt").reveal_to_mechanism().sums[0]
     return rows, found, kept
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.engines.source import Source, as_source
+from dprelease.engines.source import as_source
 from dprelease.engines.spark import SparkEngine
 from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive, Window
@@ -26,17 +26,6 @@ _UNREAD = ("[ns", "[ms", "decimal(76", "uint64", "uuid")
 READ = [name for name in STORED if not any(part in name for part in _UNREAD)]
 
 
-def at_once(source: Source, kind: Kind) -> tuple[int, int, int]:
-    """Return what `persons` does, from one statement: Spark takes a second for each."""
-    sums = (Primitive("rows", max_rows=9), Primitive("persons"), Primitive("rows", max_rows=1))
-    query = BoundedQuery(
-        (Column("id", kind),), GroupKeys((), ((),)), (), sums, user="id", max_rows=9
-    )
-    SparkEngine().preflight(source, query)
-    rows, found, kept = SparkEngine().compute(source, query, b"salt").reveal_to_mechanism().sums[0]
-    return rows, found, kept
-
-
 @pytest.mark.parametrize("name", READ)
 def test_no_two_stored_ids_meet_and_equal_ones_do(name: str, tmp_path: Path) -> None:
     session()
@@ -48,7 +37,7 @@ def test_no_two_stored_ids_meet_and_equal_ones_do(name: str, tmp_path: Path) -> 
     # as an identifier and as one other kind in turn; as all kinds in `make evidence`
     first, *others = KINDS[name]
     for kind in (first, *(others if FULL else [others[READ.index(name) % len(others)]])):
-        found = at_once(as_source(tmp_path / "t.parquet"), kind)
+        found = persons(SparkEngine(), as_source(tmp_path / "t.parquet"), kind)
         assert found == (different + 2, different, different), kind
 
 
