@@ -37,7 +37,7 @@ __all__ = ["ratio_measurements"]
 _SPREADS = tuple(Fraction(i, 10) for i in (1, 3, 5, 7, 9))
 """Where in its range the numerator of a typical row lies."""
 _GUESSES = range(-16, 17)
-_REACHES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
+_WIDTHS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 _FORMS: tuple[Family, ...] = ("ratio_sums", "ratio_ends")
 
 
@@ -89,21 +89,21 @@ def _best(
     corners = _corners(top, bottom)
     least, most = min(Fraction(0), *ratios), max(Fraction(0), *ratios)
     found: list[tuple[Fraction, Fraction, tuple[int, int, int]]] = []
-    for i, j in product(_GUESSES, _REACHES):
+    for i, j in product(_GUESSES, _WIDTHS):
         if not least <= Fraction(i * one, t) <= most:
             continue
-        guess, reach = i * one, j * one
-        row, swap = _moves(_cells(form, t, guess, reach), corners)
-        off = sum((((r * t - guess) / reach) ** 2 for r in ratios), Fraction(0)) / len(ratios)
-        found.append((row * row * (1 + off), swap * swap * (1 + off), (t, guess, reach)))
+        guess, width = i * one, j * one
+        row, swap = _moves(_cells(form, t, guess, width), corners)
+        off = sum((((r * t - guess) / width) ** 2 for r in ratios), Fraction(0)) / len(ratios)
+        found.append((row * row * (1 + off), swap * swap * (1 + off), (t, guess, width)))
     come, replaced = min(found, key=lambda f: f[0])[2], min(found, key=lambda f: f[1])[2]
     return (come,) if come == replaced else (come, replaced)
 
 
-def _cells(form: Family, t: int, guess: int, reach: int) -> _Cells:
+def _cells(form: Family, t: int, guess: int, width: int) -> _Cells:
     if form == "ratio_sums":
-        return _Cells((0, reach), (t, -guess))
-    return _Cells((t, reach - guess), (-t, reach + guess))
+        return _Cells((0, width), (t, -guess))
+    return _Cells((t, width - guess), (-t, width + guess))
 
 
 def _corners(top: _Ends, bottom: _Ends) -> tuple[tuple[int, int], ...]:
@@ -123,18 +123,18 @@ def _measurement(
     form: Family,
     t: int,
     guess: int,
-    reach: int,
+    width: int,
     ends: Sequence[_Ends],
     domain: Domain,
 ) -> Measurement:
-    common = math.gcd(t, guess, reach)
-    t, guess, reach = t // common, guess // common, reach // common
+    common = math.gcd(t, guess, width)
+    t, guess, width = t // common, guess // common, width // common
     top, bottom = context.codes
     assert isinstance(top, Fixed)
     assert isinstance(bottom, Fixed)
-    cells = _cells(form, t, guess, reach)
+    cells = _cells(form, t, guess, width)
     unit = top.step / bottom.step / t  # of M t and Q t
-    scale = reach if form == "ratio_sums" else 2 * reach
+    scale = width if form == "ratio_sums" else 2 * width
     starts = (ends[0][0], ends[1][0])
     rows = [(x * starts[0], x, z * starts[1], z) for x, z in (cells.one, cells.other)]
     used = [at for at in range(4) if any(row[at] for row in rows)]
@@ -143,15 +143,15 @@ def _measurement(
     names = tuple(c.name for c in context.columns)
     return Measurement(
         family=form,
-        key=(form, *names, str(t), str(guess), str(reach), context.spec.name),
+        key=(form, *names, str(t), str(guess), str(width), context.spec.name),
         cells=_names(form, *names),
         measures=tuple(measures[at] for at in used),
         weights=tuple(tuple(row[at] for at in used) for row in rows),
         l1_per_row=row,
         l1_per_swap=swap,
         scale=scale,
-        offset=unit * (guess - reach),
-        step_size=2 * reach * unit / scale,
+        offset=unit * (guess - width),
+        step_size=2 * width * unit / scale,
         axes=(
             Axis(bottom.grid.hull_steps, bottom.grid.lower * bottom.step, bottom.step),
             Axis(1, Fraction(domain.lower), Fraction(domain.upper - domain.lower)),

@@ -55,9 +55,6 @@ class WeightedMean(Mean):
 
     sums = ("", "")
 
-    def __init__(self, name: str, syntax: Syntax, heading: str) -> None:
-        super().__init__(name, syntax, heading)
-
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
         return two_sums(context), centred_sums(context)
 
