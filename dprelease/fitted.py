@@ -29,7 +29,7 @@ from dprelease.aggregates.base import Floats
 from dprelease.fitted_ratios import Sums, ratio_parts
 from dprelease.fitting.certificate import gaps, violations
 from dprelease.fitting.estimate import ONE, Estimates, Estimator
-from dprelease.fitting.feasible import Reachable
+from dprelease.fitting.feasible import Feasible
 from dprelease.fitting.interval import ends
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.nearest import Between, Fit, nearest
@@ -39,7 +39,7 @@ from dprelease.fitting.structure import Structure
 from dprelease.measurements.draw import draw_from_json
 from dprelease.noised import Cells, Noised, Receipt, assemble, tidy
 from dprelease.release_plan.detail import DetailRow
-from dprelease.release_plan.fits import noise_of, reachable
+from dprelease.release_plan.fits import feasible_values, noise_of
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit
@@ -155,7 +155,7 @@ def fits_of(plan: ReleasePlan, cells: Cells) -> Fits:
 
 
 def faults(plan: ReleasePlan, cells: Cells, fits: Fits) -> list[str]:
-    """Return what is wrong with stated values: constraints that do not hold, proofs that do not reach."""
+    """Return what is wrong with stated values: constraints that do not hold, proofs that prove too little."""
     assert plan.tables is not None
     if set(fits) != {fit.name for fit in plan.tables.fits}:
         return ["the fitted values are of other statistics"]
@@ -266,15 +266,15 @@ class OneFit:
         }
 
     @cached_property
-    def _valid(self) -> tuple[dict[str, tuple[tuple[int, int], ...]], Reachable]:
-        return reachable(self.fit, self.statistics, self.structure)
+    def _valid(self) -> tuple[dict[str, tuple[tuple[int, int], ...]], Feasible]:
+        return feasible_values(self.fit, self.statistics, self.structure)
 
     @property
     def domains(self) -> dict[str, tuple[tuple[int, int], ...]]:
         return self._valid[0]
 
     @property
-    def reachable(self) -> Reachable:
+    def feasible(self) -> Feasible:
         return self._valid[1]
 
     @cached_property
@@ -299,7 +299,7 @@ class OneFit:
         """Return the values, beside those of the counts that they keep within."""
         return nearest(
             self.structure,
-            self.reachable,
+            self.feasible,
             self.estimates,
             self.variances,
             between=self.between(fits),
@@ -321,7 +321,7 @@ class OneFit:
         """Return what every cell can take: beside counts, what they leave of it."""
         between = self.between(fits)
         if between is None:
-            return self.reachable.sets
+            return self.feasible.sets
         return {
             table: [((between.low * c, between.high * c),) for c in counts]
             for table, counts in between.counts.items()

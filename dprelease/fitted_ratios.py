@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
 from dprelease.consistency import outward, to_domain
-from dprelease.fitting.quotient import Reach, ends_of_quotient, middle_of_quotient
+from dprelease.fitting.quotient import CriticalValues, ends_of_quotient, middle_of_quotient
 from dprelease.fitting.structure import IntArray
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedRatio
@@ -48,9 +48,9 @@ def ratio_parts(
     """Return value, lower, upper, estimate, unbiased and status, `(cells,)` each.
 
     Args:
-        step_size: a step of the top; classes: of every cell, as in the plan's reach.
+        step_size: a step of the top; classes: of every cell, as in the plan's critical values.
     """
-    reach = Reach(ratio.low, ratio.high, ratio.reach, ratio.bend)
+    critical = CriticalValues(ratio.low, ratio.high, ratio.critical, ratio.bend)
     domain, step = statistic.domain, statistic.step
     start, unit = float(ratio.offset), float(step_size)
     low_end, high_end = domain.hull
@@ -66,7 +66,7 @@ def ratio_parts(
     ]
     value = to_domain(scaled(np.array(share)), domain, step)
     lows, highs = ends_of_quotient(
-        reach, classes, top.estimates, bottom.estimates, (top.slack, bottom.slack)
+        critical, classes, top.estimates, bottom.estimates, (top.slack, bottom.slack)
     )
     lower = outward(np.where(empty, low_end, scaled(lows)), step, np.floor)
     upper = outward(np.where(empty, high_end, scaled(highs)), step, np.ceil)
@@ -75,7 +75,7 @@ def ratio_parts(
     status[(value <= low_end) | (value >= high_end)] = "at_bound"
     status[(lower <= low_end) & (upper >= high_end)] = "uninformative"
     status[empty] = "empty_signal"
-    estimate = scaled(middle_of_quotient(reach, top.estimates, bottom.estimates))
+    estimate = scaled(middle_of_quotient(critical, top.estimates, bottom.estimates))
     return {
         "value": value,
         "lower": lower,

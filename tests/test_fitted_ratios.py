@@ -341,7 +341,7 @@ def stated(published: Path) -> dict[str, Any]:
     return manifest
 
 
-@pytest.mark.parametrize("field", ["reach", "low", "offset", "top"])
+@pytest.mark.parametrize("field", ["critical", "low", "offset", "top"])
 def test_forged_quotients_are_no_plan_of_the_request(published: Path, field: str) -> None:
     from dprelease.derivation import Derivation
     from dprelease.errors import VerificationError
@@ -350,13 +350,13 @@ def test_forged_quotients_are_no_plan_of_the_request(published: Path, field: str
     assert Derivation(manifest).plan.to_json() == manifest["plan"]
     ratio = manifest["plan"]["tables"]["ratios"][0]
     ratio[field] = {
-        "reach": [[str(Fraction(r) / 2) for r in of] for of in ratio["reach"]],
+        "critical": [[str(Fraction(r) / 2) for r in of] for of in ratio["critical"]],
         "low": "0",
         "offset": "7",
         "top": "count",
     }[field]
     made = Derivation(manifest)
-    if field == "reach":
+    if field == "critical":
         with pytest.raises(VerificationError, match="not one of its request"):
             plan_again(made.query, manifest["plan"])
     else:

@@ -162,7 +162,7 @@ def _bisected(a: Floats) -> Floats:
     """Return eigenvalues by bisection on exact inertias; `a` has a largest entry of at least 1/2."""
     n = a.shape[0]
     exact = [[Fraction(float(v)) for v in row] for row in a]
-    reach = max(sum((abs(v) for v in row), Fraction(0)) for row in exact)
+    bound = max(sum((abs(v) for v in row), Fraction(0)) for row in exact)
     tolerance = _relative(n) / 4  # half of c(n) |A|, as |A| >= 1/2; the rest covers the float
     counts: dict[Fraction, int] = {}
 
@@ -175,7 +175,7 @@ def _bisected(a: Floats) -> Floats:
 
     out = np.empty(n)
     for i in range(n):
-        low, high = -reach, reach + Fraction(1)
+        low, high = -bound, bound + Fraction(1)
         while high - low > tolerance:
             middle = (low + high) * Fraction(1, 2)
             if below(middle) > i:

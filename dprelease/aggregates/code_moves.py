@@ -24,8 +24,8 @@ _MOST = 8
 """Cells up to which all signs are tried; the bounds of more add up."""
 
 
-def code_moves(cells: list[Polynomial], reach: tuple[int, int], *, absent: bool) -> tuple[int, int]:
-    """Return (l1_per_row, l1_per_swap) of cells of one code in `reach`.
+def code_moves(cells: list[Polynomial], codes: tuple[int, int], *, absent: bool) -> tuple[int, int]:
+    """Return (l1_per_row, l1_per_swap) of cells of one code in `codes`.
 
     Args:
         absent: a row may be without a code, and then adds nothing.
@@ -34,19 +34,19 @@ def code_moves(cells: list[Polynomial], reach: tuple[int, int], *, absent: bool)
     (4, 8)
     """
     if len(cells) > _MOST:
-        parts = [code_moves([c], reach, absent=absent) for c in cells]
+        parts = [code_moves([c], codes, absent=absent) for c in cells]
         return sum(row for row, _ in parts), sum(swap for _, swap in parts)
     most = apart = 0
     for signs in product((1, -1), repeat=len(cells)):
         c0, c1, c2 = (sum(s * c[i] for s, c in zip(signs, cells, strict=True)) for i in range(3))
-        low, high = code_range((c0, c1, c2), reach)
+        low, high = code_range((c0, c1, c2), codes)
         most, apart = max(most, high), max(apart, high - low)
     return most, max(most, apart) if absent else apart
 
 
-def code_range(c: Polynomial, reach: tuple[int, int]) -> tuple[int, int]:
-    """Return the least and greatest value of c0 + c1 k + c2 k^2 over whole k in `reach`."""
-    low, high = reach
+def code_range(c: Polynomial, codes: tuple[int, int]) -> tuple[int, int]:
+    """Return the least and greatest value of c0 + c1 k + c2 k^2 over whole k in `codes`."""
+    low, high = codes
     points = {low, high}
     if c[2]:
         vertex = -c[1] // (2 * c[2])

@@ -52,10 +52,10 @@ def within_variances(released: Sequence[Released]) -> dict[str, Floats]:
         a, b = (spreads.get((name, one.rows)) for name in one.arguments)
         if a is None or b is None or one.statistic.domain.forbidden:
             continue
-        reach = np.sqrt(a.values * b.values)
+        bound = np.sqrt(a.values * b.values)
         step = float(one.statistic.step)
-        reach = np.floor(reach / step) * step
-        out[one.statistic.name] = np.clip(one.values, -reach, reach)
+        bound = np.floor(bound / step) * step
+        out[one.statistic.name] = np.clip(one.values, -bound, bound)
     return out
 
 
@@ -84,9 +84,9 @@ class Covariance(Aggregate):
     def domain(self, context: Context) -> Domain:
         a, b = context.axes
         n = context.public_rows
-        reach = a.width * b.width
-        reach *= Fraction(1, 4) if n is None else Fraction(n * n // 4, n * n)
-        return Domain(-reach, reach)
+        bound = a.width * b.width
+        bound *= Fraction(1, 4) if n is None else Fraction(n * n // 4, n * n)
+        return Domain(-bound, bound)
 
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
         if context.public_rows is not None:

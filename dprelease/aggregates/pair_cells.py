@@ -90,13 +90,13 @@ def one_column(
     )
     raw = _margin(reading.raw, view)
     assert reading.scale is not None
-    reach = reading.scale * sum_quantile((1.0, 1.0, 1.0), 1 - (1 - reading.level) / 3) + 3.0
+    half = reading.scale * sum_quantile((1.0, 1.0, 1.0), 1 - (1 - reading.level) / 3) + 3.0
     return (
         seen,
         _margin(np.maximum(cells, 0.0), view),
         Reading(
-            np.maximum(raw - reach, 0.0),
-            np.maximum(raw + reach, 0.0),
+            np.maximum(raw - half, 0.0),
+            np.maximum(raw + half, 0.0),
             raw,
             reading.scale,
             reading.level,

@@ -54,8 +54,8 @@ def covariance_interval(raw: Floats, scale: float, level: float) -> Span:
     low, high = np.full(total.shape, -0.25), np.full(total.shape, 0.25)
     for _ in range(_ROUNDS):
         most = np.maximum(np.abs(products[0] - high[:, None]), np.abs(products[1] - low[:, None]))
-        reach = _reach(most, scale, 1 - (1 - _NUISANCE) * miss)
-        low, high = _solve(middle, (total, total), reach, low, high)
+        critical = _critical_value(most, scale, 1 - (1 - _NUISANCE) * miss)
+        low, high = _solve(middle, (total, total), critical, low, high)
     return low, high
 
 
@@ -69,8 +69,10 @@ def variance_interval(raw: Floats, scale: float, level: float, copies: int) -> S
     low, high = np.zeros(total.shape), np.full(total.shape, 0.25)
     for _ in range(_ROUNDS):
         most = np.maximum(np.abs(each[0] - high[:, None]), np.abs(each[1] - low[:, None]))
-        reach = _reach(np.repeat(most, copies, axis=1), scale, 1 - (1 - _NUISANCE) * miss)
-        low, high = _solve(middle, (total, total), reach, low, high)
+        critical = _critical_value(
+            np.repeat(most, copies, axis=1), scale, 1 - (1 - _NUISANCE) * miss
+        )
+        low, high = _solve(middle, (total, total), critical, low, high)
     return low, high
 
 
@@ -99,13 +101,13 @@ def correlation_interval(raw: Floats, scale: float, level: float) -> Span:
     for _ in range(_ROUNDS):
         taken = _times(weight, (low[:, None], high[:, None]))
         most = np.maximum(np.abs(products[0] - taken[1]), np.abs(products[1] - taken[0]))
-        reach = _reach(most, scale, 1 - (1 - _NUISANCE) * miss)
-        low, high = _solve(middle, spread, reach, low, high)
+        critical = _critical_value(most, scale, 1 - (1 - _NUISANCE) * miss)
+        low, high = _solve(middle, spread, critical, low, high)
     return np.where(known, low, -1.0), np.where(known, high, 1.0)
 
 
-def _solve(middle: Span, divisor: Span, reach: Floats, low: Floats, high: Floats) -> Span:
-    """Return [low, high] without values v for which |z - v d| > reach for all z, d in their spans.
+def _solve(middle: Span, divisor: Span, critical: Floats, low: Floats, high: Floats) -> Span:
+    """Return [low, high] without values v for which |z - v d| is above the critical value for all z, d in their spans.
 
     Where d may be 0 or negative nothing is excluded; where all would be, the end nearest to what
     the middle says is kept.
@@ -113,7 +115,7 @@ def _solve(middle: Span, divisor: Span, reach: Floats, low: Floats, high: Floats
     positive = divisor[0] > 0
     least = np.where(positive, divisor[0], 1.0)
     most = np.where(positive, divisor[1], 1.0)
-    first, last = middle[0] - reach, middle[1] + reach
+    first, last = middle[0] - critical, middle[1] + critical
     first = np.where(first < 0, first / least, first / most)
     last = np.where(last > 0, last / least, last / most)
     bottom, top = np.clip(first, low, high), np.clip(last, low, high)
@@ -187,7 +189,7 @@ def _times(a: Span, b: Span) -> Span:
     return np.minimum.reduce(ends), np.maximum.reduce(ends)
 
 
-def _reach(weights: Floats, scale: float, level: float) -> Floats:
+def _critical_value(weights: Floats, scale: float, level: float) -> Floats:
     """Return q per group with P(|S w L| <= q) >= level, from |w| rounded up; `(groups,)`."""
     top = weights.max(axis=1)
     safe = np.where(top > 0, top, 1.0)

@@ -117,7 +117,7 @@ def cross(context: Context) -> Measurement:
     n = context.public_rows
     assert n is not None
     a, b = context.axes
-    move, reach = a.scale * b.scale * (n - 1), a.scale * b.scale * (n * n // 4)
+    move, bound = a.scale * b.scale * (n - 1), a.scale * b.scale * (n * n // 4)
     one, other = context.codes
     return Measurement(
         family="scalar",
@@ -130,8 +130,8 @@ def cross(context: Context) -> Measurement:
         weights=(),
         l1_per_row=move,
         l1_per_swap=move,
-        lower=-reach,
-        upper=reach,
+        lower=-bound,
+        upper=bound,
         step_size=a.step_size * b.step_size / Fraction(n * n),
         form="cross",
         public_rows=n,

@@ -66,17 +66,17 @@ def ratio_interval(
     """
     edges = _edges(span)
     parts = parts or (1.0,) * len(scores)
-    reaches = _normal_reaches if gaussian else _reaches
-    reach = np.array(reaches(scores, parts, scale, level, copies, span))
+    find = _normal_critical_values if gaussian else _critical_values
+    critical = np.array(find(scores, parts, scale, level, copies, span))
     top, total = raw @ np.asarray(scores), raw @ np.asarray(parts)
-    low = _scan(top, total, reach, edges, upwards=True)
-    high = _scan(top, total, reach, edges, upwards=False)
+    low = _scan(top, total, critical, edges, upwards=True)
+    high = _scan(top, total, critical, edges, upwards=False)
     nothing = low > high
     nearest = np.where(2 * top >= (span[0] + span[1]) * total, span[1], span[0])
     return np.where(nothing, nearest, low), np.where(nothing, nearest, high)
 
 
-def _scan(top: Floats, total: Floats, reach: Floats, edges: Floats, *, upwards: bool) -> Floats:
+def _scan(top: Floats, total: Floats, critical: Floats, edges: Floats, *, upwards: bool) -> Floats:
     """Return the least (or, downwards, the largest) theta with theta total in [top - q, top + q].
 
     Every group walks over the cells in order and stops at the first that is not empty: later ones
@@ -88,14 +88,14 @@ def _scan(top: Floats, total: Floats, reach: Floats, edges: Floats, *, upwards: 
     cell = np.full(top.shape, 0 if upwards else _CELLS - 1, dtype=np.int64)
     some = total > 0
     with np.errstate(over="ignore"):
-        near = (top[some] + sign * reach.max()) / total[some]
+        near = (top[some] + sign * critical.max()) / total[some]
     near = np.searchsorted(edges, near, side="right") - 1 + sign
     cell[some] = np.clip(near, 0, _CELLS - 1).astype(np.int64)
     rows = np.arange(top.size)
     while rows.size:
         j = cell[rows]
         t, n, a, b = top[rows], total[rows], edges[j], edges[j + 1]
-        left, right = t - reach[j], t + reach[j]
+        left, right = t - critical[j], t + critical[j]
         with np.errstate(divide="ignore", invalid="ignore"):
             one, other = left / n, right / n
         first = np.where(n == 0, np.where(left <= 0, -np.inf, np.inf), np.minimum(one, other))
@@ -120,7 +120,7 @@ def _edges(span: Span) -> Floats:
     return np.asarray(edges)
 
 
-def _reaches(
+def _critical_values(
     scores: tuple[float, ...],
     parts: tuple[float, ...],
     scale: float,
@@ -129,11 +129,13 @@ def _reaches(
     span: Span,
 ) -> tuple[float, ...]:
     """Return q for every cell of theta values."""
-    return tuple(scale * z + room for z, room in _unit_reaches(scores, parts, level, copies, span))
+    return tuple(
+        scale * z + room for z, room in _unit_critical_values(scores, parts, level, copies, span)
+    )
 
 
 @lru_cache(maxsize=256)
-def _unit_reaches(
+def _unit_critical_values(
     scores: tuple[float, ...], parts: tuple[float, ...], level: float, copies: int, span: Span
 ) -> tuple[tuple[float, float], ...]:
     """Return (quantile at scale 1, room for the lattice) for every cell: the same for all scales."""
@@ -141,14 +143,14 @@ def _unit_reaches(
     u, v = np.asarray(scores), np.asarray(parts)
     weights = np.maximum(np.abs(u - edges[:-1] * v), np.abs(u - edges[1:] * v))
     if copies == 1:
-        reaches = (quantiles_apart(np.sort(weights, axis=1), level) * _ROOM).tolist()
+        quantiles = (quantiles_apart(np.sort(weights, axis=1), level) * _ROOM).tolist()
     else:
-        reaches = [sum_quantile(tuple(np.repeat(w, copies)), level) for w in weights]
-    return tuple((z, copies * float(w.sum())) for z, w in zip(reaches, weights, strict=True))
+        quantiles = [sum_quantile(tuple(np.repeat(w, copies)), level) for w in weights]
+    return tuple((z, copies * float(w.sum())) for z, w in zip(quantiles, weights, strict=True))
 
 
 @lru_cache(maxsize=256)
-def _normal_reaches(
+def _normal_critical_values(
     scores: tuple[float, ...],
     parts: tuple[float, ...],
     scale: float,

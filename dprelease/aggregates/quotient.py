@@ -79,8 +79,8 @@ class Quotient(Aggregate):
         if measurement.family in _OF_RATIOS:
             # Where the noise may have made up all of the denominator, values beyond a declared domain's
             # end are as possible as those within: only the whole domain is sure to hold the nearest one.
-            reach = reading.scale * sum_quantile(parts, reading.level) + sum(parts)
-            unknown = np.abs(reading.raw @ np.asarray(parts)) <= reach
+            half = reading.scale * sum_quantile(parts, reading.level) + sum(parts)
+            unknown = np.abs(reading.raw @ np.asarray(parts)) <= half
             low, high = np.where(unknown, span[0], low), np.where(unknown, span[1], high)
         return quotient_value(measurement, low), quotient_value(measurement, high)
 

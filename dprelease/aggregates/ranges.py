@@ -84,8 +84,8 @@ def _every_row(bins: Sequence[Measure]) -> bool:
     code = bins[0].code
     if not isinstance(code, Fixed) or code.default is None:
         return False
-    reach = min(0, code.default), max(code.grid.hull_steps, code.default)
-    return hold_every_code(((m.low, m.high) for m in bins), reach)
+    ends = min(0, code.default), max(code.grid.hull_steps, code.default)
+    return hold_every_code(((m.low, m.high) for m in bins), ends)
 
 
 def noisy_of(measurement: Measurement, cells: Floats) -> Noisy:

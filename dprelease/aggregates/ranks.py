@@ -29,7 +29,7 @@ value from the end, which alone scores 0: the score has two sides. The planner p
 
 Stretches. Scores are alike on all candidates between two neighbouring values of rows, so a group is
 known by its different values and the rows at or below each. Scores beyond `last` weigh alike in the
-law, so values that no rank within reach has are not needed either (`query.bounded.Near`): they and the
+law, so values that no rank so near has are not needed either (`query.bounded.Near`): they and the
 candidates around them score more than `last`, and are given the score of the stretch next to them,
 which is more than `last` too. The law sees scores relative to the least, and t may be kept to [0, n]:
 that moves all scores of a group alike, and then the least score is 0.
@@ -135,11 +135,11 @@ def target(measurement: Measurement, view: int | None) -> Measurement:
     )
 
 
-def near(measurement: Measurement, reach: int) -> Measurement:
-    """Return `measurement` measured by the codes within `reach` (a score) of its rank only."""
+def near(measurement: Measurement, last: int) -> Measurement:
+    """Return `measurement` measured by the codes alone whose score at its rank is at most `last`."""
     ((a, b, shift),) = measurement.weights
     (measure,) = measurement.measures
-    narrowed = replace(measure, near=Near(a, b, shift, reach))
+    narrowed = replace(measure, near=Near(a, b, shift, last))
     return replace(measurement, measures=(narrowed,))
 
 

@@ -81,27 +81,27 @@ def _kappa(n: int) -> Fraction:
 def spectrum_move(axes: tuple[Axis, ...], n: int, grid: Fraction) -> int:
     """Return how many grid steps one replaced row moves all computed eigenvalues, L1."""
     count = len(axes)
-    return math.floor(_spectrum_reach(count, n) / grid) + count
+    return math.floor(_spectrum_sensitivity(count, n) / grid) + count
 
 
-def _spectrum_reach(count: int, n: int) -> Fraction:
+def _spectrum_sensitivity(count: int, n: int) -> Fraction:
     return MIRSKY * _kappa(n) + 2 * count * solver_error(count)
 
 
 def matrix_move(axes: tuple[Axis, ...], n: int, grid: Fraction) -> int:
     """Return how many grid steps one replaced row moves the upper triangle, L1."""
     count = len(axes)
-    return math.floor(_matrix_reach(axes, n) / grid) + count * (count + 1) // 2
+    return math.floor(_matrix_sensitivity(axes, n) / grid) + count * (count + 1) // 2
 
 
-def _matrix_reach(axes: tuple[Axis, ...], n: int) -> Fraction:
+def _matrix_sensitivity(axes: tuple[Axis, ...], n: int) -> Fraction:
     products = (a.width * b.width for a, b in combinations_with_replacement(axes, 2))
     return _kappa(n) * sum(products, Fraction(0)) / square_width(axes)
 
 
-def _grid(reach: Fraction, cells: int) -> Fraction:
+def _grid(sensitivity: Fraction, cells: int) -> Fraction:
     """Return the largest power of two that keeps the allowance for rounding small, below 2^30 rows."""
-    target = max(reach, Fraction(1, 2**30)) / (_FINE * cells)
+    target = max(sensitivity, Fraction(1, 2**30)) / (_FINE * cells)
     return Fraction(1, 2 ** math.ceil(math.log2(1 / target)))
 
 
@@ -149,7 +149,7 @@ def spectrum(context: Context) -> Measurement:
     n, axes = context.public_rows, context.axes
     assert n is not None
     count = len(axes)
-    grid = _grid(_spectrum_reach(count, n), count)
+    grid = _grid(_spectrum_sensitivity(count, n), count)
     move = spectrum_move(axes, n, grid)
     return Measurement(
         family="spectrum",
@@ -172,7 +172,7 @@ def matrix(context: Context) -> Measurement:
     assert n is not None
     names = [c.name for c in context.columns]
     count = len(axes) * (len(axes) + 1) // 2
-    grid = _grid(_matrix_reach(axes, n), count)
+    grid = _grid(_matrix_sensitivity(axes, n), count)
     move = matrix_move(axes, n, grid)
     return replace(
         spectrum(context),

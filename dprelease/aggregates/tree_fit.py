@@ -138,8 +138,8 @@ def fitted_prefixes(noisy: Noisy, cap: int | None) -> Objects:
     )
     top = ((0, FINE * (_ANY if cap is None else cap)),)
     totals = {name: [FINE * v for v in values] for name, values in noisy.totals().items()}
-    reachable = feasible(structure, dict.fromkeys(variances, top), totals)
-    values = nearest(structure, reachable, finer, variances).values[noisy.finest]
+    allowed = feasible(structure, dict.fromkeys(variances, top), totals)
+    values = nearest(structure, allowed, finer, variances).values[noisy.finest]
     return np.asarray(np.cumsum(_in_groups(values, noisy.groups), axis=1))
 
 
@@ -162,7 +162,7 @@ def noise_of(reading: Reading) -> Noise:
 
 
 @lru_cache(maxsize=65536)
-def _reach(noise: Noise, draws: tuple[tuple[float, int], ...], level: float) -> float:
+def _half_width(noise: Noise, draws: tuple[tuple[float, int], ...], level: float) -> float:
     """Return q with P(|X| <= q) >= level for X the sum of so many draws, each times its weight."""
     if not draws:
         return 0.0
@@ -172,17 +172,17 @@ def _reach(noise: Noise, draws: tuple[tuple[float, int], ...], level: float) -> 
     return float(quantile_of(law, level) * _SLACK)
 
 
-def reach(noise: Noise, weights: Floats, level: float) -> float:
+def half_width_of(noise: Noise, weights: Floats, level: float) -> float:
     """Return q with P(|S(weight * draw)| <= q) >= level, nearly the least."""
     sizes = np.round(np.abs(weights), _ROUNDED)
     found, counts = np.unique(sizes[sizes > 0], return_counts=True)
-    return _reach(noise, tuple(zip(found.tolist(), counts.tolist(), strict=True)), level)
+    return _half_width(noise, tuple(zip(found.tolist(), counts.tolist(), strict=True)), level)
 
 
 def bin_ends(noisy: Noisy, noise: Noise, level: float, cap: int) -> tuple[Floats, Floats]:
     """Return the interval of every bin, `(groups, bins)`: whole rows."""
     taken = np.diff(noisy.tree.weights(), axis=0, prepend=0.0)
-    halves = [Fraction(reach(noise, w, level)) for w in taken]
+    halves = [Fraction(half_width_of(noise, w, level)) for w in taken]
     values = noisy.bins()
     low, high = ends(values.ravel().tolist(), halves * noisy.groups, (0, cap), slack=noisy.slack)
     return tuple(np.array(x, dtype=np.float64).reshape(values.shape) for x in (low, high))  # type: ignore[return-value]
@@ -215,7 +215,7 @@ class _Shares:
     def known(self, j: int, top: float, rows: int) -> tuple[float, float]:
         if j == len(self.weights) - 1:
             return 1.0, 1.0
-        q = reach(self.noise, self.weights[j], self.level) + self.slack
+        q = half_width_of(self.noise, self.weights[j], self.level) + self.slack
         top = min(max(top, 0.0), float(rows))
         return max(0.0, (top - q) / rows - _ROOM), min(1.0, (top + q) / rows + _ROOM)
 
@@ -224,7 +224,7 @@ class _Shares:
         if j == len(self.weights) - 1:
             return 1.0, 1.0
         risk = 1 - self.level
-        r = reach(self.noise, self.weights[-1], 1 - _BESIDE * risk) + self.slack
+        r = half_width_of(self.noise, self.weights[-1], 1 - _BESIDE * risk) + self.slack
         if whole <= r * (1 + _ROOM):
             return 0.0, 1.0  # the whole may be nothing: every share is possible
         top = min(max(top, 0.0), whole)  # nearer to every t whole
@@ -250,7 +250,7 @@ class _Shares:
         place = 1 - m if mirrored else m
         form = self.weights[j] - place * self.weights[-1]
         level = self.level + _BESIDE * (1 - self.level)
-        q = reach(self.noise, form, level) + self.slack
+        q = half_width_of(self.noise, form, level) + self.slack
         if top - m * whole <= q:  # t at or below m
             return max(0.0, (top - q - m * r) / (whole - r))
         return min(1.0, (top - q + m * r) / (whole + r))

@@ -70,7 +70,7 @@ def variance_interval(
     """
     spare = _SHARE * (1 - level)
     mean = ratio_interval(raw, (0.0, 0.5, 1.0), scale, 1 - spare, gaussian=gaussian)
-    return _shadows(raw, mean, _reaches(_SELF, scale, level + spare, gaussian=gaussian))
+    return _shadows(raw, mean, _critical_values(_SELF, scale, level + spare, gaussian=gaussian))
 
 
 def mixed_interval(
@@ -89,23 +89,23 @@ def mixed_interval(
     else:
         cells = cells + rows * np.array([0.25, 0.5, 0.25])
         # the law of one cell: P(|L| > z + 1) <= exp(-z / scale)
-        reach = (-scale * np.log(spare) + 1) * (1 + 1e-9)
-        ends = ((1 + (raw[:, 0] + s * reach) / rows) / 2 for s in (-1.0, 1.0))
+        critical = (-scale * np.log(spare) + 1) * (1 + 1e-9)
+        ends = ((1 + (raw[:, 0] + s * critical) / rows) / 2 for s in (-1.0, 1.0))
         low, high = (np.clip(e, 0.0, 1.0) for e in ends)
         mean = low, high
-    return _shadows(cells, mean, _reaches(own, scale, level + spare, gaussian=False))
+    return _shadows(cells, mean, _critical_values(own, scale, level + spare, gaussian=False))
 
 
-def _shadows(raw: Floats, mean: tuple[Floats, Floats], reach: Floats) -> tuple[Floats, Floats]:
+def _shadows(raw: Floats, mean: tuple[Floats, Floats], critical: Floats) -> tuple[Floats, Floats]:
     left, right = mean
     low, high = np.empty(raw.shape[0]), np.empty(raw.shape[0])
     for start in range(0, raw.shape[0], _CHUNK):
         part = slice(start, start + _CHUNK)
-        low[part], high[part] = _shadow(raw[part], left[part], right[part], reach)
+        low[part], high[part] = _shadow(raw[part], left[part], right[part], critical)
     return low, high
 
 
-def _shadow(raw: Floats, left: Floats, right: Floats, reach: Floats) -> tuple[Floats, Floats]:
+def _shadow(raw: Floats, left: Floats, right: Floats, critical: Floats) -> tuple[Floats, Floats]:
     """Return the least and the largest v of the set, per group.
 
     Only cells that can widen what a group has so far are looked at; the others cannot change a
@@ -131,7 +131,7 @@ def _shadow(raw: Floats, left: Floats, right: Floats, reach: Floats) -> tuple[Fl
         roof = np.max(
             [a * (1 - a), b * (1 - b), np.where((a <= 0.5) & (b >= 0.5), 0.25, 0.0)], axis=0
         )
-        _widen(rows, n, sums.min(axis=0), sums.max(axis=0), roof, reach[i], low, high)
+        _widen(rows, n, sums.min(axis=0), sums.max(axis=0), roof, critical[i], low, high)
     # Nothing left: the nearer end of [0, 1/4] to the noisy variance, a point.
     spread = np.divide(raw[:, 2], total, out=np.zeros_like(total), where=total > 0)
     middle = np.divide(top, total, out=np.zeros_like(total), where=total > 0)
@@ -146,7 +146,7 @@ def _widen(
     least: Floats,
     most: Floats,
     roof: Floats,
-    reach: Floats,
+    critical: Floats,
     low: Floats,
     high: Floats,
 ) -> None:
@@ -154,14 +154,14 @@ def _widen(
 
     Args:
         n, least, most, roof: shape `(rows,)`: noisy size, ends of S(s_i(m) raw_i), largest v.
-        reach: q_Z, shape `(variances,)`.
+        critical: q_Z, shape `(variances,)`.
     """
     edges = np.linspace(0.0, 0.25, _VARIANCES + 1)
     # A superset of the cells of v that are not empty, from the widest quantile; a cell more on
     # either side outweighs rounding.
     first, last = np.zeros(n.shape), np.full(n.shape, float(_VARIANCES))
     some = n > 0
-    widest, per_unit = reach.max(), 4.0 * _VARIANCES
+    widest, per_unit = critical.max(), 4.0 * _VARIANCES
     with np.errstate(over="ignore"):
         ends = [
             (e[some] + s * widest) / n[some] * per_unit for e, s in ((least, -1.0), (most, 1.0))
@@ -187,7 +187,7 @@ def _widen(
             - np.repeat(begin, count)
             + np.repeat(start[here].astype(np.int64), count)
         )
-        size, floor, ceiling = n[at], least[at] - reach[j], most[at] + reach[j]
+        size, floor, ceiling = n[at], least[at] - critical[j], most[at] + critical[j]
         with np.errstate(divide="ignore", invalid="ignore"):
             one, other = floor / size, ceiling / size
         lower = np.where(size == 0, np.where(floor <= 0, -np.inf, np.inf), np.minimum(one, other))
@@ -202,7 +202,7 @@ def _widen(
 
 
 @lru_cache(maxsize=64)
-def _reaches(own: Rows, scale: float, level: float, *, gaussian: bool) -> Floats:
+def _critical_values(own: Rows, scale: float, level: float, *, gaussian: bool) -> Floats:
     """Return q_Z for every (cell of m, cell of v), shape `(means, variances)`, in steps.
 
     Args:
@@ -219,10 +219,10 @@ def _reaches(own: Rows, scale: float, level: float, *, gaussian: bool) -> Floats
     flat = w.reshape(-1, w.shape[-1])
     if gaussian:  # `pivot`: within 2 steps of a normal of this scale
         z = -NormalDist().inv_cdf((1 - level) / 2) * (1 + 1e-9)
-        reach = z * scale * np.sqrt((flat * flat).sum(axis=1)) + 2 * flat.sum(axis=1)
+        critical = z * scale * np.sqrt((flat * flat).sum(axis=1)) + 2 * flat.sum(axis=1)
     else:
-        reach = scale * quantiles(flat, level) + flat.sum(axis=1)
-    out: Floats = reach.reshape(w.shape[:2])
+        critical = scale * quantiles(flat, level) + flat.sum(axis=1)
+    out: Floats = critical.reshape(w.shape[:2])
     out.setflags(write=False)
     return out
 

@@ -257,10 +257,10 @@ class WinsorisedSum(Winsorised):
         assert reading.scale is not None
         weights = np.abs(_values_of_cells(measurement, reading.raw))
         step = 1 / _unit(reading.raw)[:, None]
-        reach = reading.scale * quantiles(weights, reading.level)
-        reach = (reach + (weights * step).sum(axis=1))[:, None]
+        half = reading.scale * quantiles(weights, reading.level)
+        half = (half + (weights * step).sum(axis=1))[:, None]
         middle = self.finish(measurement, reading.raw)
-        return middle - reach, middle + reach
+        return middle - half, middle + half
 
     def estimate(self, measurement: Measurement, reading: Reading) -> Floats:
         return self.finish(measurement, reading.raw)  # the noise of a sum is symmetric

@@ -51,9 +51,9 @@ def _largest(law: ScoreLaw, over: Blocks, under: Blocks) -> Fraction:
         steps = np.where(
             np.tri(steps.shape[0], steps.shape[1], -1, dtype=np.bool_), -np.inf, steps
         )  # never back
-        reached = best[:, None] + steps
-        came.append(reached.argmax(axis=0))
-        best = reached.max(axis=0)
+        total = best[:, None] + steps
+        came.append(total.argmax(axis=0))
+        best = total.max(axis=0)
     ends = [_apart(b, many, b.ranks, np.full(b.ranks.size, b.whole)) for b in (over, under)]
     best = best + _logs(law, ends[0]) - _logs(law, ends[1])
     path = [int(best.argmax())]

@@ -286,8 +286,12 @@ def _response(loss: float) -> Any:
 
 def _laplace(rate: float, moved: int) -> Any:
     k = abs(moved)
-    reach = k + math.ceil(80 / rate)
-    d = np.arange(-reach, k + reach + 1) if reach < 2**20 else np.linspace(-reach, k + reach, 2**21)
+    cutoff = k + math.ceil(80 / rate)
+    d = (
+        np.arange(-cutoff, k + cutoff + 1)
+        if cutoff < 2**20
+        else np.linspace(-cutoff, k + cutoff, 2**21)
+    )
     p, r = -rate * np.abs(d), -rate * np.abs(d - k)
     total = np.logaddexp.reduce(p)
     return (p - r, np.exp(p - total)), (r - p, np.exp(r - np.logaddexp.reduce(r)))
@@ -296,8 +300,8 @@ def _laplace(rate: float, moved: int) -> Any:
 def _gaussian(square: int, moved: int) -> Any:
     """The loss is linear in the noise: (2 d k + k^2) / (2 square) at d under the first table."""
     k, scale = abs(moved), math.sqrt(square)
-    reach = math.ceil(12 * scale) + 1
-    d = np.arange(-reach, reach + 1.0, max(1, reach // 50_000))
+    cutoff = math.ceil(12 * scale) + 1
+    d = np.arange(-cutoff, cutoff + 1.0, max(1, cutoff // 50_000))
     p = np.exp(-d * d / (2 * square))
     one = ((2 * d * k + k * k) / (2 * square), p / p.sum())
     return one, one  # symmetric noise: both directions are alike

@@ -113,12 +113,12 @@ def noise_fit(
     drawn = noise.sample(count, bits or SystemBits())
     if isinstance(noise, CellNoise):
         return _laplace_fit(noise.noise.rate, drawn)
-    reach = 12 * (math.isqrt(noise.square) + 1)
-    if reach > _MOST:
-        drawn, reach, scale = (drawn // (reach // _MOST)).astype(np.int64), _MOST, reach // _MOST
+    cutoff = 12 * (math.isqrt(noise.square) + 1)
+    if cutoff > _MOST:
+        drawn, cutoff, scale = (drawn // (cutoff // _MOST)).astype(np.int64), _MOST, cutoff // _MOST
     else:
         scale = 1
-    d = np.arange(-reach, reach + 1)
+    d = np.arange(-cutoff, cutoff + 1)
     middle = d * float(scale) + (scale - 1) / 2
     weight = np.exp(-(middle**2) / (2 * noise.square))
     return fit(drawn, d, weight / weight.sum())
@@ -132,8 +132,8 @@ def balanced_fits(noise: BalancedNoise, count: int, bits: RandomBits | None = No
     few = max(64, count // noise.cells)
     drawn = noise.vectors(few, bits or SystemBits())
     width = max(1, math.ceil(40 / noise.noise.rate) // _FINE)
-    reach = math.ceil(40 / float(noise.noise.rate) / width)
-    d = np.arange(-reach, reach + 1)
+    cutoff = math.ceil(40 / float(noise.noise.rate) / width)
+    d = np.arange(-cutoff, cutoff + 1)
     one = np.exp(-float(noise.noise.rate) * width * np.abs(d))
     others = one
     for _ in range(noise.cells - 2):
@@ -174,6 +174,6 @@ def _laplace_fit(rate: Fraction, drawn: npt.NDArray[Any]) -> float:
 
 
 def _laplace(rate: Fraction) -> tuple[npt.NDArray[np.int64], FloatArray]:
-    reach = min(_MOST, math.ceil(60 / rate))
-    d = np.arange(-reach, reach + 1)
+    cutoff = min(_MOST, math.ceil(60 / rate))
+    d = np.arange(-cutoff, cutoff + 1)
     return d, math.tanh(float(rate) / 2) * np.exp(-float(rate) * np.abs(d))

@@ -75,19 +75,19 @@ class LossLattice:
     @classmethod
     def gaussian(cls, shift: int, square: int) -> LossLattice:
         """Return discrete Gaussian noise of scale^2 `square` on answers `shift` steps apart."""
-        reach = math.isqrt(2 * 72 * square) + 2  # e^-72 < 2**-103 of the mass lies beyond
-        rows = [Fraction(d * d, 2 * square) for d in range(reach + 1)]
+        cutoff = math.isqrt(2 * 72 * square) + 2  # e^-72 < 2**-103 of the mass lies beyond
+        rows = [Fraction(d * d, 2 * square) for d in range(cutoff + 1)]
         low = [_decay_lower(x) for x in rows]
         high = [_decay_upper(x) for x in rows]
         total = low[0] + 2 * sum(low[1:])
         half = [-(-h * _ONE // total) for h in high]
         # The mass beyond: a geometric series at the ratio of its first two terms.
-        ratio = Fraction(high[reach], max(1, low[reach - 1]))
-        beyond = _ONE if ratio >= 1 else math.ceil(half[reach] * ratio / (1 - ratio))
-        # Noise d gives the loss (k^2 - 2 k d)/(2 s): the largest loss is at d = -reach.
-        weights = [half[abs(d)] for d in range(reach, -reach - 1, -1)]
+        ratio = Fraction(high[cutoff], max(1, low[cutoff - 1]))
+        beyond = _ONE if ratio >= 1 else math.ceil(half[cutoff] * ratio / (1 - ratio))
+        # Noise d gives the loss (k^2 - 2 k d)/(2 s): the largest loss is at d = -cutoff.
+        weights = [half[abs(d)] for d in range(cutoff, -cutoff - 1, -1)]
         weights[0] += beyond
-        start = Fraction(shift * shift - 2 * shift * reach, 2 * square)
+        start = Fraction(shift * shift - 2 * shift * cutoff, 2 * square)
         return cls(start, Fraction(shift, square), tuple(weights), beyond).trimmed()
 
     def compose(self, other: LossLattice) -> LossLattice:

@@ -77,8 +77,8 @@ def nodes(kept: Pieces, location: FloatArray, scale: float) -> Nodes:
     sign = np.repeat([1.0, -1.0], len(kept))[:, None]
     empty = length <= 0
     start, length = start / scale, np.where(empty, 0.0, length / scale)
-    reach = _FALL * 2 / (np.sqrt(start**2 + 2 * _FALL) + start)
-    length = np.minimum(length, reach)
+    cutoff = _FALL * 2 / (np.sqrt(start**2 + 2 * _FALL) + start)
+    length = np.minimum(length, cutoff)
     order = np.where(empty, np.inf, start)
     first = order.argmin(axis=0)[None]
     distance = np.take_along_axis(start, first, axis=0)[0]

@@ -84,10 +84,10 @@ def renyi_divergence(
 def divergence(view: Support, t: FloatArray, u: FloatArray, alpha: float) -> FloatArray:
     """Return D_alpha for pairs of locations, both of shape `(N,)`."""
     out = np.zeros(t.shape)
-    reach = alpha * np.abs(u - t)
+    apart = alpha * np.abs(u - t)
     if view.conditioned:
-        panels = np.ceil(reach / view.pace)
-        close = (reach > 0) & (reach <= view.pace / 10)
+        panels = np.ceil(apart / view.pace)
+        close = (apart > 0) & (apart <= view.pace / 10)
         if close.any():
             out[close] = _truncated_near(view, t[close], u[close], alpha, *_FEW)
         for count in np.unique(panels[(panels > 0) & (panels <= _PANELS) & ~close]):
@@ -98,7 +98,7 @@ def divergence(view: Support, t: FloatArray, u: FloatArray, alpha: float) -> Flo
         if far.any():
             out[far] = _truncated_far(view, t[far], u[far], alpha)
     else:
-        near = reach <= view.pace
+        near = apart <= view.pace
         if near.any():
             out[near] = _collapsed_near(view, t[near], u[near], alpha)
         if not near.all():

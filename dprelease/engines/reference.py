@@ -241,7 +241,7 @@ def _tally(
                 rank = min(
                     max(Fraction(near.a * total + near.shift, near.b), Fraction(0)), Fraction(total)
                 )
-                if max(below - rank, rank - upto) > Fraction(near.reach, near.b):
+                if max(below - rank, rank - upto) > Fraction(near.last, near.b):
                     continue
             out.append((group, code, below, upto, total))
     return np.array(out, dtype=np.int64).reshape(-1, TALLY_COLUMNS)

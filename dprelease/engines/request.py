@@ -244,7 +244,7 @@ def _check_tally(query: BoundedQuery, primitive: Primitive) -> None:
     each = largest_code(query.codes[primitive.code]) + 1
     if primitive.near is not None:
         near = primitive.near
-        if not (0 <= near.a <= near.b and 1 <= near.b <= 2**10 and 0 <= near.reach < 2**48):
+        if not (0 <= near.a <= near.b and 1 <= near.b <= 2**10 and 0 <= near.last < 2**48):
             raise PlanError("a rank is asked for that no table has", code="DPR219")
         each = min(each, near.most)
     codes = len(query.groups.keys) * each

@@ -145,9 +145,9 @@ def _near_sql(near: Near) -> exp.Expression:
     )
     below = exp.Paren(this=exp.Sub(this=column("upto"), expression=column("rows")))
     under = exp.Mul(this=number(near.b), expression=below)
-    over = exp.Add(this=_times(near.b, "upto"), expression=number(near.reach))
+    over = exp.Add(this=_times(near.b, "upto"), expression=number(near.last))
     return _and(
-        exp.LTE(this=under, expression=exp.Add(this=target, expression=number(near.reach))),
+        exp.LTE(this=under, expression=exp.Add(this=target, expression=number(near.last))),
         exp.GTE(this=over, expression=target.copy()),
     )
 
@@ -212,7 +212,7 @@ def near_rows(table: Ints, near: Near) -> npt.NDArray[np.bool_]:
     """Return which codes of a tally come near the rank; see `query.bounded.Near`."""
     below, upto, total = table[:, 2], table[:, 3], table[:, 4]
     target = np.clip(near.a * total + near.shift, 0, near.b * total)
-    out: npt.NDArray[np.bool_] = (near.b * below <= target + near.reach) & (
-        near.b * upto >= target - near.reach
+    out: npt.NDArray[np.bool_] = (near.b * below <= target + near.last) & (
+        near.b * upto >= target - near.last
     )
     return out

@@ -90,10 +90,10 @@ def _on_lattice(terms: Sequence[Term], level: float) -> Fraction | None:
     step_size = Fraction(math.gcd(*(int(t.weight * bottom) for t in terms)), bottom)
     scaled = [t._replace(weight=t.weight / step_size) for t in terms]
     draws = law_of(scaled)
-    reach = _beyond(draws, 1e-12)
-    if not reach < _LATTICE / 4:
+    cutoff = _beyond(draws, 1e-12)
+    if not cutoff < _LATTICE / 4:
         return None
-    points = 1 << math.ceil(math.log2(4 * reach + 64))
+    points = 1 << math.ceil(math.log2(4 * cutoff + 64))
     wave = _wave(draws, 2 * math.pi * np.arange(points // 2 + 1) / points)
     mass = np.fft.irfft(wave, points)
     inside = np.cumsum(mass[: points // 2])

@@ -6,7 +6,7 @@ parent chosen from its set can always be shared among its children: after the ch
 fail.
 
 Units    steps.
-Sources  `docs/theory/publications-that-add-up.md#reachable-values`.
+Sources  `docs/theory/publications-that-add-up.md#feasible-values`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dprelease.errors import PlanError
 from dprelease.fitting.sets import Runs, added, holds, met, times
 from dprelease.fitting.structure import Structure, Table
 
-__all__ = ["Domains", "Reachable", "check_pair", "feasible"]
+__all__ = ["Domains", "Feasible", "check_pair", "feasible"]
 
 Domains = Mapping[str, Runs | Sequence[Runs]]
 """Per table one set for all cells, or one per cell; a table left out takes what its parts allow."""
@@ -33,7 +33,7 @@ WIDEST = 2**60
 
 
 @dataclass(frozen=True)
-class Reachable:
+class Feasible:
     """`sets[table][cell]`: every value that the cell of a nested table can take, never empty.
 
     For a side (a margin beside the nested tables) it is the hull of what its cells can add up to.
@@ -51,7 +51,7 @@ class Reachable:
 
 def feasible(
     structure: Structure, domains: Domains, totals: Mapping[str, Sequence[int]] | None = None
-) -> Reachable:
+) -> Feasible:
     """Return what every cell can take.
 
     Raises:
@@ -76,7 +76,7 @@ def feasible(
     for place in structure.sides:
         side = structure.tables[place]
         sets[side.name] = _side(structure, side, sets, domains, totals)
-    made = Reachable(sets)
+    made = Feasible(sets)
     for name in sets:
         if max(abs(end) for end in made.hull(name)) > WIDEST:
             raise PlanError(
@@ -199,9 +199,7 @@ def _side(
     return hulls
 
 
-def check_pair(
-    structure: Structure, count: Reachable, sums: Reachable, low: int, high: int
-) -> None:
+def check_pair(structure: Structure, count: Feasible, sums: Feasible, low: int, high: int) -> None:
     """Check, in public, that every count leaves a sum: low * count <= sum <= high * count.
 
     Raises:

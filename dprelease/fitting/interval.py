@@ -42,15 +42,15 @@ def ends(
     """
     low, high = hull
     lows, highs = [], []
-    reaches = {half: math.ceil((half + slack) * ONE) for half in set(halves)}
+    widened = {half: math.ceil((half + slack) * ONE) for half in set(halves)}
     for estimate, half in zip(values, halves, strict=True):
-        reach, value = reaches[half], min(max(estimate, low * ONE), high * ONE)
+        apart, value = widened[half], min(max(estimate, low * ONE), high * ONE)
         if whole:
-            first, last = -((reach - value) // ONE), (value + reach) // ONE
+            first, last = -((apart - value) // ONE), (value + apart) // ONE
             if first > last:  # no whole step lies inside: the nearest one
                 first = last = (2 * value + ONE) // (2 * ONE)
         else:
-            first, last = (value - reach) // ONE, -((-value - reach) // ONE)
+            first, last = (value - apart) // ONE, -((-value - apart) // ONE)
         lows.append(min(max(first, low), high))
         highs.append(max(min(last, high), low))
     return lows, highs

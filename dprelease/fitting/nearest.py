@@ -1,6 +1,6 @@
 """The published point: valid integers that add up, nearest to the estimates, parents first.
 
-The coarsest nested table takes the nearest reachable values; then every parent's value is shared
+The coarsest nested table takes the nearest feasible values; then every parent's value is shared
 among its children, level by level (`shares`). What a cell can take was worked out bottom up before
 the charge (`feasible`), so nothing can fail here, whatever was drawn. Margins beside the nested
 tables are sums of the finest cells, which are moved towards the margins' own estimates (`margins`).
@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.fitting.estimate import ONE, Estimates
-from dprelease.fitting.feasible import Reachable
+from dprelease.fitting.feasible import Feasible
 from dprelease.fitting.margins import pulled, sides_of
 from dprelease.fitting.sets import Runs
 from dprelease.fitting.shares import FINE, nearest_roots
@@ -72,7 +72,7 @@ def weights(variances: npt.NDArray[np.float64]) -> list[int]:
 
 def nearest(
     structure: Structure,
-    reachable: Reachable,
+    feasible: Feasible,
     estimates: Estimates,
     variances: Mapping[str, npt.NDArray[np.float64]],
     *,
@@ -85,7 +85,7 @@ def nearest(
     for step, place in enumerate(structure.chain):
         table = structure.tables[place]
         aim = targets(estimates, table.name)
-        sets = _sets(reachable, table.name, between)
+        sets = _sets(feasible, table.name, between)
         if step == 0:
             values[table.name] = nearest_roots(aim, sets)
             above = table.name
@@ -103,9 +103,9 @@ def nearest(
     return Fit(values, proof, count)
 
 
-def _sets(reachable: Reachable, table: str, between: Between | None) -> list[Runs]:
+def _sets(feasible: Feasible, table: str, between: Between | None) -> list[Runs]:
     if between is None:
-        return reachable.sets[table]
+        return feasible.sets[table]
     return [((between.low * count, between.high * count),) for count in between.counts[table]]
 
 

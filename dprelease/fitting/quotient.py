@@ -6,7 +6,7 @@ X_S - t X_C, two independent combinations of draws. The range that t may have is
 
     |X_S - t X_C| <= |X_S - m X_C| + (b - a) / 2 |X_C|,
 
-the first at level + e, the second at 1 - e. Those bounds, the *reach* of a cell, are public and stand
+the first at level + e, the second at 1 - e. Those bounds, the *critical values* of a cell, are public and stand
 in the plan. Where classes of cells are too many for a quantile per cell, the two parts are bounded
 apart, each at half the risk. What is not ruled out in any cell is the interval: it covers at the level for
 tiny denominators too. An estimate of S beyond what C allows is moved to the nearest that it does, which is
@@ -32,7 +32,14 @@ from dprelease.fitting.estimate import ONE, Estimator
 from dprelease.fitting.law import Law
 from dprelease.fitting.structure import IntArray
 
-__all__ = ["MOST", "Reach", "classes_of", "ends_of_quotient", "middle_of_quotient", "reach_of"]
+__all__ = [
+    "MOST",
+    "CriticalValues",
+    "classes_of",
+    "critical_values",
+    "ends_of_quotient",
+    "middle_of_quotient",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,12 +53,12 @@ _ROOM = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class CriticalValues:
     """How far S - t C may be from 0.
 
     Attributes:
         low, high: the range of t, which is cut into cells.
-        cells: per class of the table's cells, the reach in every cell of the range, in steps.
+        cells: per class of the table's cells, the critical value in every cell of the range, in steps.
         bend: 1 for cells of one length; more where they get finer towards `low`, for a range that is wider
             than its likely values.
     """
@@ -73,7 +80,7 @@ def classes_of(top: Estimator, bottom: Estimator, table: str) -> IntArray:
     return np.asarray(found, dtype=np.int64).reshape(-1)
 
 
-def reach_of(
+def critical_values(
     top: Estimator,
     bottom: Estimator,
     table: str,
@@ -81,8 +88,8 @@ def reach_of(
     high: int,
     level: float = 0.95,
     bend: int = 1,
-) -> Reach:
-    """Return the reach per class of a table's cells, for t in [low, high].
+) -> CriticalValues:
+    """Return the critical values per class of a table's cells, for t in [low, high].
 
     Raises:
         PlanError: the table has too many classes of cells (DPR286).
@@ -98,14 +105,14 @@ def reach_of(
         )
     if first.size > _JOINT:
         edges = _edges(low, high, 8, bend)
-        return Reach(low, high, _apart(top, bottom, table, first, edges, level), bend)
+        return CriticalValues(low, high, _apart(top, bottom, table, first, edges, level), bend)
     pieces = 64 if first.size <= _JOINT // 4 else 32
     edges = _edges(low, high, pieces, bend)
     found = [
         _together(top.law(table, cell), bottom.law(table, cell), edges, level)
         for cell in first.tolist()
     ]
-    return Reach(low, high, tuple(found), bend)
+    return CriticalValues(low, high, tuple(found), bend)
 
 
 def _edges(low: int, high: int, pieces: int, bend: int) -> list[Fraction]:
@@ -154,7 +161,7 @@ def _apart(
 
 
 def ends_of_quotient(
-    reach: Reach,
+    critical: CriticalValues,
     classes: IntArray,
     top: Sequence[int],
     bottom: Sequence[int],
@@ -167,10 +174,12 @@ def ends_of_quotient(
     """
     s, c = _steps(top), _steps(bottom)
     s = np.clip(
-        s, np.minimum(reach.low * c, reach.high * c), np.maximum(reach.low * c, reach.high * c)
+        s,
+        np.minimum(critical.low * c, critical.high * c),
+        np.maximum(critical.low * c, critical.high * c),
     )
-    edges = [float(edge) for edge in reach.edges]
-    own = np.array([[float(r) for r in cells] for cells in reach.cells])[classes]
+    edges = [float(edge) for edge in critical.edges]
+    own = np.array([[float(r) for r in cells] for cells in critical.cells])[classes]
     low, high = np.full(s.size, np.inf), np.full(s.size, -np.inf)
     for k, (a, b) in enumerate(pairwise(edges)):
         widest = max(abs(a), abs(b))
@@ -192,19 +201,21 @@ def _between(s: Floats, c: Floats, far: Floats, a: float, b: float) -> tuple[Flo
     return np.maximum(least - room, a), np.minimum(most + room, b)
 
 
-def middle_of_quotient(reach: Reach, top: Sequence[int], bottom: Sequence[int]) -> Floats:
+def middle_of_quotient(
+    critical: CriticalValues, top: Sequence[int], bottom: Sequence[int]
+) -> Floats:
     """Return the median-unbiased estimate, kept to the range; NaN where no signal is left.
 
     S - t C is noise with median 0 at the true t. Where it falls from low to high that is its zero, or
     the end that it does not reach; where it rises every negative noise outweighs the rows.
     """
     s, c = _steps(top), _steps(bottom)
-    first, last = s - reach.low * c, s - reach.high * c
+    first, last = s - critical.low * c, s - critical.high * c
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         root = np.where(c > 0, s / c, np.nan)
-    root = np.where((first > 0) & (last > 0), float(reach.high), root)
-    root = np.where((first < 0) & (last < 0), float(reach.low), root)
-    return np.asarray(np.clip(root, reach.low, reach.high))
+    root = np.where((first > 0) & (last > 0), float(critical.high), root)
+    root = np.where((first < 0) & (last < 0), float(critical.low), root)
+    return np.asarray(np.clip(root, critical.low, critical.high))
 
 
 def _steps(values: Sequence[int]) -> Floats:

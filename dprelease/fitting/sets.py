@@ -2,7 +2,7 @@
 
 `Runs` are sorted, disjoint and not adjacent, like `GridSet.runs`; () is the empty set.
 
-Sources  `docs/theory/publications-that-add-up.md#reachable-values`.
+Sources  `docs/theory/publications-that-add-up.md#feasible-values`.
 """
 
 from __future__ import annotations

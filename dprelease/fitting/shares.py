@@ -183,15 +183,15 @@ def multipliers_of(children: Children, wanted: IntArray, start: IntArray) -> Int
     It is looked for around `start`, within `_TOP` of 0.
     """
     low, high = start - _FIRST, start + _FIRST
-    reach = _FIRST
+    stride = _FIRST
     while True:
         too_high = (children.sums(children.taken(low)) > wanted) & (low > -_TOP)
         too_low = (children.sums(children.taken(high)) <= wanted) & (high < _TOP)
         if not (too_high | too_low).any():
             break
-        reach = min(32 * reach, _TOP)
-        low = np.where(too_high, np.maximum(low - reach, -_TOP), low)
-        high = np.where(too_low, np.minimum(high + reach, _TOP), high)
+        stride = min(32 * stride, _TOP)
+        low = np.where(too_high, np.maximum(low - stride, -_TOP), low)
+        high = np.where(too_low, np.minimum(high + stride, _TOP), high)
     while (high - low > 1).any():
         middle = (low + high) >> 1
         more = children.sums(children.taken(middle)) > wanted

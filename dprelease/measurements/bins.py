@@ -113,5 +113,5 @@ def _every_row(measurement: Measurement) -> bool:
     code = measurement.measures[0].code
     if not isinstance(code, Fixed) or code.default is None:
         return False
-    reach = min(0, code.default), max(code.grid.hull_steps, code.default)
-    return hold_every_code(((m.low, m.high) for m in measurement.measures), reach)
+    ends = min(0, code.default), max(code.grid.hull_steps, code.default)
+    return hold_every_code(((m.low, m.high) for m in measurement.measures), ends)

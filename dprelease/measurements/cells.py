@@ -86,8 +86,8 @@ class CellDraw(Draw):
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         share = 1 if self.upper is not None else self.count
-        reach = self.noise.quantile(1 - (1 - level) / share)
-        return self._hull(raw - reach), self._hull(raw + reach)
+        half = self.noise.quantile(1 - (1 - level) / share)
+        return self._hull(raw - half), self._hull(raw + half)
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.asarray((raw <= 0).all(axis=1)).astype(bool) & (self.upper is None)

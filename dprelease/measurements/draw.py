@@ -194,11 +194,11 @@ def placed(k: Floats, step: Fraction, origin: Fraction) -> Floats:
     rest = (2 * k - twice) / 2
     common = math.lcm(step.denominator, origin.denominator)
     each, start, whole = int(step * common), int(2 * origin * common), 2 * common
-    reach = abs(float(start)) + np.abs(twice) * float(each)
+    size = abs(float(start)) + np.abs(twice) * float(each)
     out = np.asarray((float(start) + twice * float(each)) / float(whole))
     # One correctly rounded division while all its numbers are doubles; the others one by one.
     for at in zip(
-        *np.nonzero((reach >= _EXACT) | (np.isfinite(k) & (whole >= _EXACT))), strict=True
+        *np.nonzero((size >= _EXACT) | (np.isfinite(k) & (whole >= _EXACT))), strict=True
     ):
         out[at] = float(Fraction(start + int(twice[at]) * each, whole))
     return out + rest * float(step) if rest.any() else out

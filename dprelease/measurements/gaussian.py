@@ -116,8 +116,8 @@ class GaussianDraw(Draw):
 
     def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
         share = self.count if self.joint else 1
-        reach = self.noise.quantile(1 - (1 - level) / share)
-        return self._values(raw - reach), self._values(raw + reach)
+        half = self.noise.quantile(1 - (1 - level) / share)
+        return self._values(raw - half), self._values(raw + half)
 
     def empty(self, raw: Objects) -> npt.NDArray[np.bool_]:
         return np.asarray((raw <= 0).all(axis=1)).astype(bool) & self.joint
@@ -212,5 +212,5 @@ def gaussian_text(draw: Draw, s: Sensitivity, member: Member) -> str:
     """Return the L2 move of cells that are read one by one, in the statistic's unit."""
     assert isinstance(draw, GaussianDraw)
     unit = f" {member.measure}" if member.measure else ""
-    reach = math.sqrt(draw.noise.l2_square) * float(draw.step_size)
-    return f"{reach:.6g}{unit} in L2" + (" over all groups" if s.changed_groups > 1 else "")
+    moved = math.sqrt(draw.noise.l2_square) * float(draw.step_size)
+    return f"{moved:.6g}{unit} in L2" + (" over all groups" if s.changed_groups > 1 else "")

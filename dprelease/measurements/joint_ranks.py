@@ -127,11 +127,11 @@ class JointExponentialDraw(ExponentialDraw):
         errs by up to 1 / PARTS of a row at either side of each value. Some rows more where many have one
         value, which no candidate splits exactly. None as for a single choice.
         """
-        reach = self.law.reach(level)
-        if reach is None:
+        error = self.law.score_error(level)
+        if error is None:
             return None
         least = 2 * denominator * self.many  # what the best outcome may err, in steps
-        return -(-(reach + least) // (2 * denominator * PARTS))
+        return -(-(error + least) // (2 * denominator * PARTS))
 
     @classmethod
     def calibrate(

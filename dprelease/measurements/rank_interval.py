@@ -104,15 +104,15 @@ class IntervalDraw(ExponentialDraw):
             ArgumentError: as `ScoreLaw.calibrate`, or no ends can be found at this epsilon (DPR683).
         """
         law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=epsilon)
-        reach = law.reach((1 + LEVEL) / 2)
-        if reach is None:
+        error = law.score_error((1 + LEVEL) / 2)
+        if error is None:
             raise ArgumentError(
                 "no interval of a quantile can be found at this epsilon",
                 why="its law does not tell so many values apart",
                 fix="use a larger epsilon, a coarser step, or leave out `interval`",
                 code="DPR683",
             )
-        return cls(law, code.grid, code.step, inside=reach // b + 1)
+        return cls(law, code.grid, code.step, inside=error // b + 1)
 
 
 class RankInterval(Ranks):

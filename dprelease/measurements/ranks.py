@@ -124,8 +124,8 @@ class ExponentialDraw(Draw):
         For all data that reach the target rank (n rows and more, for one n rows inside an end). None
         where the law does not tell candidates so far away apart.
         """
-        reach = self.law.reach(level)
-        return None if reach is None else (reach + denominator - 1) // denominator
+        error = self.law.score_error(level)
+        return None if error is None else (error + denominator - 1) // denominator
 
     def published_step(self, member: Member) -> Fraction:
         del member
@@ -174,7 +174,7 @@ class Ranks(MeasurementFamily):
             return why
         used = [task.primitives[i] for i in at]
         codes = [task.codes[p.code] for p in used if p.code is not None]
-        if not all(p.near is None or p.near.reach >= law.law.last for p in used):
+        if not all(p.near is None or p.near.last >= law.law.last for p in used):
             return "its scores are not counted as far from the rank as its law weighs them"
         if [(c.grid, c.step) for c in codes if isinstance(c, Fixed)] != [(law.allowed, law.step)]:
             return "scores by rank belong to a choice among exactly the codes of one column"
@@ -206,11 +206,11 @@ class Ranks(MeasurementFamily):
 def any_rank(draw: ExponentialDraw, measurement: Measurement, size: int) -> bool:
     """Return whether the 95 % range of ranks of a choice is all of `size` rows."""
     a, b, shift = measurement.weights[0]
-    reach = draw.rank_error(b, _LEVEL)
-    if reach is None:
+    error = draw.rank_error(b, _LEVEL)
+    if error is None:
         return True
     aimed = min(size, abs(shift) // 2) if a in (0, b) else size * min(a, b - a) / b
-    return bool(reach >= max(aimed, size - aimed))
+    return bool(error >= max(aimed, size - aimed))
 
 
 # What a plan and a report say of a choice by rank: its aim and its error, in rows. The rank error
@@ -238,27 +238,27 @@ def moved_text(moved: Fraction) -> str:
 def rank_error_text(draw: ExponentialDraw, measurement: Measurement) -> str:
     """Return the rank error for a plan's table: "±23 rows in rank (95 %)"."""
     a, b, shift = measurement.weights[0]
-    reach = draw.rank_error(b, _LEVEL)
-    if reach is None:
+    error = draw.rank_error(b, _LEVEL)
+    if error is None:
         return "any rank"
     if a not in (0, b):
-        return f"±{_rows(reach)} in rank (95 %)"
+        return f"±{_rows(error)} in rank (95 %)"
     if not shift:
-        return f"0 to {_rows(reach)} from the end (95 %), or beyond the data"
-    return f"{_beyond(shift):,} ±{_rows(reach)} from the end (95 %)"
+        return f"0 to {_rows(error)} from the end (95 %), or beyond the data"
+    return f"{_beyond(shift):,} ±{_rows(error)} from the end (95 %)"
 
 
 def exponential_notes(draw: ExponentialDraw, measurement: Measurement) -> tuple[str, ...]:
     """Return the report's sentences: aim, error, what is not known."""
     a, b, shift = measurement.weights[0]
-    reach = draw.rank_error(b, _LEVEL)
+    error = draw.rank_error(b, _LEVEL)
     data = f"any data of at least {_rows(_beyond(shift) + 1)}" if shift else "any data"
     many = f", together with {draw.many - 1} others" if draw.many > 1 else ""
     notes = [
         f"chosen by rank among {len(draw.allowed):,} allowed values{many}; it aims at {aim(measurement)}",
         "nothing is known of its rank at this epsilon"
-        if reach is None
-        else f"with 95 % probability its rank is at most {_rows(reach)} from that aim, for {data}",
+        if error is None
+        else f"with 95 % probability its rank is at most {_rows(error)} from that aim, for {data}",
         "no interval: how far some rows are in values depends on how dense the data are",
         "a group without rows gives any allowed value, and that cannot be seen from the value",
     ]

@@ -301,11 +301,11 @@ class WinsorisedCells(MeasurementFamily):
         """Return the report's sentences on the limits: which ranks they are for, and how near."""
         assert isinstance(draw, WinsorisedDraw)
         a, b, _ = measurement.weights[view or 0]
-        reach = draw.choice.reach(_LEVEL)
+        error = draw.choice.score_error(_LEVEL)
         near = (
             "nothing is known of their ranks at this epsilon"
-            if reach is None
-            else f"with 95 % probability each is at most {_rows(Fraction(-(-reach // b)))} further from its rank than the best of them"
+            if error is None
+            else f"with 95 % probability each is at most {_rows(Fraction(-(-error // b)))} further from its rank than the best of them"
         )
         wanted = f"{float(Fraction(a, b)):.6g} of the rows"
         if view is None:

@@ -81,8 +81,8 @@ class DiscreteLaplace(Scaled):
         check_domain(domain)
         shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
         size = positive(step, "step")
-        reach = -(-shift // size) * size
-        scale = least_scale(reach, budget)
+        moved = -(-shift // size) * size
+        scale = least_scale(moved, budget)
         return cls(domain, scale=scale, step=size, sensitivity=shift, epsilon=budget)
 
     @staticmethod

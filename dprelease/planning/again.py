@@ -35,7 +35,7 @@ from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.numeric import fraction_from_json
 from dprelease.planning.make_tables import Errors, frame_of, table_blocks, write_tables
 from dprelease.planning.maker import Figures, Maker
-from dprelease.planning.table_ratios import Reaches
+from dprelease.planning.table_ratios import Critical
 from dprelease.planning.write import laid_out, write_plan
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
@@ -110,9 +110,9 @@ class _AsRecorded:
             for fit in stated["tables"]["fits"]
             for part in fit["tables"]
         }
-        self._reach = {
+        self._critical = {
             (part["table"], part["statistic"]): tuple(
-                tuple(map(fraction_from_json, pieces)) for pieces in part["reach"]
+                tuple(map(fraction_from_json, pieces)) for pieces in part["critical"]
             )
             for part in stated["tables"].get("ratios", ())
         }
@@ -131,8 +131,8 @@ class _AsRecorded:
             _other(statistic, f"its intervals in table {table} are not those of its laws")
         return said
 
-    def reach(self, table: str, statistic: str, found: Reaches) -> Reaches:
-        said = self._reach.get((table, statistic), ())
+    def critical(self, table: str, statistic: str, found: Critical) -> Critical:
+        said = self._critical.get((table, statistic), ())
         if [len(pieces) for pieces in said] != [len(pieces) for pieces in found] or not all(
             near(float(a), float(b))
             for one, two in zip(said, found, strict=True)

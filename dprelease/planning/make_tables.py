@@ -37,7 +37,7 @@ from dprelease.planning.table_families import (
 )
 from dprelease.planning.table_fitting import Fitting, alone_variance, fits_of_family, fitting_of
 from dprelease.planning.table_quotients import Quotient
-from dprelease.planning.table_ratios import Reaches, hidden_of, planned_ratio
+from dprelease.planning.table_ratios import Critical, hidden_of, planned_ratio
 from dprelease.planning.table_shares import family_parts, goal_missed, missed, shares_of
 from dprelease.planning.table_valid import check_valid, paired
 from dprelease.planning.write import check_names, written
@@ -199,7 +199,7 @@ class Recorded(Protocol):
 
     def errors(self, table: str, statistic: str, found: Errors) -> Errors: ...
 
-    def reach(self, table: str, statistic: str, found: Reaches) -> Reaches: ...
+    def critical(self, table: str, statistic: str, found: Critical) -> Critical: ...
 
 
 def write_tables(frame: Frame, spending: Spending, recorded: Recorded | None = None) -> ReleasePlan:

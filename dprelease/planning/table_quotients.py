@@ -101,7 +101,7 @@ class Span:
     Attributes:
         start: what it is counted from, in the statistic's unit; step: a step in that unit.
         square: t^2 that errors are stated at; each: what a row adds to the bottom on average, in steps.
-        bend: as of `fitting.quotient.Reach`.
+        bend: as of `fitting.quotient.CriticalValues`.
     """
 
     low: int

@@ -1,4 +1,4 @@
-"""Write the quotients of several tables: their reach, their expected error, and in which way they are made.
+"""Write the quotients of several tables: their critical values, their expected error, and in which way they are made.
 
 Errors are those of the first order, at the expected number of rows of a cell and for a value anywhere in its
 range alike: sqrt(var of the sum + t^2 var of the rows) / rows, t^2 its mean over the range.
@@ -13,7 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
-from dprelease.fitting.quotient import reach_of
+from dprelease.fitting.quotient import critical_values
 from dprelease.measurements.candidate import Option
 from dprelease.measurements.members import Member
 from dprelease.measurements.steps import check_step, fine_step
@@ -27,18 +27,18 @@ from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedRatio
 
-__all__ = ["Reaches", "hidden_of", "planned_ratio"]
+__all__ = ["Critical", "hidden_of", "planned_ratio"]
 
 _Figures = tuple[float, float | None, float]
 _WAYS = ("from the fitted sum and rows", "every table measured alone")
 
-Reaches = tuple[tuple[Fraction, ...], ...]
+Critical = tuple[tuple[Fraction, ...], ...]
 
 
 class Recorded(Protocol):
     def errors(self, table: str, statistic: str, found: _Figures) -> _Figures: ...
 
-    def reach(self, table: str, statistic: str, found: Reaches) -> Reaches: ...
+    def critical(self, table: str, statistic: str, found: Critical) -> Critical: ...
 
 
 def planned_ratio(
@@ -56,12 +56,14 @@ def planned_ratio(
     """
     member, table = quotient.member, quotient.table
     span = span_of(quotient, top.family.members[table], bottom.family.members[table])
-    reach = reach_of(top.estimator, bottom.estimator, table, span.low, span.high, bend=span.bend)
+    critical = critical_values(
+        top.estimator, bottom.estimator, table, span.low, span.high, bend=span.bend
+    )
     spec = member.statistic.spec
     size = size_of(query, table)
     errors = _errors(query, top, bottom, table, span, size)
     if recorded is not None:
-        reach = replace(reach, cells=recorded.reach(table, spec.name, reach.cells))
+        critical = replace(critical, cells=recorded.critical(table, spec.name, critical.cells))
         errors = recorded.errors(table, spec.name, errors)
     fitted, _, alone = errors
     if missed(spec, fitted):
@@ -96,7 +98,7 @@ def planned_ratio(
     )
     sums = top.family.name, bottom.family.name
     return made, PlannedRatio(
-        table, spec.name, *sums, span.start, reach.low, reach.high, reach.cells
+        table, spec.name, *sums, span.start, critical.low, critical.high, critical.cells
     )
 
 

@@ -5,7 +5,7 @@
     pairs     a sum beside the count of the same rows: l count <= sum <= u count
 
 Units: steps of the statistic.
-Sources: `docs/theory/publications-that-add-up.md#reachable-values`.
+Sources: `docs/theory/publications-that-add-up.md#feasible-values`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from fractions import Fraction
 from typing import NoReturn
 
 from dprelease.errors import PlanError
-from dprelease.fitting.feasible import Reachable, check_pair
+from dprelease.fitting.feasible import Feasible, check_pair
 from dprelease.measurements.members import Member
 from dprelease.planning.table_families import Family
 from dprelease.planning.table_quotients import per_row
 from dprelease.query.spec import Query
-from dprelease.release_plan.fits import reachable
+from dprelease.release_plan.fits import feasible_values
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit, PlannedTables
 from dprelease.schema.table import TotalSpec
@@ -32,13 +32,13 @@ __all__ = ["check_valid", "paired", "public_totals", "stated"]
 
 
 def check_valid(tables: PlannedTables, statistics: Sequence[PlannedStatistic], origin: str) -> None:
-    """Refuse tables that no values can fill; PlanError as `reachable`, or of a pair (DPR284)."""
+    """Refuse tables that no values can fill; PlanError as `feasible_values`, or of a pair (DPR284)."""
     known = {(s.table or "", s.name): s for s in statistics}
-    found: dict[str, Reachable] = {}
+    found: dict[str, Feasible] = {}
     try:
         for fit in tables.fits:
             structure = tables.structure([t.table for t in fit.tables])
-            _, found[fit.name] = reachable(fit, known, structure)
+            _, found[fit.name] = feasible_values(fit, known, structure)
         for fit in tables.fits:
             if fit.counts is not None:
                 structure = tables.structure([t.table for t in fit.tables])

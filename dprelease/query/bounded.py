@@ -96,18 +96,18 @@ class Near:
     """The ranks around t = (a n + shift) / b, kept to [0, n], of n rows with a code.
 
     A code is near if the ranks it has, from the rows below it to the rows at or below it, come within
-    `reach` / b rows of t. At most 2 reach / b + 3 codes of a group are, whatever the rows.
+    `last` / b rows of t. At most 2 last / b + 3 codes of a group are, whatever the rows.
     """
 
     a: int
     b: int
     shift: int
-    reach: int
+    last: int
 
     @property
     def most(self) -> int:
         """Codes of one group that can be near."""
-        return 2 * (self.reach // self.b) + 3
+        return 2 * (self.last // self.b) + 3
 
 
 _Near = Annotated[

@@ -97,15 +97,15 @@ def sum_law(terms: Sequence[Term], *, size: int = _SIZE) -> SumLaw:
 
 @lru_cache(maxsize=4096)
 def _unit_law(terms: tuple[Term, ...], size: int) -> SumLaw:
-    reach = max(w * noise.quantile(_FAR) for noise, _, w in terms) * 1.5
-    reach += 14 * math.sqrt(sum(m * w * w * noise.variance() for noise, m, w in terms)) + 2
+    cutoff = max(w * noise.quantile(_FAR) for noise, _, w in terms) * 1.5
+    cutoff += 14 * math.sqrt(sum(m * w * w * noise.variance() for noise, m, w in terms)) + 2
     exact = _common(terms)
-    if exact is not None and 2 * reach / exact <= _MOST:
+    if exact is not None and 2 * cutoff / exact <= _MOST:
         h = exact
-        points = max(64, 1 << math.ceil(math.log2(2 * reach / h + 2)))
+        points = max(64, 1 << math.ceil(math.log2(2 * cutoff / h + 2)))
     else:
         points = min(_MOST, size * (1 << max(0, (len(terms) - 3).bit_length())))
-        h = 2 * reach / points
+        h = 2 * cutoff / points
     law: Floats = np.ones(points // 2 + 1)
     slack = 0.0
     for noise, m, w in terms:
@@ -150,9 +150,9 @@ def _sum_of_equal(noise: Noise, count: int) -> tuple[Survival, float]:
     if count == 1:
         return _survival(noise)
     single, moved = _survival(noise)
-    reach = 1.5 * noise.quantile(_FAR) + 14 * math.sqrt(count * noise.variance()) + 2
-    step_size = max(1, math.ceil(2 * reach / _MOST))
-    points = 1 << math.ceil(math.log2(2 * reach / step_size + 2))
+    cutoff = 1.5 * noise.quantile(_FAR) + 14 * math.sqrt(count * noise.variance()) + 2
+    step_size = max(1, math.ceil(2 * cutoff / _MOST))
+    points = 1 << math.ceil(math.log2(2 * cutoff / step_size + 2))
     law = np.fft.rfft(_on_lattice(single, 1.0, float(step_size), points)).real ** count
     mass = np.maximum(np.fft.irfft(law, points)[: points // 2], 0.0)
     beyond = np.append(np.cumsum(mass[::-1])[::-1][1:], 0.0)  # P(N > k step_size)

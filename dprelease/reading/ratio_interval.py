@@ -68,7 +68,7 @@ def ratio_ends(ratio: Ratio, level: float, domain: tuple[float, float]) -> tuple
     moved = float(both.moved[0]) + unit * float(both.moved[1])
     within = math.atan(domain[0] / unit), math.atan(domain[1] / unit)
     if len(shape) <= _FEW:
-        edges, reach = _EDGES, np.array(_reaches(shape, level)) * scale + moved
+        edges, critical = _EDGES, np.array(_critical_values(shape, level)) * scale + moved
         first, last = edges[:-1], edges[1:]
     else:
 
@@ -77,8 +77,8 @@ def ratio_ends(ratio: Ratio, level: float, domain: tuple[float, float]) -> tuple
 
         cells = cells_of_many(shape, level, within, out)
         first, last = (np.array([cell[k] for cell, _ in cells]) for k in (0, 1))
-        reach = np.array([bound for _, bound in cells]) * scale + moved
-    return _hull(_Pivot(middle, length, unit), (first, last, reach), within, domain)
+        critical = np.array([bound for _, bound in cells]) * scale + moved
+    return _hull(_Pivot(middle, length, unit), (first, last, critical), within, domain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ def _hull(
     within: tuple[float, float],
     domain: tuple[float, float],
 ) -> tuple[float, float]:
-    """Return the ends of all that is accepted; `cells` are their edges, and the reach in each."""
-    first, last, reach = cells
-    spread = np.full(reach.shape, math.pi)
-    inside = reach < pivot.length
-    spread[inside] = np.arcsin(reach[inside] / pivot.length) + _ROOM
+    """Return the ends of all that is accepted; `cells` are their edges, and the critical value in each."""
+    first, last, critical = cells
+    spread = np.full(critical.shape, math.pi)
+    inside = critical < pivot.length
+    spread[inside] = np.arcsin(critical[inside] / pivot.length) + _ROOM
     first, last = np.maximum(first, within[0]), np.minimum(last, within[1])
     ends: list[float] = []
     for centre in (pivot.middle - math.pi, pivot.middle, pivot.middle + math.pi):
@@ -172,7 +172,7 @@ def _observed(both: Joint, unit: float) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=256)
-def _reaches(shape: Shape, level: float) -> tuple[float, ...]:
+def _critical_values(shape: Shape, level: float) -> tuple[float, ...]:
     return tuple(law.quantile(level) * (1 + _ROOM) + room for law, room in _laws(shape))
 
 

@@ -22,7 +22,7 @@ from functools import lru_cache
 from dprelease.reading.linear_interval import quantile_of_many
 from dprelease.reading.noise_sums import Noise
 
-__all__ = ["Reach", "Shape", "cells_of_many", "reach_of_many"]
+__all__ = ["CriticalValue", "Shape", "cells_of_many", "critical_of_many"]
 
 Shape = tuple[tuple[Noise, int, float, float], ...]
 """Per term: law, how many, weight in the top, weight in the bottom; both of norm 1."""
@@ -36,7 +36,7 @@ _ROUND = 1 + 1e-12
 Cell = tuple[float, float]
 
 
-class Reach:
+class CriticalValue:
     """Bounds of |F| for one shape and level; each law is made once, for all ratios of the shape."""
 
     def __init__(self, shape: Shape, level: float) -> None:
@@ -79,16 +79,16 @@ class Reach:
 
 
 @lru_cache(maxsize=4096)
-def reach_of_many(shape: Shape, level: float) -> Reach:
+def critical_of_many(shape: Shape, level: float) -> CriticalValue:
     """Return the bounds of a shape at a level."""
-    return Reach(shape, level)
+    return CriticalValue(shape, level)
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
     """The end of the interval that is nearest to one side."""
 
-    reach: Reach
+    critical: CriticalValue
     out: Callable[[Cell, float], bool]
     within: Cell
     from_left: bool
@@ -97,12 +97,12 @@ class _Search:
         """Return the first cell that is not ruled out, and its bound; None if all are."""
         if cell[1] < self.within[0] or cell[0] > self.within[1]:
             return None
-        crude = self.reach.crude(cell)
+        crude = self.critical.crude(cell)
         if self.out(cell, crude):
             return None
         last = cell[1] - cell[0] <= math.pi / _LAST * 1.5
-        if last or self.out(cell, self.reach.hoped(cell)):
-            bound = min(crude, self.reach.fine(cell))
+        if last or self.out(cell, self.critical.hoped(cell)):
+            bound = min(crude, self.critical.fine(cell))
             if self.out(cell, bound):
                 return None
             if last:
@@ -125,12 +125,12 @@ def cells_of_many(
         within: the angles that are possible.
         out: whether a bound rules out a cell.
     """
-    reach = reach_of_many(shape, level)
+    critical = critical_of_many(shape, level)
     width = math.pi / _FIRST
     cells = [(-math.pi / 2 + i * width, -math.pi / 2 + (i + 1) * width) for i in range(_FIRST)]
     ends = []
     for from_left in (True, False):
-        search = _Search(reach, out, within, from_left)
+        search = _Search(critical, out, within, from_left)
         found = (search.find(cell) for cell in (cells if from_left else cells[::-1]))
         ends.append(next((one for one in found if one is not None), None))
     first, last = ends

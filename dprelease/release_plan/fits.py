@@ -2,7 +2,7 @@
 
 Read before the charge, to refuse tables that no values can fill, and behind the wall, to fit what was drawn.
 
-Units: steps of the statistic. Source: `docs/theory/publications-that-add-up.md#reachable-values`.
+Units: steps of the statistic. Source: `docs/theory/publications-that-add-up.md#feasible-values`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dprelease.fitting.feasible import Reachable, feasible
+from dprelease.fitting.feasible import Feasible, feasible
 from dprelease.fitting.noise import Gaussian, Laplace, Noise
 from dprelease.fitting.structure import Structure
 from dprelease.measurements.draw import Draw
@@ -18,7 +18,7 @@ from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.release_plan.tables import PlannedFit
 
-__all__ = ["Runs", "fit_noise", "noise_of", "reachable", "runs_of"]
+__all__ = ["Runs", "feasible_values", "fit_noise", "noise_of", "runs_of"]
 
 Runs = tuple[tuple[int, int], ...]
 
@@ -28,11 +28,11 @@ def runs_of(statistic: PlannedStatistic) -> Runs:
     return tuple(statistic.domain.on_grid(statistic.step).runs)
 
 
-def reachable(
+def feasible_values(
     fit: PlannedFit,
     statistics: Mapping[tuple[str, str], PlannedStatistic],
     structure: Structure,
-) -> tuple[dict[str, Runs], Reachable]:
+) -> tuple[dict[str, Runs], Feasible]:
     """Return the domains of a fit's tables, and what each of their cells can take.
 
     Raises:

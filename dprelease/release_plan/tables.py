@@ -99,8 +99,9 @@ class PlannedRatio(Stored):
 
     Attributes:
         top, bottom: the fits; low, high: the range of top / bottom, in steps.
-        reach: per class of cells and piece of the range, how far the noise takes top - t bottom from 0.
-        bend: 1 for pieces of one length, else finer ones towards `low` (`fitting.quotient.Reach`).
+        critical: per class of cells and piece of the range, the critical value of |top - t bottom|: how far
+            the noise takes it from 0 at most.
+        bend: 1 for pieces of one length, else finer ones towards `low` (`fitting.quotient.CriticalValues`).
     """
 
     table: str
@@ -110,7 +111,7 @@ class PlannedRatio(Stored):
     offset: Fraction
     low: Digits
     high: Digits
-    reach: tuple[tuple[Fraction, ...], ...] = field(repr=False)
+    critical: tuple[tuple[Fraction, ...], ...] = field(repr=False)
     bend: Annotated[int, AtLeast(1)] = 1
 
 

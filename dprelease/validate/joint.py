@@ -145,8 +145,8 @@ def surely_holds(
         else:
             slack = np.abs(high + low - 2 * first) * s_first
             ceiling = (high - first) * (first - low) + slack
-            reach = abs(high) + abs(low) + 2 * np.abs(first)
-            size = reach * (reach + s_first)
+            largest = abs(high) + abs(low) + 2 * np.abs(first)
+            size = largest * (largest + s_first)
             if rule.roles == (MEAN, VARIANCE):
                 size += np.abs(second) + s_second
                 spare = np.where(second >= 0, ceiling + s_second - second, -np.inf)

@@ -38,9 +38,9 @@ CLAIM_MEAN = 0.30  # 6.1: "up to 30% reduction ... <0.5% change in the MSE Loss 
 CLAIM_LEARNING = 0.32  # 6.2: ">32%" at best, at equal accuracy
 
 
-def mechanisms(reach: float, scale: float) -> dict[str, Mechanism]:
-    """Return the three laws on [-reach, reach]."""
-    domain = dp.Domain(-reach, reach)
+def mechanisms(bound: float, scale: float) -> dict[str, Mechanism]:
+    """Return the three laws on [-bound, bound]."""
+    domain = dp.Domain(-bound, bound)
     return {
         "rectified": RectifiedGaussian(domain, scale=scale),
         "truncated": BoundedGaussian(domain, scale=scale),
@@ -93,12 +93,12 @@ def figure_1_rows() -> list[tuple[object, ...]]:
 # --- Section 6.1: mean estimation ---------------------------------------------------------------
 
 PEOPLE, COORDINATES, TRIALS = 900, 100, 5
-REACHES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.6, 2.4)
+BOUNDS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.6, 2.4)
 
 
-def clipped_error(centre: FloatArray, scale: float, reach: float, truth: float) -> float:
-    """Return E (clip(N(centre, scale^2), -reach, reach) - truth)^2, averaged over coordinates."""
-    low, high = (-reach - centre) / scale, (reach - centre) / scale
+def clipped_error(centre: FloatArray, scale: float, bound: float, truth: float) -> float:
+    """Return E (clip(N(centre, scale^2), -bound, bound) - truth)^2, averaged over coordinates."""
+    low, high = (-bound - centre) / scale, (bound - centre) / scale
     density = [np.exp(-z * z / 2) / math.sqrt(2 * math.pi) for z in (low, high)]
     inside = ndtr(high) - ndtr(low)
     apart = centre - truth
@@ -107,15 +107,15 @@ def clipped_error(centre: FloatArray, scale: float, reach: float, truth: float) 
         + 2 * apart * scale * (density[0] - density[1])
         + scale**2 * (inside + low * density[0] - high * density[1])
     )
-    ends = (-reach - truth) ** 2 * ndtr(low) + (reach - truth) ** 2 * ndtr(-high)
+    ends = (-bound - truth) ** 2 * ndtr(low) + (bound - truth) ** 2 * ndtr(-high)
     return float(np.mean(second + ends))
 
 
 def mean_estimation() -> list[tuple[object, ...]]:
-    """Return mu, sigma, reach, RDP ratio, one-sided ratio, change of MSE for a choice of reach.
+    """Return mu, sigma, bound, RDP ratio, one-sided ratio, change of MSE for a choice of bound.
 
     The "noise multiplier" is read as the standard deviation of the noise on the average. For each
-    mu and sigma two reaches are shown: the smallest privacy cost whose MSE is at most 0.5 % worse,
+    mu and sigma two bounds are shown: the smallest privacy cost whose MSE is at most 0.5 % worse,
     and the smallest whose MSE moves by at most 0.5 % either way.
     """
     generator = np.random.Generator(np.random.PCG64(61))
@@ -124,7 +124,7 @@ def mean_estimation() -> list[tuple[object, ...]]:
         draws = generator.normal(mu, 1.0, (TRIALS, PEOPLE, COORDINATES))
         averages = np.clip(draws, -1, 1).mean(axis=1)
         for sigma in (0.1, 0.4):
-            found = [_one_reach(averages, sigma, reach, mu) for reach in REACHES]
+            found = [_one_bound(averages, sigma, bound, mu) for bound in BOUNDS]
             worse = min((f for f in found if f[3] <= 0.005), key=lambda f: f[1])
             still = min((f for f in found if abs(f[3]) <= 0.005), key=lambda f: f[1])
             rows.append((mu, sigma, "at most 0.5 % worse", *worse))
@@ -132,17 +132,17 @@ def mean_estimation() -> list[tuple[object, ...]]:
     return rows
 
 
-def _one_reach(
-    averages: FloatArray, sigma: float, reach: float, mu: float
+def _one_bound(
+    averages: FloatArray, sigma: float, bound: float, mu: float
 ) -> tuple[float, float, float, float]:
     shift = 2 / PEOPLE  # one person, clipped to [-1, 1], replaced
-    law = RectifiedGaussian(dp.Domain(-reach, reach), scale=sigma)
+    law = RectifiedGaussian(dp.Domain(-bound, bound), scale=sigma)
     plain = COORDINATES * shift**2 / sigma**2
     both = float(np.mean(np.asarray(diagnostics.composed_rdp(law, averages, shift, 2.0))))
     one = np.asarray(diagnostics.renyi_divergence(law, averages, averages + shift, 2.0))
     base = sigma**2 + float(np.mean((averages - mu) ** 2))
-    change = clipped_error(averages, sigma, reach, mu) / base - 1
-    return reach, both / plain, float(one.sum(axis=-1).mean()) / plain, change
+    change = clipped_error(averages, sigma, bound, mu) / base - 1
+    return bound, both / plain, float(one.sum(axis=-1).mean()) / plain, change
 
 
 # --- Section 6.2 in small: full-batch private gradient descent -------------------------------------
@@ -183,18 +183,18 @@ def load_digits() -> Digits:
 
 
 def noisy(
-    kind: str, centre: FloatArray, scale: float, reach: float, generator: np.random.Generator
+    kind: str, centre: FloatArray, scale: float, bound: float, generator: np.random.Generator
 ) -> FloatArray:
     """Return one simulated output per coordinate."""
     if kind == "truncated":
-        low, high = ndtr((-np.abs(centre) - reach) / scale), ndtr((reach - np.abs(centre)) / scale)
+        low, high = ndtr((-np.abs(centre) - bound) / scale), ndtr((bound - np.abs(centre)) / scale)
         # Work left of the answer, where the normal tail keeps its digits.
         share = low + (high - low) * generator.random(centre.shape)
-        out: FloatArray = np.clip(np.abs(centre) + scale * ndtri(share), -reach, reach)
+        out: FloatArray = np.clip(np.abs(centre) + scale * ndtri(share), -bound, bound)
         return np.copysign(1.0, centre) * out
     out = centre + scale * generator.normal(size=centre.shape)
     if kind == "rectified":
-        return np.clip(out, -reach, reach)
+        return np.clip(out, -bound, bound)
     return np.sign(out) * scale if kind == "stochastic sign" else out
 
 
@@ -300,14 +300,14 @@ def main(folder: Path) -> None:
     save(folder, "hu_figure_1", "Bounded support: loss against the location", figure_1())
     print_table(
         f"Section 6.1: n = {PEOPLE}, d = {COORDINATES}, rectified against Gaussian",
-        ["mu", "sigma", "MSE allowed", "reach a", "RDP ratio", "one-sided ratio", "MSE change"],
+        ["mu", "sigma", "MSE allowed", "bound a", "RDP ratio", "one-sided ratio", "MSE change"],
         mean_estimation(),
     )
     print(
         f"  paper: up to {CLAIM_MEAN:.0%} less at mu = 0, sigma = 0.4, for < 0.5 % change of the\n"
         "  MSE. Reproduced only one-sidedly: a 30 % saving at mu = 0 comes with a far *smaller*\n"
         "  MSE (clipping towards a centre that happens to be the truth). Where the MSE stays\n"
-        "  within 0.5 % the saving is below 1 %. At a fixed reach the saving grows with mu."
+        "  within 0.5 % the saving is below 1 %. At a fixed bound the saving grows with mu."
     )
     rows = learning()
     shown = learning_rows(rows)

@@ -42,10 +42,10 @@ def spread_out(draw: ExponentialDraw, scores: Any) -> list[int]:
 
 
 def chances(
-    law: ScoreLaw, tally: list[int], a: int, b: int, shift: int, reach: int | None = None
+    law: ScoreLaw, tally: list[int], a: int, b: int, shift: int, last: int | None = None
 ) -> list[Fraction]:
     """Return P(y) per code, from what the engine hands over near the rank, through stretches."""
     table = sparse([tally])
-    table = table[near_rows(table, Near(a, b, shift, law.last if reach is None else reach))]
+    table = table[near_rows(table, Near(a, b, shift, law.last if last is None else last))]
     draw = ExponentialDraw(law, GridSet(((0, len(tally) - 1),)), Fraction(1))
     return law.pmf(np.array(spread_out(draw, stretches(table, 1, a, b, shift)[0, 0])))

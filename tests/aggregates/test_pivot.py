@@ -13,8 +13,8 @@ from dprelease.aggregates.pivot import quantiles_apart, ratio_interval
 
 def mass_beyond(weights: list[float], scale: float, bound: float) -> float:
     """Return P(|S w_i D_i| > bound) for discrete Laplace D_i of `scale`, by enumeration."""
-    reach = math.ceil(scale * 25)
-    support = np.arange(-reach, reach + 1)
+    cutoff = math.ceil(scale * 25)
+    support = np.arange(-cutoff, cutoff + 1)
     p = np.exp(-np.abs(support) / scale)
     p /= p.sum()
     total, chance = np.zeros(1), np.ones(1)
@@ -30,7 +30,7 @@ def quantile(weights: list[float]) -> float:
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("weights", [[1.0], [1.0, 1.0], [0.3, 0.7], [0.0, 1.0], [0.5, 0.01]])
-def test_the_reach_of_a_pivot_is_never_too_short(weights: list[float], scale: float) -> None:
+def test_no_critical_value_of_a_pivot_is_too_small(weights: list[float], scale: float) -> None:
     q = scale * quantile(weights) + sum(weights)
     assert mass_beyond(weights, scale, q) <= 0.05
 

@@ -10,11 +10,11 @@ from dprelease.aggregates.pivot import ratio_interval
 from dprelease.aggregates.variance_pivot import variance_interval
 
 
-def every_cell(top, total, reach):
+def every_cell(top, total, critical):
     """One group at a time, all cells of theta: the definition."""
     edges = np.linspace(0.0, 1.0, pivot._CELLS + 1)
     low, high = np.inf, -np.inf
-    for j, q in enumerate(reach):
+    for j, q in enumerate(critical):
         if total == 0:
             first, last = (-np.inf, np.inf) if top - q <= 0 <= top + q else (np.inf, -np.inf)
         else:
@@ -36,9 +36,9 @@ def drawn(size, scale):
 def test_a_ratio_is_that_of_every_cell(size):
     raw, scores = drawn(size, 5.0), (0.0, 0.5, 1.0)
     low, high = ratio_interval(raw, scores, 5.0, 0.95)
-    reach = pivot._reaches(scores, (1.0, 1.0, 1.0), 5.0, 0.95, 1, (0.0, 1.0))
+    critical = pivot._critical_values(scores, (1.0, 1.0, 1.0), 5.0, 0.95, 1, (0.0, 1.0))
     for i, row in enumerate(raw):
-        first, last = every_cell(float(row @ np.array(scores)), float(row.sum()), reach)
+        first, last = every_cell(float(row @ np.array(scores)), float(row.sum()), critical)
         if first <= last:
             assert (low[i], high[i]) == (first, last)
         else:
@@ -50,10 +50,10 @@ def test_a_variance_is_that_of_every_cell_of_the_mean_and_the_variance(size, mon
     raw = drawn(size, 5.0)
     fast = variance_interval(raw, 5.0, 0.95)
 
-    def every(rows, n, least, most, roof, reach, low, high):
+    def every(rows, n, least, most, roof, critical, low, high):
         edges = np.linspace(0.0, 0.25, variance_pivot._VARIANCES + 1)
         for k, row in enumerate(rows):
-            for j, q in enumerate(reach):
+            for j, q in enumerate(critical):
                 floor, ceiling = least[k] - q, most[k] + q
                 if n[k] == 0:
                     ends = (-np.inf, np.inf) if floor <= 0 <= ceiling else (np.inf, -np.inf)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dprelease.aggregates.tree_fit import Noisy, bin_ends, fitted_bins, reach, share_ends
+from dprelease.aggregates.tree_fit import Noisy, bin_ends, fitted_bins, half_width_of, share_ends
 from dprelease.aggregates.tree_shape import Tree, level_sums
 from dprelease.fitting.estimate import ONE
 from dprelease.fitting.noise import Gaussian, Laplace, Noise
@@ -19,9 +19,9 @@ TREES = (Tree(4, (2, 1)), Tree(6, (3, 1)), Tree(5, (1,)), Tree(4, (2, 1), known=
 NOISES = (Laplace(Fraction(1, 2)), Gaussian(9))
 
 
-def chances(noise: Noise, reach_: int = 40) -> dict[int, float]:
+def chances(noise: Noise, cutoff: int = 40) -> dict[int, float]:
     """Return the law of one draw, from its own formula."""
-    d = np.arange(-reach_, reach_ + 1)
+    d = np.arange(-cutoff, cutoff + 1)
     if isinstance(noise, Laplace):
         p = np.exp(-float(noise.rate) * np.abs(d))
     else:
@@ -73,7 +73,7 @@ def test_bins_and_prefixes_are_covered_by_enumeration_and_a_tenth_less_is_not(
     rows = [*tree.weights(), *np.diff(tree.weights(), axis=0, prepend=0.0)]
     short = 0
     for weights in rows:
-        q = reach(noise, weights, LEVEL)
+        q = half_width_of(noise, weights, LEVEL)
         exact = [Fraction(w).limit_denominator(1000) for w in weights]
         assert np.allclose([float(w) for w in exact], weights, atol=1e-12)
         found = law(noise, exact)

@@ -60,8 +60,8 @@ def test_it_covers_and_is_shorter_than_the_box(rows: int, epsilon: Fraction) -> 
     assert ((low >= 0) & (low <= high) & (high <= 0.25)).all()
     share = ((low <= truth) & (truth <= high)).mean()
     assert share >= 0.95 - 5 * np.sqrt(0.95 * 0.05 / GROUPS)
-    reach = noise.quantile(1 - 0.05 / 3)
-    left, right = bernstein_variance_box(raw - reach, raw + reach)
+    half = noise.quantile(1 - 0.05 / 3)
+    left, right = bernstein_variance_box(raw - half, raw + half)
     if rows == 2_000:
         assert (high - low).mean() < 0.6 * (right - left).mean()
         # the twin: half the scale does not cover

@@ -25,9 +25,9 @@ def divergence(rate: Fraction, k: int, order: mp.mpf) -> mp.mpf:
     """Return D_order of the laws of noise around 0 and k, every term of the sum but vanishing ones."""
     with mp.workdps(50):
         r = mp.mpf(rate.numerator) / rate.denominator
-        reach = math.ceil(130 / float(rate)) + k
+        cutoff = math.ceil(130 / float(rate)) + k
         total = mp.mpf(0)
-        for x in range(-reach, reach + k + 1):
+        for x in range(-cutoff, cutoff + k + 1):
             total += mp.exp(-r * (order * abs(x) + (1 - order) * abs(x - k)))
         return mp.log(mp.tanh(r / 2) * total) / (order - 1)
 

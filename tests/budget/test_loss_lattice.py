@@ -52,17 +52,17 @@ def test_products_of_responses_are_the_definition(
 @pytest.mark.parametrize(("shift", "square"), [(1, 1), (1, 9), (3, 16), (5, 400)])
 def test_one_gaussian_is_its_own_hockey_stick(shift: int, square: int) -> None:
     lattice = LossLattice.gaussian(shift, square)
-    reach = 60 * (math.isqrt(square) + 1)
+    cutoff = 60 * (math.isqrt(square) + 1)
     with mp.workdps(40):
         weights = {
-            d: mp.exp(-mp.mpf(d * d) / (2 * square)) for d in range(-reach, reach + shift + 1)
+            d: mp.exp(-mp.mpf(d * d) / (2 * square)) for d in range(-cutoff, cutoff + shift + 1)
         }
         z = sum(weights.values())
         for epsilon in (Fraction(0), Fraction(1, 3), Fraction(2)):
             e = mp.exp(mp.mpf(epsilon.numerator) / epsilon.denominator)
             exact = sum(
                 max(mp.mpf(0), (weights[d] - e * weights[d - shift]) / z)
-                for d in range(-reach + shift, reach)
+                for d in range(-cutoff + shift, cutoff)
             )
             found = lattice.delta(epsilon)
             assert float(exact) * (1 - 1e-12) <= float(found) <= float(exact) + 1e-25

@@ -246,7 +246,7 @@ def test_a_plan_that_claims_the_spread_of_one_choice_is_refused() -> None:
     near = planned(["median(x)"]).query.primitives[0].near
     (tally,) = plan.query.primitives
     assert near is not None
-    far = replace(near, reach=2**40)  # as far as the law sees, around the value's rank alone
+    far = replace(near, last=2**40)  # as far as the law sees, around the value's rank alone
     query = replace(plan.query, primitives=(replace(tally, near=far),))
     with pytest.raises(InternalError) as caught:
         execute.check(replace(plan, query=query))

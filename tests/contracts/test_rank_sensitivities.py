@@ -204,7 +204,7 @@ def test_twin_codes_from_nearer_than_the_law_can_see_are_another_law() -> None:
     tally = [2, 2, 3, 1, 0, 1]
     whole = law.pmf(rank_scores([tally], 1, 2, 0)[0])
     assert chances(law, tally, 1, 2, 0) == whole
-    assert chances(law, tally, 1, 2, 0, reach=0) != whole
+    assert chances(law, tally, 1, 2, 0, last=0) != whole
 
 
 def test_the_end_itself_is_the_best_candidate_of_min_and_max() -> None:

@@ -143,10 +143,10 @@ def test_tallies_near_a_rank_need_room_for_the_codes_near_it_only() -> None:
     assert near.most == 2**20 + 3
     check_query(query(codes=wide, primitives=(Primitive("tally", 0, near=near),)))
     for other in (
-        replace(near, reach=2**26),
+        replace(near, last=2**26),
         replace(near, a=3),
         replace(near, b=0),
-        replace(near, reach=-1),
+        replace(near, last=-1),
     ):
         with pytest.raises(PlanError) as caught:
             check_query(query(codes=wide, primitives=(Primitive("tally", 0, near=other),)))

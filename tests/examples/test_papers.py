@@ -153,8 +153,8 @@ def test_what_reproduces_of_the_mean_estimation() -> None:
     assert at_zero[6] < -0.5  # ... with an error that does not stay
     rng = np.random.Generator(np.random.PCG64(1))
     noise = rng.normal(0, 0.024, (1, 100))
-    fixed = [hu._one_reach(mu + noise, 0.4, 0.2, mu)[1] for mu in (0.0, 0.25, 0.5)]
-    assert fixed[0] > fixed[1] > fixed[2]  # at a fixed reach the saving grows with the bias
+    fixed = [hu._one_bound(mu + noise, 0.4, 0.2, mu)[1] for mu in (0.0, 0.25, 0.5)]
+    assert fixed[0] > fixed[1] > fixed[2]  # at a fixed bound the saving grows with the bias
 
 
 def test_equal_accuracy_interpolates_the_baseline() -> None:

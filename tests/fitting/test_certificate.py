@@ -77,7 +77,7 @@ def lagrangian(case, above, proof):
     aims, weights = c._aims(estimates[name]), c._weights(variances[name])
     for k, (t, w) in enumerate(zip(aims, weights, strict=True)):
         pull = parents[of[k]] + margin[sums[k]]
-        options = members(case.reachable.sets[name][k])
+        options = members(case.feasible.sets[name][k])
         total += min(w * (ring * v - t) ** 2 - 2 * ring * pull * v for v in options)
     for t, m in zip(c._aims(estimates[side.name]), margin, strict=True):
         total += min(heavy * (ring * s - t) ** 2 + 2 * ring * m * s for s in range(-500, 500))

@@ -35,7 +35,7 @@ def test_sets_are_those_of_their_members():
         assert all(holds(a, x) == (x in members(a)) for x in range(-2, 15))
 
 
-def test_what_can_be_reached_is_what_enumeration_reaches():
+def test_what_is_feasible_is_what_enumeration_finds():
     rng = random.Random(7)
     for _ in range(120):
         domains = {

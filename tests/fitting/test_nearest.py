@@ -28,20 +28,20 @@ class Fitted:
 
     def __init__(self, structure, noises, domains, totals=None):
         self.structure, self.domains, self.totals = structure, domains, totals or {}
-        self.reachable = feasible(structure, domains, self.totals)
+        self.feasible = feasible(structure, domains, self.totals)
         self.estimator = estimator(structure, noises, tuple(self.totals))
         self.variances = {t.name: self.estimator.variance(t.name) for t in structure.tables}
 
     def fit(self, noisy):
         self.estimates = self.estimator.estimates(noisy, self.totals)
-        return nearest(self.structure, self.reachable, self.estimates, self.variances)
+        return nearest(self.structure, self.feasible, self.estimates, self.variances)
 
     def broken(self, values):
         return violations(self.structure, self.domains, self.totals, values)
 
     def gaps(self, fit):
         return gaps(
-            self.structure, self.reachable.sets, self.estimates.values,
+            self.structure, self.feasible.sets, self.estimates.values,
             self.variances, fit.values, fit.proof,
         )  # fmt: skip
 
@@ -133,7 +133,7 @@ def test_sums_fit_their_counts():
     counts = Fitted(structure, NOISES, {"leaf": GAP})
     sums = feasible(structure, {"leaf": ((-5000, 6000),)})
     for low, high in ((-2, 7), (3, 7), (-7, -3)):
-        check_pair(structure, counts.reachable, sums, min(low, 0), max(high, 0))
+        check_pair(structure, counts.feasible, sums, min(low, 0), max(high, 0))
         rng = np.random.default_rng(4)
         for _ in range(20):
             count = counts.fit(noisy_of(structure, NOISES, rng)).values

@@ -18,9 +18,9 @@ from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.noise import Gaussian, Laplace
 from dprelease.fitting.quotient import (
     classes_of,
+    critical_values,
     ends_of_quotient,
     middle_of_quotient,
-    reach_of,
 )
 from dprelease.fitting.structure import nested
 from tests.fitting.small import NOISES, UNEVEN, tree
@@ -52,7 +52,7 @@ def pair(count, noises):
 
 @lru_cache(maxsize=4)
 def every(noises, truth):  # about 10^4 outcomes
-    """Return estimates of all outcomes of the draws, their chances, and the reach."""
+    """Return estimates of all outcomes of the draws, their chances, and the critical values."""
     s, c = truth
     drawn = list(itertools.product(outcomes(noises[0]), *[outcomes(noises[1])] * 2))
     drawn = [each for each in drawn if each[0][1] * each[1][1] * each[2][1] > 2e-7]
@@ -63,15 +63,15 @@ def every(noises, truth):  # about 10^4 outcomes
     bottoms = bottom.estimates(
         {"all": [c + b[0] for _, b, _ in drawn], "part": [c + d[0] for _, _, d in drawn]}, {}
     )
-    reach = reach_of(*pair(1, noises), "part", LOW, HIGH)
-    return tops, bottoms, chance, reach
+    critical = critical_values(*pair(1, noises), "part", LOW, HIGH)
+    return tops, bottoms, chance, critical
 
 
 def coverage(found, truth, factor=Fraction(1)):
-    tops, bottoms, chance, reach = found
-    cells = tuple(tuple(r * factor for r in of) for of in reach.cells)
+    tops, bottoms, chance, critical = found
+    cells = tuple(tuple(r * factor for r in of) for of in critical.cells)
     low, high = ends_of_quotient(
-        replace(reach, cells=cells),
+        replace(critical, cells=cells),
         np.zeros(chance.size, dtype=int),
         tops.values["part"],
         bottoms.values["part"],
@@ -97,12 +97,12 @@ def test_cells_that_get_finer_towards_the_low_end():
     for bend in (1, 4):
         for truth in [(0, 1), (1, 1), (12, 2), (140, 40), (60, 1)]:
             tops, bottoms, chance, _ = every(noises, truth)
-            reach = reach_of(*pair(1, noises), "part", 0, 64, bend=bend)
-            edges = reach.edges
+            critical = critical_values(*pair(1, noises), "part", 0, 64, bend=bend)
+            edges = critical.edges
             assert (edges[0], edges[-1], len(edges)) == (0, 64, 65)
             both = tops.values["part"], bottoms.values["part"]
             slack = tops.slack, bottoms.slack
-            low, high = ends_of_quotient(reach, np.zeros(chance.size, dtype=int), *both, slack)
+            low, high = ends_of_quotient(critical, np.zeros(chance.size, dtype=int), *both, slack)
             exact = truth[0] / truth[1]
             assert chance[(low <= exact) & (exact <= high)].sum() >= 0.95, (bend, truth)
             lengths[bend, truth] = float(chance @ (high - low))
@@ -120,8 +120,8 @@ def test_a_tenth_too_short_does_not_cover(name):
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize("truth", [(9, 5), (140, 40)])
 def test_the_estimate_is_median_unbiased_up_to_its_atoms_and_what_says_nothing(name, truth):
-    tops, bottoms, chance, reach = every(LAWS[name], truth)
-    middle = middle_of_quotient(reach, tops.values["part"], bottoms.values["part"])
+    tops, bottoms, chance, critical = every(LAWS[name], truth)
+    middle = middle_of_quotient(critical, tops.values["part"], bottoms.values["part"])
     exact = truth[0] / truth[1]
     below, above = chance[middle < exact].sum(), chance[middle > exact].sum()
     left = chance[np.isnan(middle)].sum()
@@ -135,16 +135,16 @@ def test_no_more_than_a_twentieth_longer_than_the_exact_quantile():
     tops["leaf"] = Laplace(Fraction(1, 50))
     top, bottom = estimator(structure, tops), estimator(structure, NOISES)
     for name in ("nation", "region", "leaf"):
-        reach = reach_of(top, bottom, name, 0, 10)
+        critical = critical_values(top, bottom, name, 0, 10)
         classes = classes_of(top, bottom, name)
-        assert len(reach.cells) == classes.max() + 1
+        assert len(critical.cells) == classes.max() + 1
         cell = int(np.flatnonzero(classes == 0)[0])
         for k in (0, 31, 63):
             middle = Fraction(10 * (2 * k + 1), 128)
             terms = [*top.terms(name, cell)]
             terms += [Term(n, d, -middle * w) for n, d, w in bottom.terms(name, cell)]
             exact = half_width(terms)
-            assert exact <= reach.cells[0][k] <= Fraction(105, 100) * exact
+            assert exact <= critical.cells[0][k] <= Fraction(105, 100) * exact
 
 
 def test_many_kinds_of_cells_are_bounded_apart_or_refused(monkeypatch):
@@ -157,19 +157,19 @@ def test_many_kinds_of_cells_are_bounded_apart_or_refused(monkeypatch):
     top, bottom = estimator(nested(UNEVEN), NOISES), estimator(nested(UNEVEN), NOISES)
     monkeypatch.setattr(quotient, "MOST", 2)
     with pytest.raises(PlanError, match="3 kinds of cells") as caught:
-        reach_of(top, bottom, "leaf", 0, 1)
+        critical_values(top, bottom, "leaf", 0, 1)
     assert caught.value.code == "DPR286"
 
 
 def test_no_denominator_leaves_the_whole_range_and_no_noise_a_point():
     top, bottom = pair(1, LAWS["gaussian"])
-    reach = reach_of(top, bottom, "part", LOW, HIGH)
+    critical = critical_values(top, bottom, "part", LOW, HIGH)
     s = [0, 900 * ONE, -900 * ONE, 900 * ONE, 900 * ONE, -900 * ONE, 5000 * ONE]
     c = [0, 0, -20 * ONE, ONE, 50 * ONE, 50 * ONE, 500 * ONE]
     none = Fraction(0), Fraction(0)
-    low, high = ends_of_quotient(reach, np.zeros(7, dtype=int), s, c, none)
+    low, high = ends_of_quotient(critical, np.zeros(7, dtype=int), s, c, none)
     assert (low[:4] == LOW).all() and (high[:4] == HIGH).all()
-    far = [float(reach.cells[0][k]) for k in (-1, 0)]
+    far = [float(critical.cells[0][k]) for k in (-1, 0)]
     assert (high[4], low[5]) == (HIGH, LOW)
     assert 0 < HIGH - low[4] <= 1.05 * far[0] / 50 and 0 < high[5] - LOW <= 1.05 * far[1] / 50
     assert high[6] == HIGH and low[6] < HIGH

@@ -114,7 +114,7 @@ def test_intervals_cover_by_enumeration() -> None:
     plan = public([WHOLE], epsilon=2, n=60)
     draw = law(plan)
     assert isinstance(draw, BalancedDraw)
-    rate, reach = float(draw.noise.noise.rate), draw.noise.quantile(0.95)
+    rate, half = float(draw.noise.noise.rate), draw.noise.quantile(0.95)
     weights = {
         (a, b): math.exp(-rate * (abs(a) + abs(b) + abs(a + b)))
         for a in range(-40, 41)
@@ -122,7 +122,7 @@ def test_intervals_cover_by_enumeration() -> None:
     }
     total = sum(weights.values())
     inside = [
-        sum(w for (a, _), w in weights.items() if abs(a) <= k) / total for k in (reach, reach - 1)
+        sum(w for (a, _), w in weights.items() if abs(a) <= k) / total for k in (half, half - 1)
     ]
     assert inside[0] >= 0.95 > inside[1]
 

@@ -158,23 +158,23 @@ def test_the_walls_bound_of_quadratic_cells_is_attained(absent: bool) -> None:
     rng = np.random.default_rng(7)
     for _ in range(200):
         cells = [tuple(int(c) for c in rng.integers(-6, 7, 3)) for _ in range(rng.integers(1, 5))]
-        reach = (0, int(rng.integers(1, 9)))
-        rows = [[a + b * k + c * k * k for a, b, c in cells] for k in range(reach[1] + 1)]
+        codes = (0, int(rng.integers(1, 9)))
+        rows = [[a + b * k + c * k * k for a, b, c in cells] for k in range(codes[1] + 1)]
         others = [*rows, [0] * len(cells)] if absent else rows
-        row, swap = code_moves(cells, reach, absent=absent)  # type: ignore[arg-type]
+        row, swap = code_moves(cells, codes, absent=absent)  # type: ignore[arg-type]
         assert row == max(sum(map(abs, r)) for r in rows)
         assert swap == max(
             sum(abs(x - y) for x, y in zip(a, b, strict=True)) for a in others for b in others
         )
         for place, cell in enumerate(cells):
             seen = [r[place] for r in rows]
-            assert code_range(cell, reach) == (min(seen), max(seen))  # type: ignore[arg-type]
+            assert code_range(cell, codes) == (min(seen), max(seen))  # type: ignore[arg-type]
 
 
-def noisy(draw: CentredDraw, exact: list[int], reach: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return all noisy cells within `reach` of the exact ones, and their chances."""
+def noisy(draw: CentredDraw, exact: list[int], cutoff: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return all noisy cells within `cutoff` of the exact ones, and their chances."""
     rate, count = float(draw.noise.noise.rate), len(exact)
-    z = np.arange(-reach, reach + 1)
+    z = np.arange(-cutoff, cutoff + 1)
     one = np.exp(-rate * np.abs(z)) * np.tanh(rate / 2)
     grid = np.stack(np.meshgrid(*[z] * count, indexing="ij"), axis=-1).reshape(-1, count)
     chance = one

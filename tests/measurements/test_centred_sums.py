@@ -130,10 +130,10 @@ def test_no_pair_of_tables_that_differ_in_one_row_costs_more_than_epsilon() -> N
     assert beyond > 1.5  # control: two rows
 
 
-def noisy(draw: CentredDraw, exact: tuple[int, int], reach: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return all noisy cells within `reach` of the exact ones, and their chances."""
+def noisy(draw: CentredDraw, exact: tuple[int, int], cutoff: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return all noisy cells within `cutoff` of the exact ones, and their chances."""
     rate = float(draw.noise.noise.rate)
-    z = np.arange(-reach, reach + 1)
+    z = np.arange(-cutoff, cutoff + 1)
     one = np.exp(-rate * np.abs(z)) * np.tanh(rate / 2)
     grid = np.stack(np.meshgrid(z, z, indexing="ij"), axis=-1).reshape(-1, 2)
     return grid + np.array(exact), np.outer(one, one).ravel()

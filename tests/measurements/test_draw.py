@@ -153,8 +153,8 @@ class TestCells:
             assert law.certify(self.OVER_TWO) == 1
 
     def test_twin_noise_for_one_group(self) -> None:
-        for reach in (3, 5):
-            law = CellDraw(CellNoise.calibrate(reach, Fraction(1)), 2)
+        for shift in (3, 5):
+            law = CellDraw(CellNoise.calibrate(shift, Fraction(1)), 2)
             with pytest.raises(InternalError) as caught:
                 law.certify(self.OVER_TWO)
             assert caught.value.code == "DPR901"

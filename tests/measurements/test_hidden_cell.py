@@ -133,8 +133,8 @@ def test_the_published_cells_alone_cost_twice_the_larger_of_both(count: int) -> 
         assert worst == 2 * max(rises, falls)
 
 
-def weights(rate: float, reach: int) -> dict[tuple[int, int], float]:
-    pairs = itertools.product(range(-reach, reach + 1), repeat=2)
+def weights(rate: float, cutoff: int) -> dict[tuple[int, int], float]:
+    pairs = itertools.product(range(-cutoff, cutoff + 1), repeat=2)
     found = {(a, b): math.exp(-rate * (abs(a) + abs(b) + abs(a + b))) for a, b in pairs}
     total = sum(found.values())
     return {z: w / total for z, w in found.items()}
@@ -168,11 +168,11 @@ def test_two_published_cells_have_their_joint_law() -> None:
 def test_intervals_cover_by_enumeration() -> None:
     draw = law(private(epsilon=2))
     chance = weights(float(draw.noise.noise.rate), 60)
-    reach = draw.noise.quantile(0.95)
-    inside = [sum(c for (a, _), c in chance.items() if abs(a) <= k) for k in (reach, reach - 1)]
+    half = draw.noise.quantile(0.95)
+    inside = [sum(c for (a, _), c in chance.items() if abs(a) <= k) for k in (half, half - 1)]
     assert inside[0] >= 0.95 > inside[1]
     low, high = draw.box(np.array([[40, 60]], dtype=object), 0.95)
-    assert (high - low == 2 * reach).all()
+    assert (high - low == 2 * half).all()
 
 
 def test_an_audited_pair_costs_what_the_plan_says_and_no_more() -> None:

@@ -163,15 +163,15 @@ def test_the_rank_error_holds_for_all_small_tables(target: tuple[int, int, int])
 
     law = ScoreLaw.calibrate(6, spread=spreads(*target)[0], epsilon=4)
     draw = ExponentialDraw(law, GridSet(((0, 5),)), Fraction(1))
-    reach = law.reach(0.95)
-    assert draw.rank_error(target[1], 0.95) == -(-reach // target[1])
+    error = law.score_error(0.95)
+    assert draw.rank_error(target[1], 0.95) == -(-error // target[1])
     worst = 0.0
     for counts in itertools.product((0, 1, 3, 9), repeat=6):
         row = rank_scores(np.array([counts]), *target)[0]
-        beyond = row > row.min() + reach
+        beyond = row > row.min() + error
         worst = max(worst, float(sum(itertools.compress(law.pmf(row), beyond))))
     assert worst <= 0.05
-    assert law.reach(0.5) < reach < law.reach(0.999)
+    assert law.score_error(0.5) < error < law.score_error(0.999)
 
 
 # --- the wall -----------------------------------------------------------------------------------

@@ -322,9 +322,9 @@ def test_no_pair_of_tables_that_differ_in_one_row_costs_more_than_epsilon() -> N
 # --- intervals -------------------------------------------------------------------------------
 
 
-def around(exact: list[int], rate: float, reach: int) -> tuple[Floats, Floats]:
-    """Return all noisy cells within `reach` of the exact ones, and their chances."""
-    z = np.arange(-reach, reach + 1)
+def around(exact: list[int], rate: float, cutoff: int) -> tuple[Floats, Floats]:
+    """Return all noisy cells within `cutoff` of the exact ones, and their chances."""
+    z = np.arange(-cutoff, cutoff + 1)
     one = np.exp(-rate * np.abs(z)) * np.tanh(rate / 2)
     axes = np.meshgrid(*[z] * len(exact), indexing="ij")
     chance = one

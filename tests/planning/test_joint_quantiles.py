@@ -192,15 +192,15 @@ def test_rank_errors_are_kept_on_rows_of_their_own() -> None:
     rows = np.arange(121)
     schema = declared(QUARTILES)
     frame = pd.DataFrame({"who": "p", "x": rows, "g": "a"})
-    reach = draw.rank_error(4, 0.95)
-    assert reach is not None
+    error = draw.rank_error(4, 0.95)
+    assert error is not None
     kept = near = 0
     for _ in range(12):
         with pytest.warns(dp.UnledgeredWarning):
             values = sorted(dp.release(frame, schema).table.to_pandas()["value"])
         off = max(abs(v - q * 121) for v, q in zip(values, (0.25, 0.5, 0.75), strict=True))
-        kept += off <= reach + 1
-        near += off <= reach / 20
+        kept += off <= error + 1
+        near += off <= error / 20
     assert kept == 12
     assert near < 12
     assert all(a <= b for a, b in itertools.pairwise(values))

@@ -325,7 +325,7 @@ def test_no_angle_is_left_out_that_a_bound_does_not_rule_out(release):
         both = joint(income, count)
         shape, unit, scale = ratio_interval._normal(both)
         middle, length = ratio_interval._observed(both, unit)
-        reach = ratio_of_many.reach_of_many(shape, 0.95)
+        critical = ratio_of_many.critical_of_many(shape, 0.95)
 
         def out(cell, bound, middle=middle, length=length, scale=scale):
             return bound * scale < length * ratio_interval._nearest(cell, middle)
@@ -337,7 +337,7 @@ def test_no_angle_is_left_out_that_a_bound_does_not_rule_out(release):
             cell
             for cell in itertools.pairwise(edges)
             if cell[1] >= within[0] and cell[0] <= within[1]
-            and not out(cell, min(reach.crude(cell), reach.fine(cell)))
+            and not out(cell, min(critical.crude(cell), critical.fine(cell)))
         ]  # fmt: skip
         assert kept
         assert found[0][0][0] <= kept[0][0] + 1e-9 and found[-1][0][1] >= kept[-1][1] - 1e-9

@@ -100,8 +100,8 @@ class Reach:
         if self.radius is None:
             return k, k
         norm = math.hypot(*pull)
-        reached = [min(c, self.radius * p / norm) for c, p in zip(caps, pull, strict=True)]
-        low = sum(c * p for c, p in zip(reached, pull, strict=True))
+        moves = [min(c, self.radius * p / norm) for c, p in zip(caps, pull, strict=True)]
+        low = sum(c * p for c, p in zip(moves, pull, strict=True))
         return low, min(k, self.radius * norm)
 
 

@@ -110,10 +110,10 @@ class JointExponential:
         before = self._sums[i - 1]
         out = np.zeros(ranks.size, dtype=object)
         for b in range(1, ranks.size):
-            out[b] = int(before[:b] @ self._reaches(b, step))
+            out[b] = int(before[:b] @ self._weights_to(b, step))
         return out
 
-    def _reaches(self, b: int, step: int) -> Wholes:
+    def _weights_to(self, b: int, step: int) -> Wholes:
         ranks = self._blocks.ranks
         return self._weights(np.abs(ranks[b] - ranks[:b] - step))
 
@@ -149,7 +149,7 @@ class JointExponential:
             found = [(b, place) for place in places] + found
             j -= s
             if j:
-                weights = self._sums[j - 1][:b] * self._reaches(b, self._blocks.steps[j])
+                weights = self._sums[j - 1][:b] * self._weights_to(b, self._blocks.steps[j])
         return found
 
 

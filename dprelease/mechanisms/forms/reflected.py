@@ -129,13 +129,13 @@ class ReflectedLaplaceLaw(ScalarLaw):
         low, high = self.allowed.lower, self.allowed.upper
         y = self.clamp(raw)
         mirror = low + high - y
-        lows = first_answer(self.allowed, y, lambda q: self._reaches(q, y) >= alpha)
+        lows = first_answer(self.allowed, y, lambda q: self._upper_tail(q, y) >= alpha)
         # the law is its own mirror image
-        tops = first_answer(self.allowed, y, lambda q: self._reaches(q, mirror) >= alpha)
+        tops = first_answer(self.allowed, y, lambda q: self._upper_tail(q, mirror) >= alpha)
         highs = low + high - tops
         return np.minimum(lows, highs), np.maximum(lows, highs)
 
-    def _reaches(self, q: IntArray, y: IntArray) -> FloatArray:
+    def _upper_tail(self, q: IntArray, y: IntArray) -> FloatArray:
         """Return P_q(Y >= y), closed form: sums of cosh are ratios of sinh."""
         n, r = self.allowed.hull_steps, float(self.noise.rate)
         i = (q - self.allowed.lower).astype(np.float64)

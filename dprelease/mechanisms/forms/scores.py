@@ -209,7 +209,7 @@ class ScoreLaw(Stored):
         near: IntArray = np.minimum(apart, np.uint64(self.last)).astype(np.int64)
         return near
 
-    def reach(self, level: float) -> int | None:
+    def score_error(self, level: float) -> int | None:
         """Return k: the chosen score is at most k above the best one with probability `level`.
 
         Holds for all scores: at most candidates - 1 have a weight of w[k + 1] or less, and the

@@ -90,8 +90,8 @@ class DiscreteGaussianNoise(Stored):
 
     def weights(self, count: int) -> npt.NDArray[np.float64]:
         """Return P(0), ..., P(count - 1)."""
-        reach = max(count, 40 * (math.isqrt(self.square) + 1))
-        d = np.arange(reach, dtype=np.float64)
+        cutoff = max(count, 40 * (math.isqrt(self.square) + 1))
+        d = np.arange(cutoff, dtype=np.float64)
         w = np.exp(-d * d / (2 * self.square))
         out: npt.NDArray[np.float64] = w[:count] / (2 * w.sum() - 1)
         return out

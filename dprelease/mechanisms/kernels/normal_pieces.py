@@ -88,9 +88,9 @@ def normal_nodes(
     anchor = np.minimum(np.maximum(location, low), high)
     away = anchor - location
     distance = np.abs(away) / size
-    reach = size * (_DEPTH / (distance + np.sqrt(distance * distance + _DEPTH)))
-    left = np.minimum(anchor - low, reach)
-    length = left + np.minimum(high - anchor, reach)
+    cutoff = size * (_DEPTH / (distance + np.sqrt(distance * distance + _DEPTH)))
+    left = np.minimum(anchor - low, cutoff)
+    length = left + np.minimum(high - anchor, cutoff)
     solid = length > 0
     near = np.where(solid, distance, np.inf).min(axis=0)
     near = np.where(np.isfinite(near), near, 0.0)

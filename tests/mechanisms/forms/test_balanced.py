@@ -19,9 +19,9 @@ from dprelease.mechanisms.forms.balanced import BalancedNoise
 CELLS_AND_EPSILON = [(2, "0.25"), (2, "3"), (3, "1"), (4, "2"), (5, "6")]
 
 
-def vectors(cells: int, reach: int) -> list[tuple[int, ...]]:
-    """Return all vectors that add up to 0, the first cells within `reach`."""
-    free = itertools.product(range(-reach, reach + 1), repeat=cells - 1)
+def vectors(cells: int, cutoff: int) -> list[tuple[int, ...]]:
+    """Return all vectors that add up to 0, the first cells within `cutoff`."""
+    free = itertools.product(range(-cutoff, cutoff + 1), repeat=cells - 1)
     return [(*z, -sum(z)) for z in free]
 
 

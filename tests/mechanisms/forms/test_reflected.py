@@ -187,7 +187,7 @@ def test_intervals_cover_every_answer_by_enumeration() -> None:
         for q in (0, 1, n // 3, n // 2, n):
             pmf = np.array(list(law.pmf(q).values()))
             assert pmf[(low <= q) & (q <= high)].sum() >= 0.95 - 1e-6
-            tails = law._reaches(np.full(n + 1, q), y)
+            tails = law._upper_tail(np.full(n + 1, q), y)
             assert tails == pytest.approx(np.cumsum(pmf[::-1])[::-1], abs=1e-12)
     with pytest.raises(ArgumentError):
         law.interval(y, level=0.0)

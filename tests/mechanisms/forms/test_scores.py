@@ -266,14 +266,14 @@ class TestTheScalarForm:
 
 @pytest.mark.parametrize("epsilon", ["1/10", 1, 8])
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-def test_the_reach_bounds_the_tail_of_all_scores_and_one_less_does_not(
+def test_the_score_error_bounds_the_tail_of_all_scores_and_one_less_does_not(
     epsilon: Any, level: float
 ) -> None:
-    """Worst scores: one best candidate, all others alike just above the reach."""
+    """Worst scores: one best candidate, all others alike just above it."""
     law = ScoreLaw.calibrate(40, spread=2, epsilon=epsilon)
-    reach = law.reach(level)
-    assert float(sum(law.pmf([0] + [reach + 1] * 39)[1:])) <= 1 - level
-    if reach:
-        assert 39 * float(Fraction(law.pmf([0, *[reach] * 39])[1])) > (1 - level) * 0.5
-    assert ScoreLaw.calibrate(1, spread=2, epsilon=epsilon).reach(level) == 0
+    error = law.score_error(level)
+    assert float(sum(law.pmf([0] + [error + 1] * 39)[1:])) <= 1 - level
+    if error:
+        assert 39 * float(Fraction(law.pmf([0, *[error] * 39])[1])) > (1 - level) * 0.5
+    assert ScoreLaw.calibrate(1, spread=2, epsilon=epsilon).score_error(level) == 0
     assert law.rate == pytest.approx(float(Fraction(epsilon)) / 2, rel=1e-6)

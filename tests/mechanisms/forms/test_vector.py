@@ -24,16 +24,16 @@ def test_the_renyi_divergence_of_a_vector_is_at_most_rho_alpha(
     square: int, shift: tuple[int, int], alpha: float
 ) -> None:
     cells = GaussianCells(sum(k * k for k in shift), square)
-    reach = 30 * math.isqrt(square) + 60
+    cutoff = 30 * math.isqrt(square) + 60
     total = mp.mpf(0)
     with mp.workdps(40):
-        w = [mp.exp(-mp.mpf(d * d) / (2 * square)) for d in range(-reach - 400, reach + 401)]
+        w = [mp.exp(-mp.mpf(d * d) / (2 * square)) for d in range(-cutoff - 400, cutoff + 401)]
         z = sum(w)
-        at = {d: w[d + reach + 400] / z for d in range(-reach - 400, reach + 401)}
+        at = {d: w[d + cutoff + 400] / z for d in range(-cutoff - 400, cutoff + 401)}
         for k in shift:  # independent cells: divergences add up
             s = sum(
                 at[d] ** mp.mpf(alpha) * at[d - k] ** (1 - mp.mpf(alpha))
-                for d in range(-reach, reach)
+                for d in range(-cutoff, cutoff)
             )
             total += mp.log(s) / (mp.mpf(alpha) - 1)
     claim = float(cells.rho) * alpha

@@ -1,4 +1,4 @@
-"""Guards of `dprelease/fitting`: what is published adds up, is reachable, and is covered."""
+"""Guards of `dprelease/fitting`: what is published adds up, is feasible, and is covered."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ GUARDS = (
         new="",
     ),
     _feasible(
-        "a public total need not be reachable",
+        "a public total need not be feasible",
         old="            met(runs, ((int(total), int(total)),))",
         new="            ((int(total), int(total)),)",
     ),

@@ -302,7 +302,7 @@ GUARDS = (
     Guard(
         "ends of an interval miss as often as the value",
         "measurements/rank_interval.py",
-        "return cls(law, code.grid, code.step, inside=reach // b + 1)",
+        "return cls(law, code.grid, code.step, inside=error // b + 1)",
         "return cls(law, code.grid, code.step, inside=1)",
         ("tests/contracts/test_quantile_intervals.py",),
     ),

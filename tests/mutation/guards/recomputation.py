@@ -75,8 +75,8 @@ GUARDS = (
     Guard(
         "a sequence of candidates may step back",
         file="mechanisms/forms/joint_scores.py",
-        old="            out[b] = int(before[:b] @ self._reaches(b, step))",
-        new="            out[b] = int(before[: b - 1] @ self._reaches(b, step)[: b - 1])",
+        old="            out[b] = int(before[:b] @ self._weights_to(b, step))",
+        new="            out[b] = int(before[: b - 1] @ self._weights_to(b, step)[: b - 1])",
         tests=("tests/mechanisms/forms/test_joint_scores.py",),
     ),
     Guard(

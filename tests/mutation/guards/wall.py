@@ -60,7 +60,7 @@ GUARDS = (
     _held(
         "an engine counts less far from a rank than the law weighs",
         file="measurements/ranks.py",
-        old="if not all(p.near is None or p.near.reach >= law.law.last for p in used):",
+        old="if not all(p.near is None or p.near.last >= law.law.last for p in used):",
         new="if False:",
     ),
     _held(

@@ -66,8 +66,8 @@ GUARDS = (
     Guard(
         "an interval within a declared domain forgets a denominator that noise made up",
         file="aggregates/quotient.py",
-        old="unknown = np.abs(reading.raw @ np.asarray(parts)) <= reach",
-        new="unknown = np.abs(reading.raw @ np.asarray(parts)) <= -reach",
+        old="unknown = np.abs(reading.raw @ np.asarray(parts)) <= half",
+        new="unknown = np.abs(reading.raw @ np.asarray(parts)) <= -half",
         tests=("tests/aggregates/test_weighted.py",),
     ),
     Guard(

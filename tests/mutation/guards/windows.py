@@ -1,4 +1,4 @@
-"""Guards of losses over time: windows, reaches, and how they are added up."""
+"""Guards of losses over time: windows, instants, and how they are added up."""
 
 from __future__ import annotations
 
