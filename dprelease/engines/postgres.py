@@ -171,6 +171,9 @@ class Session:
             self.connection.execute("SET LOCAL DateStyle TO 'ISO, YMD'")
             # all digits of a float, whatever the role or the database says: fewer, and two ids are one
             self.connection.execute("SET LOCAL extra_float_digits TO 3")
+            # constants of the statement as SQL writes them, and nulls of arrays as nulls
+            self.connection.execute("SET LOCAL standard_conforming_strings TO on")
+            self.connection.execute("SET LOCAL array_nulls TO on")
             done = True
         except Exception:  # noqa: BLE001 - as above
             done = False

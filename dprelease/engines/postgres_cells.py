@@ -197,7 +197,8 @@ def _number_of(raw: str) -> str:
     )
     slow = _with({"v": f"btrim({text}, {_SPACE})"}, body)
     # most texts are few digits: told by cheap functions of the cell itself, which is short where they run
-    cell, rest = f"{raw}::text", f"substr({raw}::text, 2)"
+    cell = f'({raw}::text COLLATE "C")'  # others may hold different texts equal: "-," and "-"
+    rest = f"substr({cell}, 2)"
     digits = "octet_length({0}) BETWEEN 1 AND 16 AND {0} <> '.' AND btrim({0}, '0123456789') IN ('', '.')"
     negative = f"octet_length({cell}) <= 16 AND left({cell}, 1) = '-' AND {digits.format(rest)}"
     return (

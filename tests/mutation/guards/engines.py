@@ -44,6 +44,8 @@ _request = partial(
     tests=("tests/engines/test_request.py", "tests/engines/test_duckdb.py"),
 )
 
+_postgres = partial(Guard, tests=("tests/engines/test_postgres_settings.py",))
+
 GUARDS = (
     Guard(
         "a decimal next to one is true",
@@ -325,5 +327,23 @@ GUARDS = (
         "        _check_instants(relation,",
         "        _ = (relation,",
         ("tests/engines/test_duckdb.py",),
+    ),
+    _postgres(
+        "a text is compared by the collation of its column before it is cast",
+        file="engines/postgres_cells.py",
+        old="""f'({raw}::text COLLATE "C")'  # others""",
+        new='f"({raw}::text)"  # others',
+    ),
+    _postgres(
+        "a database says how the statement's constants are read",
+        file="engines/postgres.py",
+        old="SET LOCAL standard_conforming_strings TO on",
+        new="SET LOCAL escape_string_warning TO off",
+    ),
+    _postgres(
+        "a database says what a null of an array is",
+        file="engines/postgres.py",
+        old="SET LOCAL array_nulls TO on",
+        new="SET LOCAL escape_string_warning TO off",
     ),
 )
