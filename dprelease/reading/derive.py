@@ -17,7 +17,7 @@ from dprelease.reading.derived import Derived, keyed
 from dprelease.reading.evaluation import Evaluation, Periods, result_keys
 from dprelease.reading.grammar import Across, parse
 from dprelease.reading.interval import Method, interval
-from dprelease.reading.public_table import PublicTable
+from dprelease.reading.public_table import PublicLike, PublicTable
 from dprelease.reading.quantity import Quantity
 from dprelease.reading.ranking import ranked
 from dprelease.reading.released_values import Key
@@ -32,7 +32,7 @@ def derive(
     expression: str,
     *,
     by: Sequence[str] | None = None,
-    public: object = None,
+    public: PublicLike | None = None,
     level: float = 0.95,
     name: str | None = None,
     source: str = "",

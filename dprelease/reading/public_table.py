@@ -9,19 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from dprelease.errors import ArgumentError
 
-__all__ = ["PublicTable"]
+__all__ = ["PublicLike", "PublicTable"]
+
+
+class Columns(Protocol):
+    """A table that gives itself as an Arrow stream: pandas and polars frames, pyarrow tables."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+PublicLike = Columns | str | Path
+"""What a public table may be given as."""
 
 
 class PublicTable:
     """Exact public numbers by key."""
 
-    def __init__(self, data: object, by: Sequence[str]) -> None:
+    def __init__(self, data: PublicLike, by: Sequence[str]) -> None:
         table = _arrow(data)
         self.keys = tuple(name for name in by if name in table.column_names)
         self.names = tuple(name for name in table.column_names if name not in self.keys)
@@ -69,7 +79,7 @@ def _exact(value: Any) -> Fraction:
     return Fraction(str(value)) if not isinstance(value, int) else Fraction(int(value))
 
 
-def _arrow(data: object) -> pa.Table:
+def _arrow(data: PublicLike) -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, str | Path):

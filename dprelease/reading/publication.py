@@ -16,6 +16,7 @@ from dprelease.publish import period_order
 from dprelease.query.load import Schema
 from dprelease.reading.derived import Derived, stacked
 from dprelease.reading.evaluation import Periods
+from dprelease.reading.public_table import PublicLike
 from dprelease.reading.released import DrawnTables
 from dprelease.reading.released_values import ReleasedValues
 from dprelease.reading.table_values import TableValues, values_of
@@ -188,7 +189,7 @@ class Series(Mapping[str, Publication]):
         *,
         by: Sequence[str] | None = None,
         table: str | None = None,
-        public: object = None,
+        public: PublicLike | None = None,
         level: float = 0.95,
         name: str | None = None,
     ) -> Derived:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dprelease.formats.picture import Picture
     from dprelease.reading.derived import Derived
     from dprelease.reading.evaluation import Periods
+    from dprelease.reading.public_table import PublicLike
     from dprelease.reading.released_values import ReleasedValues
 
 __all__ = ["ONE_TABLE", "DrawnTables", "Released"]
@@ -67,7 +68,7 @@ class Released(Protocol):
         *,
         by: Sequence[str] | None = None,
         table: str | None = None,
-        public: object = None,
+        public: PublicLike | None = None,
         level: float = 0.95,
         name: str | None = None,
     ) -> Derived:
@@ -154,7 +155,7 @@ class DrawnTables:
         *,
         by: Sequence[str] | None = None,
         table: str | None = None,
-        public: object = None,
+        public: PublicLike | None = None,
         level: float = 0.95,
         name: str | None = None,
     ) -> Derived:

@@ -67,6 +67,26 @@ dp.open_ledger("ledger.db").add("clinic", epsilon=None)  # refused: arg-type
 folder: Path = dp.run("pipeline.yaml", period="2026-W46").folder
 dp.run("pipeline.yaml", early="yes")  # refused: arg-type
 
+# --- folders, read and computed with
+published: dp.Publication = dp.read("public/2026-W46", verify=False)
+dp.read(46)  # refused: arg-type
+dp.read("public/2026-W46", True)  # refused: call-arg
+people = pa.table({"region": ["north"], "people": [7]})
+share: dp.Derived = published.derive("count / people", by=["region"], public=people, level=0.9)
+published.derive("count / people", public=pd.DataFrame({"people": [7]}))
+released.derive("count / people", public=Path("people.csv"))
+published.derive("count / people", public=7)  # refused: arg-type
+published.derive("count / people", public={"people": [7]})  # refused: arg-type
+published.derive(count=1)  # refused: call-arg
+dp.read_series("public").derive("growth(count)", public=pl.DataFrame({"people": [7]}))
+dp.read_series("public")["2026-W46"].derive("count", by=3)  # refused: arg-type
+dp.read_series(["public"])  # refused: arg-type
+dp.diff(published, "public/2026-W45", adjust="none")
+dp.diff(published, released, adjust="bonferroni")  # refused: arg-type
+checked: bool = dp.verify("public/2026-W46", ledger="ledger.db").ok
+dp.verify(released)  # refused: arg-type
+dp.verify("public/2026-W46", "ledger.db")  # refused: call-arg
+
 # --- the accessor, with and without the plugin
 dp.Accessor(frame).release(schema, epsilon=1)
 dp.Accessor(frame).release(schema, epsilon={})  # refused: arg-type
