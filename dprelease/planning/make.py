@@ -22,7 +22,7 @@ def make_plan(query: Query, *, brief: bool = False) -> ReleasePlan:
         PlanError: no proved, useful plan exists (DPR2xx).
     """
     if query.tables is not None:
-        from dprelease.planning.make_tables import plan_tables  # twenty modules for tables alone
+        from dprelease.planning.tables.make import plan_tables  # twenty modules for tables alone
 
         return plan_tables(query)
     blocks = laid_out(query)

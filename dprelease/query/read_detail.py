@@ -1,6 +1,6 @@
 """The `detail` of a table, read: what decides how fine it is published.
 
-Which tables its rows may stand at is `planning.table_detail`'s to find.
+Which tables its rows may stand at is `planning.tables.detail`'s to find.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.source import Source, as_source
 from dprelease.errors import InternalError
-from dprelease.planning.make_tables import frame_of
+from dprelease.planning.tables.make import frame_of
 from dprelease.query.bounded import BoundedQuery, GroupKeys, Primitive
 from dprelease.query.load import schema_from_dict
 from dprelease.query.spec import resolve

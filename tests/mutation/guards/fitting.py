@@ -37,7 +37,7 @@ GUARDS = (
     ),
     Guard(
         "a person of two groups counts twice in a coarser table",
-        file="planning/table_families.py",
+        file="planning/tables/families.py",
         old="    if not table.apart and _units_in_several(query, statistic):",
         new="    if False and _units_in_several(query, statistic):",
         tests=("tests/query/test_tables.py", "tests/contracts/test_sums_of_groups.py"),
@@ -172,21 +172,21 @@ GUARDS = (
     ),
     Guard(
         "a level needs as much for many cells as for one",
-        file="planning/table_detail.py",
+        file="planning/tables/detail.py",
         old="math.ceil(parts * error / spec.max_relative_error)",
         new="math.ceil(error / spec.max_relative_error)",
         tests=("tests/planning/test_table_detail.py", "tests/fitting/test_detail_draws.py"),
     ),
     Guard(
         "the draw of sizes is not counted in the split",
-        file="planning/make_tables.py",
+        file="planning/tables/make.py",
         old="Fraction(0) if frame.detail is None else frame.detail.share",
         new="Fraction(0)",
         tests=("tests/planning/test_table_detail.py",),
     ),
     Guard(
         "a row of a level may have values that its table has not",
-        file="planning/table_detail.py",
+        file="planning/tables/detail.py",
         old="(statistic.domain, statistic.step) != (mine.domain, mine.step)",
         new="statistic.step != mine.step",
         tests=("tests/planning/test_table_detail.py",),

@@ -27,19 +27,19 @@ from dprelease.measurements.members import BlockLayout
 from dprelease.numeric import figure, shown
 from dprelease.planning.maker import Maker
 from dprelease.planning.statistic_words import statistic_notes
-from dprelease.planning.table_detail import Detail, detail_of, in_detail
-from dprelease.planning.table_families import (
+from dprelease.planning.tables.detail import Detail, detail_of, in_detail
+from dprelease.planning.tables.families import (
     Family,
     deviation,
     families,
     measured,
     not_added_up,
 )
-from dprelease.planning.table_fitting import Fitting, alone_variance, fits_of_family, fitting_of
-from dprelease.planning.table_quotients import Quotient
-from dprelease.planning.table_ratios import Critical, hidden_of, planned_ratio
-from dprelease.planning.table_shares import family_parts, goal_missed, missed, shares_of
-from dprelease.planning.table_valid import check_valid, paired
+from dprelease.planning.tables.fitting import Fitting, alone_variance, fits_of_family, fitting_of
+from dprelease.planning.tables.quotients import Quotient
+from dprelease.planning.tables.ratios import Critical, hidden_of, planned_ratio
+from dprelease.planning.tables.shares import family_parts, goal_missed, missed, shares_of
+from dprelease.planning.tables.valid import check_valid, paired
 from dprelease.planning.write import check_names, written
 from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
@@ -101,7 +101,7 @@ def plan_tables(query: Query) -> ReleasePlan:
     """Return the plan of a release of several tables.
 
     Raises:
-        PlanError: as `table_families.families` and `spend`; published names meet (DPR207), shares leave
+        PlanError: as `families.families` and `spend`; published names meet (DPR207), shares leave
             nothing (DPR220), a `max_error` cannot be met (DPR240), or no values can be valid (DPR281 to DPR284, DPR294).
     """
     frame = frame_of(query)

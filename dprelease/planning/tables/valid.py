@@ -19,8 +19,8 @@ from typing import NoReturn
 from dprelease.errors import PlanError
 from dprelease.fitting.feasible import Feasible, check_pair
 from dprelease.measurements.members import Member
-from dprelease.planning.table_families import Family
-from dprelease.planning.table_quotients import per_row
+from dprelease.planning.tables.families import Family
+from dprelease.planning.tables.quotients import per_row
 from dprelease.query.spec import Query
 from dprelease.release_plan.fits import feasible_values
 from dprelease.release_plan.statistic import PlannedStatistic

@@ -21,7 +21,7 @@ from dprelease.errors import PlanError
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.numeric import plain
 from dprelease.planning.layout import member_of
-from dprelease.planning.table_quotients import (
+from dprelease.planning.tables.quotients import (
     Key,
     Part,
     Quotient,

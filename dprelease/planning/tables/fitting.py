@@ -16,8 +16,8 @@ from dprelease.fitting.estimate import Estimator
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.noise import Gaussian, Noise
 from dprelease.fitting.structure import Structure
-from dprelease.planning.table_families import Family
-from dprelease.planning.table_valid import public_totals
+from dprelease.planning.tables.families import Family
+from dprelease.planning.tables.valid import public_totals
 from dprelease.query.spec import Query
 from dprelease.release_plan.fits import noise_of
 from dprelease.release_plan.tables import FitTable, PlannedFit, PlannedTables
