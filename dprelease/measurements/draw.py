@@ -55,6 +55,10 @@ RAW_LIMIT = 2**254
 columns of 37 bits, at an epsilon of 10**-9 and 2**48 rows, stay far below."""
 
 
+_PROPOSED = frozenset({"p", "m", "rate", "noise", "starts", "outputs", "rows", "multiplier"})
+"""Keys of a law's JSON that a solver or a root finder proposes."""
+
+
 @dataclass(frozen=True, slots=True)
 class AddedNoise:
     """What a draw adds to every exact cell: for readers who compute with several values.
@@ -111,6 +115,13 @@ class Draw(Stored, ABC):
     @abstractmethod
     def evidence(self) -> dict[str, Any]:
         """Return what a stranger needs beside the law to follow the proof."""
+
+    @classmethod
+    def decided(cls, law: Any) -> Any:
+        """Return a law's JSON without what a solver proposes: what the request decides of it."""
+        if not isinstance(law, Mapping):
+            return law
+        return {k: Draw.decided(v) for k, v in law.items() if k not in _PROPOSED}
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
         """Return what is proved about a whole block, recomputed from scratch: by default one loss.

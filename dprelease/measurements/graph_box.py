@@ -14,7 +14,7 @@ sensitivities: `docs/theory/graphs-and-spectra.md#laplacian-eigenvalues`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
@@ -75,6 +75,15 @@ class BoxDraw(Draw):
             box, steps, None, moves, epsilon, (start,) * len(steps)
         )
         return cls(law)
+
+    @classmethod
+    def decided(cls, law: Any) -> Any:
+        """Return what the request decides of it: the sides share their epsilon by floating point."""
+        if not isinstance(law, Mapping) or law.get("draw") != cls.tag:
+            return law
+        sides = [{k: v for k, v in dict(s).items() if k != "epsilon"} for s in law["law"]["laws"]]
+        box = Draw.decided(law["law"]) | {"laws": [Draw.decided(side) for side in sides]}
+        return Draw.decided(law) | {"law": box}
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         law, each = self.law, sensitivity.per_cell

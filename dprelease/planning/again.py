@@ -45,9 +45,6 @@ __all__ = ["CLOSE", "near", "plan_again"]
 CLOSE = 1e-6
 """Relative difference of two figures that say the same on different machines."""
 
-_PROPOSED = frozenset({"p", "m", "rate", "noise", "starts", "outputs", "rows", "multiplier"})
-"""Keys of a law's JSON that a solver or a root finder proposes."""
-
 
 def plan_again(query: Query, stated: Mapping[str, Any]) -> ReleasePlan:
     """Return the plan of `query` with the choice that `stated`, a plan's JSON, records.
@@ -204,23 +201,12 @@ def _drawn_as(candidate: Candidate, part: Mapping[str, Any]) -> bool:
         k: part["measurement"].get(k) for k in _measurement(candidate.measurement)
     }:
         return False
-    return _frame(candidate.draw.to_json()) == _frame(part["law"])
+    draw = candidate.draw
+    return bool(draw.decided(draw.to_json()) == draw.decided(part["law"]))
 
 
 def _measurement(measurement: Measurement) -> dict[str, Any]:
     return measurement.to_json()
-
-
-def _frame(law: object) -> object:
-    """Return a law's JSON without what a solver proposes: what the request decides of it."""
-    if not isinstance(law, Mapping):
-        return law
-    out = {k: _frame(v) for k, v in law.items() if k not in _PROPOSED}
-    if law.get("kind") == "box":  # the sides of a box share its epsilon by floating point
-        out["laws"] = [
-            _frame({k: v for k, v in side.items() if k != "epsilon"}) for side in law["laws"]
-        ]
-    return out
 
 
 def _with_law(

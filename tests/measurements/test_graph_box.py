@@ -35,6 +35,20 @@ def test_only_points_of_its_sides_can_be_drawn() -> None:
     assert draw.drawable(raw).tolist() == [True, True, False, False, True, False, False]
 
 
+def test_the_request_decides_all_of_it_but_how_the_sides_share_epsilon() -> None:
+    law = small().to_json()
+    other, dearer, odd = (json.loads(json.dumps(law)) for _ in range(3))
+    other["law"]["laws"][0]["epsilon"] = "1/3"
+    dearer["law"]["epsilon"] = "2"
+    odd["law"]["laws"][0]["shift"] = 1
+    assert "epsilon" in law["law"] and "shift" in law["law"]["laws"][0]
+    assert other != law
+    assert BoxDraw.decided(other) == BoxDraw.decided(law)
+    assert BoxDraw.decided(dearer) != BoxDraw.decided(law) != BoxDraw.decided(odd)
+    assert BoxDraw.decided({"draw": "cells"}) == {"draw": "cells"}
+    assert BoxDraw.decided(None) is None
+
+
 def moves(*each: int) -> Sensitivity:
     return Sensitivity(sum(each), sum(each), 1, 1, per_cell=each)
 

@@ -22,16 +22,8 @@ from dprelease.aggregates.measurement import Family, Form
 
 PACKAGE = Path(__file__).resolve().parents[2] / "dprelease"
 STATISTICS = set(registry.names("aggregates"))
-FAMILIES = {*Family.__args__, *Form.__args__} - STATISTICS
-DRAWS = {
-    "BoxDraw",
-    "CellDraw",
-    "ExponentialDraw",
-    "ConstantDraw",
-    "GaussianDraw",
-    "MeanDraw",
-    "ScalarDraw",
-}
+FAMILIES = {*Family.__args__, *Form.__args__, *registry.names("draws")} - STATISTICS
+DRAWS = {registry.load("draws", name).__name__ for name in registry.names("draws")}
 HOMES = ("aggregates/", "measurements/", "registry.py")
 EXEMPT = ("recompute.py", "audit/laws.py", "audit/pairs.py", "audit/plan.py")
 OTHER_WORDS = ("mechanisms/",)  # a posterior's median and mean are no statistics
@@ -105,6 +97,8 @@ def test_kinds_are_matched_at_home():
         ("RATIOS = ('two_sums', 'tensor')", "tensor"),
         ("FORMS = {'mean': 1, 'sum': 2}", "sum"),
         ("isinstance(draw, CellDraw | MeanDraw)", "MeanDraw"),
+        ("isinstance(draw, TreeDraw)", "TreeDraw"),
+        ("if law.get('kind') == 'box': pass", "box"),
         ("match draw:\n    case ScalarDraw(): pass", "ScalarDraw"),
     ],
 )
