@@ -1,7 +1,7 @@
 """Mean of a clamped column, and the proportion of rows that meet a condition.
 
 Private n: two sums (or the Bernstein cells that a variance of the same column pays for anyway, or, where
-units are replaced, a size and a sum about the middle), post-processed to a ratio; a mean without atoms is drawn from a truncated law after the size has been
+units are replaced, a size and a sum about the middle), post-processed to a ratio; a mean without point masses is drawn from a truncated law after the size has been
 released. Public n: the sum itself, sensitivity w/n; of a share, whose condition is never null then
 (`query.never_null`), the count, 1/n. Domain: the hull [l, u]; a forbidden interval of
 the *column* does not forbid means. A proportion is the mean of a 0/1 code.

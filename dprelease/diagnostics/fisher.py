@@ -3,7 +3,7 @@
     eta(t)^2 = E (d/dt log p_t(x))^2, any allowed set; N(t, scale^2) itself has eta = 1 / scale.
 
     truncated   Var_t(X) / scale^4: the law is an exponential family in t / scale^2
-    rectified   integral over kept of z^2 phi(z) + sum over atoms (phi(l) - phi(h))^2 / mass,
+    rectified   integral over kept of z^2 phi(z) + sum over point masses (phi(l) - phi(h))^2 / mass,
                 divided by scale^2; z, l, h standardised
     sign        phi(t / scale)^2 / (Phi(t / scale) Phi(-t / scale)) / scale^2
 
@@ -110,8 +110,8 @@ def _information(view: Support, t: FloatArray) -> FloatArray:
         z = grid.offset + grid.near
         peak = np.exp(-(grid.near**2) / 2 - HALF_LOG_TWO_PI)
         total += peak * (grid.weight * z**2).sum(axis=0)
-    for atom in view.atoms:
-        share = np.exp(log_mass(atom, t, view.scale))
-        slope = score(atom, t, view.scale)
+    for piece in view.point_masses:
+        share = np.exp(log_mass(piece, t, view.scale))
+        slope = score(piece, t, view.scale)
         total += np.where(share > 0, share * slope**2, 0.0)
     return total / (view.scale * view.scale)

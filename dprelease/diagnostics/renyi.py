@@ -3,7 +3,7 @@
 D = D_alpha(p_t || p_u), c = u - t, v = alpha t + (1 - alpha) u, s = scale, Z = Gaussian mass of D:
 
     truncated   alpha c^2 / 2s^2 + log(Z(u) / Z(t)) + log(Z(v) / Z(t)) / (alpha - 1)
-    rectified   log(e^{alpha (alpha - 1) c^2 / 2s^2} Z(v) + sum over atoms of
+    rectified   log(e^{alpha (alpha - 1) c^2 / 2s^2} Z(v) + sum over point masses of
     and sign        P_t^alpha P_u^{1 - alpha}) / (alpha - 1)
 
 for every allowed set. Both lose all digits where D is small, so near pairs use positive terms:
@@ -135,11 +135,11 @@ def _collapsed_near(view: Support, t: FloatArray, u: FloatArray, alpha: float) -
         z = grid.offset + grid.near
         peak = np.exp(-(grid.near**2) / 2 - HALF_LOG_TWO_PI)
         excess += peak * (grid.weight * _above_tangent(d * (z - d / 2), alpha)).sum(axis=0)
-    for atom in view.atoms:
+    for piece in view.point_masses:
         along = (u + (t - u) * _X[:, None]).ravel()
-        slopes = score(atom, along, view.scale).reshape(_X.size, -1)
+        slopes = score(piece, along, view.scale).reshape(_X.size, -1)
         ratio = d * (_W[:, None] * slopes).sum(axis=0)  # log P_t - log P_u, to full precision
-        excess += np.exp(log_mass(atom, u, view.scale)) * _above_tangent(ratio, alpha)
+        excess += np.exp(log_mass(piece, u, view.scale)) * _above_tangent(ratio, alpha)
     out: FloatArray = np.log1p(excess) / (alpha - 1)
     return out
 
@@ -154,12 +154,12 @@ def _collapsed_far(view: Support, t: FloatArray, u: FloatArray, alpha: float) ->
             logs.append(alpha * (alpha - 1) * z * z / 2 + log_mass(piece, v, view.scale))
             ends = [np.exp(log_mass(piece, x, view.scale)) for x in (t, u)]
             excess += np.exp(logs[-1]) - alpha * ends[0] + (alpha - 1) * ends[1]
-        for atom in view.atoms:
-            first, second = (log_mass(atom, x, view.scale) for x in (t, u))
+        for piece in view.point_masses:
+            first, second = (log_mass(piece, x, view.scale) for x in (t, u))
             logs.append(alpha * first + (1 - alpha) * second)
             excess += np.exp(second) * _above_tangent(first - second, alpha)
     total: FloatArray = np.logaddexp.reduce(np.stack(logs), axis=0)
-    # Where nearly everything collapses onto one atom, 1 + excess has lost the excess.
+    # Where nearly everything collapses onto one point mass, 1 + excess has lost the excess.
     small = (total < 0.1) & np.isfinite(excess)
     out: FloatArray = np.where(small, np.log1p(np.where(small, excess, 0.0)), total) / (alpha - 1)
     return out

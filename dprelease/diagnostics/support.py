@@ -1,12 +1,12 @@
-"""What a Gaussian mechanism shows of the noisy line: kept intervals, atoms, or a condition.
+"""What a Gaussian mechanism shows of the noisy line: kept intervals, point masses, or a condition.
 
 Each law is N(location, scale^2) seen through its allowed set D:
 
     truncated   conditioned on D: the density on D, divided by its mass          (BoundedGaussian)
     rectified   D kept, everything else moved to the nearest allowed point       (RectifiedGaussian)
-    sign        nothing kept, two atoms: (-inf, 0) and (0, inf)                  (StochasticSign)
+    sign        nothing kept, two point masses: (-inf, 0) and (0, inf)                  (StochasticSign)
 
-A rectified union sends each half of a gap to its own edge; an isolated point is an atom.
+A rectified union sends each half of a gap to its own edge; an isolated point is a point mass.
 All three have a monotone likelihood ratio in the location.
 
 Units    ends, scale and locations: the domain's unit.
@@ -50,13 +50,13 @@ class Support:
 
     Attributes:
         kept: intervals whose points are released as they are.
-        atoms: intervals of which only "it landed here" is released.
-        conditioned: the law is divided by the mass of `kept` (then there are no atoms).
+        point_masses: intervals of which only "it landed here" is released.
+        conditioned: the law is divided by the mass of `kept` (then there are no point masses).
         scale: the Gaussian's standard deviation.
     """
 
     kept: Pieces
-    atoms: Pieces
+    point_masses: Pieces
     conditioned: bool
     scale: float
 
@@ -88,7 +88,7 @@ def supports(mechanism: Any) -> tuple[Support, ...]:
     scale = getattr(mechanism, "scale", None)
     if name == "StochasticSign" and scale is not None:
         zero = ((-math.inf, 0.0), (0.0, math.inf))
-        return (Support(kept=(), atoms=zero, conditioned=False, scale=float(scale)),)
+        return (Support(kept=(), point_masses=zero, conditioned=False, scale=float(scale)),)
     domain = getattr(mechanism, "domain", None)
     if name not in _KINDS or scale is None or not isinstance(domain, Domain | Box):
         raise ArgumentError(
@@ -106,19 +106,19 @@ def supports(mechanism: Any) -> tuple[Support, ...]:
 def truncated(pieces: Pieces, scale: float) -> Support:
     """Return the law conditioned on `pieces`; isolated points have no mass."""
     kept = tuple((a, b) for a, b in pieces if a < b)
-    return Support(kept=kept, atoms=(), conditioned=True, scale=scale)
+    return Support(kept=kept, point_masses=(), conditioned=True, scale=scale)
 
 
 def rectified(pieces: Pieces, scale: float) -> Support:
     """Return the law whose misses move to the nearest point of `pieces`."""
     middles = [(b + c) / 2 for (_, b), (c, _) in pairwise(pieces)]
     walls = [-math.inf, *middles, math.inf]
-    atoms: list[tuple[float, float]] = []
+    point_masses: list[tuple[float, float]] = []
     for (a, b), (low, high) in zip(pieces, pairwise(walls), strict=True):
         ends = [(low, high)] if a == b else [(low, a), (b, high)]
-        atoms += [(x, y) for x, y in ends if x < y]
+        point_masses += [(x, y) for x, y in ends if x < y]
     kept = tuple((a, b) for a, b in pieces if a < b)
-    return Support(kept=kept, atoms=tuple(atoms), conditioned=False, scale=scale)
+    return Support(kept=kept, point_masses=tuple(point_masses), conditioned=False, scale=scale)
 
 
 def check_finite(value: npt.ArrayLike, name: str) -> FloatArray:

@@ -3,7 +3,7 @@
 lambda_2 of a graph and degrees of its nodes move together when an edge appears, so nothing is gained
 by looking at them apart: the loss of the block is at most the sum over the cells of their own
 certified losses, each at the most that its cell can move (`mechanisms.certifiers.box_gaussian`). All
-cells have one common scale in the box's unit. Outputs lie in the box and have no atoms.
+cells have one common scale in the box's unit. Outputs lie in the box and have no point masses.
 
 Units: grid steps of each cell, cell i stands for steps[i] times itself. Shapes: `(1, cells)`.
 Sources: Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy" (their Table 1);
@@ -181,7 +181,7 @@ class GraphBox(MeasurementFamily):
         return [Candidate(asked.measurement, draw, average, worst)]
 
     def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
-        """Return the best law of `member` by itself, and the best one without atoms, as options.
+        """Return the best law of `member` by itself, and the best one without point masses, as options.
 
         A pin to one law over a box is the publisher's choice; the plan says beside it what other
         laws reach at an equal share of the same epsilon, so that the choice is an informed one.

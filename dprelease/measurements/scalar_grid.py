@@ -96,7 +96,7 @@ def _divisor(shift: int, factor: int) -> list[int]:
 def truncated_grid(
     block: BlockLayout, measurement: Measurement, domain: Domain, s: Sensitivity, epsilon: Fraction
 ) -> tuple[Fraction, Fraction, GridSet]:
-    """Return a grid on which outputs are published as drawn: no rounding may make atoms."""
+    """Return a grid on which outputs are published as drawn: no rounding may make point masses."""
     first = block.members[0]
     own = (
         scalar_of(first.aggregate, (measurement,)) is None

@@ -1,4 +1,4 @@
-"""The draw of a mean without atoms when the size is private: size first, then a truncated law.
+"""The draw of a mean without point masses when the size is private: size first, then a truncated law.
 
 Units: grid steps and the column's unit as named; epsilon in nats. Shapes: `(groups, cells)`.
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#truncated-mean`.
@@ -39,7 +39,7 @@ from dprelease.sensitivity import Sensitivity
 __all__ = ["MeanDraw", "TruncatedMean", "sum_sensitivity"]
 
 _WITHOUT_ATOMS = ("bounded_laplace", "reflected_laplace", "bounded_gaussian")
-"""Families that draw a mean without atoms at whatever size is released."""
+"""Families that draw a mean without point masses at whatever size is released."""
 
 _SIZE_SHARE = Fraction(1, 5)
 """Part of a truncated mean's epsilon that pays for its size; measured, no theorem."""
@@ -47,7 +47,7 @@ _SIZE_SHARE = Fraction(1, 5)
 
 @dataclass(frozen=True, slots=True)
 class MeanDraw(Draw):
-    """A mean without atoms when the size is private.
+    """A mean without point masses when the size is private.
 
     Source: `docs/theory/sensitivities-and-contribution-bounding.md#truncated-mean`.
 
@@ -232,7 +232,7 @@ def _mean_law(
                 raise underclaimed("loss")
             return law
     raise ArgumentError(
-        f"`{mechanism}` offers no law without atoms for this domain",
+        f"`{mechanism}` offers no law without point masses for this domain",
         fix="use mechanism: bounded_laplace",
         code="DPR623",
     )

@@ -66,7 +66,7 @@ class GridRequest:
         shift: sensitivity in steps, at least 1; each law caps it at the hull itself.
         epsilon: the loss to spend, in nats, above 0.
         loss: what "best" means.
-        spikes: False admits only laws without atoms at borders and gap edges.
+        spikes: False admits only laws without point masses at borders and gap edges.
         splits: one unit may touch several coordinates with L1 total `shift`: only laws whose
             loss is linear in the shift are admissible, and the hull caps nothing.
         criterion: judge a law by its error averaged over answers, or by its worst answer.

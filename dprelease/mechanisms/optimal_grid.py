@@ -159,7 +159,7 @@ class OptimalGrid:
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
-        """Return the optimum, where it can be priced quickly and atoms are allowed."""
+        """Return the optimum, where it can be priced quickly and point masses are allowed."""
         low, high = _EPSILON_RANGE
         points = request.allowed.hull_steps + 1
         if not request.spikes or request.splits or not low <= request.epsilon <= high:

@@ -15,7 +15,7 @@ Units    domain's unit for locations; grid steps on a grid; epsilon in nats.
 Sources  Warner, "Randomized response: a survey technique for eliminating evasive answer bias";
          K and the values are chosen by price
          (`docs/theory/kernels-and-boundaries.md#randomised-response`).
-Limits   finite domains; at most `BIN_LIMIT` bins. Values are atoms: needs spikes.
+Limits   finite domains; at most `BIN_LIMIT` bins. Values are point masses: needs spikes.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class RandomizedResponse:
         return 0.0 if self.domain.width == 0 else float(self.epsilon)
 
     def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return 0: the law consists of atoms, which show in `cdf`."""
+        """Return 0: the law consists of point masses, which show in `cdf`."""
         points, _ = np.broadcast_arrays(
             np.asarray(x, float), check_locations(self.domain, location)
         )

@@ -1,4 +1,4 @@
-"""Rectified Gaussian: normal noise, then the nearest allowed point. Borders and gaps carry atoms.
+"""Rectified Gaussian: normal noise, then the nearest allowed point. Borders and gaps carry point masses.
 
 Privacy. The map acts on the noisy value, so it is post-processing for every allowed set: for
 sensitivity D the mechanism is (D / scale)-GDP and D^2 / (2 scale^2)-zCDP, whatever the borders and
@@ -100,7 +100,7 @@ class RectifiedGaussian(Clamped, NoPureLaw):
         """Return rho = min(sensitivity, width)^2 / (2 scale^2), rounded up."""
         return gaussian_rho(self._shift(sensitivity), self.scale)
 
-    def atoms(self, location: npt.ArrayLike) -> dict[float, FloatArray]:
+    def point_masses(self, location: npt.ArrayLike) -> dict[float, FloatArray]:
         """Return {point: probability of exactly that point}, vectorised over locations.
 
         The points are the finite ends of every allowed interval.

@@ -1,6 +1,6 @@
 """Rectified Laplace: Laplace noise, then the nearest allowed point.
 
-Y = nearest allowed point of q + Lap(b). Borders and gap edges carry atoms.
+Y = nearest allowed point of q + Lap(b). Borders and gap edges carry point masses.
 
 Privacy. Laplace noise loses sensitivity / b; the map acts on the noisy value, so it is
 post-processing, for every allowed set, with no re-calibration: b = sensitivity / epsilon. The

@@ -1,4 +1,4 @@
-"""Reflected (folded) Laplace: noise that bounces off the ends of an interval. No atoms.
+"""Reflected (folded) Laplace: noise that bounces off the ends of an interval. No point masses.
 
     p_q(x) = cosh((min(x, q) - l) / b) cosh((u - max(x, q)) / b) / (b sinh((u - l) / b)),
 

@@ -70,7 +70,7 @@ class StochasticSign(NoPureLaw):
         """Return rho = sensitivity^2 / (2 scale^2), rounded up."""
         return gaussian_rho(float(positive(sensitivity, "sensitivity")), self.scale)
 
-    def atoms(self, location: npt.ArrayLike) -> dict[float, FloatArray]:
+    def point_masses(self, location: npt.ArrayLike) -> dict[float, FloatArray]:
         """Return {-1: P(Y = -1), 1: P(Y = 1)}, each to full relative precision."""
         q = _finite(location)
         tail = normal_tails(np.abs(q), self.scale)[0]
@@ -80,7 +80,7 @@ class StochasticSign(NoPureLaw):
     def pmf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return P(Y = x), broadcast; 0 unless x is -1 or 1."""
         points, q = np.broadcast_arrays(np.asarray(x, dtype=np.float64), _finite(location))
-        both = self.atoms(q)
+        both = self.point_masses(q)
         return np.where(points == 1, both[1.0], np.where(points == -1, both[-1.0], 0.0))
 
     def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
@@ -91,7 +91,7 @@ class StochasticSign(NoPureLaw):
     def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return P(Y <= x), broadcast."""
         points, q = np.broadcast_arrays(np.asarray(x, dtype=np.float64), _finite(location))
-        return np.where(points >= 1, 1.0, np.where(points >= -1, self.atoms(q)[-1.0], 0.0))
+        return np.where(points >= 1, 1.0, np.where(points >= -1, self.point_masses(q)[-1.0], 0.0))
 
     def mean(self, location: npt.ArrayLike) -> FloatArray:
         """Return P(Y = 1) - P(Y = -1) per location."""
@@ -102,7 +102,7 @@ class StochasticSign(NoPureLaw):
 
     def variance(self, location: npt.ArrayLike) -> FloatArray:
         """Return 4 P(Y = 1) P(Y = -1) per location."""
-        both = self.atoms(location)
+        both = self.point_masses(location)
         out: FloatArray = 4 * both[1.0] * both[-1.0]
         return out
 

@@ -89,7 +89,7 @@ class PlannedStatistic(Stored):
             released interval says how exact a drawn value is.
         group_errors: the same per group, at the public guesses per key, if there are any.
         error_text: what to print for the error ("±0.9" or "±12.3 at n=1,000").
-        spikes: whether atoms at borders and gap edges are allowed.
+        spikes: whether point masses at borders and gap edges are allowed.
         remark: the publisher's own public sentence, shown with the numbers.
         uninformative: set where it is expected to say nothing at the declared size.
         view: which column of a block of several this statistic of one looks at.

@@ -50,7 +50,7 @@ class StatisticSpec:
         step: declared output step.
         share: fixed part of epsilon; weight: steers the rest.
         max_error: expected error to stay within, in the statistic's unit; None for no goal.
-        spikes: False forbids atoms at borders and gap edges.
+        spikes: False forbids point masses at borders and gap edges.
         mechanism: a pinned family, or None.
         max_rows: per-statistic override of the unit's max_rows_per_group.
         note: a public sentence for the report; never computed from the data.

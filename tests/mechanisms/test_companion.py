@@ -20,7 +20,7 @@ from dprelease.schema.domain import GridSet
 
 
 def expectation(q: int, low: int, high: int, r: Fraction, beyond: Fraction) -> Fraction:
-    """Return E g(q + D), D discrete Laplace of ratio r, g with atoms moved out by `beyond`; exact."""
+    """Return E g(q + D), D discrete Laplace of ratio r, g with point masses moved out by `beyond`; exact."""
     norm = (1 - r) / (1 + r)
     inside = sum((y * norm * r ** abs(y - q) for y in range(low + 1, high)), Fraction(0))
     # P(Y <= low) and P(Y >= high): geometric sums.

@@ -1,4 +1,4 @@
-"""Rectified Gaussian: atoms, moments against the curves, cost, and what is drawn."""
+"""Rectified Gaussian: point masses, moments against the curves, cost, and what is drawn."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def test_moments_mass_and_atoms_match_the_curves(q: float) -> None:
     assert float(M.mean(q)) == pytest.approx(mean, abs=4e-4)
     assert float(M.variance(q)) == pytest.approx(second - mean**2, abs=2e-3)
     assert float(M.mass(q)) == pytest.approx(M.pdf(x, q).mean() * 12, abs=4e-4)
-    atoms = M.atoms(q)
-    assert sorted(atoms) == [0, 4, 6, 12]
-    assert sum(atoms.values()) + M.mass(q) == pytest.approx(1, abs=1e-12)
-    for point, chance in atoms.items():
+    point_masses = M.point_masses(q)
+    assert sorted(point_masses) == [0, 4, 6, 12]
+    assert sum(point_masses.values()) + M.mass(q) == pytest.approx(1, abs=1e-12)
+    for point, chance in point_masses.items():
         jump = float(M.cdf(point, q)) - float(M.cdf(point - 1e-9, q))
         assert float(chance) == pytest.approx(jump, abs=1e-8)
 
 
 def test_atoms_keep_their_relative_precision() -> None:
-    far = RectifiedGaussian(Domain(0, 30), scale=1).atoms(np.array([0.0, 20.0]))
+    far = RectifiedGaussian(Domain(0, 30), scale=1).point_masses(np.array([0.0, 20.0]))
     with mp.workdps(40):
         assert far[0.0][1] == pytest.approx(float(mp.ncdf(-20)), rel=1e-12)
         assert far[30.0][0] == pytest.approx(float(mp.ncdf(-30)), rel=1e-12)
@@ -45,11 +45,11 @@ def test_atoms_keep_their_relative_precision() -> None:
 
 def test_infinite_domains_have_atoms_at_finite_ends_only() -> None:
     line = RectifiedGaussian(Domain(-INF, INF, forbidden=[(1, 3)]), scale=1)
-    assert sorted(line.atoms(2.0)) == [1, 3]
-    assert float(line.atoms(2.0)[1]) == pytest.approx(0.3413447460685429)
+    assert sorted(line.point_masses(2.0)) == [1, 3]
+    assert float(line.point_masses(2.0)[1]) == pytest.approx(0.3413447460685429)
     assert float(line.mean(2.0)) == pytest.approx(2.0)
     point = RectifiedGaussian(Domain.from_pieces([(0, 1), (5, 5)]), scale=1)
-    assert sum(point.atoms(0.5).values()) + point.mass(0.5) == pytest.approx(1)
+    assert sum(point.point_masses(0.5).values()) + point.mass(0.5) == pytest.approx(1)
     with pytest.raises(ArgumentError) as caught:
         line.on_grid(1)
     assert caught.value.code == "DPR603"
@@ -87,7 +87,7 @@ def test_what_is_drawn() -> None:
     assert GAPPED.contains(values).all()
     assert isinstance(release.draw(3), float)
     drawn = release.draw_with(np.full(20_000, 5.0), ReplayBits("rectified"))
-    for point, chance in M.atoms(5.0).items():
+    for point, chance in M.point_masses(5.0).items():
         share = float((drawn == point).mean())
         near = float(M.cdf(point + 0.05, 5.0) - M.cdf(point - 0.05, 5.0))
         assert abs(share - near) < 0.02
@@ -126,7 +126,7 @@ def test_invalid_arguments() -> None:
             RectifiedGaussian(GAPPED, scale=scale)
     with pytest.raises(ArgumentError):
         RectifiedGaussian((0, 1), scale=1)  # type: ignore[arg-type]
-    for curve in (M.mean, M.variance, M.mass, M.atoms):
+    for curve in (M.mean, M.variance, M.mass, M.point_masses):
         with pytest.raises(ArgumentError) as caught:
             curve(12.5)
         assert caught.value.code == "DPR630"

@@ -43,7 +43,12 @@ def test_the_density_ratio_is_within_epsilon(m: Any) -> None:
             p, s = m.pdf(x, q), m.pdf(x, r)
             inside = p > 0
             assert np.abs(np.log(p[inside] / s[inside])).max() <= 0.75 + 1e-12
-            for edge in (0.0, 3.9, 4.0, 11.999):  # atoms too: through the distribution function
+            for edge in (
+                0.0,
+                3.9,
+                4.0,
+                11.999,
+            ):  # point masses too: through the distribution function
                 assert abs(math.log(m.cdf(edge, q) / m.cdf(edge, r))) <= 0.75 + 1e-12
 
 

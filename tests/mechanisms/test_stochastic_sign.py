@@ -19,15 +19,20 @@ M = StochasticSign(scale=0.5)
 
 def test_probabilities_keep_their_relative_precision() -> None:
     q = np.array([-15.0, -0.3, 0.0, 0.3, 15.0])
-    atoms = M.atoms(q)
+    point_masses = M.point_masses(q)
     with mp.workdps(60):
         for i, x in enumerate(q.tolist()):
-            assert atoms[1.0][i] == pytest.approx(float(mp.ncdf(x / 0.5)), rel=1e-12)
-            assert atoms[-1.0][i] == pytest.approx(float(mp.ncdf(-x / 0.5)), rel=1e-12)
+            assert point_masses[1.0][i] == pytest.approx(float(mp.ncdf(x / 0.5)), rel=1e-12)
+            assert point_masses[-1.0][i] == pytest.approx(float(mp.ncdf(-x / 0.5)), rel=1e-12)
             assert M.mean(q)[i] == pytest.approx(float(mp.erf(x / 0.5 / mp.sqrt(2))), abs=1e-14)
     np.testing.assert_allclose(M.variance(q), 1 - M.mean(q) ** 2, atol=1e-14)
-    assert M.pmf([-1, 0, 1], 0.3).tolist() == [atoms[-1.0][3], 0, atoms[1.0][3]]
-    assert M.cdf([-2, -1, 0.5, 1], 0.3).tolist() == [0, atoms[-1.0][3], atoms[-1.0][3], 1]
+    assert M.pmf([-1, 0, 1], 0.3).tolist() == [point_masses[-1.0][3], 0, point_masses[1.0][3]]
+    assert M.cdf([-2, -1, 0.5, 1], 0.3).tolist() == [
+        0,
+        point_masses[-1.0][3],
+        point_masses[-1.0][3],
+        1,
+    ]
     assert not M.pdf(0.0, q).any()
 
 
@@ -37,7 +42,7 @@ def test_cost() -> None:
     assert M.loss(sensitivity=1) == math.inf
     # the sign attains the normal noise's hockey-stick divergence at its worst location
     best = max(
-        float(M.atoms(q + 0.5)[1.0] - math.exp(0.4) * M.atoms(q)[1.0])
+        float(M.point_masses(q + 0.5)[1.0] - math.exp(0.4) * M.point_masses(q)[1.0])
         for q in np.linspace(-2, 2, 4001)
     )
     assert M.delta(epsilon=0.4, sensitivity=0.5) == pytest.approx(best, rel=1e-6)
@@ -76,7 +81,7 @@ def test_invalid_arguments() -> None:
         with pytest.raises(ArgumentError):
             StochasticSign(scale=scale)
     for location in (math.nan, math.inf):
-        for curve in (M.mean, M.atoms, M.variance, lambda q: M.cdf(0, q)):
+        for curve in (M.mean, M.point_masses, M.variance, lambda q: M.cdf(0, q)):
             with pytest.raises(ArgumentError) as caught:
                 curve(location)
             assert caught.value.code == "DPR630"

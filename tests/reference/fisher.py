@@ -1,6 +1,6 @@
 """Fisher information and Rényi divergence by their definitions, in 50 digits.
 
-Densities and atoms are written out with `mpmath.ncdf`, the score is a numerical derivative of
+Densities and point masses are written out with `mpmath.ncdf`, the score is a numerical derivative of
 log p, and every expectation is a quadrature. Nothing is shared with `dprelease.diagnostics`.
 
 `python -m tests.reference.fisher` prints the frozen table `fisher_table.csv` (about 2 minutes).
@@ -23,7 +23,7 @@ DIGITS = 50
 def parts(
     kind: str, pieces: Pieces, s: mp.mpf
 ) -> tuple[Pieces, Callable[[mp.mpf, mp.mpf], mp.mpf], list[Callable[[mp.mpf], mp.mpf]]]:
-    """Return the kept intervals, the density p(x, t) on them, and the atoms' masses P(t)."""
+    """Return the kept intervals, the density p(x, t) on them, and the point masses' masses P(t)."""
 
     def normal(x: mp.mpf, t: mp.mpf) -> mp.mpf:
         return mp.npdf(x, t, s)
@@ -47,10 +47,10 @@ def parts(
     walls = [mp.ninf]
     walls += [(exact[i][1] + exact[i + 1][0]) / 2 for i in range(len(exact) - 1)]
     walls += [mp.inf]
-    atoms = []
+    point_masses = []
     for i, (a, b) in enumerate(exact):
-        atoms += [mass(walls[i], a), mass(b, walls[i + 1])]
-    return exact, normal, atoms
+        point_masses += [mass(walls[i], a), mass(b, walls[i + 1])]
+    return exact, normal, point_masses
 
 
 def _nodes(a: mp.mpf, b: mp.mpf, centres: list[mp.mpf], s: mp.mpf) -> list[mp.mpf]:
@@ -69,13 +69,13 @@ def eta(kind: str, pieces: Pieces, scale: float, location: float) -> mp.mpf:
     """Return the Fisher information loss."""
     with mp.workdps(DIGITS):
         s, t = mp.mpf(scale), mp.mpf(location)
-        kept, density, atoms = parts(kind, pieces, s)
+        kept, density, point_masses = parts(kind, pieces, s)
 
         def term(f: Callable[[mp.mpf], mp.mpf]) -> mp.mpf:
             slope = mp.diff(lambda r: mp.log(f(r)), t, h=mp.mpf(10) ** -18 * s)
             return f(t) * slope**2
 
-        total = sum(term(f) for f in atoms)
+        total = sum(term(f) for f in point_masses)
         with mp.workdps(25):
             for a, b in kept:
 
@@ -93,8 +93,8 @@ def divergence(
     """Return D_alpha(law at `location` || law at `other`)."""
     with mp.workdps(DIGITS):
         s, t, u, order = (mp.mpf(x) for x in (scale, location, other, alpha))
-        kept, density, atoms = parts(kind, pieces, s)
-        total = sum(f(t) ** order * f(u) ** (1 - order) for f in atoms)
+        kept, density, point_masses = parts(kind, pieces, s)
+        total = sum(f(t) ** order * f(u) ** (1 - order) for f in point_masses)
         centres = [t, u, order * t + (1 - order) * u]
         for a, b in kept:
             total += mp.quad(

@@ -1,7 +1,7 @@
 """Continuous noise followed by the nearest-point map: curves and moments of the published value.
 
 Y = nearest allowed point of q + N, N symmetric. Inside an allowed interval Y has N's density; its
-ends collect atoms (half a gap each, or a whole tail at the border). With the tails of N,
+ends collect point masses (half a gap each, or a whole tail at the border). With the tails of N,
 
     E|Y - q|, E Y, E (Y - q)^2  are sums of  integral P(Y > x) dx  over runs and gaps above q,
                                        and of  P(Y <= x)           below q,
@@ -44,14 +44,14 @@ def _noise_cdf(noise: Tails, t: FloatArray) -> FloatArray:
 
 
 def pdf(domain: Domain, noise: Tails, x: npt.ArrayLike, q: FloatArray) -> FloatArray:
-    """Return the density of the continuous part (atoms excluded), broadcast."""
+    """Return the density of the continuous part (point masses excluded), broadcast."""
     points, at = np.broadcast_arrays(np.asarray(x, dtype=np.float64), q)
     out: FloatArray = np.where(domain.contains(points), noise.density(np.abs(points - at)), 0.0)
     return out
 
 
 def cdf(domain: Domain, noise: Tails, x: npt.ArrayLike, q: FloatArray) -> FloatArray:
-    """Return P(Y <= x), atoms included, broadcast."""
+    """Return P(Y <= x), point masses included, broadcast."""
     points, at = np.broadcast_arrays(np.asarray(x, dtype=np.float64), q)
     low, high = domain.hull
     edge = points.astype(np.float64)
@@ -129,11 +129,11 @@ class Clamped(ABC):
         """The noise before the map."""
 
     def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return the density of the continuous part, broadcast; the atoms show in `cdf`."""
+        """Return the density of the continuous part, broadcast; the point masses show in `cdf`."""
         return pdf(self.domain, self._noise, x, check_locations(self.domain, location))
 
     def cdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
-        """Return P(Y <= x), atoms included, broadcast."""
+        """Return P(Y <= x), point masses included, broadcast."""
         return cdf(self.domain, self._noise, x, check_locations(self.domain, location))
 
     def mean(self, location: npt.ArrayLike) -> FloatArray:

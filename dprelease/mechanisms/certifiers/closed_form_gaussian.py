@@ -23,7 +23,7 @@ u = y - t, sinh(2 rate u) - 2 rate u rises in u, so 2 rate Var <= Cov(u, sinh(2 
 only lower the covariance, which leaves at most e^rate. (Across a gap this fails by orders of magnitude.)
 A purely epsilon-DP law is also epsilon^2 / 2 zCDP; the least of the three is stated.
 
-Support is D for every answer, without a floor: weights are real numbers, drawn exactly. No atoms.
+Support is D for every answer, without a floor: weights are real numbers, drawn exactly. No point masses.
 
 Units    grid steps; epsilon and rho in nats.
 Sources  Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy"; worst pair and zCDP:

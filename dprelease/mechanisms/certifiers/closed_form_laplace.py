@@ -20,7 +20,7 @@ bounds: of both masses apart, and of their difference, a sum of monotone powers 
 of exact comparisons, whatever the size of the domain. One run needs one pair: Z is concave there, so the
 end pair (low, low + reach) is the worst.
 
-Support is D for every answer. No atoms are added.
+Support is D for every answer. No point masses are added.
 
 Units    grid steps; epsilon in nats.
 Sources  Holohan et al., "The Bounded Laplace Mechanism in Differential Privacy"; exact loss over

@@ -7,7 +7,7 @@ For a clamped answer q and allowed points D, P(y | q) = W[|y - q|] / Z(q), with
 
 The law *is* the integer p: P[d] / 2**120 is e^(-(2d + 1) / (2 scale^2)), rounded up, so
 W[d] / W[d + k] never exceeds the Gaussian's own ratio, and W ends on a floor of at least 1 (a mass
-below 2**-24) instead of at 0: every answer has the same support. No atoms are added anywhere.
+below 2**-24) instead of at 0: every answer has the same support. No point masses are added anywhere.
 
 Privacy. The certificate is `certifiers.table.worst_ratio`: all hull pairs at all distances up to
 reach = min(shift, hull), answers inside gaps included, from the integers alone. That the loss

@@ -14,7 +14,7 @@ distance reach = min(shift, hull) need checking: all of them, with answers insid
 vector; its largest ratio is found in float64, recomputed exactly, and widened by 2**-50, more
 than the float comparison can err; r**-reach is computed in outward-rounded 256-bit integers.
 
-The same support for every answer: all weights are at least 1. No atoms are added anywhere.
+The same support for every answer: all weights are at least 1. No point masses are added anywhere.
 
 Units    grid steps; epsilon in nats.
 Sources  Holohan et al., "The Bounded Laplace Mechanism in Differential Privacy", with the exact

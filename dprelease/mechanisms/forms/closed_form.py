@@ -5,7 +5,7 @@ For a clamped answer q and allowed runs of integers D, with an exact rational ra
     P(y | q) = e^(-rate |y - q|^order) / Z(q),   y in D,   Z(q) = sum over D.
 
 Noise is proposed and kept where it lands in D, which conditions on D. The support is D for every
-answer, without a floor: weights are real numbers. No atoms are added. A kernel brings its attempts,
+answer, without a floor: weights are real numbers. No point masses are added. A kernel brings its attempts,
 its distribution function, its errors and its proof (`certifiers/closed_form_laplace.py`,
 `certifiers/closed_form_gaussian.py`).
 

@@ -3,7 +3,7 @@
 W is a non-increasing integer vector over distances 0 .. hull; Z(q), the sum of W over the allowed
 points seen from q, is an exact int64 vector, built from prefix sums. Draws are exact: a uniform
 integer below Z(q), located by binary search in the prefix sums, run by run. All weights are at least
-1, so every answer has the same support, and no atoms are added anywhere.
+1, so every answer has the same support, and no point masses are added anywhere.
 
 A kernel of noise brings its weights and its proof (`certifiers/table_laplace.py`,
 `certifiers/table_gaussian.py`; `certifiers/table.py` proves any weights): the law *is* its kernel's
