@@ -30,6 +30,8 @@ from dprelease.sensitivity import Bounds, Places, Sensitivity, merged, unit_boun
 
 __all__ = ["Figures", "Maker"]
 
+_WAYS_SEARCHED = 3
+
 
 def _data(member: Member) -> dict[str, Any]:
     """Return public facts of the measured columns that consistency between statistics needs.
@@ -249,18 +251,7 @@ class Maker:
             return None
         size = max(mute)
 
-        like: Candidate | None = None
-
-        def says(factor: Fraction) -> bool:
-            nonlocal like
-            ranked = self._candidates(priced.block, priced.share.times(factor), size, like)
-            if (
-                len(priced.block.options) == 1
-            ):  # rivals differ by their law: they are priced once, at the most
-                like = ranked[0]
-            return not says_nothing(ranked[0], member, size)
-
-        factor = least_factor(says, total)
+        factor = self._factor_that_says(priced, member, size, total)
         return Uninformative(
             groups=sum(n in mute for n in sizes),
             of=len(sizes),
@@ -269,6 +260,40 @@ class Maker:
             epsilon=None if factor is None else two_digits(total * factor),
             rows=least_size(best, member, size),
         )
+
+    def _factor_that_says(
+        self, priced: Priced, member: Member, size: int, total: Fraction
+    ) -> Fraction | None:
+        """Return about the least factor of the budget `total` at which `member` says something.
+
+        Rivals are priced seldom: where they differ by their law alone, at the largest factor; where
+        they measure in different ways, at the factor found, which counts where the way that was
+        searched is the best one there.
+        """
+        alone = len(priced.block.options) == 1
+
+        def ranked(factor: Fraction, like: Candidate | None) -> Candidate:
+            return self._candidates(priced.block, priced.share.times(factor), size, like)[0]
+
+        def least(like: Candidate | None) -> Fraction | None:
+            def says(factor: Fraction) -> bool:
+                nonlocal like
+                best = ranked(factor, like)
+                like = best if alone else like
+                return not says_nothing(best, member, size)
+
+            return least_factor(says, total)
+
+        like = priced.best
+        for _ in range(0 if alone else _WAYS_SEARCHED):
+            factor = least(like)
+            if factor is None:
+                break
+            best = ranked(factor, None)
+            if like.measures_as(best.measurement):
+                return factor
+            like = best
+        return least(None)
 
     @cached_property
     def _sizes(self) -> list[int]:

@@ -16,6 +16,7 @@ from dprelease.audit.answers import answer_of
 from dprelease.audit.repeated import releases
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.measurements import scalar
+from dprelease.planning import maker
 from dprelease.planning.informative import two_digits
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic, Uninformative
@@ -93,6 +94,32 @@ def test_rivals_are_priced_once_to_advise_a_budget(monkeypatch: pytest.MonkeyPat
     assert len(set(whole)) == 2
     assert mark(plan_of(["sum(x)"], 0, found.epsilon * Fraction(5, 4), rows=rows), "sum_x") is None
     assert mark(plan_of(["sum(x)"], 0, found.epsilon / 2, rows=rows), "sum_x") is not None
+
+
+@pytest.mark.parametrize("statistic", ["mean(x)", "std(x)", "median(x)"])
+def test_ways_to_measure_are_priced_together_once_or_twice_and_the_advice_is_the_same(
+    statistic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control prices all of them at every budget tried: a mean has two, a deviation three."""
+    whole: list[object] = []
+    honest = maker.Maker._candidates
+
+    def counted(self: Any, block: Any, share: Any, size: int, like: Any = None) -> Any:
+        whole.extend([share] * (like is None and len(block.options) > 1))
+        return honest(self, block, share, size, like)
+
+    monkeypatch.setattr(maker.Maker, "_candidates", counted)
+    name, found = statistic.replace("(", "_").rstrip(")"), []
+    for searched in (maker._WAYS_SEARCHED, 0):
+        monkeypatch.setattr(maker, "_WAYS_SEARCHED", searched)
+        for size in (2, 4):
+            marked = mark(plan_of([statistic], size, "0.5"), name)
+            assert marked is not None
+            found.append((marked, len(whole)))
+            whole.clear()
+    assert [m for m, _ in found[:2]] == [m for m, _ in found[2:]]
+    if statistic == "mean(x)":
+        assert all(b >= n + 5 for (_, n), (_, b) in zip(found[:2], found[2:], strict=True)), found
 
 
 def test_only_some_groups_are_counted() -> None:
