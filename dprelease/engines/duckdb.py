@@ -237,7 +237,7 @@ class DuckDBEngine:
             _copy(connection, name, table)
         for setting in _LOCK:
             self._run(connection, setting)
-        sql = statement.tree.sql(dialect="duckdb")
+        sql = statement.tree.sql(dialect="duckdb", copy=False)  # nobody reads the tree again
         used = {k: v for k, v in statement.parameters.items() if f"${k}" in sql}
         return self._run(connection, sql, used)
 

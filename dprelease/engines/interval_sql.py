@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlglot import exp
 
-from dprelease.engines.typed_sql import case, try_cast
+from dprelease.engines.typed_sql import case, data_type, try_cast
 from dprelease.periods import FIRST, LAST
 from dprelease.query.bounded import BoundedQuery
 from dprelease.query.intervals import Intervals, Stretch
@@ -73,7 +73,7 @@ def shift_of(stretch: Stretch) -> exp.Expression:
 def last_of(stretch: Stretch) -> exp.Expression:
     """Return the last local day that a stretch has."""
     text = exp.Literal.string(stretch.last.isoformat())
-    return exp.Cast(this=text, to=exp.DataType.build("DATE"))
+    return exp.Cast(this=text, to=data_type("DATE"))
 
 
 def within(shifted: exp.Expression, last: exp.Expression) -> exp.Expression:
@@ -83,4 +83,4 @@ def within(shifted: exp.Expression, last: exp.Expression) -> exp.Expression:
 
 def instant(moment: datetime) -> exp.Expression:
     text = exp.Literal.string(moment.strftime("%Y-%m-%d %H:%M:%S"))
-    return exp.Cast(this=text, to=exp.DataType.build("TIMESTAMP"))
+    return exp.Cast(this=text, to=data_type("TIMESTAMP"))
