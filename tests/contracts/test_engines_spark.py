@@ -149,7 +149,7 @@ def test_what_is_drawn_by_rank_or_of_a_tree_is_of_the_same_integers(
     unit: str, tmp_path: Path
 ) -> None:
     """Winsorised statistics, intervals of quantiles, joint quantiles, ranges and cumulative shares, centred squares."""
-    for seed in range(20 if PARTS > 1 else 1):
+    for seed in range(whole(2, 20)):
         rows = loose(seed=seed)
         rows.to_parquet(tmp_path / f"{seed}.parquet")
         source = as_source(session().read.parquet(f"file://{tmp_path / f'{seed}.parquet'}"))
