@@ -48,7 +48,9 @@ class ObjectServer:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # a body sent after its headers would wait 40 ms for their receipt
+    disable_nagle_algorithm = (
+        True  # a body sent after its headers would wait 40 ms for their receipt
+    )
     state: ObjectServer
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -14,7 +15,9 @@ from tests.engines.postgres_server import binaries, server
 from tests.engines.spark_session import needs_spark, session
 
 
+@cache
 def ask_duckdb(sql: str) -> list[Any]:
+    """Return the rows; a question is asked by many tests, and its answer is one."""
     with duckdb.connect() as connection:
         return connection.execute(sql).fetchall()
 
