@@ -70,7 +70,7 @@ class RatioSums(Cells):
             return self.exact(measurement, member, size, share)
 
         scale = draw.simulated_scale(asked.loss)
-        return (cell_error(member.aggregate, measurement, exact, scale, asked.loss),)
+        return (cell_error(member.aggregate, measurement, exact, scale, asked.loss, far=True),)
 
     def exact(self, measurement: Measurement, member: Member, size: int, share: Floats) -> Floats:
         """Return the cells of rows whose numerator is this share of its range, their denominator its middle."""
