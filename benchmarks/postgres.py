@@ -3,12 +3,14 @@
     python benchmarks/postgres.py            # 10,000,000 rows, 3 turns; writes results/postgres.md
     python benchmarks/postgres.py --rows 300000 --turns 1 --to -
 
-It needs PostgreSQL's server programs. Four tasks: a count and a sum by region of the row unit; the same
+It needs PostgreSQL's server programs. Five tasks: a count and a sum by region of the row unit; the same
 of a user unit with ten rows a person; of one with one row a person, which no bound cuts; of numbers
-stored as texts. Baselines in the same run, in turns with the engine's:
+stored as texts, twice. Baselines in the same run, in turns with the engine's:
 
     plain    what one would write by hand: the same sums with clamped values, for user units the same
-             bounding by two windows ordered by md5 under a salt of the same length
+             bounding by two windows ordered by md5 under a salt of the same length. Texts are cast by
+             `::float8`, which ends the statement at the first odd cell; and, as "texts, any cell", behind a
+             pattern that lets only numbers through, as the engine must
     pulled   `engine: duckdb` on the same table: every row of the columns passes the connection
 
 The server runs in a folder of its own with its own defaults. Its processor seconds are those of all its
@@ -61,6 +63,7 @@ BY_HAND = f"""
         SELECT who, region, v, row_number() OVER (PARTITION BY who, region ORDER BY md5('{SALT}|' || who || '|' || region || '|' || v)) AS n
         FROM (SELECT who, region, {CLAMPED} AS v FROM visits) a) b WHERE n <= 2) c
     WHERE g <= 2 GROUP BY region"""
+TOTAL = r"CASE WHEN length(written) <= 300 AND written ~ '^-?[0-9]+(\.[0-9]*)?$' THEN written::float8 END"
 PLAIN = {
     "row unit": f"SELECT region, count(*), sum({CLAMPED}) FROM visits GROUP BY region",
     "user unit": BY_HAND,
@@ -68,7 +71,10 @@ PLAIN = {
         "SELECT who, region, floor", "SELECT visit AS who, region, floor"
     ),
     "texts": f"SELECT region, count(*), sum({CLAMPED.replace('pay', 'written::float8')}) FROM visits GROUP BY region",
+    "texts, any cell": f"SELECT region, count(*), sum({CLAMPED}) FROM (SELECT region, {TOTAL} AS pay FROM visits) a GROUP BY region",
 }
+AGAIN = ("texts, any cell",)
+"""Tasks that another one has pulled already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,7 @@ class Took:
 
 def query(task: str) -> BoundedQuery:
     """Return the task as the engine gets it."""
-    value = "written" if task == "texts" else "pay"
+    value = "written" if task.startswith("texts") else "pay"
     unit = {"user unit": "who", "one row a person": "visit"}.get(task)
     region = Column("region", Kind.category, values=REGIONS)
     columns = (region, Column(unit or "who", Kind.identifier), Column(value, Kind.number))
@@ -139,12 +145,14 @@ def measured(rows: int, turns: int) -> list[str]:
             for _ in range(turns):
                 plain.append(took(dsn, by_hand))
                 ours.append(took(dsn, lambda by=by: by(PostgresEngine())))  # type: ignore[misc]
-            pulled = took(dsn, lambda by=by: by(DuckDBEngine()))  # type: ignore[misc]
+            pulled = ""
+            if task not in AGAIN:
+                pulled = f"{took(dsn, lambda by=by: by(DuckDBEngine())).wall:.2f}"  # type: ignore[misc]
             walls = [statistics.median(one.wall for one in every) for every in (ours, plain)]
             servers = [statistics.median(one.server for one in every) for every in (ours, plain)]
             cells = " | ".join(f"{seconds:.2f}" for seconds in (*walls, *servers))
             ratio = servers[0] / max(servers[1], 0.01)
-            lines.append(f"| {task} | {cells} | {ratio:.2f} | {pulled.wall:.2f} |")
+            lines.append(f"| {task} | {cells} | {ratio:.2f} | {pulled} |")
             print(lines[-1], file=sys.stderr, flush=True)
     return lines
 

@@ -47,6 +47,7 @@ _BEYOND = str(2**1024 - 2**970)
 _SPACE = r"E' \t\n\x0b\f\r'"
 _NUMBER = r"^[+-]?([0-9]+(_[0-9]+)*\.?([0-9]+(_[0-9]+)*)?|\.[0-9]+(_[0-9]+)*)([eE][+-]?[0-9]+(_[0-9]+)*)?$"
 _PLAIN = r"^ *[+-]?[0-9]{1,15}(\.[0-9]{0,15})? *$"
+_NEGATIVE = r"^-[0-9]+\.?[0-9]*$"
 _FAR = r"[eE][+-]?0*[1-9][0-9]{3,}$"
 _ZERO = r"^[+-]?[0.]*([eE]|$)"
 _MOMENT = (
@@ -196,14 +197,24 @@ def _number_of(raw: str) -> str:
         f"WHEN v ~ '{_NUMBER}' THEN {read.replace(' AS q)', ' AS q2)')} END"
     )
     slow = _with({"v": f"btrim({text}, {_SPACE})"}, body)
-    # most texts are few digits: told by cheap functions of the cell itself, which is short where they run
-    cell = f'({raw}::text COLLATE "C")'  # others may hold different texts equal: "-," and "-"
-    rest = f"substr({cell}, 2)"
-    digits = "octet_length({0}) BETWEEN 1 AND 16 AND {0} <> '.' AND btrim({0}, '0123456789') IN ('', '.')"
-    negative = f"octet_length({cell}) <= 16 AND left({cell}, 1) = '-' AND {digits.format(rest)}"
     return (
-        f"CASE WHEN {digits.format(cell)} OR {negative} THEN {cell}::float8 "
+        f"CASE WHEN {_few_digits(raw)} THEN {raw}::text::float8 "
         f"WHEN {text} ~ '{_PLAIN}' THEN {text}::float8 WHEN {text} IS NOT NULL THEN {slow} END"
+    )
+
+
+def _few_digits(raw: str) -> str:
+    """Return whether a cell is at most 16 characters of a number without an exponent, as most texts are.
+
+    Bytes are told apart in half the time of characters. The cast to bytes reads a backslash as the start
+    of an escape, and may raise then; without one it copies. No byte of a longer character is a digit.
+    Bytes have no collation: others than "C" may hold different texts equal, or search in none.
+    """
+    size, cell = f"octet_length({raw}::text)", f'{raw}::text COLLATE "C"'
+    return (
+        f"CASE WHEN {size} <= 16 AND strpos({cell}, E'\\\\') = 0 "
+        f"THEN CASE btrim({raw}::text::bytea, '0123456789') "
+        f"WHEN '' THEN {size} > 0 WHEN '.' THEN {size} > 1 ELSE {cell} ~ '{_NEGATIVE}' END END"
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,27 @@ def test_texts_are_the_numbers_that_python_reads_in_them(dsn: str) -> None:
         float("inf"),
         None,
     ]
+
+
+def test_every_short_text_of_digits_signs_and_points_is_read_or_missing(dsn: str) -> None:
+    """All of them: what the quick test of a cell lets through, the cast must take."""
+    texts = ["".join(signs) for size in range(7) for signs in product("5.-", repeat=size)]
+    texts += [f"{sign}{'7' * size}.{'3' * (15 - size)}" for size in range(16) for sign in ("", "-")]
+    found = read(dsn, TEXT, Kind.number, texts, "text")
+    assert found == [_number(text) for text in texts]
+    assert sum(value is not None for value in found) == 45 + 32
+
+
+def test_no_byte_of_a_short_text_ends_the_statement(dsn: str) -> None:
+    """The quick test reads bytes, in which a backslash would begin an escape that PostgreSQL may refuse."""
+    signs = [chr(code) for code in range(1, 256)] + ["\u0661", "\uff15", "\u5cf0", "\U0001d7ce"]
+    texts = [
+        text for sign in signs for text in (sign, f"5{sign}", f"{sign}5", f"5{sign}5", f"-{sign}5")
+    ]
+    texts += ["".join(signs) for size in range(5) for signs in product("\\5x.", repeat=size)]
+    found = read(dsn, TEXT, Kind.number, texts, "text")
+    assert found == [_number(text) for text in texts]
+    assert found.count(5.0) == 18 and found.count(None) > 1_000
 
 
 def test_numerics_are_the_nearest_doubles(dsn: str) -> None:

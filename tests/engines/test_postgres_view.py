@@ -43,7 +43,7 @@ pytestmark = pytest.mark.skipif(
     reason="no PostgreSQL server is installed (Debian: apt-get install postgresql)",
 )
 
-TABLES = 500 if FULL else 6
+TABLES = 300 if FULL else 6
 
 
 @pytest.fixture(scope="module")

@@ -315,6 +315,20 @@ GUARDS = (
         ("tests/engines/test_postgres_promises.py",),
     ),
     Guard(
+        "a cell with a backslash ends the statement in PostgreSQL",
+        "engines/postgres_cells.py",
+        " AND strpos({cell}, E'\\\\\\\\') = 0",
+        "",
+        ("tests/engines/test_postgres_engine.py",),
+    ),
+    Guard(
+        "a point without digits is cast in PostgreSQL",
+        "engines/postgres_cells.py",
+        "WHEN '.' THEN {size} > 1",
+        "WHEN '.' THEN {size} > 0",
+        ("tests/engines/test_postgres_engine.py",),
+    ),
+    Guard(
         "an unproven view runs in PostgreSQL",
         "engines/postgres_view.py",
         "    if view is not None and (not view.proven or view.private is None):\n",
@@ -331,8 +345,8 @@ GUARDS = (
     _postgres(
         "a text is compared by the collation of its column before it is cast",
         file="engines/postgres_cells.py",
-        old="""f'({raw}::text COLLATE "C")'  # others""",
-        new='f"({raw}::text)"  # others',
+        old="""f'{raw}::text COLLATE "C"'""",
+        new='f"{raw}::text"',
     ),
     _postgres(
         "a database says how the statement's constants are read",
