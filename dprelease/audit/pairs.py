@@ -34,6 +34,7 @@ import numpy.typing as npt
 from dprelease.aggregates.clipped import clipped, limit_scores
 from dprelease.aggregates.joint_ranks import Positions
 from dprelease.aggregates.ranks import Stretches
+from dprelease.audit.flips import flip_chances, flip_worst
 from dprelease.audit.joint import joint_worst
 from dprelease.audit.laws import Worst, law_rows, log_of, staircase_worst, worst_between
 from dprelease.audit.powers import exp_below
@@ -45,7 +46,7 @@ from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.measurements.graph_box import BoxDraw
 from dprelease.measurements.joint_ranks import JointExponentialDraw
 from dprelease.measurements.rank_interval import IntervalDraw
-from dprelease.measurements.ranks import ExponentialDraw
+from dprelease.measurements.ranks import ExponentialDraw, FlipDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.measurements.winsorised import WinsorisedDraw
@@ -224,9 +225,24 @@ def _mean(draw: MeanDraw, here: list[int], there: list[int], *, curves: bool) ->
 
 
 def _choice(draw: ExponentialDraw, here: Stretches, there: Stretches, *, curves: bool) -> _Made:
+    if isinstance(draw, FlipDraw):
+        return _flips(draw, here, there, curves=curves)
     counts, p, r = _choices(draw, here, there)
     ratio = max(max(a / b, b / a) for a, b in zip(p, r, strict=True))
     return [(Worst(ratio, None, 1), _both(_floats(p), _floats(r), counts) if curves else None)]
+
+
+def _flips(draw: FlipDraw, here: Stretches, there: Stretches, *, curves: bool) -> _Made:
+    runs = [draw.runs(scores) for scores in (here, there)]
+    starts, places = _starts(runs)
+    tables = [(counts, scores) for _, counts, scores in runs]
+    both = list(zip(*(at.tolist() for at in places), strict=True))
+    worst = flip_worst(draw.law, tables[0], tables[1], both)
+    if not curves:
+        return [(worst, None)]
+    p, r = (flip_chances(draw.law, *one)[at] for one, at in zip(tables, places, strict=True))
+    sizes = np.diff(np.append(starts, draw.law.candidates)).astype(np.float64)
+    return [(worst, _both(p, r, sizes))]
 
 
 def _winsorised(draw: WinsorisedDraw, here: Positions, there: Positions, *, curves: bool) -> _Made:
@@ -268,15 +284,24 @@ def _choices(
 ) -> tuple[FloatArray, list[Fraction], list[Fraction]]:
     """Return the candidates of each stretch that both tables score alike, and the chance of one of them."""
     runs = [draw.runs(scores) for scores in (here, there)]
-    starts = np.unique(np.concatenate([first[counts > 0] for first, counts, _ in runs]))
+    starts, places = _starts(runs)
     chances = []
-    for first, counts, scores in runs:
+    for (_, counts, scores), at in zip(runs, places, strict=True):
         weights = draw.law.weights(scores - scores[counts > 0].min())
         total = int((counts.astype(object) * weights).sum())
-        at = np.searchsorted(first[counts > 0], starts, side="right") - 1
-        chances.append([Fraction(int(w), total) for w in weights[counts > 0][at]])
+        chances.append([Fraction(int(w), total) for w in weights[at]])
     sizes = np.diff(np.append(starts, draw.law.candidates)).astype(np.float64)
     return sizes, chances[0], chances[1]
+
+
+def _starts(runs: Sequence[tuple[Any, Any, Any]]) -> tuple[Any, list[Any]]:
+    """Return the first candidate of each stretch that all tables score alike, and its run in each table."""
+    starts = np.unique(np.concatenate([first[counts > 0] for first, counts, _ in runs]))
+    places = []
+    for first, counts, _ in runs:
+        some = np.flatnonzero(counts > 0)
+        places.append(some[np.searchsorted(first[some], starts, side="right") - 1])
+    return starts, places
 
 
 def _response(loss: float) -> Any:

@@ -18,9 +18,11 @@ import numpy.typing as npt
 from scipy.signal import fftconvolve
 from scipy.special import gammaincc
 
+from dprelease.audit.flips import flip_chances
 from dprelease.audit.laws import law_rows
 from dprelease.entropy import RandomBits, SystemBits
 from dprelease.mechanisms.forms.balanced import BalancedNoise
+from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.law import GridLaw
@@ -154,6 +156,8 @@ def exponential_fit(
     """Return the p-value of `count` choices among runs of `counts` candidates of `scores`, `(runs,)`."""
     source = bits or SystemBits()
     drawn = np.array([law.draw_runs(counts, scores, source)[0] for _ in range(count)])
+    if isinstance(law, FlipLaw):
+        return fit(drawn, np.arange(counts.size), counts * flip_chances(law, counts, scores))
     masses = counts.astype(object) * law.weights(scores - scores.min())
     chance = np.array([float(Fraction(int(m), int(masses.sum()))) for m in masses])
     return fit(drawn, np.arange(chance.size), chance)

@@ -29,12 +29,14 @@ class Option:
             over a public prior; None when it depends on an undeclared group size.
         worst_error: the same at the worst answer, where the law gives it.
         note: why it is not admissible, or what is special about it.
+        advice: why a request may prefer it: the plan says so among its own sentences.
     """
 
     mechanism: str
     expected_error: float | None
     worst_error: Annotated[float | None, Always()] = None
     note: Annotated[str, Always()] = ""
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class Pricing:
         sensitivity: of the measurement.
         judge: by the error averaged over answers, or at the worst one.
         like: price only the way that this candidate is drawn: its law's family.
+        by_rho: what it may spend is a rho (known where rivals are named, `beside`).
     """
 
     block: BlockLayout
@@ -98,6 +101,7 @@ class Pricing:
     sensitivity: Sensitivity
     judge: Criterion = "average"
     like: Candidate | None = None
+    by_rho: bool = False
 
     @property
     def pin(self) -> str | None:

@@ -150,6 +150,7 @@ class JointRanks(Ranks):
     family = "joint_ranks"
     draws = ("joint_exponential",)
     forms = ("joint_ranks",)
+    mechanisms = ("exponential",)
     one_law = True
 
     def priced(self, asked: Pricing) -> list[Candidate]:

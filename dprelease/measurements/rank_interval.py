@@ -121,6 +121,7 @@ class RankInterval(Ranks):
     family = "rank_interval"
     draws = ("exponential_interval",)
     forms = ("rank_interval",)
+    mechanisms = ("exponential",)
     interval = True
 
     def priced(self, asked: Pricing) -> list[Candidate]:

@@ -1,8 +1,15 @@
 """The draw of one candidate per group by its score: quantiles, least and greatest values.
 
+Two laws choose by the same weights and the same proof of epsilon: the exponential mechanism, and permute-and-flip,
+which errs less and takes a coin for each candidate, so for few of them. The first is of bounded range and counts
+an eighth of epsilon squared under zCDP, the second what any pure law does, up to four times as much. Which way a
+ledger adds up is no part of a request, so the planner takes the first, says what the second would gain, and
+takes it where it is pinned: nobody pays more for a statement than the cheapest law of its epsilon costs.
+
 The exponential law's loss is linear in the spread, and spreads add up over the groups that a unit
 touches, so one certificate at the total spread covers every way to distribute it, as for cells with
-Laplace noise. The law is drawn for every group, empty ones too: their candidates are all alike.
+Laplace noise; permute-and-flip has the same bound. The law is drawn for every group, empty ones too: their
+candidates are all alike.
 
 A choice has no interval in its own unit (see `aggregates.quantile`): `box` is not-a-number. What
 holds for all data is `rank_error`.
@@ -29,11 +36,12 @@ from dprelease.budget.composition import Proof
 from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.codec import Unstored
 from dprelease.entropy import RandomBits
-from dprelease.measurements.base import MeasurementFamily
-from dprelease.measurements.candidate import Candidate, Pricing
+from dprelease.measurements.base import MeasurementFamily, Moved
+from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.measurements.members import Member
 from dprelease.measurements.ranks_price import exponential_error, rows_inside
+from dprelease.mechanisms.forms.flips import FLIP_LIMIT, FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.numeric import shown
 from dprelease.query.answer import TABLE_LIMIT
@@ -43,6 +51,7 @@ from dprelease.sensitivity import Sensitivity
 
 __all__ = [
     "ExponentialDraw",
+    "FlipDraw",
     "Ranks",
     "aim",
     "any_rank",
@@ -52,6 +61,12 @@ __all__ = [
 ]
 
 _LEVEL = 0.95
+_ADVICE = (
+    "errs less in rank for the same epsilon, by up to half (at the median of 300 ages by 0.16 in place of 0.21 years); "
+    "a ledger that composes by zCDP charges up to four times the rho for it, so it is taken only where it is named"
+)
+_FLIPS = "by permute-and-flip: under zCDP it costs what any law of its epsilon may, up to four times an exponential mechanism's rho"
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -135,13 +150,31 @@ class ExponentialDraw(Draw):
         return {"law": self.law.certificate.to_json(), "groups_charged": 1}
 
 
+@dataclass(frozen=True, slots=True)
+class FlipDraw(ExponentialDraw):
+    """The same choice by permute-and-flip."""
+
+    tag: ClassVar[str] = "permute_and_flip"
+
+    law: FlipLaw
+
+    @classmethod
+    def of(cls, draw: ExponentialDraw) -> FlipDraw:
+        """Return the choice by the weights of `draw`; ArgumentError DPR683 for too many candidates."""
+        return cls(FlipLaw.of(draw.law), draw.allowed, draw.step)
+
+    def proof(self, sensitivity: Sensitivity) -> Proof:
+        """Return one loss alone: the losses of one pair may differ by twice that."""
+        return Draw.proof(self, sensitivity)
+
+
 class Ranks(MeasurementFamily):
     """A score per candidate value: how far its rank is from the one asked for."""
 
     family = "ranks"
-    draws = ("exponential",)
+    draws: ClassVar[tuple[str, ...]] = ("exponential", "permute_and_flip")
     forms = ("ranks",)
-    mechanisms = ("exponential",)
+    mechanisms: ClassVar[tuple[str, ...]] = ("exponential", "permute_and_flip")
     interval = False
     judged = False
 
@@ -163,7 +196,19 @@ class Ranks(MeasurementFamily):
         width = float(code.grid.hull_steps * code.step)
         error *= width if loss == "absolute" else width * width
         draw = ExponentialDraw(law, code.grid, code.step)
+        if asked.pin == FlipLaw.family:
+            draw = FlipDraw.of(draw)
         return [Candidate(measurement, draw, (error,), (None,), note=aim(measurement))]
+
+    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+        """Return permute-and-flip, where a request could name it and losses add up by epsilon."""
+        draw = best.draw
+        assert isinstance(draw, ExponentialDraw)
+        pinned = asked.pin or FlipLaw.family not in self.mechanisms
+        if pinned or asked.by_rho or not 1 < draw.law.candidates <= FLIP_LIMIT:
+            return []
+        said = rank_error_text(FlipDraw.of(draw), best.measurement)
+        return [Option(FlipLaw.family, None, None, said, advice=_ADVICE)]
 
     def refusal(
         self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
@@ -189,7 +234,8 @@ class Ranks(MeasurementFamily):
 
     def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
         assert isinstance(draw, ExponentialDraw)
-        return exponential_notes(draw, target(measurement, view))
+        said = exponential_notes(draw, target(measurement, view))
+        return (*said, _FLIPS) if isinstance(draw, FlipDraw) else said
 
     def typical(
         self, best: Candidate, member: Member, size: int, *, narrow: bool

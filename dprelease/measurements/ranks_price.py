@@ -10,7 +10,8 @@ The choice of least mean error is taken. Where the data fill the range, aiming a
 been better; where they end far inside it and there are more rows than guessed, a larger k. Pricing reads
 no row and is never what a release draws from. The mean rank error as a share of the rows is added to each
 error, so that no choice seems free where values are few. Of wide ranges 1,024 candidates stand for the
-others: each has rows of its own, the rest of its share lies between it and the next one.
+others: each has rows of its own, the rest of its share lies between it and the next one. Permute-and-flip
+is priced as the exponential mechanism of its weights, which errs no less.
 
 Units: errors as a share of the candidates' hull (or its square); rates in nats per score step.
 """

@@ -255,6 +255,7 @@ def _figures(said: Mapping[str, Any], name: str) -> Figures:
             None if o["expected_error"] is None else _number(o["expected_error"]),
             None if o["worst_error"] is None else _number(o["worst_error"]),
             str(o["note"]),
+            str(o.get("advice", "")),
         )
         for o in part["options"]
     )
@@ -273,6 +274,7 @@ def _same_figures(stated: Figures, found: Figures) -> bool:
         if other is None or not (
             near(option.expected_error, other.expected_error)
             and near(option.worst_error, other.worst_error)
+            and option.advice == other.advice
         ):
             return False
         # Rivals may change places where they are equal; the law that is drawn stands first.

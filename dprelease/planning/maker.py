@@ -238,6 +238,7 @@ class Maker:
             self.size,
             priced.sensitivity,
             self.query.judge,
+            by_rho=priced.share.rho is not None,
         )
         member, moved = block.members[index], lambda e: self.sensitivity(e, block)
         return options + family_of(best.measurement).beside(member, best, asked, moved)

@@ -100,7 +100,20 @@ def _summary(plan: ReleasePlan) -> Iterable[str]:
         yield split
     yield INTERVALS
     yield from plan.notes
+    yield from _advice(plan)
     yield from _also_priced(plan)
+
+
+def _advice(plan: ReleasePlan) -> Iterable[str]:
+    """What a request may prefer to what was chosen, once for all statistics of which the same is true."""
+    said: dict[str, list[str]] = {}
+    for statistic in plan.statistics:
+        for option in statistic.chosen:
+            if option.advice:
+                line = f"`mechanism: {option.mechanism}` {option.advice}"
+                said.setdefault(line, []).append(statistic.name)
+    for line, names in said.items():
+        yield f"{', '.join(names)}: {line}"
 
 
 def _also_priced(plan: ReleasePlan) -> Iterable[str]:

@@ -26,6 +26,7 @@ from dprelease.measurements.draw import RAW_LIMIT, draw_from_json
 from dprelease.mechanisms.certifiers.box_gaussian import BoundedGaussianBoxLaw
 from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussianWideLaw
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
+from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.joint_scores import Blocks, JointExponential
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
@@ -57,6 +58,7 @@ def plans():
             rows={"max": 60},
         ),
         "a median": planned(["median(x)"]),
+        "a median by coins": planned([{"statistic": "median(x)", "mechanism": "permute_and_flip"}]),
         "quartiles": planned([f"quantile(x, {p})" for p in (0.25, 0.5, 0.75)]),
         "a median with an interval": planned([{"statistic": "median(x)", "interval": True}]),
         "a winsorised mean": planned([{"statistic": "mean(x)", "winsorize": 0.1}]),
@@ -113,11 +115,12 @@ def every_sampler():
         drawn = (lambda n=noise: n.sample(COUNT, SystemBits())), lambda d: d.shape == (COUNT,)
         out[f"{type(noise).__name__} {getattr(noise, 'square', '')}"] = (type(noise), *drawn)
     choice = ScoreLaw.calibrate(12, spread=2, epsilon=1)
-    out["a choice"] = (
-        ScoreLaw,
-        lambda: choice.draw_scores(np.zeros((COUNT, 12), dtype=np.int64), SystemBits()),
-        lambda drawn: ((drawn >= 0) & (drawn < 12)).all(),
-    )
+    for name, law in (("a choice", choice), ("coins", FlipLaw.of(choice))):
+        out[name] = (
+            type(law),
+            lambda law=law: law.draw_scores(np.zeros((COUNT, 12), dtype=np.int64), SystemBits()),
+            lambda drawn: ((drawn >= 0) & (drawn < 12)).all(),
+        )
     blocks = Blocks(np.array([3, 1, 8]), np.array([0, 4, 9]), (3, 6), 12)
     joint = JointExponential(ScoreLaw.calibrate(12, spread=7, epsilon=1), blocks)
     out["a joint choice"] = (

@@ -39,6 +39,12 @@ COARSE = {"mean(x)": 0.5, "proportion(x > 1)": 0.125, "std(x)": 0.125, "variance
 
 UNWRITTEN = {"count_persons", "histogram_of_ranges", "winsorised_from", "winsorised_to"}
 """`count(persons)`; an option of a histogram (tests/measurements/test_binned_tree.py); what is published beside others."""
+COINS = {
+    f"{s} by coins": {"statistic": s, "mechanism": "permute_and_flip"}
+    for s in ("median(x)", "max(x)")
+}
+"""What a request has to name."""
+
 GRAPHS = ("algebraic_connectivity", "degree(0)", "laplacian_eigenvalues")
 
 
@@ -102,6 +108,8 @@ def small_pairs(statistic):
 
 
 def asked_for(statistic):
+    if statistic in COINS:
+        return COINS[statistic]
     if statistic == "ratio(x, y)":  # rows may be in one sum and not in the other
         return {"statistic": statistic, "domain": {"range": [0, 3]}}
     step = COARSE.get(statistic)
@@ -119,7 +127,7 @@ def least_claim(statistic):
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
-@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("statistic", [*STATISTICS, *COINS])
 def test_no_pair_costs_more_than_the_plan_says(statistic, adjacency, evidence):
     # a filter lets a replaced row leave the others, else a count could not move
     where = {"where": "x >= 1"} if adjacency == "substitution" else {}
@@ -147,7 +155,7 @@ def test_no_pair_costs_more_than_the_plan_says(statistic, adjacency, evidence):
         )
 
 
-@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("statistic", [*STATISTICS, *COINS])
 def test_a_user_with_many_rows_costs_no_more(statistic):
     by = [] if "(g)" in statistic else ["g"]
     plan = planned([asked_for(statistic)], epsilon=1, unit=USER, by=by, **SMALL)

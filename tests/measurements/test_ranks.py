@@ -37,6 +37,7 @@ GAPPED = {"kind": "number", "range": [0, 5], "forbidden": [[1, 3]], "step": 1}
 ROWS = [None, -7.0, 1.0, 2.0, 3.0, 9.0]
 FEW = {"max": 50, "expected": 3}
 """So few that the planner's aim lies within the tables that are enumerated."""
+MECHANISMS = ("exponential", "permute_and_flip")
 FUNCTIONS = ("median(x)", "quantile(x, 0.75)", "min(x)", "max(x)")
 
 
@@ -58,11 +59,16 @@ def scores(plan: ReleasePlan, rows: list[tuple[float | None, str, str]]) -> list
     return [spread_out(choice(plan), one) for (one,) in exact]
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("text", FUNCTIONS)
 @pytest.mark.parametrize("adjacency", ["add_remove", "substitution"])
-def test_the_whole_path_keeps_epsilon_by_enumeration(text: str, adjacency: str) -> None:
+def test_the_whole_path_keeps_epsilon_by_enumeration(
+    text: str, adjacency: str, mechanism: str
+) -> None:
     """Every table of up to four rows, every neighbour, every candidate: exact pmfs."""
-    plan = planned([text], x=GAPPED, adjacency=adjacency, epsilon="0.8", rows=FEW)
+    asked = {"statistic": text, "mechanism": mechanism}
+    plan = planned([asked], x=GAPPED, adjacency=adjacency, epsilon="0.8", rows=FEW)
+    assert plan.blocks[0].mechanism == mechanism
     law, bound = choice(plan).law, math.exp(0.8) * (1 + 1e-12)
     pmf = {}
     for size in range(5):
@@ -82,11 +88,12 @@ def test_the_whole_path_keeps_epsilon_by_enumeration(text: str, adjacency: str) 
     assert worst > math.exp(0.4)  # the bound is not idle
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("text", ["median(x)", "max(x)"])
-def test_a_user_over_two_groups_keeps_epsilon(text: str) -> None:
+def test_a_user_over_two_groups_keeps_epsilon(text: str, mechanism: str) -> None:
     """All that one user may do in two of three groups, on top of others' rows, against nothing."""
     plan = planned(
-        [text], x={"kind": "number", "range": [0, 4], "step": 1}, by=["g"], epsilon=1,
+        [{"statistic": text, "mechanism": mechanism}], x={"kind": "number", "range": [0, 4], "step": 1}, by=["g"], epsilon=1,
         unit={"user": "who", "max_groups": 2, "max_rows_per_group": 2}, rows=FEW,
     )  # fmt: skip
     law = choice(plan).law

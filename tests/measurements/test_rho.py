@@ -16,8 +16,9 @@ from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.budget.exact_rho import rho_of_pure
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import draw_from_json
-from dprelease.measurements.ranks import ExponentialDraw
+from dprelease.measurements.ranks import ExponentialDraw, FlipDraw
 from dprelease.measurements.scalar import ScalarDraw
+from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.release_plan.plan import ReleasePlan
@@ -156,6 +157,37 @@ def test_a_choice_is_recorded_with_the_rho_of_its_range() -> None:
     joint = planned([f"quantile(x, 0.{i})" for i in (2, 5, 8)], epsilon=2)
     assert joint.blocks[0].family == "joint_ranks"
     assert execute.concentrated(joint) == Fraction(1, 2)
+
+
+FLIPS = {"statistic": "median(x)", "mechanism": "permute_and_flip"}
+FEW = {"kind": "number", "range": [0, 4], "step": 1}
+
+
+def test_permute_and_flip_is_recorded_as_any_pure_law() -> None:
+    plan = planned([FLIPS], epsilon=2)
+    assert isinstance(draw_from_json(plan.blocks[0].law), FlipDraw)
+    assert execute.check(plan) <= 2
+    assert execute.concentrated(plan) == rho_of_pure(execute.check(plan))
+
+
+@pytest.mark.parametrize("delta", [0, Fraction(1, 10**6)])
+@pytest.mark.parametrize("text", ["median(x)", "max(x)"])
+def test_a_plan_never_takes_permute_and_flip_by_itself(text: str, delta: Fraction) -> None:
+    """Whatever its ledger adds up, a statement costs no more than the law of bounded range does."""
+    plan = planned([text, "min(y)"], x=FEW, delta=delta, columns={"y": FEW})
+    assert {b.mechanism for b in plan.blocks} == {"exponential"}
+    losses = [Fraction(b.certificate["epsilon_upper"]) for b in plan.blocks]
+    assert execute.concentrated(plan) <= sum(e * e for e in losses) / 8
+
+
+def test_twin_the_range_of_the_exponential_mechanism_is_not_that_of_permute_and_flip() -> None:
+    """Two candidates whose order turns round: their divergence is above two eighths of epsilon squared."""
+    law = FlipLaw.of(ScoreLaw.calibrate(2, spread=2, epsilon=1))
+    one, two = (np.array([float(p) for p in law.pmf(s)]) for s in ([0, 1], [1, 0]))
+    found = max(float(np.log((one**a * two ** (1 - a)).sum())) / (a - 1) / a for a in ORDERS)
+    proved = law.certify().epsilon_upper
+    assert found > 2 * float(zcdp_of_pure(proved, bounded_range=True))
+    assert found <= float(rho_of_pure(proved)) * (1 + 1e-9)
 
 
 def test_under_a_delta_a_choice_gets_twice_the_epsilon() -> None:

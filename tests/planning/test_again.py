@@ -182,3 +182,13 @@ def test_stated_errors_are_those_of_the_laws(figure):
     option = next(o for s in stated["statistics"] for o in s["options"] if o[figure])
     option[figure] *= 1.01
     assert "its stated errors are not those of its laws" in refused(read_back(plan), stated)
+
+
+def test_advice_is_that_of_the_planner():
+    plan = CASES["ranks"]()
+    stated = json.loads(canonical_json(plan.to_json()))
+    advised = [o for s in stated["statistics"] for o in s["options"] if "advice" in o]
+    assert advised
+    assert plan_again(read_back(plan), stated).hash == plan.hash
+    advised[0]["advice"] = "is better whatever it costs"
+    assert "its stated errors are not those of its laws" in refused(read_back(plan), stated)

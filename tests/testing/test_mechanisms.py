@@ -20,7 +20,7 @@ REQUEST = GridRequest(GridSet.from_runs([(0, 3), (8, 11)]), 3, Fraction(1))
 GRID = [
     n
     for n in registry.names("mechanisms")
-    if n not in ("exponential", "rectified_gaussian", "stochastic_sign")
+    if n not in ("exponential", "permute_and_flip", "rectified_gaussian", "stochastic_sign")
 ]
 """Those with a pure law of one integer; the others are no grid laws."""
 

@@ -73,9 +73,13 @@ _EPSILON_RANGE = (Fraction(1, 10**15), Fraction(1000))
 
 @dataclass(frozen=True, slots=True)
 class ScoreLaw(Stored):
-    """Exponential weights p / 2**120 per score step, alike from `last` steps on."""
+    """Exponential weights p / 2**120 per score step, alike from `last` steps on.
+
+    A candidate z is chosen with a chance of at most w[k_z] / (lead w[0]).
+    """
 
     family: ClassVar[str] = "exponential"
+    lead: ClassVar[int] = 1
     constants: ClassVar[Mapping[str, str]] = {"family": "family"}
 
     candidates: Digits
@@ -213,8 +217,8 @@ class ScoreLaw(Stored):
         """Return k: the chosen score is at most k above the best one with probability `level`.
 
         Holds for all scores: at most candidates - 1 have a weight of w[k + 1] or less, and the
-        best one has w[0], so P(more than k) <= (candidates - 1) w[k + 1] / w[0]. None where the
-        weights do not fall that far.
+        best one has w[0], so P(more than k) <= (candidates - 1) w[k + 1] / (lead w[0]). None where
+        the weights do not fall that far.
         """
         table = _weights(self.p, self.candidates)
         end = min(self.last, table.last)
@@ -222,7 +226,7 @@ class ScoreLaw(Stored):
         room = Fraction(1 - level).limit_denominator(10**12) * (1 - Fraction(1, 10**9))
 
         def enough(k: int) -> bool:
-            return (self.candidates - 1) * table.at(min(k + 1, end)) <= room * best
+            return (self.candidates - 1) * table.at(min(k + 1, end)) <= room * self.lead * best
 
         if self.candidates == 1:
             return 0

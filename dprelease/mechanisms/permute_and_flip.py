@@ -1,0 +1,44 @@
+"""Permute-and-flip: choose an output by coins whose chances fall as e^(-rate * score).
+
+Every candidate is kept by a coin, a best one always; one of those kept is drawn. Never a larger error than the
+exponential mechanism at the same epsilon, down to half of it where one candidate is clearly the best.
+`PermuteAndFlip.for_scores(candidates, spread=..., epsilon=...)` is drawn exactly (`forms/flips.py`).
+Medians and other single values by rank on grids of at most `FLIP_LIMIT` points use it where `mechanism` pins it: a
+plan does not know how its ledger adds up, and under zCDP it costs up to four times what the exponential mechanism does.
+
+Place    no noise: scores; form `forms/flips.py`.
+Theorem  `docs/theory/certificates.md#permute-and-flip`.
+Erratum  none known.
+Units    scores: integers; epsilon in nats.
+Sources  McKenna & Sheldon, "Permute-and-flip: a new mechanism for differentially private selection" (2020).
+Limits   a coin for each candidate; the losses of a pair span up to 2 epsilon, so zCDP counts them as any pure law's.
+"""
+
+from __future__ import annotations
+
+from dprelease.mechanisms.forms.flips import FlipLaw
+from dprelease.mechanisms.forms.scores import ScoreLaw
+from dprelease.mechanisms.law import GridLaw, GridRequest
+
+__all__ = ["PermuteAndFlip"]
+
+
+class PermuteAndFlip:
+    """A choice among a few candidates; a number is no such choice."""
+
+    grid_law_from_json = FlipLaw.from_json
+
+    @staticmethod
+    def for_scores(candidates: int, *, spread: int, epsilon: object) -> FlipLaw:
+        """Return the exact choice among `candidates` by integer scores; see `ScoreLaw.calibrate`.
+
+        Raises:
+            ArgumentError: as there, or too many candidates (DPR683).
+        """
+        return FlipLaw.of(ScoreLaw.calibrate(candidates, spread=spread, epsilon=epsilon))
+
+    @classmethod
+    def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
+        """Return nothing: a number is drawn by noise."""
+        del request
+        return []
