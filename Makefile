@@ -78,8 +78,14 @@ demo-year: $(VENV)/.installed
 	$(BIN)/dprelease ledger show $(YEAR)
 	@echo; echo "open  public/flights_year/index.html"
 
-test: lint
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+# The static checks need one core: they run beside the first tests, and what they say comes last.
+# make has another name here because `make -n` runs every line that names it as usual.
+AGAIN    := $(MAKE)
+
+test: $(VENV)/.installed-test
+	@mkdir -p build; $(AGAIN) -s lint > build/lint.txt 2>&1 & checks=$$!; \
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal; tested=$$?; \
+	wait $$checks; linted=$$?; cat build/lint.txt; exit $$((tested | linted))
 
 test-fast: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not statistical" \
