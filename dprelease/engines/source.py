@@ -19,7 +19,7 @@ from dprelease.errors import SourceError, printable
 from dprelease.schema.paths import confined
 
 __all__ = [
-    "Make",
+    "InputFormat",
     "Source",
     "TableLike",
     "as_source",
@@ -35,7 +35,7 @@ __all__ = [
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
-Make = Literal[
+InputFormat = Literal[
     "parquet",
     "csv",
     "objects",
@@ -61,7 +61,7 @@ _SUFFIXES: dict[str, Literal["parquet", "csv"]] = {
 
 _DATABASES = (".duckdb", ".ddb", ".db")
 
-_CLASSES: dict[tuple[str, str], tuple[Make, str]] = {
+_CLASSES: dict[tuple[str, str], tuple[InputFormat, str]] = {
     ("pandas", "DataFrame"): ("pandas", "pandas frame"),
     ("polars", "DataFrame"): ("polars", "polars frame"),
     ("polars", "LazyFrame"): ("polars", "polars frame"),
@@ -87,7 +87,7 @@ class Source:
         name: how errors and plans call it; public.
     """
 
-    kind: Make
+    kind: InputFormat
     payload: object = field(repr=False)
     name: str
 
