@@ -2,7 +2,8 @@
 
 A category's declared values (undeclared ones and null are none of them), true and false, or the
 whole numbers of a declared range (a row outside it counts as the nearest one). Domain: {0..number
-of possible values}. Adding a row adds at most one value; replacing one removes at most one and
+of possible values}; of a public number of rows of which each has such a value, at least 1 and at
+most one per row. Adding a row adds at most one value; replacing one removes at most one and
 adds at most one, so the count moves by 1 either way; m rows move it by at most m
 (`docs/theory/sensitivities-and-contribution-bounding.md#scalars`).
 """
@@ -52,13 +53,14 @@ class CountDistinct(Aggregate):
 
     def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
         del measurement
-        possible = int(asked.induced.upper)
+        possible = len(_possible(asked.statistic))
         return (f"among {possible:,} possible values; other values and nulls are none",)
 
     def domain(self, context: Context) -> Domain:
-        return Domain(0, len(_possible(context)))
+        return Domain(*_ends(context))
 
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
+        low, high = _ends(context)
         return (
             Measurement(
                 family="scalar",
@@ -68,12 +70,21 @@ class CountDistinct(Aggregate):
                 weights=((1,),),
                 l1_per_row=1,
                 l1_per_swap=1,
-                upper=len(_possible(context)),
+                lower=low,
+                upper=high,
             ),
         )
 
 
-def _possible(context: Context) -> range:
+def _ends(context: Context) -> tuple[int, int]:
+    """Return how few and how many different values there may be."""
+    possible, rows, code = len(_possible(context)), context.public_rows, context.code
+    if rows is None or not isinstance(code, Fixed) or code.default is None:
+        return 0, possible
+    return 1, min(possible, rows)
+
+
+def _possible(context: Context | Statistic) -> range:
     """Return one code per value that can be counted.
 
     Raises:

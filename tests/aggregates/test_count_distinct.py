@@ -33,6 +33,27 @@ def test_the_domain_is_the_number_of_possible_values(column: str, upper: int) ->
     assert f"among {upper} possible values" in statistic.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("column", "nulls", "rows", "ends"),
+    [
+        ("stars", {"default": 3}, 2, (1, 2)),
+        ("stars", {"default": 3}, 9, (1, 5)),
+        ("stars", None, 9, (0, 5)),  # every row may be a null
+        ("kind", None, 9, (0, 3)),  # every row may hold another value
+    ],
+)
+def test_of_a_public_number_of_rows_with_values_there_is_at_least_one(
+    column: str, nulls: dict[str, Any] | None, rows: int, ends: tuple[int, int]
+) -> None:
+    columns = {**COLUMNS, column: COLUMNS[column] | ({"nulls": nulls} if nulls else {})}
+    public: dict[str, Any] = {"rows": {"exact": rows}, "adjacency": "substitution", "unit": "row"}
+    plan = planned([f"count_distinct({column})"], columns=columns, **public)
+    assert plan.statistics[0].domain.hull == ends
+    assert f"among {3 if column == 'kind' else 5} possible values" in plan.statistics[0].notes[0]
+    (block,) = plan.blocks
+    assert (block.measurement["lower"], block.measurement["upper"]) == tuple(map(str, ends))
+
+
 @pytest.mark.parametrize("column", ["x", "wide", "when", "who"])
 def test_a_column_without_a_short_public_list_is_refused(column: str) -> None:
     with pytest.raises(PlanError) as caught:
