@@ -180,15 +180,16 @@ def report(plan: ReleasePlan, found: dict[str, Any], rows: int, draws: int) -> l
     return lines
 
 
-def goals(folder: Path) -> None:
-    """Measure every goal, print it as it is known, and write the table down."""
+def goals(folder: Path, items: list[int]) -> None:
+    """Measure every goal (or those of `items`), print it as it is known, and write the table down."""
     script = beside("goals")
     found = []
-    for goal in script.measured():
+    for goal in script.measured(items=items):
         found.append(goal)
         print(goal, flush=True)
-    text = "\n".join(script.lines(found))
-    (folder / "goals.md").write_text(text, encoding="utf-8")
+    page = folder / "goals.md"
+    before = page.read_text(encoding="utf-8") if items and page.exists() else ""
+    page.write_text("\n".join(script.lines(found, before)), encoding="utf-8")
 
 
 def main() -> None:
@@ -197,10 +198,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--goals", action="store_true", help="the table of goals alone")
+    parser.add_argument(
+        "--items", type=int, nargs="*", default=[], help="goals of these items only"
+    )
     parser.add_argument("--to", type=Path, default=Path(__file__).parent / "results")
     chosen = parser.parse_args()
     chosen.to.mkdir(parents=True, exist_ok=True)
-    goals(chosen.to)
+    goals(chosen.to, chosen.items)
     if chosen.goals:
         return
     plan, found = measure(payroll().cached(chosen.rows), chosen.draws)

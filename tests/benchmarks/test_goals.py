@@ -27,18 +27,27 @@ def test_prices_under_zcdp_are_kept_and_a_higher_goal_would_not_be() -> None:
     assert all(g.kept for g in found)
     lines = goals.lines([*found, goals.Goal("1", "what", "2", "3", kept=False)])
     assert lines[0] == "6 of 7 goals are kept."
-    assert lines[-2].endswith("| no |")
+    assert [line.endswith("| no |") for line in lines].count(True) == 1
+    again = goals.lines([goals.Goal("1", "what", "2", "1", kept=True)], "\n".join(lines))
+    assert again[0] == "7 of 7 goals are kept."
+    assert len(again) == len(lines)
 
 
-def test_the_ratio_decides_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("ratio", "kind", "kept"),
+    [(1.10, "", True), (1.11, "", False), (1.11, "loss", False), (1.31, "few rows", True)],
+)
+def test_a_ratio_or_a_computed_reason_decides_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch, ratio: float, kind: str, kept: bool
+) -> None:
     goals = load("goals")
     forms = goals.beside("best_forms")
-    row = "| a | b | 1 | 8 | 45 | 9 | bins | 1.0 | 0.8 | {} | 1.0 | 0.5 | 2.00 |"
-    for ratio, kept in (("1.10", True), ("1.11", False)):
-        monkeypatch.setattr(forms, "compared", lambda *_, ratio=ratio: row.format(ratio))
-        found = list(goals.shares(1))
-        assert {g.kept for g in found} == {kept}
-        assert found[0].measured == f"{ratio} (2.00)"
+    row = forms.Compared((), ratio, 2.0, 0.98, kind, f"{kind}: 1.05 of the bound" if kind else "")
+    monkeypatch.setattr(forms, "compared", lambda *_: row)
+    found = list(goals.shares(1))
+    assert {g.kept for g in found} == {kept}
+    assert found[0].measured.startswith(f"{ratio:.2f} (2.00), over the best known form 0.98")
+    assert found[0].measured.endswith("of the bound") == bool(kind)
 
 
 def test_the_prototype_of_joint_quantiles_has_the_law_of_the_paper() -> None:
