@@ -274,7 +274,7 @@ def concluded(rows: list[str]) -> list[str]:
         "",
         *said,
         "",
-        f"Absolute error, {DRAWS:,} draws per table (of choices by rank the law is summed): a ratio is known to about 0.01. The optimum of",
+        f"Absolute error, {DRAWS:,} draws per table (of choices by rank the law is summed): a ratio is known to about 0.02. The optimum of",
         "means, shares and spreads is over 25 even outputs: a law on a finer grid may be below it. `python benchmarks/best_forms.py` makes this page.",
     ]
 
