@@ -78,7 +78,7 @@ _SAID = {
     "few rows": "the optimum knows that there are no more than so few rows, which no plan may",
     "best known": "no known form is better; one law may not reach the bound",
     "few values": "on a column of three values another form is better, mostly counts of every value, which its histogram gives; with more values the choice is",
-    "loss": "a form is known that is more than a tenth better, by the factor in the row, and the library does not offer it there",
+    "loss": "a form is known that is more than a tenth better, by the factor in the row, and the planner does not choose it there",
 }
 ELSEWHERE = (
     ("count_persons", "each person counted once: a `count` whose row is a person, in the rows above", ""),
