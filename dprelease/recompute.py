@@ -32,7 +32,14 @@ from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Label,
 from dprelease.query.intervals import Intervals
 from dprelease.query.never_null import never_null
 from dprelease.schema.unit import Adjacency, EdgeUnit, RowUnit, Unit, UserUnit
-from dprelease.sensitivity import Bounds, Sensitivity, of_limits, sensitivity, stacked, unit_bounds
+from dprelease.sensitivity import (
+    Bounds,
+    Sensitivity,
+    of_levels,
+    of_limits,
+    sensitivity,
+    unit_bounds,
+)
 from dprelease.sums_of_groups import PERSONS, Merge, bounds_of_sums
 
 __all__ = ["recompute", "row_moves"]
@@ -237,28 +244,25 @@ def recompute(
         return replace(sensitivity(honest, bounds, adjacency, groups, positive=False), square=None)
     l1_per_row, l1_per_swap = row_moves(query, measurement, primitives)
     if measurement.form == "binned_tree":
-        # No number of a plan's: every level is a histogram of disjoint bins.
-        level = replace(
-            measurement, form="linear", l1_per_row=1, l1_per_swap=2, per_unit=False, per_cell=()
-        )
-        return stacked(sensitivity(level, bounds, adjacency, groups, positive=True), l1_per_row)
+        kept = l1_per_row == 1 and _sum_is_kept(query, measurement, used)
+        return replace(of_levels(measurement, bounds, adjacency, groups, l1_per_row), kept=kept)
     per_unit = bool(used) and all(p.kind in PERSONS for p in used)
     honest = replace(measurement, l1_per_row=l1_per_row, l1_per_swap=l1_per_swap, per_unit=per_unit)
     positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)
     moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
     if measurement.form == "winsorised":
         moved = replace(moved, spread=of_limits(honest, bounds, adjacency, groups))
-    kept = _sum_is_kept(query, measurement, used)  # sums of groups are fitted, as independent cells
+    n = len(used)
+    alone = measurement.weights == tuple(tuple(int(i == j) for j in range(n)) for i in range(n))
+    kept = measurement.form == "linear" and alone and _sum_is_kept(query, measurement, used)
+    # Sums of groups are fitted, as independent cells.
     return replace(moved, kept=kept, halves=moved.halves and merge is None)
 
 
 def _sum_is_kept(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> bool:
-    """Return whether its cells are bins that hold every row of a public number, each in one of them."""
+    """Return whether what it counts are bins that hold every row of a public number, each in one of them."""
     codes = [p.code for p in used if p.kind == "between" and p.code is not None]
-    n = len(used)
-    alone = measurement.weights == tuple(tuple(int(i == j) for j in range(n)) for i in range(n))
-    public = measurement.public_rows is not None and measurement.form == "linear" and alone
-    if not public or len(codes) != n or len(set(codes)) != 1:
+    if measurement.public_rows is None or len(codes) != len(used) or len(set(codes)) != 1:
         return False
     return hold_every_code(((p.low, p.high) for p in used), _code_range(query.codes[codes[0]]))
 

@@ -87,6 +87,7 @@ _BUILT_IN: dict[str, dict[str, str]] = {
 _OWN: dict[str, dict[str, str]] = {
     "draws": {
         "balanced_cells": "dprelease.measurements.balanced:BalancedDraw",
+        "balanced_tree": "dprelease.measurements.binned_tree:BalancedTreeDraw",
         "box": "dprelease.measurements.graph_box:BoxDraw",
         "cells": "dprelease.measurements.cells:CellDraw",
         "centred_cells": "dprelease.measurements.centred_sums:CentredDraw",

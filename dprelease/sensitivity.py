@@ -65,6 +65,7 @@ __all__ = [
     "bound",
     "cell_rows",
     "merged",
+    "of_levels",
     "of_limits",
     "sensitivity",
     "stacked",
@@ -224,11 +225,23 @@ def stacked(level: Sensitivity, count: int) -> Sensitivity:
     """Return the sensitivity of `count` histograms of the same rows side by side, each of which moves like `level`.
 
     `docs/theory/sensitivities-and-contribution-bounding.md#trees-over-bins`. What one unit raises and what it
-    lowers are not claimed: no law of theirs rests on it.
+    lowers are not claimed of several: no law of theirs rests on it.
     """
+    if count == 1:
+        return level
     square = None if level.square is None else count * level.square
     in_group, total = count * level.in_group, count * level.total
     return replace(level, in_group=in_group, total=total, square=square, halves=False)
+
+
+def of_levels(
+    measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int, count: int
+) -> Sensitivity:
+    """Return the sensitivity of `count` levels of a tree, by no number of a plan's: each is a histogram of disjoint bins."""
+    level = replace(
+        measurement, form="linear", l1_per_row=1, l1_per_swap=2, per_unit=False, per_cell=()
+    )
+    return stacked(sensitivity(level, bounds, adjacency, groups, positive=True), count)
 
 
 def bound(query: Query, measurements: tuple[tuple[Measurement, int | None], ...]) -> BoundedQuery:

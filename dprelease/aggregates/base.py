@@ -26,6 +26,7 @@ from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
     from dprelease.consistency import Released
+    from dprelease.mechanisms.forms.balanced import BalancedNoise
 
 __all__ = [
     "Aggregate",
@@ -54,6 +55,7 @@ class Reading:
         scale: of the discrete Laplace noise on every cell; None for other laws.
         copies: every cell is the sum of this many cells with noise of their own.
         gaussian: the noise is a discrete Gaussian, and `scale` its standard deviation.
+        balanced: the noise of all cells together, where it adds up to zero; they are not independent then.
     """
 
     low: Floats
@@ -63,6 +65,7 @@ class Reading:
     level: float
     copies: int = 1
     gaussian: bool = False
+    balanced: BalancedNoise | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 Beside the bins, counts of runs of bins are measured, and least squares fits all of them (`aggregates.tree_fit`).
 The published bins are whole counts of at least 0. One bin by itself is less accurate than in a plain histogram;
 a sum of many is more accurate: of a reader who adds published bins, and of `derive`, which gives the interval.
-The plan takes the tree with the least variance of prefixes, or the bins alone where no tree is better.
+The plan takes the tree with the least variance of prefixes, or the bins alone where no tree is better: where rows
+are replaced, few bins have noise that adds up to zero.
 
 Source: `docs/theory/publications-that-add-up.md#trees-over-bins`.
 """
@@ -110,13 +111,8 @@ class HistogramOfRanges(Histogram):
     rules: tuple[Rule, ...] = ()  # its bins are fitted to each other already
 
     def measurements(self, context: Context) -> tuple[Measurement, ...]:
-        plain, cap = self.plain(context), require_cap(context)
+        (plain,), cap = super().measurements(context), require_cap(context)
         return tree_measurements(context, "tree_of_bins", plain.measures, plain.cells, cap, 0)
-
-    def plain(self, context: Context) -> Measurement:
-        """Return what a histogram without the option would measure."""
-        (bins,) = super().measurements(context)
-        return bins
 
     def finish(self, measurement: Measurement, cells: Floats) -> Floats:
         return fitted_bins(noisy_of(measurement, cells), measurement.upper).astype(np.float64)

@@ -14,7 +14,7 @@ be taken that lie at the ends of the interval.
 
 Units    counts in rows; shares of all rows.
 Shapes   raw `(groups, cells)`; prefixes and bins `(groups, bins)`.
-Sources  `docs/theory/publications-that-add-up.md#trees-over-bins`; the pivot: Fieller 1954.
+Sources  `docs/theory/publications-that-add-up.md#trees-over-bins`, `#bins-whose-noise-adds-up-to-zero`; the pivot: Fieller 1954.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.nearest import nearest
 from dprelease.fitting.noise import Gaussian, Laplace, Noise
 from dprelease.fitting.structure import Structure, nested
+from dprelease.mechanisms.forms.balanced import BalancedNoise
 
 __all__ = ["FINE", "Noisy", "bin_ends", "fitted_bins", "fitted_prefixes", "noise_of", "share_ends"]
 
@@ -153,8 +154,10 @@ def fitted_bins(noisy: Noisy, cap: int | None) -> Objects:
     return np.asarray(np.diff(whole, axis=1, prepend=0))
 
 
-def noise_of(reading: Reading) -> Noise:
-    """Return the noise of one cell of a reading."""
+def noise_of(reading: Reading) -> Noise | BalancedNoise:
+    """Return the noise of one cell of a reading, or that of all together which adds up to zero."""
+    if reading.balanced is not None:
+        return reading.balanced
     assert reading.scale is not None
     if reading.gaussian:
         return Gaussian(round(reading.scale**2))
@@ -172,14 +175,23 @@ def _half_width(noise: Noise, draws: tuple[tuple[float, int], ...], level: float
     return float(quantile_of(law, level) * _SLACK)
 
 
-def half_width_of(noise: Noise, weights: Floats, level: float) -> float:
-    """Return q with P(|S(weight * draw)| <= q) >= level, nearly the least."""
+def half_width_of(noise: Noise | BalancedNoise, weights: Floats, level: float) -> float:
+    """Return q with P(|S(weight * draw)| <= q) >= level, nearly the least.
+
+    Noise that adds up to zero lies on the bins alone, whose estimates sum some of them: with a public sum less a
+    part of what all noise comes to, which is nothing.
+    """
+    if isinstance(noise, BalancedNoise):
+        summed = int((weights > weights.max() - 0.5).sum())
+        return float(noise.quantile_of_sum(summed, level))
     sizes = np.round(np.abs(weights), _ROUNDED)
     found, counts = np.unique(sizes[sizes > 0], return_counts=True)
     return _half_width(noise, tuple(zip(found.tolist(), counts.tolist(), strict=True)), level)
 
 
-def bin_ends(noisy: Noisy, noise: Noise, level: float, cap: int) -> tuple[Floats, Floats]:
+def bin_ends(
+    noisy: Noisy, noise: Noise | BalancedNoise, level: float, cap: int
+) -> tuple[Floats, Floats]:
     """Return the interval of every bin, `(groups, bins)`: whole rows."""
     taken = np.diff(noisy.tree.weights(), axis=0, prepend=0.0)
     halves = [Fraction(half_width_of(noise, w, level)) for w in taken]
@@ -188,7 +200,7 @@ def bin_ends(noisy: Noisy, noise: Noise, level: float, cap: int) -> tuple[Floats
     return tuple(np.array(x, dtype=np.float64).reshape(values.shape) for x in (low, high))  # type: ignore[return-value]
 
 
-def share_ends(noisy: Noisy, noise: Noise, level: float) -> tuple[Floats, Floats]:
+def share_ends(noisy: Noisy, noise: Noise | BalancedNoise, level: float) -> tuple[Floats, Floats]:
     """Return the interval of every prefix as a share of all bins, `(groups, bins)`."""
     prefixes = np.cumsum(noisy.bins(), axis=1)
     weights, slack = noisy.tree.weights(), float(noisy.slack) * noisy.tree.bins
@@ -207,7 +219,7 @@ def share_ends(noisy: Noisy, noise: Noise, level: float) -> tuple[Floats, Floats
 class _Shares:
     """Intervals of prefixes over the whole, of one noise and one tree."""
 
-    noise: Noise
+    noise: Noise | BalancedNoise
     weights: Floats
     level: float
     slack: float

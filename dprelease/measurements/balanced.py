@@ -23,15 +23,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.aggregates.base import Floats
+from dprelease.aggregates.measurement import Measurement
 from dprelease.budget.composition import Proof
 from dprelease.codec import Always, Digits, Key
 from dprelease.entropy import RandomBits
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.draw import RAW_LIMIT, AddedNoise, Draw, Objects, underclaimed
-from dprelease.mechanisms.forms.balanced import BalancedNoise
+from dprelease.mechanisms.forms.balanced import MOST_CELLS, BalancedNoise
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["BalancedDraw"]
+__all__ = ["BalancedDraw", "balanced_noise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,10 @@ class BalancedDraw(CellDraw):
     @property
     def noise_scale(self) -> float | None:
         return None  # no reader may take its cells for independent
+
+    @property
+    def balanced(self) -> BalancedNoise:
+        return self.noise
 
     @property
     def added(self) -> AddedNoise | None:
@@ -77,3 +82,22 @@ class BalancedDraw(CellDraw):
     def companions(self, raw: Objects) -> tuple[Floats, Floats]:
         """Return the bins within their domain, and as they were drawn: the noise is symmetric."""
         return self.cells(raw), raw.astype(np.float64)
+
+    @property
+    def described(self) -> str:
+        """A report's sentence on the noise."""
+        if self.rows is None:
+            return "what enters a bin leaves the others, or the rows in none: one noise is drawn for all, adding up to zero"
+        return "the bins hold every row of a public number, so one noise is drawn for all, which adds up to zero"
+
+
+def balanced_noise(
+    measurement: Measurement, moved: Sensitivity, epsilon: Fraction
+) -> BalancedNoise | None:
+    """Return the noise of these bins that adds up to zero, with a hidden cell where they may lose a row; None where it may not."""
+    bins = len(measurement.cells)
+    known = measurement.public_rows is not None and moved.kept
+    cells = bins + (not known)
+    if not (moved.kept if known else moved.halves) or bins < 2 or cells > MOST_CELLS:
+        return None
+    return BalancedNoise.keeping(cells, moved.total, epsilon)

@@ -10,14 +10,13 @@ import numpy as np
 from dprelease.aggregates.base import Floats
 from dprelease.aggregates.bin_moves import hold_every_code
 from dprelease.aggregates.measurement import Measurement
-from dprelease.measurements.balanced import BalancedDraw
+from dprelease.measurements.balanced import BalancedDraw, balanced_noise
 from dprelease.measurements.base import Normal
 from dprelease.measurements.candidate import Candidate, Pricing
 from dprelease.measurements.cells import CellDraw, Cells
 from dprelease.measurements.draw import Draw
 from dprelease.measurements.gaussian import GaussianDraw, gaussian_text, rectified_errors
 from dprelease.measurements.members import Loss, Member
-from dprelease.mechanisms.forms.balanced import MOST_CELLS, BalancedNoise
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.query.bounded import Fixed
 from dprelease.schema.unit import Adjacency
@@ -52,12 +51,10 @@ class Bins(Topped, Normal):
         """Return independent noise, and noise that adds up to zero where rows are replaced."""
         found, measurement, moved = Topped.priced(self, asked), asked.measurement, asked.sensitivity
         count, rows = len(measurement.cells), measurement.public_rows if moved.kept else None
-        cells = count + (rows is None)  # the rows in no bin make a cell that is not published
-        proved = moved.halves if rows is None else moved.kept
         fitted = asked.block.table is not None  # least squares take cells for independent
-        if not found or fitted or not (proved and count > 1 and cells <= MOST_CELLS):
+        noise = balanced_noise(measurement, moved, asked.epsilon)
+        if not found or fitted or noise is None:
             return found
-        noise = BalancedNoise.keeping(cells, moved.total, asked.epsilon)
         plain = found[0].draw
         draw = BalancedDraw(noise, count, measurement.upper, plain.mechanism, rows)
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
@@ -88,15 +85,7 @@ class Bins(Topped, Normal):
         return rectified_errors(member, measurement, draw, loss)
 
     def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
-        if not isinstance(draw, BalancedDraw):
-            return ()
-        if draw.rows is None:
-            return (
-                "what enters a bin leaves the others, or the rows in none: one noise is drawn for all, adding up to zero",
-            )
-        return (
-            "the bins hold every row of a public number, so one noise is drawn for all, which adds up to zero",
-        )
+        return (draw.described,) if isinstance(draw, BalancedDraw) else ()
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         if best.draw.gaussian:

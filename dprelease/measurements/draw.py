@@ -36,6 +36,7 @@ from dprelease.codec import Stored
 from dprelease.entropy import RandomBits
 from dprelease.errors import InternalError
 from dprelease.measurements.members import Loss, Member
+from dprelease.mechanisms.forms.balanced import BalancedNoise
 from dprelease.sensitivity import Sensitivity
 
 __all__ = [
@@ -145,6 +146,11 @@ class Draw(Stored, ABC):
     @property
     def noise_scale(self) -> float | None:
         """Scale of the discrete Laplace noise on every cell, if that is the law."""
+        return None
+
+    @property
+    def balanced(self) -> BalancedNoise | None:
+        """The noise of all cells of a group together, where it adds up to zero."""
         return None
 
     @property

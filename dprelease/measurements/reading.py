@@ -16,7 +16,15 @@ __all__ = ["reading_of", "seen_by"]
 def reading_of(draw: Draw, raw: Objects, level: float) -> Reading:
     """Return a block's noisy integers, `(groups, cells)`, read back for intervals at `level`."""
     low, high = draw.box(raw, level)
-    return Reading(low, high, raw.astype(float), draw.noise_scale, level, gaussian=draw.gaussian)
+    return Reading(
+        low,
+        high,
+        raw.astype(float),
+        draw.noise_scale,
+        level,
+        gaussian=draw.gaussian,
+        balanced=draw.balanced,
+    )
 
 
 def seen_by(

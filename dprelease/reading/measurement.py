@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -12,13 +12,15 @@ import numpy.typing as npt
 
 from dprelease.aggregates.base import Form, Ranged, aggregate_named
 from dprelease.aggregates.measurement import PlacedMeasurement
+from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import AddedNoise, draw_from_json
 from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.noised import Noised
 from dprelease.reading.forms import Atom, Linear, Ratio, Source
+from dprelease.reading.quantity import Measured
 from dprelease.release_plan.statistic import PlannedStatistic
 
-__all__ = ["MeasuredValue", "ReleasedMeasurement"]
+__all__ = ["MeasuredSum", "MeasuredValue", "ReleasedMeasurement"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -100,6 +102,21 @@ class ReleasedMeasurement:
         low, high = self._boxes(level)
         return low[group], high[group]
 
+    def adds(self, statistic: PlannedStatistic) -> bool:
+        """Whether a statistic's values are its cells, whose noise adds up to zero: the law of their sums is known."""
+        counted = family_of(self._measurement).counts and statistic.view is None
+        return counted and self._draw.balanced is not None
+
+    def ends_of_sum(
+        self, statistic: PlannedStatistic, columns: Collection[int], group: int, level: float
+    ) -> tuple[float, float]:
+        """Return the interval of the sum of some of these values, around the possible one nearest to it."""
+        assert self._draw.balanced is not None
+        q = self._draw.balanced.quantile_of_sum(len(columns), level)
+        low, high = statistic.domain.hull
+        middle = min(max(float(sum(int(self._raw[group, c]) for c in columns)), low), high)
+        return max(middle - q, low), min(middle + q, high)
+
     def ranged(self, statistic: PlannedStatistic) -> bool:
         """Whether a statistic knows its range over a box of these cells."""
         aggregate = aggregate_named(statistic.function)
@@ -146,3 +163,50 @@ class MeasuredValue:
 
     def over_box(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         return self.of.over_box(self.statistic, self.column, low, high)
+
+    def plus(self, other: Measured) -> Measured | None:
+        return MeasuredSum(self.of, self.statistic, frozenset([self.column]), self.group).plus(
+            other
+        )
+
+
+@dataclass(frozen=True)
+class MeasuredSum:
+    """The sum of some bins of one group whose noise adds up to zero. Satisfies `quantity.Measured`."""
+
+    of: ReleasedMeasurement
+    statistic: PlannedStatistic
+    columns: frozenset[int]
+    group: int
+
+    @property
+    def key(self) -> Hashable:
+        return ("measured", *self._place, self.statistic.name, self.columns)
+
+    @property
+    def measurement(self) -> Hashable:
+        return self._place
+
+    @property
+    def _place(self) -> tuple[str, str, int]:
+        return self.of.release, self.of.name, self.group
+
+    def ends(self, level: float) -> tuple[float, float]:
+        return self.of.ends_of_sum(self.statistic, self.columns, self.group, level)
+
+    def cell_box(self, level: float) -> None:
+        del level
+
+    def over_box(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        del low, high
+        raise AssertionError("its range over a box is not known")
+
+    def plus(self, other: Measured) -> MeasuredSum | None:
+        """Return the sum with other bins of the same; None where that is no such sum."""
+        if not isinstance(other, MeasuredValue | MeasuredSum):
+            return None
+        more = other.columns if isinstance(other, MeasuredSum) else frozenset([other.column])
+        same = (other.measurement, other.statistic.name) == (self._place, self.statistic.name)
+        if not same or self.columns & more or not self.of.adds(self.statistic):
+            return None
+        return replace(self, columns=self.columns | more)

@@ -48,6 +48,9 @@ class Measured(Protocol):
     def over_box(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Return its range over boxes of cells, `(boxes,)`."""
 
+    def plus(self, other: Measured) -> Measured | None:
+        """Return their sum, if its law is known."""
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -121,11 +124,14 @@ def _value(op: Op, a: float | None, b: float | None) -> float | None:
     return found if math.isfinite(found) else None
 
 
+_OTHERS = (Linear, Ratio, Function)
 Form = Linear | Ratio | Measured | Function
 
 
-def _form(op: Op, a: Form, b: Form) -> Linear | Ratio | None:
-    """Return the form, if it is linear or a ratio."""
+def _form(op: Op, a: Form, b: Form) -> Linear | Ratio | Measured | None:
+    """Return the form, if it is linear, a ratio or a sum of one draw whose law is known."""
+    if not isinstance(a, _OTHERS) and not isinstance(b, _OTHERS):
+        return a.plus(b) if op == "+" else None
     if isinstance(a, Linear) and isinstance(b, Linear):
         return _linear(op, a, b)
     if isinstance(a, Ratio) and isinstance(b, Ratio) and a.bottom == b.bottom:

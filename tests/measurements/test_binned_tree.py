@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -248,41 +247,3 @@ def test_what_makes_no_sense_is_refused(asked: Any, code: str) -> None:
     with pytest.raises((ConfigError, PlanError)) as caught:
         wide(asked)
     assert caught.value.code == code
-
-
-def sums_with_noise_that_adds_up_to_zero(rate: float, cells: int, bins: int) -> float:
-    """Return the mean of standard deviations times E|N| of the first k of `bins`, by enumeration of all cells."""
-    span = range(-25, 26)
-    moments, total = np.zeros(bins), 0.0
-    for free in itertools.product(span, repeat=cells - 1):
-        last = -sum(free)
-        weight = math.exp(-rate * (sum(map(abs, free)) + abs(last)))
-        sums = np.cumsum((*free, last))[:bins]
-        moments += weight * sums**2
-        total += weight
-    return float(np.sqrt(moments / total).mean()) * math.sqrt(2 / math.pi)
-
-
-@pytest.mark.parametrize("public", [False, True])
-def test_the_plan_says_where_a_plain_histogram_has_better_sums(public: bool) -> None:
-    x = {"kind": "integer", "range": [0, 2 if public else 1], "nulls": {"default": 0}}
-    rows = {"exact": 300} if public else {"max": 900, "expected": 300}
-    edges = [0, 1, 2, 3] if public else [0, 1, 2]
-    few = {"statistic": f"histogram(x, {edges})", "accurate_for": "ranges"}
-    plan = planned([few], x=x, rows=rows, adjacency="substitution", epsilon=2)
-    best, *others = plan.statistics[0].chosen
-    (said,) = (o for o in others if "without `accurate_for" in o.note)
-    law = planned([few["statistic"]], x=x, rows=rows, adjacency="substitution", epsilon=2).blocks[0]
-    rate = float(draw_from_json(law.law).noise.noise.rate)  # type: ignore[attr-defined]
-    exact = sums_with_noise_that_adds_up_to_zero(rate, 3, len(edges) - 1)
-    assert said.expected_error == pytest.approx(exact, rel=1e-6)
-    assert best.expected_error is not None
-    assert best.expected_error > said.expected_error
-    added = planned([few], x=x, rows={"max": 900, "expected": 300}, epsilon=2)
-    assert not any(
-        "without" in o.note for o in added.statistics[0].chosen
-    )  # nothing adds up to zero
-    many = wide(RANGES, adjacency="substitution")
-    assert not any(
-        "without" in o.note for o in many.statistics[0].chosen
-    )  # 40 bins: a tree is better

@@ -15,6 +15,8 @@ Cell     P(z_1 = u) ~ e^-(r |u|) P(sum of k - 1 draws = u); with m = k - 1, y = 
              ~ e^-(2 r u) sum over i < m of C(m - 1, i) m (m + 1) .. (m + i - 1) y^i (u + 1 + i) .. (u + m - 1),
 
          whose tails are geometric sums, all terms positive.
+Sums     S_k of k cells is u with the chance P(sum of k draws = u) P(sum of m draws = u), m the other cells, up to a factor:
+         the same e^-(r u) and sum over i for either of them. It falls with |u|, so blocks of steps bracket its tails.
 Moments  E|z_1| = R_k - x and E z_1^2 = m (2 x R_k - 1 - R_k R_{k+1}), x = coth r, R_n = P_n(x) / P_{n-1}(x)
          the quotient of Legendre polynomials.
 Units    steps; epsilon and rate in nats.
@@ -45,7 +47,11 @@ __all__ = ["MOST_CELLS", "BalancedNoise"]
 MOST_CELLS = 32
 _SURE = 1 - 1e-9
 """What floating point may err in a tail."""
+_ROOM = 1e-10
+"""More than lies beyond the steps at which the chances of a sum are known."""
+_POINTS = 2**15
 
+Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
@@ -123,6 +129,17 @@ class BalancedNoise(CellNoise):
             low, high = (low, middle) if 2 * self.tail(middle + 1) <= room else (middle, high)
         return high
 
+    def quantile_of_sum(self, count: int, level: float) -> int:
+        """Return a k, nearly the least, with P(|z_1 + .. + z_count| <= k) >= level; of many steps, to 1 / 2^15 of their reach."""
+        check_level(level)
+        if not 0 < count < self.cells:
+            return 0
+        return _quantile_of_sum(float(self.noise.rate), self.cells, count, level)
+
+    def variance_of_sum(self, count: int) -> float:
+        """Return E (z_1 + .. + z_count)^2, in steps squared: cells are alike and add up to zero."""
+        return self.variance() * count * (self.cells - count) / (self.cells - 1)
+
     def mean_abs(self) -> float:
         """Return E |z_1|, in steps."""
         return self._quotients()[0] - self._x
@@ -167,3 +184,32 @@ def _log_tail(rate: float, m: int, least: int) -> float:
             product += math.log(least + i + j) if j else 0.0
     total = float(np.logaddexp.reduce(np.array(found)))
     return total - 2 * rate * least - math.log(one_minus)
+
+
+@lru_cache(maxsize=4096)
+def _quantile_of_sum(rate: float, cells: int, count: int, level: float) -> int:
+    """Return a q with P(|S| <= q) >= level, S of `count` of the cells.
+
+    Chances fall with |S|. Known every c steps, c times the one at j c is at least that of the block which begins
+    there, and at most that of the block which ends there; with c = 1 both are exact.
+    """
+    reach = 2 * cells + 60 + (cells + 30) / rate
+    block = max(1, math.ceil(reach / _POINTS))
+    at: Floats = np.arange(math.ceil(reach / block)) * np.float64(block)
+    logs = [_log_weights(rate, n, at, reach) for n in (count, cells - count)]
+    weights = np.exp(logs[0] + logs[1] - logs[0][0] - logs[1][0])
+    beyond = 2 * block * np.append(np.cumsum(weights[::-1])[::-1], 0.0)  # of |S| >= j c
+    least = weights[0] + 2 * block * float(weights[1:].sum())
+    small = beyond / least + _ROOM <= (1 - level) * _SURE
+    return int(np.argmax(small)) * block - 1 if small.any() else math.ceil(reach)
+
+
+def _log_weights(rate: float, draws: int, at: Floats, reach: float) -> Floats:
+    """Return log P(sum of `draws` draws = u), up to a constant: e^-(r u) times a polynomial with positive terms."""
+    log_y = -math.log(math.expm1(2 * rate))
+    scale = reach + draws + math.exp(min(log_y, 700.0)) * draws
+    found: Floats = np.ones(at.size)
+    for i in range(1, draws):
+        each = math.log(math.comb(draws - 1, i)) + math.lgamma(draws + i) - math.lgamma(draws)
+        found = found * ((at + i) / scale) + math.exp(each + i * (log_y - math.log(scale)))
+    return np.asarray(np.log(found) - rate * at)

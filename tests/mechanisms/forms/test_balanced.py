@@ -40,6 +40,33 @@ def test_every_move_that_keeps_the_sum_costs_its_length(cells: int) -> None:
 
 
 @pytest.mark.parametrize(("cells", "epsilon"), CELLS_AND_EPSILON)
+def test_sums_of_cells_have_the_chances_of_all_vectors(cells: int, epsilon: str) -> None:
+    noise = BalancedNoise.keeping(cells, 2, Fraction(epsilon))
+    reach = {2: 60, 3: 40, 4: 24, 5: 12}[cells]
+    all_of_them = np.array(vectors(cells, reach))
+    chance = np.exp(-float(noise.noise.rate) * np.abs(all_of_them).sum(axis=1))
+    chance /= chance.sum()
+    for count in range(1, cells):
+        sums = np.abs(all_of_them[:, :count].sum(axis=1))
+        found = float((chance * sums**2).sum())
+        assert noise.variance_of_sum(count) == pytest.approx(found, rel=2e-4)
+        for level in (0.5, 0.95, 0.99):
+            k = noise.quantile_of_sum(count, level)
+            assert chance[sums <= k].sum() >= level - 1e-6
+            assert k == 0 or chance[sums <= k - 1].sum() < level
+    assert noise.quantile_of_sum(cells, 0.95) == noise.quantile_of_sum(0, 0.95) == 0
+
+
+def test_of_wide_noise_a_sums_quantile_is_at_most_a_hundredth_too_wide() -> None:
+    for cells in (2, 7, 32):
+        noise = BalancedNoise.keeping(cells, 2, Fraction(1, 10**6))
+        for level in (0.5, 0.95, 0.99999):
+            one = noise.quantile(level)  # by the other way, exactly
+            assert one <= noise.quantile_of_sum(1, level) <= 1.01 * one
+            assert noise.quantile_of_sum(1, level) == noise.quantile_of_sum(cells - 1, level)
+
+
+@pytest.mark.parametrize(("cells", "epsilon"), CELLS_AND_EPSILON)
 def test_one_cell_has_the_chances_of_all_vectors(cells: int, epsilon: str) -> None:
     noise = BalancedNoise.keeping(cells, 2, Fraction(epsilon))
     rate = float(noise.noise.rate)

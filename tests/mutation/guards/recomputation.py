@@ -27,6 +27,8 @@ _trees = partial(
     ),
 )
 
+_balanced = partial(Guard, tests=("tests/measurements/test_balanced_ranges.py",))
+
 _known = partial(Guard, file="query/never_null.py", tests=("tests/query/test_never_null.py",))
 
 GUARDS = (
@@ -138,9 +140,52 @@ GUARDS = (
     ),
     _trees(
         "a tree moves like its bins",
-        file="recompute.py",
-        old="positive=True), l1_per_row)",
+        file="sensitivity.py",
+        old="positive=True), count)",
         new="positive=True), 1)",
+    ),
+    _balanced(
+        "bins of a tree keep their sum",
+        file="recompute.py",
+        old="kept = l1_per_row == 1 and _sum_is_kept(query, measurement, used)",
+        new="kept = l1_per_row == 1",
+    ),
+    _balanced(
+        "a tree of several levels keeps its sum",
+        file="recompute.py",
+        old="kept = l1_per_row == 1 and _sum_is_kept(query, measurement, used)",
+        new="kept = _sum_is_kept(query, measurement, used)",
+    ),
+    _balanced(
+        "what comes and what goes is half of the move of several levels too",
+        file="sensitivity.py",
+        old="square=square, halves=False)",
+        new="square=square)",
+    ),
+    _balanced(
+        "a sum of bins has the noise of one",
+        file="aggregates/tree_fit.py",
+        old="noise.quantile_of_sum(summed, level)",
+        new="noise.quantile_of_sum(min(summed, 1), level)",
+    ),
+    _balanced(
+        "a share of a private whole has noise that adds up to zero",
+        file="measurements/binned_tree.py",
+        old="return moved.kept\n",
+        new="return True\n",
+    ),
+    _balanced(
+        "one bin taken twice is two bins",
+        file="reading/measurement.py",
+        old="if not same or self.columns & more or",
+        new="if not same or",
+    ),
+    Guard(
+        "the noise of a sum is that of its cells alone",
+        file="mechanisms/forms/balanced.py",
+        old="for n in (count, cells - count)]",
+        new="for n in (count, count)]",
+        tests=("tests/mechanisms/forms/test_balanced.py",),
     ),
     _trees(
         "bins of a tree may meet",
