@@ -38,7 +38,13 @@ from dprelease.measurements.candidate import Candidate, Option, Pricing
 from dprelease.measurements.draw import RAW_LIMIT, Draw, Objects, floats, underclaimed
 from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.spread import spreads
-from dprelease.measurements.winsorised_price import cells_at, cells_error, stretches_of, width_at
+from dprelease.measurements.winsorised_price import (
+    Limits,
+    cells_at,
+    cells_error,
+    power_of,
+    stretches_of,
+)
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.mechanisms.kernels.laplace import DiscreteLaplaceNoise
@@ -211,11 +217,11 @@ class WinsorisedCells(MeasurementFamily):
                 code, degree_of(measurement), asked.sensitivity, limit, rest
             )
             stated = tuple(self._errors(m, draw, asked) for m in asked.block.members)
-            unknown = (None,) * len(stated)
+            worst = tuple(self._worst(m, draw, asked) for m in asked.block.members)
             note = f"{part} of epsilon draws the limits"
             # Who winsorises expects the rows close together: the last error is of such rows.
             errors = tuple(each[-1] for each in stated)
-            out.append(Candidate(measurement, draw, errors, unknown, stated, note))
+            out.append(Candidate(measurement, draw, errors, worst, stated, note))
         return out
 
     def _errors(self, member: Member, draw: WinsorisedDraw, asked: Pricing) -> tuple[float, ...]:
@@ -223,20 +229,29 @@ class WinsorisedCells(MeasurementFamily):
         if isinstance(member.aggregate, Limit):
             return (0.0,)
         scale = _scale(draw.noise, asked.loss)
-        widths = self._widths(member, draw, asked.measurement, asked.size)
+        power = power_of(member, asked.loss)
+        widths = self._widths(member, draw, asked.measurement, asked.size, power)
         return tuple(
             cells_error(member, draw.degree, w, asked.size, scale, asked.loss) for w in widths
         )
 
+    def _worst(self, member: Member, draw: WinsorisedDraw, asked: Pricing) -> float | None:
+        """Return the error where the limits are the ends of the range, as they may be whatever is declared."""
+        if isinstance(member.aggregate, Limit):
+            return None
+        scale = _scale(draw.noise, asked.loss)
+        return cells_error(member, draw.degree, 1.0, asked.size, scale, asked.loss)
+
     def _widths(
-        self, member: Member, draw: WinsorisedDraw, measurement: Measurement, size: int
+        self,
+        member: Member,
+        draw: WinsorisedDraw,
+        measurement: Measurement,
+        size: int,
+        power: int = 1,
     ) -> list[float]:
-        share = Fraction(measurement.weights[0][0], measurement.weights[0][1])
-        law, b = draw.choice, measurement.weights[0][1]
-        return [
-            width_at(s, float(share), law.rate * b, law.candidates, size)
-            for s in stretches_of(member)
-        ]
+        limits = _limits(draw, measurement)
+        return [limits.width(s, size, power) for s in stretches_of(member)]
 
     def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
         """Return what the statistic of the declared range would cost at the same epsilon: no other than this is asked for."""
@@ -326,6 +341,14 @@ class WinsorisedCells(MeasurementFamily):
         self, draw: Draw, measurement: Measurement, size: int, *, view: int | None
     ) -> bool | None:
         return None if view is None else False
+
+
+def _limits(draw: WinsorisedDraw, measurement: Measurement) -> Limits:
+    """Return the law of the limits as shares of their candidates' range."""
+    a, b, _ = measurement.weights[0]
+    codes, whole = draw.codes, max(1, draw.allowed.hull_steps)
+    zero = min(max(-draw.allowed.lower / whole, 0.0), 1.0)
+    return Limits(codes / whole, zero, draw.choice.rate * b, a / b)
 
 
 def _with_limits(members: Sequence[Member]) -> Iterator[tuple[Member, object]]:

@@ -1,9 +1,10 @@
 """What two drawn limits and the cells between them are worth, from public guesses.
 
-The rows are supposed to lie evenly over a stretch in the middle of the declared range whose standard deviation is
-that of `measurements.spread`. A limit is drawn among N candidates at rate r per rank: of those beyond the
-stretch's end every one weighs e^(-r p n) for the share p of n rows, of those inside, spread over its ranks, one weighs
-e^(-r k) at k rows from the target. What lands beyond is half way to the end of the range on average. Prices inform only.
+The rows are supposed to have the standard deviation of `measurements.spread`, to begin at the value of the range
+nearest to 0 and to have a long tail, exponential. At the public candidates that says how many ranks each lies from a
+target, and so the law of both limits and the expected width between them, rare bad ones included: one in 500 that
+lands in a range a hundred times the rows' is a fifth of the width. Where the outer rows lie between two candidates,
+limits may be anywhere: the worst error is that of the whole range. Prices inform only.
 
 Units: widths and spreads are shares of the declared range; errors in the statistic's unit (or its square).
 Shapes: cells `(scenarios, degree + 1)`, in rows.
@@ -12,6 +13,7 @@ Shapes: cells `(scenarios, degree + 1)`, in rows.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from dprelease.measurements.members import Loss, Member
 from dprelease.measurements.price import FILLS, cell_error
 from dprelease.measurements.spread import spreads
 
-__all__ = ["cells_at", "cells_error", "missed", "stretches_of", "width_at"]
+__all__ = ["Limits", "cells_at", "cells_error", "power_of", "stretches_of"]
 
 _PLACES = 5
 
@@ -31,26 +33,47 @@ def stretches_of(member: Member) -> tuple[float, ...]:
     return tuple(min(spread, FILLS) for (spread,) in spreads(member))
 
 
-def missed(held: float, share: float, rate: float, candidates: int, size: int) -> float:
-    """Return the chance that a limit lands beyond the rows, which hold `held` of the range.
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The law of two limits, as far as a price knows it.
 
-    Args:
-        rate: nats per rank; size: rows.
+    Attributes:
+        places: the candidates, rising, as shares of the range; zero: where the value nearest to 0 is.
+        rate: nats per rank; share: of the rows that is clamped at each end.
     """
-    aim = rate * share * size
-    beyond = math.log(max(candidates * (1 - held) / 2, 1e-9)) - aim
-    far = rate * (1 - share) * size
-    ranks = (2 - math.exp(-min(aim, 700.0)) - math.exp(-min(far, 700.0))) / rate
-    inside = math.log(max(candidates * held / max(size, 1) * ranks, 1.0))
-    return 1 / (1 + math.exp(min(inside - beyond, 700.0)))
 
+    places: Floats
+    zero: float
+    rate: float
+    share: float
 
-def width_at(spread: float, share: float, rate: float, candidates: int, size: int) -> float:
-    """Return the expected width between the limits of rows of this standard deviation."""
-    held = min(1.0, spread * math.sqrt(12))
-    chance = missed(held, share, rate, candidates, size)
-    least = 1 / max(1, candidates - 1)
-    return max(least, held * (1 - 2 * share) * (1 - chance) + chance * (1 + held) / 2)
+    def width(self, spread: float, size: int, power: int = 1) -> float:
+        """Return (E width^power)^(1 / power) between the limits of `size` rows of this standard deviation; power 1 or even."""
+        places = self.places if self.zero <= 1 / 2 else 1 - self.places[::-1]
+        if spread >= FILLS:
+            return self._width(places, size * places, size, power)
+        start = min(self.zero, 1 - self.zero)
+        below = size * -np.expm1(-np.maximum(places - start, 0.0) / spread)
+        below[below > size - 0.5] = size  # less than a row is none
+        return self._width(places, below, size, power)
+
+    def _width(self, places: Floats, below: Floats, size: int, power: int) -> float:
+        """Return it of two independent choices by the distance from a target, `below` rows lying up to each candidate."""
+        chances = []
+        for target in (self.share * size, (1 - self.share) * size):
+            away = np.abs(below - target)
+            weights = np.exp(-self.rate * (away - away.min()))
+            chances.append(weights / weights.sum())
+        gaps = np.diff(places)
+        if power == 1:
+            low, high = (1 - np.cumsum(c)[:-1] for c in chances)
+            found = float((gaps * (high * (1 - low) + low * (1 - high))).sum())
+        else:
+            moments = [[float(c @ places**k) for k in range(power + 1)] for c in chances]
+            signed = [(-1) ** k * math.comb(power, k) for k in range(power + 1)]
+            found = sum(f * moments[0][k] * moments[1][-1 - k] for k, f in enumerate(signed))
+        least = float(gaps.min()) ** power  # equal limits are moved apart
+        return math.exp(math.log(max(found, least)) / power)
 
 
 def cells_at(degree: int, size: int, mean: Floats, square: Floats | None = None) -> Floats:
@@ -59,6 +82,12 @@ def cells_at(degree: int, size: int, mean: Floats, square: Floats | None = None)
     if degree == 1:
         return np.asarray(size * np.stack([mean, 1 - mean], axis=1))
     return np.asarray(size * np.stack([1 - 2 * mean + second, 2 * (mean - second), second], axis=1))
+
+
+def power_of(member: Member, loss: Loss) -> int:
+    """Return the power of the width that the error of a statistic grows with."""
+    squared = isinstance(member.aggregate, Winsorised) and member.aggregate.squared
+    return (2 if squared else 1) * (2 if loss == "squared" else 1)
 
 
 def cells_error(
@@ -87,8 +116,7 @@ def cells_error(
         return cells_at(degree, size, mean, square)
 
     unit = cell_error(inner, unit_measurement(degree), exact, scale, loss, spread=spread)
-    power = (2 if aggregate.squared else 1) * (2 if loss == "squared" else 1)
-    return unit * (width * whole) ** power
+    return unit * (width * whole) ** power_of(member, loss)
 
 
 def _sum_error(member: Member, degree: int, width: float, scale: float, loss: Loss) -> float:
