@@ -1,4 +1,4 @@
-"""A release of the statistics that need more of an engine than sums: what one answers, and what is drawn of it."""
+"""A release of the statistics that need more of an engine than sums of a column: what one answers, and what is drawn of it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,13 @@ from tests.several_tables import schema
 __all__ = ["FAMILIES", "NOT_OF", "answered", "loose"]
 
 FAMILIES = {
-    "centred_squares", "joint_ranks", "rank_interval", "tree_of_bins", "tree_of_shares", "winsorised",
+    "centred_squares", "centred_sums", "joint_ranks", "rank_interval", "ratio_ends", "scalar", "tree_of_bins",
+    "tree_of_shares", "two_sums", "winsorised",
 }  # fmt: skip
-NOT_OF = {"row": set[str](), "user": {"centred_squares"}}  # for rows replaced within a group
+NOT_OF = {  # centred ones are for rows replaced within a group
+    "row": {"two_sums"},
+    "user": {"centred_squares", "centred_sums"},
+}
 ASKED: list[Any] = [
     {"statistic": "mean(income)", "winsorize": 0.05},
     {"statistic": "variance(income)", "winsorize": 0.02, "as": "between_limits"},
@@ -30,6 +34,11 @@ ASKED: list[Any] = [
     {"statistic": f"histogram(age, {list(range(0, 101, 4))})", "accurate_for": "ranges"},
     "cdf(income, [-10, 0, 20, 50])",
     "variance(age)",
+    *(
+        {"statistic": text, "weighted_by": "age"}
+        for text in ("mean(income)", "sum(income)", "count", "proportion(income >= 20)")
+    ),
+    {"statistic": "ratio(income, age)", "domain": {"range": [-10, 10]}},
 ]
 
 

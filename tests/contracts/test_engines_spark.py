@@ -148,7 +148,7 @@ def test_tables_that_add_up_do_so_before_any_noise(unit: str, tmp_path: Path) ->
 def test_what_is_drawn_by_rank_or_of_a_tree_is_of_the_same_integers(
     unit: str, tmp_path: Path
 ) -> None:
-    """Winsorised statistics, intervals of quantiles, joint quantiles, ranges and cumulative shares, centred squares."""
+    """Winsorised statistics, intervals of quantiles, joint quantiles, ranges and cumulative shares, centred squares, weighted statistics, a ratio."""
     for seed in range(whole(2, 20)):
         rows = loose(seed=seed)
         rows.to_parquet(tmp_path / f"{seed}.parquet")

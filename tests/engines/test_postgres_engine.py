@@ -141,7 +141,7 @@ def test_quotients_of_tables_and_a_detail_are_of_the_same_integers(dsn: str) -> 
 
 @pytest.mark.parametrize("unit", ["row", "user"])
 def test_what_is_drawn_by_rank_or_of_a_tree_is_of_the_same_integers(dsn: str, unit: str) -> None:
-    """Winsorised statistics, intervals of quantiles, joint quantiles, ranges and cumulative shares, centred squares."""
+    """Winsorised statistics, intervals of quantiles, joint quantiles, ranges and cumulative shares, centred squares, weighted statistics, a ratio."""
     for seed in range(20 if TABLES > 12 else 1):
         rows = loose(seed=seed)
         cells = rows.astype(object).where(rows.notna(), None)
