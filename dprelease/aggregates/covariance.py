@@ -61,6 +61,7 @@ def within_variances(released: Sequence[Released]) -> dict[str, Floats]:
 
 class Covariance(Aggregate):
     name = "covariance"
+    of_pair = 1
     syntax = Syntax(2, 2, "covariance(age, bmi)", NumberColumns(), ("COVAR_POP",))
     heading = "Covariance of {}"
     rules = (moments, within_variances)  # variances first: they bound covariances
@@ -109,6 +110,7 @@ class Covariance(Aggregate):
 
 class Correlation(Aggregate):
     name = "correlation"
+    of_pair = 2
     syntax = Syntax(2, 2, "correlation(age, bmi)", NumberColumns(), ("CORR",), guess=True)
     heading = "Correlation of {}"
     measure = ""

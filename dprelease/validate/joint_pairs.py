@@ -28,12 +28,18 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from dprelease.aggregates.base import aggregate_named
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.schema.domain import Domain
 from dprelease.validate.joint import hulls_of
 
 __all__ = ["PairRule", "pair_holds", "pair_rules", "pair_surely_holds"]
+
+Role = tuple[int, int, bool]
+"""What of a pair a statistic is, which moment of one column, and whether its root."""
+
+COVARIANCE, CORRELATION, VARIANCE = (1, 0, False), (2, 0, False), (0, 2, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +66,26 @@ def pair_rules(plan: ReleasePlan) -> tuple[PairRule, ...]:
             continue
         a, b = widths
         here = [s for s in plan.statistics if s.block == block.name]
-        correlations = _whole(here, "correlation", None, Domain(-1, 1))
+        correlations = _whole(here, CORRELATION, None, Domain(-1, 1))
         for members in product(
-            _whole(here, "covariance", None, Domain(-a * b / 4, a * b / 4)),
-            _whole(here, "variance", 0, Domain(0, a * a / 4)),
-            _whole(here, "variance", 1, Domain(0, b * b / 4)),
+            _whole(here, COVARIANCE, None, Domain(-a * b / 4, a * b / 4)),
+            _whole(here, VARIANCE, 0, Domain(0, a * a / 4)),
+            _whole(here, VARIANCE, 1, Domain(0, b * b / 4)),
         ):
             found += [PairRule((*members, r)) for r in correlations] or [PairRule(members)]
     return tuple(found)
 
 
 def _whole(
-    here: Sequence[PlannedStatistic], function: str, view: int | None, domain: Domain
+    here: Sequence[PlannedStatistic], role: Role, view: int | None, domain: Domain
 ) -> list[PlannedStatistic]:
     """Return the statistics that were moved by rounding alone."""
-    return [s for s in here if (s.function, s.view, s.domain) == (function, view, domain)]
+    return [s for s in here if (_role(s), s.view, s.domain) == (role, view, domain)]
+
+
+def _role(statistic: PlannedStatistic) -> Role:
+    aggregate = aggregate_named(statistic.function)
+    return aggregate.of_pair, aggregate.moment, aggregate.root
 
 
 def pair_holds(rule: PairRule, values: Sequence[Fraction]) -> bool:
