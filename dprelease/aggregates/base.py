@@ -99,6 +99,7 @@ class Aggregate(ABC):
         moment: which moment of one column it is, 1 or 2, whatever block its cells are in; 0 for none;
             root: it is the square root of that moment.
         of_pair: of two columns, 1 for their covariance, 2 for their correlation; 0 for neither.
+        counting: its heading names what it is the number of, so its values need no unit.
         of_rows: without an argument, it is the number of rows.
         rules: how released values are made to fit each other where this one is among them.
     """
@@ -117,6 +118,7 @@ class Aggregate(ABC):
     moment: int = 0
     root: bool = False
     of_pair: int = 0
+    counting: bool = False
     of_rows: bool = False
     rules: tuple[Rule, ...] = ()
 

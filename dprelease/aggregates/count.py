@@ -52,7 +52,7 @@ class RowsOrPersons(Arguments):
 class Count(Aggregate):
     """`count` or `count(persons)`."""
 
-    whole = additive = adds_up = True
+    whole = additive = adds_up = counting = True
 
     def __init__(self, name: str, kind: str, measure: str, syntax: Syntax | None) -> None:
         self.name = name

@@ -49,7 +49,7 @@ class CountDistinct(Aggregate):
     syntax = Syntax(1, 1, "count_distinct(region)", AnyColumn(), ("COUNT_DISTINCT",))
     heading = "Number of distinct {}"
     measure = "values"
-    whole = True
+    whole = counting = True
 
     def notes(self, asked: Asked, measurement: Measurement) -> tuple[str, ...]:
         del measurement

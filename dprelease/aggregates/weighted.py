@@ -128,6 +128,7 @@ class WeightedCount(Sum):
     name = "weighted_count"
     syntax = Syntax(1, 1, "weighted_count(weight)", WeightAlone(), ("WEIGHTED_COUNT",))
     heading = "Number of rows, weighted by {}"
+    counting = True
     adds_up = False
     within = None
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dprelease import registry
+from dprelease.aggregates.base import aggregate_named
 from dprelease.formats.plain_words import plain_condition, plain_error
 from dprelease.formats.words import heading, inside, name_words
 from dprelease.query.request import request_to_json
@@ -180,7 +182,8 @@ class PublicWords:
 
 
 def _counts(statistic: PlannedStatistic) -> bool:
-    return heading(statistic.text, statistic.function).startswith("Number of")
+    known = statistic.function in registry.names("aggregates")
+    return known and aggregate_named(statistic.function).counting
 
 
 def _plain(text: str) -> str:

@@ -4,6 +4,8 @@ from fractions import Fraction
 
 import pytest
 
+from dprelease import registry
+from dprelease.aggregates.base import aggregate_named
 from dprelease.formats.words import heading, mechanism_words, name_words, odds, period_words, short
 
 
@@ -42,3 +44,10 @@ def test_losses_are_never_rounded_down():
     assert odds(Fraction(9))[1] == "99.99"
     assert odds(Fraction(10))[1] == odds(Fraction(1000))[1] == ""  # at most 100 % sure says nothing
     assert odds(Fraction(1000))[0] == "e^1000"
+
+
+def test_a_heading_that_names_what_is_counted_is_of_a_statistic_that_says_so():
+    for name in registry.names("aggregates"):
+        aggregate = aggregate_named(name)
+        title = aggregate.title(("x",)) or aggregate.title(())
+        assert aggregate.counting == title.startswith("Number of"), name
