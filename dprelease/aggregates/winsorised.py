@@ -209,6 +209,15 @@ class Winsorised(_OfLimits):
             )
         return (*notes, *self.inner.notes(asked, measurement)[1:])
 
+    def stated_for(self, asked: Asked) -> str:
+        column = asked.statistic.column
+        assert column is not None
+        assert column.domain is not None
+        low, high = column.domain.lower, column.domain.upper
+        start = min(max(low, Fraction(0)), high)
+        away = "on" if start - low <= high - start else "down"
+        return f"for rows from {shown(start)} {away} that get rarer"
+
     def finish(self, measurement: Measurement, cells: Floats) -> Floats:
         low, high = _values(measurement, cells)
         unit = unit_measurement(degree_of(measurement))

@@ -89,3 +89,23 @@ def test_widths_are_those_of_all_pairs_of_candidates() -> None:
         assert limits.width(spread, size, power) == pytest.approx(exact, rel=1e-9)
     mirrored = Limits(1 - places[::-1], 1.0, 0.2, 0.05)
     assert mirrored.width(spread, size) == pytest.approx(limits.width(spread, size))
+
+
+@pytest.mark.parametrize(
+    ("between", "words"),
+    [
+        ((0, 1_000), "for rows from 0 on that get rarer"),
+        ((18, 1_000), "for rows from 18 on that get rarer"),
+        ((-1_000, -5), "for rows from -5 down that get rarer"),
+        ((-900, 100), "for rows from 0 down that get rarer"),
+    ],
+)
+def test_a_plan_names_the_rows_that_its_error_supposes(
+    between: tuple[int, int], words: str
+) -> None:
+    plan = planned(
+        [{"statistic": "mean(x)", "winsorize": 0.01}],
+        x={"kind": "integer", "range": list(between), "expected": {"sd": 30}},
+        rows={"max": 10_000, "expected": 10_000},
+    )
+    assert words in plan.statistics[0].error_text
