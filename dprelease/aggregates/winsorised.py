@@ -213,7 +213,7 @@ class Winsorised(_OfLimits):
         column = asked.statistic.column
         assert column is not None
         assert column.domain is not None
-        low, high = map(Fraction, (column.domain.lower, column.domain.upper))
+        low, high = Fraction(column.domain.lower), Fraction(column.domain.upper)
         start = min(max(low, Fraction(0)), high)
         away = "on" if start - low <= high - start else "down"
         return f"for rows from {shown(start)} {away} that get rarer"
