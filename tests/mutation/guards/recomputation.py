@@ -17,6 +17,10 @@ _here = partial(
     ),
 )
 
+_bins = partial(
+    Guard, file="aggregates/bin_moves.py", tests=("tests/contracts/test_bins_hold_every_code.py",)
+)
+
 _trees = partial(
     Guard,
     tests=(
@@ -137,6 +141,13 @@ GUARDS = (
         file="aggregates/bin_moves.py",
         old="max(each) if apart(spans) else sum(each)",
         new="max(each)",
+    ),
+    _bins("bins with a gap hold every code", old="b[0] == a[1] + 1", new="b[0] >= a[1] + 1"),
+    _bins("bins that overlap hold every code once", old="b[0] == a[1] + 1", new="b[0] <= a[1] + 1"),
+    _bins(
+        "bins that end too soon hold every code",
+        old="meet and rising[0][0] <= span[0] and span[1] <= rising[-1][1]",
+        new="meet and rising[0][0] <= span[0]",
     ),
     _trees(
         "a tree moves like its bins",
