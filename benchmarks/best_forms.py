@@ -18,12 +18,10 @@ Neighbours: one row, or a person with at most two rows, added or removed, or rep
     1,000     both on tables of 1,000 rows: over what no law of noise is below at any of them
               (`best_programmes.of_many_rows`; one law for all tables may not reach it), and over the known forms
 
-A row with one of these ratios above 1.1 has its reason beside it, from numbers that this script computes (`reason`):
+    pinned    of choices by rank: permute-and-flip, which a request may name, over the best known form
 
-    few rows     with 1,000 rows at most 1.1 times that bound, or the best known form
-    best known   at most 1.1 times the best known form, here and with 1,000 rows; no law is known to reach the bound
-    few values   as before, but on columns of more values than three (`best_wide.first_kept`)
-    loss         none of these: a form is known that is better, and which
+A row with one of these ratios above 1.1 has its reason beside it, from numbers computed here (`best_reasons.py`);
+where a better form is known it is called a loss, and says why the planner does not choose that form.
 
     python benchmarks/best_forms.py                        # every row of results/best_forms.md: 6 minutes
     python benchmarks/best_forms.py --only "variance(x)"   # that statistic's rows; the others stay, with their day
@@ -34,6 +32,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import re
 import sys
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -45,7 +44,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from best_known import known, known_of_many_rows, least
 from best_programmes import best, of_many_rows, seen
-from best_wide import BY_VALUE, first_kept
+from best_reasons import KEPT, KINDS, MANY_ROWS, WHYS, reason
+from best_wide import BY_VALUE
 from best_worlds import (
     STATISTICS,
     WORLDS,
@@ -64,34 +64,36 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 EPSILONS = (1.0, 0.3, 3.0)  # the first in every world, all of them where the size is public
 DRAWS = 4000
-KEPT = 1.1
-MANY_ROWS = 1_000
 
 HEADER = (
     "statistic", "neighbours", "epsilon", "rows", "tables", "outputs", "measured as",
     "error, average", "optimum", "ratio", "error, worst", "optimum", "ratio", "best known form", "ratio",
-    "1,000 rows: over a bound", "over the best known", "why", "measured",
+    "1,000 rows: over a bound", "over the best known", "pinned", "why", "measured",
 )  # fmt: skip
-KINDS = ("few rows", "best known", "few values", "loss")
+_BETTER = re.compile(r"is better by (\d+\.\d+)")
 _WORST = "planned for the average over answers; `judge: worst` plans for the other"
 _SAID = {
     "few rows": "the optimum knows that there are no more than so few rows, which no plan may",
     "best known": "no known form is better; one law may not reach the bound",
     "few values": "on a column of three values another form is better, mostly counts of every value, which its histogram gives; with more values the choice is",
-    "loss": "a form is known that is more than a tenth better, by the factor in the row, and the planner does not choose it there",
+    "loss": "a form is known that is more than a tenth better, and the planner does not choose it there",
+    "by request": "`mechanism: permute_and_flip` is within 1.1 of every known form from so many values on and can be asked for; a plan does not take it by itself, as a ledger that adds up rho pays up to four times as much. On three values it leaves the factor under *pinned*, up to {pinned:.2f}",
+    "by place": "on columns of more than a few values better only where rows lie about the middle of the range, which a plan does not know",
+    "no interval": "an interval of the better form needs a law that is not computed; without it there is a box about its counts, which is wider",
+    "not built": "no reason but that",
 }
 ELSEWHERE = (
     ("count_persons", "each person counted once: a `count` whose row is a person, in the rows above", ""),
     ("histogram_of_ranges", "bins alone, an even tree in floats, weighted counts", "goals.md, 4 ranges"),
-    ("weighted_count", "offered; its law is that of a sum of the weights, `sum` above", "goals.md, 11 weights"),
-    ("weighted_sum", "offered; its law is that of a sum of products, `sum` above", "goals.md, 11 weights"),
+    ("weighted_count", "Laplace noise on the sum of the weights", "weights.md"),
+    ("weighted_sum", "Laplace noise on the sum of the products", "weights.md"),
     ("weighted_mean", "two sums of half epsilon each, as they are and about the middle", "weights.md"),
     ("weighted_proportion", "two sums of half epsilon each, as they are and about the middle", "weights.md"),
     ("ratio", "two sums of half epsilon each", "weights.md"),
     ("winsorised_mean", "clipping privately first, a float prototype", "goals.md, 3 winsorised"),
-    ("winsorised_sum", "offered, not measured: the limits of `winsorised_mean`, then a sum", "goals.md, 3 winsorised"),
-    ("winsorised_variance", "offered, not measured: the same limits, then `variance`", "goals.md, 3 winsorised"),
-    ("winsorised_std", "offered, not measured: the same limits, then `std`", "goals.md, 3 winsorised"),
+    ("winsorised_sum", "the plain `sum` of the same range", "goals.md, 3 winsorised"),
+    ("winsorised_variance", "the plain `variance` of the same range", "goals.md, 3 winsorised"),
+    ("winsorised_std", "the plain `std` of the same range", "goals.md, 3 winsorised"),
     ("winsorised_from", "a limit drawn by rank: `quantile` above, several together in", "quantiles.md"),
     ("winsorised_to", "a limit drawn by rank: `quantile` above, several together in", "quantiles.md"),
     ("several quantiles", "one by one, and a float prototype of the joint mechanism", "quantiles.md, goals.md, 2 quantiles"),
@@ -150,45 +152,6 @@ def many_rows(
     return over_a_bound(world, text, epsilon, mine), (name, float(mine.mean()) / error)
 
 
-def reason(
-    world: World,
-    text: str,
-    epsilon: float,
-    here: tuple[str, float],
-    many: tuple[float | None, tuple[str, float] | None],
-) -> tuple[str, str]:
-    """Return the kind of reason why a ratio is above `KEPT`, and its words with their numbers.
-
-    Args:
-        here: the best known form on the small tables, and the ratio to it; many: what `many_rows` says.
-    """
-    bound, known_there = many
-    if bound is not None and round(bound, 2) <= KEPT:
-        return "few rows", f"few rows: {bound:.2f} of the bound with {MANY_ROWS:,}"
-    if known_there and round(known_there[1], 2) <= KEPT:
-        if round(here[1], 2) <= KEPT:
-            said = "" if bound is None else f"; a bound that one law may not reach: {bound:.2f}"
-            return "best known", f"best known: {here[1]:.2f} of it{said}"
-        return "few rows", f"few rows: {known_there[1]:.2f} of the best known with {MANY_ROWS:,}"
-    name, by = known_there or here
-    if known_there is None and round(by, 2) <= KEPT:
-        return "best known", f"best known: {by:.2f} of it"
-    if len(values_of(text)) > 3 or text.startswith(("cdf", "histogram")):
-        return "loss", f"loss: {name} is better by {by:.2f}"
-    start, found = first_kept(world, text, epsilon, DRAWS, KEPT)
-    if start:
-        beyond = max(r for v, _, r in found if v >= start)
-        return "few values", (
-            f"few values: {name} is better by {by:.2f}; on columns of {start} to {found[-1][0]} values "
-            f"the choice is at most {beyond:.2f} of any known form"
-        )
-    values, other, there = found[-1]
-    return (
-        "loss",
-        f"loss: {name} is better by {by:.2f}, on a column of {values} values {other} by {there:.2f}",
-    )
-
-
 def costs(text: str, truths: Floats) -> Floats:
     """Return the |error| of every output on every table, `(tables, outputs)`."""
     out: Floats = np.abs(truths[:, None, :] - outputs(text, truths)[None, :, :]).sum(axis=2)
@@ -215,9 +178,11 @@ def compared(world: World, text: str, epsilon: float, *, why: bool = True) -> Co
         round(r, 2) for r in (own / mean, float(mine.max()) / most, own / error)
     )
     bound, there = many = many_rows(world, text, epsilon) if why else (None, None)
+    flipped = forms.get("permute-and-flip")
+    pinned = None if flipped is None else float(flipped @ weights) / error
     kind, said = "", _WORST if largest > KEPT else ""
     if why and max(ratio, here, round(there[1], 2) if there else 0) > KEPT:
-        kind, said = reason(world, text, epsilon, (name, own / error), many)
+        kind, said = reason(world, text, epsilon, (name, own / error), many, pinned)
     if kind and text.startswith("count_distinct"):
         what = [tuple(t) for t in truths.tolist()]
         blind = own / seen(near, what, cost, weights, epsilon)
@@ -227,6 +192,7 @@ def compared(world: World, text: str, epsilon: float, *, why: bool = True) -> Co
         f"{block.family}, {block.mechanism}", f"{own:.3f}", f"{mean:.3f}", f"{ratio:.2f}",
         f"{mine.max():.3f}", f"{most:.3f}", f"{largest:.2f}", name, f"{here:.2f}",
         "–" if bound is None else f"{bound:.2f}", "–" if there is None else f"{there[1]:.2f}, {there[0]}",
+        "–" if pinned is None else f"{pinned:.2f}",
     )  # fmt: skip
     return Compared(cells, ratio, largest, here, kind, said)
 
@@ -264,15 +230,23 @@ def merged(page: str, rows: list[str]) -> str:
 def concluded(rows: list[str]) -> list[str]:
     """Return what a reader should conclude, counted from the rows."""
     cells = [[c.strip() for c in row.strip().strip("|").split("|")] for row in rows]
-    whys = [c[17] for c in cells]
-    kinds = {kind: sum(w.startswith(f"{kind}:") for w in whys) for kind in KINDS}
-    near = len(rows) - sum(kinds.values())
-    said = [f"* {kinds[k]} **{k}**: {_SAID[k]}." for k in KINDS]
+    whys = [c[HEADER.index("why")] for c in cells]
+    kinds = {kind: [w for w in whys if w.startswith(f"{kind}:")] for kind in KINDS}
+    near = len(rows) - sum(map(len, kinds.values()))
+    lost = kinds.pop("loss")
+    most = max((float(by) for w in lost for by in _BETTER.findall(w)), default=1.0)
+    pinned = [c[-3] for c in cells if "; by request" in c[-2]]
+    left = max((float(p) for p in pinned if p != "–"), default=1.0)
     return [
         f"{near} of {len(rows)} rows are at most {KEPT:g} times the optimum on average, and the best known form. The others say why not, by numbers",
         "computed in the same run; a loss is named as one:",
         "",
-        *said,
+        *(f"* {len(found)} **{kind}**: {_SAID[kind]}." for kind, found in kinds.items()),
+        f"* {len(lost)} **loss**, by up to {most:.2f}: {_SAID['loss']}. Why not:",
+        *(
+            f"    * {sum(f'; {why}' in w for w in lost)} *{why}*: {_SAID[why].format(pinned=left)}."
+            for why in WHYS
+        ),
         "",
         f"Absolute error, {DRAWS:,} draws per table (of choices by rank the law is summed): a ratio is known to about 0.02. The optimum of",
         "means, shares and spreads is over 25 even outputs: a law on a finer grid may be below it. `python benchmarks/best_forms.py` makes this page.",

@@ -10,15 +10,28 @@ are counted, as many rows or a full range would make those exact whatever the la
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from best_known import known_of_many_rows, least
 from best_worlds import State, World, errors, planned, rank_errors
 
-__all__ = ["BY_VALUE", "VALUES", "first_kept", "shaped"]
+__all__ = ["BY_VALUE", "VALUES", "Wide", "anywhere", "first_kept", "shaped", "wide"]
 
 VALUES = (5, 9, 17, 33, 65, 129)
 BY_VALUE = ("median", "quantile", "min", "max", "count_distinct")
+_PLACES = 9
+
+
+@dataclass(frozen=True)
+class Wide:
+    """What was found on columns of so many values; `pinned`, of permute-and-flip where a value is chosen by its rank."""
+
+    values: int
+    form: str
+    ratio: float
+    pinned: float | None
 
 
 def shaped(values: int, rows: int, *, inner: bool) -> list[State]:
@@ -33,27 +46,42 @@ def shaped(values: int, rows: int, *, inner: bool) -> list[State]:
     return out
 
 
-def ratio(world: World, text: str, epsilon: float, values: int, draws: int) -> tuple[str, float]:
-    """Return the best known form on columns of so many values, and the planner's error over its error."""
+def anywhere(values: int, rows: int) -> list[State]:
+    """Return tables of `rows` rows that lie about every tenth of the range: the plan's price supposes no place."""
+    at = (np.arange(values) + 0.5) / values
+    out = []
+    for k in range(1, _PLACES + 1):
+        weight = np.exp(-0.5 * ((at - k / (_PLACES + 1)) / 0.1) ** 2)
+        upto = np.round(np.cumsum(weight) / weight.sum() * rows).astype(int)
+        out.append(tuple(int(k) for k in np.diff(upto, prepend=0)))
+    return out
+
+
+def wide(
+    world: World, text: str, epsilon: float, draws: int, *, placed: bool = False
+) -> list[Wide]:
+    """Return the planner's error over that of the best known form, on columns of every number of values.
+
+    With `placed` the tables are those of `anywhere`.
+    """
     inner = text.startswith(BY_VALUE)
-    rows = 4 * values if inner else 1_000
-    plan = planned(world, text, epsilon, rows=rows, values=values)
-    tables = shaped(values, rows, inner=inner)
-    known = known_of_many_rows(world, text, tables, epsilon)
-    if plan.blocks[0].family == "ranks":
-        known["permute-and-flip"] = float(
-            rank_errors(text, plan, tables)["permute_and_flip"].mean()
-        )
-    name, error = least(known)
-    mine = float(errors(world, text, plan, tables, draws).mean())
-    return name, mine / error if error else math.inf
+    out = []
+    for values in VALUES:
+        rows = 4 * values if inner else 1_000
+        plan = planned(world, text, epsilon, rows=rows, values=values)
+        tables = anywhere(values, rows) if placed else shaped(values, rows, inner=inner)
+        known, pinned = known_of_many_rows(world, text, tables, epsilon), None
+        if plan.blocks[0].family == "ranks":
+            pinned = float(rank_errors(text, plan, tables)["permute_and_flip"].mean())
+            known["permute-and-flip"] = pinned
+        name, error = least(known)
+        mine = float(errors(world, text, plan, tables, draws).mean())
+        over = [None if e is None else e / error if error else math.inf for e in (mine, pinned)]
+        out.append(Wide(values, name, over[0] or 0.0, over[1]))
+    return out
 
 
-def first_kept(
-    world: World, text: str, epsilon: float, draws: int, kept: float
-) -> tuple[int, list[tuple[int, str, float]]]:
-    """Return from how many values on the choice is within `kept` of every known form, 0 if never; and what was found."""
-    found = [(v, *ratio(world, text, epsilon, v, draws)) for v in VALUES]
-    beyond = [i for i, (_, _, r) in enumerate(found) if round(r, 2) > kept]
-    last = beyond[-1] + 1 if beyond else 0
-    return (VALUES[last] if last < len(VALUES) else 0), found
+def first_kept(ratios: Sequence[float], kept: float) -> int:
+    """Return from which place of `VALUES` on every ratio is within `kept`; their number if never."""
+    beyond = [i for i, r in enumerate(ratios) if round(r, 2) > kept]
+    return beyond[-1] + 1 if beyond else 0

@@ -129,9 +129,16 @@ class World:
 
 
 def planned(
-    world: World, text: str, epsilon: float, *, rows: int | None = None, values: int = 3
+    world: World,
+    text: str,
+    epsilon: float,
+    *,
+    rows: int | None = None,
+    values: int = 3,
+    mechanism: str = "",
 ) -> ReleasePlan:
-    """Return the plan; `rows`, of a table as large as that; `values`, of a column of so many."""
+    """Return the plan; `rows`, of a table as large as that; `values`, of a column of so many; `mechanism`, pinned."""
+    asked = {"statistic": text, "mechanism": mechanism} if mechanism else text
     size = {"max": 2 * rows, "expected": rows} if rows else {"max": world.rows, "expected": 3}
     nulls: dict[str, Any] = {"nulls": {"default": 0}} if world.public else {}
     # three is no value: it closes the last bin
@@ -147,7 +154,7 @@ def planned(
             "x": {"kind": "integer", "range": [0, top], **nulls},
             "y": {"kind": "integer", "range": [0, 1], **nulls},
         },
-        "release": {"epsilon": epsilon, "statistics": [text]},
+        "release": {"epsilon": epsilon, "statistics": [asked]},
     }
     schema = Schema.from_dict(declared)
     return make_plan(resolve(schema, merge_release(schema)))

@@ -23,13 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.exact import exact_cells
-from dprelease.aggregates.joint_ranks import positions
 from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.aggregates.tree_shape import tree_of
 from dprelease.budget.exact_rho import rho_of_laplace, rho_of_pure
-from dprelease.entropy import ReplayBits, SystemBits
+from dprelease.entropy import SystemBits
 from dprelease.errors import DpreleaseError
 from dprelease.measurements.draw import draw_from_json
 from dprelease.mechanisms import BoundedGaussian, BoundedLaplace
@@ -156,13 +154,13 @@ def _rank_error(ordered: Any, chosen: Any, targets: list[float]) -> float:
 
 def winsorised(draws: int) -> Iterator[Goal]:
     """Item 3: what a range a hundred times too wide costs, and clipping privately first; rare bad limits take many draws."""
-    floats, pick = beside("prototypes"), np.random.default_rng(3)
-    x = np.clip(np.round(np.exp(pick.normal(8, 0.5, 10_000))), 0, 1_000_000)
+    floats, script, pick = beside("prototypes"), beside("winsorising"), np.random.default_rng(3)
+    x = script.amounts(pick)
     plan = planned(["mean(x)"], top=1_000_000, rows={"exact": 10_000}, adjacency="substitution")
     error = plan.statistics[0].chosen[0].expected_error
     assert error is not None
     theirs = np.array([floats.clipped_mean(x, (0, 1e6), 1.0, pick) for _ in range(draws)])
-    mine = _winsorised_means(x, draws)
+    mine = script.drawn("mean(x)", x, draws)
     clipped = np.clip(x, *np.quantile(x, [0.01, 0.99])).mean()
     ours, other = (np.abs(means - x.mean()) for means in (mine, theirs))
     ratio = ours.mean() / other.mean()
@@ -174,27 +172,7 @@ def winsorised(draws: int) -> Iterator[Goal]:
         f"{ratio:.2f} (sampling error {off:.2f}; from the clipped mean {noise:.2f}); without it {error / other.mean():.0f} times",
         bool(ratio <= RATIO),
     )  # fmt: skip
-    for text in ("sum(x)", "variance(x)", "std(x)"):
-        there = offered({"statistic": text, "winsorize": 0.01})
-        yield Goal("3 winsorised", f"{text} winsorised", "offered", _said(there), there)
-
-
-def _winsorised_means(x: Any, draws: int) -> Any:
-    """Return winsorised means of these amounts by the law of a plan, limits drawn anew each time."""
-    columns = {"x": {"kind": "integer", "range": [0, 1_000_000], "expected": {"sd": 2_000}}}
-    plan = planned(
-        [{"statistic": "mean(x)", "winsorize": 0.01}],
-        rows={"max": 10_000, "expected": 10_000}, adjacency="substitution", columns=columns,
-    )  # fmt: skip
-    (block,) = plan.blocks
-    draw, measured = draw_from_json(block.law), PlacedMeasurement.from_json(block.measurement)
-    codes, held = np.unique(x.astype(np.int64), return_counts=True)
-    tally = np.stack(
-        [0 * codes, codes, np.cumsum(held) - held, np.cumsum(held), 0 * codes + x.size], axis=1
-    )
-    exact = np.repeat(positions(tally, 1, measured.weights), draws, axis=0)
-    raw = draw.draw(exact, ReplayBits("winsorised"))
-    return aggregate_named(plan.statistics[0].function).finish(measured, draw.cells(raw))[:, 0]
+    yield from (Goal("3 winsorised", *line) for line in script.compared(x, draws))
 
 
 def ranges(sizes: dict[int, float], draws: int) -> Iterator[Goal]:
@@ -348,16 +326,8 @@ def unions(sizes: dict[int, float]) -> Iterator[Goal]:
 
 
 def weighted(draws: int) -> Iterator[Goal]:
-    """Item 11: errors beside two sums with half of epsilon each, the better of plain and about the middle."""
+    """Item 11: errors beside sums that are priced by themselves, the better of plain and about the middle."""
     yield from (Goal("11 weights", *line) for line in beside("weights").compared(draws))
-    for asked in (
-        {"statistic": "sum(x)", "weighted_by": "w"},
-        {"statistic": "count", "weighted_by": "w"},
-    ):
-        there = offered(asked)
-        yield Goal(
-            "11 weights", f"{asked['statistic']} weighted by w", "offered", _said(there), there
-        )
 
 
 def measured(*, small: bool = False, items: Sequence[int] = ()) -> Iterator[Goal]:

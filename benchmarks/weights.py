@@ -1,8 +1,9 @@
-"""How wrong are weighted means and ratios of sums, beside two sums that are priced by themselves?
+"""How wrong are weighted statistics and ratios of sums, beside sums that are priced by themselves?
 
 1,000 rows: amounts of 0 to 120, skewed weights of 0 to 10 (nine in ten below 4), at epsilon 1. The planner's own plan is
 drawn by the system's generator. The alternative is what anybody would write first: discrete Laplace noise on S(w x) and
 on S(w), half of epsilon each, and their quotient kept to the domain; and the better one, with x about the middle of its range.
+Of a weighted sum or count it is Laplace noise on that one sum, with all of epsilon.
 
     error      mean |value - exact| over draws; coverage: of the 95 % intervals
 
@@ -38,6 +39,8 @@ ROWS, TOP, HEAVIEST = 1000, 120, 10
 ASKED: dict[str, Any] = {
     "mean(x) weighted by w": {"statistic": "mean(x)", "weighted_by": "w"},
     "proportion(x > 40) weighted by w": {"statistic": "proportion(x > 40)", "weighted_by": "w"},
+    "sum(x) weighted by w": {"statistic": "sum(x)", "weighted_by": "w"},
+    "count weighted by w": {"statistic": "count", "weighted_by": "w"},
     "ratio(x, v), v from 1": "ratio(x, v)",
     "ratio(x, w), declared up to 60": {"statistic": "ratio(x, w)", "domain": {"range": [0, 60]}},
 }
@@ -73,7 +76,7 @@ def planned(asked: Any, adjacency: str) -> ReleasePlan:
             "name": "weights",
             "unit": "row",
             "adjacency": adjacency,
-            "rows": {"expected": ROWS},
+            "rows": {"expected": ROWS, "max": 2 * ROWS},
             "columns": columns,
             "release": {"epsilon": 1, "statistics": [asked]},
         }
@@ -97,8 +100,7 @@ def measured(name: str, adjacency: str, draws: int) -> Found:
     values = aggregate.finish(measurement, cells)[:, 0]
     inside = (low[:, 0] <= true + 1e-12) & (true <= high[:, 0] + 1e-12)
     sums, centred = (
-        _two_sums(name, rows, statistic.domain.hull, draws, adjacency, middle=m)
-        for m in (False, True)
+        _sums(name, rows, statistic.domain.hull, draws, adjacency, middle=m) for m in (False, True)
     )
     return Found(
         float(np.abs(values - true).mean()),
@@ -108,7 +110,7 @@ def measured(name: str, adjacency: str, draws: int) -> Found:
     )
 
 
-def _two_sums(
+def _sums(
     name: str,
     rows: pa.Table,
     hull: tuple[float, float],
@@ -117,9 +119,12 @@ def _two_sums(
     *,
     middle: bool,
 ) -> Floats:
-    """Return quotients of two sums with noise of half of epsilon each."""
+    """Return quotients of two sums with noise of half of epsilon each; of a sum or count, it with noise of all."""
     pick = np.random.default_rng(12)
     x, w, v = (rows[n].to_numpy() for n in ("x", "w", "v"))
+    if _alone(name):
+        added, most = (w * x, TOP * HEAVIEST) if "x" in name else (w, HEAVIEST)
+        return np.clip(added.sum() + most * pick.laplace(size=draws), *hull)
     weights, top, moves = (v, x, float(TOP)) if "(x, v)" in name else (w, x, float(TOP))
     centre = 0.0
     if "weighted" in name:
@@ -132,14 +137,25 @@ def _two_sums(
     return np.clip(centre + above / np.maximum(below, 1e-9), *hull)
 
 
+def _alone(name: str) -> bool:
+    """Return whether it is one sum, no quotient; its interval is that of its scalar law (`coverage.py`)."""
+    return name.startswith(("sum", "count"))
+
+
 def compared(draws: int) -> Iterator[tuple[str, str, str, bool]]:
     """Yield what is compared, the goal, what is measured, and whether it is kept."""
     error = (0.05 * 0.95 / draws) ** 0.5
     for name, adjacency in product(ASKED, ("add_remove", "substitution")):
         found = measured(name, adjacency, draws)
-        ratio = found.ours / min(found.sums, found.centred)
+        ratio, what = (
+            found.ours / min(found.sums, found.centred),
+            f"{name}, {adjacency}, {draws:,} draws",
+        )
+        if _alone(name):
+            yield f"{what}: error over Laplace noise's", "1", f"{ratio:.2f}", ratio <= 1
+            continue
         yield (
-            f"{name}, {adjacency}, {draws:,} draws: error over two sums'; 95 % intervals cover",
+            f"{what}: error over two sums'; 95 % intervals cover",
             "1; 95 %, within 3 sampling errors",
             f"{ratio:.2f}; {100 * found.covered:.1f} % (sampling error {100 * error:.1f})",
             ratio <= 1 and found.covered + 3 * error >= 0.95,
@@ -148,17 +164,18 @@ def compared(draws: int) -> Iterator[tuple[str, str, str, bool]]:
 
 def main(draws: int = 20_000) -> None:
     lines = [
-        f"{ROWS:,} rows, epsilon 1, {draws:,} draws; mean error of the quotient, and the coverage of its 95 % interval. `benchmarks/weights.py` makes this page.",
+        f"{ROWS:,} rows, epsilon 1, {draws:,} draws; mean error, and the coverage of its 95 % interval. `benchmarks/weights.py` makes this page.",
         "",
-        "| statistic | a row is | error | two sums, half of epsilon each | the same about the middle | interval covers |",
+        "| statistic | a row is | error | two sums, half of epsilon each (one, all of it) | the same about the middle | interval covers |",
         "|---|---|---|---|---|---|",
     ]
     for name in ASKED:
         for adjacency, said in (("add_remove", "added or removed"), ("substitution", "replaced")):
             f = measured(name, adjacency, draws)
-            centred = f"{f.centred:.3g}" if "weighted" in name else "–"
+            centred = f"{f.centred:.3g}" if "weighted" in name and not _alone(name) else "–"
+            covers = "–" if _alone(name) else f"{100 * f.covered:.2f} %"
             lines.append(
-                f"| {name} | {said} | {f.ours:.3g} | {f.sums:.3g} | {centred} | {100 * f.covered:.2f} % |"
+                f"| {name} | {said} | {f.ours:.3g} | {f.sums:.3g} | {centred} | {covers} |"
             )
     text = "\n".join(lines) + "\n"
     (Path(__file__).parent / "results" / "weights.md").write_text(text, encoding="utf-8")
