@@ -19,7 +19,7 @@ Several quantiles of one column are chosen together, in order, where that is bet
 
 One choice has no interval in the column's unit: how far a rank error of some rows reaches depends on how
 dense the rows lie there, which nobody may know from it. The plan states the rank error, which holds for
-all data. With `interval: true` two more choices beside the value make an interval that holds the quantile
+all data, of several values together for data without many equal rows. With `interval: true` two more choices beside the value make an interval that holds the quantile
 of all data with 95 %, for two thirds of its budget (`aggregates.rank_interval`).
 """
 

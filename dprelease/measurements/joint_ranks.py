@@ -5,8 +5,9 @@ One certificate at the total spread covers every way to distribute it over group
 are drawn independently. The law is drawn for every group, empty ones too.
 
 There are two ways at one epsilon: each of the m values by itself at epsilon / m, or all of them by one choice
-of sequences. What both promise for all data is a rank error at 95 %; the lesser mean wins. Drawing a sequence
-takes products of whole numbers that grow with the square of the different values, so fine grids and many
+of sequences. What both promise of rows that all differ is a rank error at 95 %; the lesser mean wins. A single
+choice keeps its error whatever rows share a value; a sequence errs by more rows then, up to a number that is
+said, and where very many share one it may land anywhere. Drawing a sequence takes products of whole numbers that grow with the square of the different values, so fine grids and many
 groups keep single choices, as do values with a share, a goal or a mechanism of their own.
 
 Units: candidates in steps of `step`; scores in rows / (b PARTS), b the targets' denominator.
@@ -34,12 +35,19 @@ from dprelease.codec import Always, AtLeast
 from dprelease.entropy import RandomBits
 from dprelease.measurements.base import Moved
 from dprelease.measurements.candidate import Candidate, Option, Pricing
-from dprelease.measurements.draw import Objects, underclaimed
+from dprelease.measurements.draw import Draw, Objects, underclaimed
 from dprelease.measurements.members import Member
-from dprelease.measurements.ranks import ExponentialDraw, Ranks, moved_text, rank_error_text
+from dprelease.measurements.ranks import (
+    ExponentialDraw,
+    Ranks,
+    exponential_notes,
+    moved_text,
+    rank_error_text,
+)
 from dprelease.measurements.ranks_price import exponential_error
 from dprelease.mechanisms.forms.joint_scores import Blocks, JointExponential, work
 from dprelease.mechanisms.forms.scores import OUTCOME_LIMIT, ScoreLaw
+from dprelease.numeric import shown
 from dprelease.query.bounded import Fixed
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
@@ -53,6 +61,8 @@ _KEPT = 4
 _MOST_WORK = 2**23
 """Products that a draw may take over all groups, a microsecond each."""
 _LEVEL = 0.95
+_SLACK = Fraction(1, 64)
+"""Share of the chance of a miss that is left for weights above r^k: theory, "Several quantiles together"."""
 
 
 def outcomes(points: int, many: int) -> int:
@@ -120,18 +130,28 @@ class JointExponentialDraw(ExponentialDraw):
         rising = (raw[:, 1:] >= raw[:, :-1]).astype(bool).all(axis=1)
         return np.asarray(inside & rising, dtype=bool)
 
-    def rank_error(self, denominator: int, level: float) -> int | None:
+    def rank_error(self, denominator: int, level: float, sharing: int = 1) -> int | None:
         """Return r: each chosen value is at most r rows from its target rank, all of them at `level`.
 
-        A target that is missed by k rows costs its two gaps k rows each. The best outcome of rows that differ
-        errs by up to 1 / PARTS of a row at either side of each value. Some rows more where many have one
-        value, which no candidate splits exactly. None as for a single choice.
+        For data of which no more than `sharing` rows have one value. None for more than `most_sharing`.
+        See `docs/theory/quantiles.md#several-quantiles-together`.
         """
-        error = self.law.score_error(level)
-        if error is None:
+        error = self._score_error(level)
+        if error is None or sharing > self.most_sharing(denominator, level):
             return None
-        least = 2 * denominator * self.many  # what the best outcome may err, in steps
+        least = 2 * denominator * self.many * sharing  # what the best outcome may err, in steps
         return -(-(error + least) // (2 * denominator * PARTS))
+
+    def most_sharing(self, denominator: int, level: float) -> int:
+        """Return how many rows may have one value for `rank_error` to be known; 0 for none."""
+        error = self._score_error(level)
+        if error is None:
+            return 0
+        seen = self.law.geometric_to(_SLACK / (self.many + 1))
+        return max(0, seen - error - 1) // (2 * denominator * self.many)
+
+    def _score_error(self, level: float) -> int | None:
+        return self.law.score_error(1 - (1 - level) * float(1 - _SLACK))
 
     @classmethod
     def calibrate(
@@ -211,6 +231,16 @@ class JointRanks(Ranks):
             for m in members
         ]
 
+    def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str:
+        said = Ranks.error_text(self, draw, measurement, view)
+        assert isinstance(draw, JointExponentialDraw)
+        known = draw.rank_error(measurement.weights[0][1], _LEVEL) is not None
+        return f"{said} if no two rows share a value" if known else said
+
+    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        assert isinstance(draw, JointExponentialDraw)
+        return joint_notes(draw, target(measurement, view))
+
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         return moved_text(Fraction(s.total, best.measurement.weights[0][1] * PARTS))
 
@@ -218,6 +248,27 @@ class JointRanks(Ranks):
         self, measurement: Measurement, cells: Floats, reading: Reading, view: int
     ) -> tuple[Measurement, Floats, Reading]:
         return one_cell(measurement, cells, reading, view)
+
+
+def joint_notes(draw: JointExponentialDraw, aimed: Measurement) -> tuple[str, ...]:
+    """Return the report's sentences: as of a single choice, but for what rows of one value do to its error."""
+    b = aimed.weights[0][1]
+    choice, error, *rest = exponential_notes(draw, aimed)
+    most = draw.most_sharing(b, _LEVEL)
+    if most:
+        rows = draw.rank_error(b, _LEVEL)
+        more = shown(Fraction(draw.many, PARTS))
+        error = (
+            f"with 95 % probability its rank is at most {rows:,} row{'s' if rows != 1 else ''} from that aim if no two rows share "
+            f"a value; {more} rows further per row of the commonest value, which may have {most:,} of them: where one "
+            "has more, nothing is known of its rank"
+        )
+    choice = choice.replace(";", f", together with {draw.many - 1} others;", 1)
+    once = (
+        "one choice for all of them: their values never fall, and the bound holds for all at once; where many rows share a "
+        "value, name `mechanism: exponential` for each: chosen by itself, its bound holds for any data"
+    )
+    return (choice, error, once, *rest)
 
 
 def _may_join(member: Member) -> bool:

@@ -136,8 +136,9 @@ class ExponentialDraw(Draw):
     def rank_error(self, denominator: int, level: float) -> int | None:
         """Return r: the chosen value is at most r rows from the target rank, at `level`.
 
-        For all data that reach the target rank (n rows and more, for one n rows inside an end). None
-        where the law does not tell candidates so far away apart.
+        A value has the ranks of all rows that share it, and the nearest counts. For all data that reach the
+        target rank (n rows and more, for one n rows inside an end). None where the law does not tell
+        candidates so far away apart.
         """
         error = self.law.score_error(level)
         return None if error is None else (error + denominator - 1) // denominator
@@ -299,20 +300,14 @@ def exponential_notes(draw: ExponentialDraw, measurement: Measurement) -> tuple[
     a, b, shift = measurement.weights[0]
     error = draw.rank_error(b, _LEVEL)
     data = f"any data of at least {_rows(_beyond(shift) + 1)}" if shift else "any data"
-    many = f", together with {draw.many - 1} others" if draw.many > 1 else ""
     notes = [
-        f"chosen by rank among {len(draw.allowed):,} allowed values{many}; it aims at {aim(measurement)}",
+        f"chosen by rank among {len(draw.allowed):,} allowed values; it aims at {aim(measurement)}",
         "nothing is known of its rank at this epsilon"
         if error is None
         else f"with 95 % probability its rank is at most {_rows(error)} from that aim, for {data}",
         "no interval: how far some rows are in values depends on how dense the data are",
         "a group without rows gives any allowed value, and that cannot be seen from the value",
     ]
-    if draw.many > 1:
-        notes.append(
-            "one choice for all of them: their values never fall, and the bound holds for all at once; "
-            "some rows more where many share one value"
-        )
     if a in (0, b) and abs(shift) > 1:
         notes.append(
             "aiming at the very end would land anywhere beyond the data; "

@@ -66,13 +66,26 @@ def test_quantiles_of_one_column_are_one_choice_of_the_whole_epsilon() -> None:
 def test_the_plan_says_what_each_would_cost_by_itself() -> None:
     plan = planned(QUARTILES)
     told = plan.statistics[0]
-    assert told.error_text == "±30 rows in rank (95 %)"
+    assert told.error_text == "±31 rows in rank (95 %) if no two rows share a value"
     assert told.sensitivity == "3 rows in rank"
     assert [o.note for o in told.chosen] == [
         "3 values chosen together, in order",
         "by itself at epsilon/3: ±23 rows in rank (95 %)",
     ]
     assert any("one choice for all of them" in note for note in told.notes)
+    first = next(i for i, note in enumerate(told.notes) if note.startswith("chosen by rank"))
+    assert "among 121 allowed values, together with 2 others; it aims at" in told.notes[first]
+    assert told.notes[first + 1].endswith(
+        "at most 31 rows from that aim if no two rows share a value; 0.375 rows further per row of the commonest value, "
+        "which may have 41 of them: where one has more, nothing is known of its rank"
+    )
+    assert not any("any data" in note for note in told.notes if "exponential" not in note)
+
+
+def test_a_plan_says_nothing_of_ranks_where_no_two_rows_may_share_a_value() -> None:
+    told = planned(QUARTILES, release={"epsilon": 1e-9}).statistics[0]
+    assert told.error_text == "any rank"
+    assert "nothing is known of its rank at this epsilon" in told.notes
 
 
 @pytest.mark.parametrize(

@@ -238,6 +238,17 @@ class ScoreLaw(Stored):
             low, high = (low, middle) if enough(middle) else (middle, high)
         return high
 
+    def geometric_to(self, slack: Fraction) -> int:
+        """Return the largest k up to which w[k] is at most 1 + slack times r^k w[0], which it never is below."""
+        table = _weights(self.p, self.candidates)
+        rise, high = Fraction(2**_BITS, self.p), min(self.last, table.last) + 1
+        low = 0
+        while high - low > 1:
+            k = (low + high) // 2
+            near = table.at(k) * _power_upper(rise, k) <= (1 + slack) * table.at(0)
+            low, high = (k, high) if near else (low, k)
+        return low
+
     @property
     def rate(self) -> float:
         """Nats per score step."""

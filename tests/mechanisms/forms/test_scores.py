@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -277,3 +278,14 @@ def test_the_score_error_bounds_the_tail_of_all_scores_and_one_less_does_not(
         assert 39 * float(Fraction(law.pmf([0, *[error] * 39])[1])) > (1 - level) * 0.5
     assert ScoreLaw.calibrate(1, spread=2, epsilon=epsilon).score_error(level) == 0
     assert law.rate == pytest.approx(float(Fraction(epsilon)) / 2, rel=1e-6)
+
+
+def test_weights_are_powers_as_far_as_is_said_and_no_further() -> None:
+    law = ScoreLaw.calibrate(1000, spread=2, epsilon=1)
+    r, slack = Fraction(law.p, 2**120), Fraction(1, 100)
+    weights = [int(w) for w in law.weights(np.arange(law.last + 1))]
+    end = law.geometric_to(slack)
+    assert 0 < end < law.last
+    over = [w / (weights[0] * r**k) - 1 for k, w in enumerate(weights[: end + 2])]
+    assert all(0 <= before <= after for before, after in itertools.pairwise(over))
+    assert over[end] <= slack < over[end + 1]

@@ -97,6 +97,20 @@ GUARDS = (
         ("tests/mechanisms/forms/test_flips.py",),
     ),
     Guard(
+        "values chosen together are stated as if no two rows shared a value",
+        "measurements/joint_ranks.py",
+        "least = 2 * denominator * self.many * sharing ",
+        "least = 2 * denominator * self.many ",
+        ("tests/contracts/test_joint_rank_errors.py",),
+    ),
+    Guard(
+        "a rank error is stated beyond the heaps that a joint choice can split",
+        "measurements/joint_ranks.py",
+        "if error is None or sharing > self.most_sharing(denominator, level):",
+        "if error is None:",
+        ("tests/contracts/test_joint_rank_errors.py",),
+    ),
+    Guard(
         "the advice of a foreign plan is believed",
         "planning/again.py",
         "            and option.advice == other.advice\n",
