@@ -39,6 +39,8 @@ _TEXTS = (Kind.category, Kind.identifier, Kind.node)
 _NUMBERS = (Kind.integer, Kind.number)
 _LAST_DAY = "294246-12-31"
 
+_NONE_HALF_WAY = "1e40"
+"""From here on no decimal of 17 digits, d 10^k, is half-way between doubles: that is 54 bits times a power of two, so 5^k < 2^54."""
 _HALF_LEAST = str(Fraction(1, 2**1075).numerator * 5**1075)
 """2**-1075 without its point: 1,075 places behind it."""
 _BEYOND = str(2**1024 - 2**970)
@@ -130,15 +132,17 @@ def _text_of_double(value: str) -> str:
     """Return a double's text as Python writes it.
 
     PostgreSQL's digits are nearly those: from 1e15 on with an exponent, Python's from 1e16; and from
-    there on with one more where fewer digits lie exactly half-way between two doubles.
+    there on with one more where fewer digits lie exactly half-way between two doubles. That ends at
+    `_NONE_HALF_WAY`, long before digits that were cut could read as a double too large, which raises.
     """
     digits = f"replace(split_part(abs({value})::text, 'e', 1), '.', '')"
     sign = f"CASE WHEN {value} < 0 THEN '-' ELSE '' END"
     fraction = f"coalesce(nullif(substr({digits}, 17), ''), '0')"
     shorter = (
-        "(SELECT CASE WHEN c::float8 = x THEN c ELSE x::text END FROM ("
+        "(SELECT CASE WHEN c::float8 <> x THEN x::text "
+        "WHEN c ~ '^-?10e' THEN replace(split_part(c, 'e', 1), '0', '') || 'e+' || (e::int + 1) ELSE c END FROM ("
         "SELECT x, trim_scale(round(m::numeric, greatest(length(split_part(m, '.', 2)) - 1, 0)))::text"
-        " || 'e' || e AS c FROM (SELECT x, split_part(x::text, 'e', 1) AS m, split_part(x::text, 'e', 2) AS e"
+        " || 'e' || e AS c, e FROM (SELECT x, split_part(x::text, 'e', 1) AS m, split_part(x::text, 'e', 2) AS e"
         f" FROM (SELECT {value} AS x OFFSET 0) AS t1 OFFSET 0) AS t2 OFFSET 0) AS t3)"
     )
     written = (
@@ -147,7 +151,7 @@ def _text_of_double(value: str) -> str:
         f"WHEN abs({value}) < 9007199254740992 AND {value} = floor({value}) THEN {value}::int8::text "
         f"WHEN abs({value}) >= 1e15 AND abs({value}) < 1e16 "
         f"THEN {sign} || left(rpad({digits}, 16, '0'), 16) || '.' || {fraction} "
-        f"WHEN abs({value}) >= 1e16 THEN {shorter} ELSE {value}::text END"
+        f"WHEN abs({value}) >= 1e16 AND abs({value}) < {_NONE_HALF_WAY} THEN {shorter} ELSE {value}::text END"
     )
     return f'(({written}) COLLATE "C")'
 

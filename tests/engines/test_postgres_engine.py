@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -253,6 +254,9 @@ def test_doubles_have_pythons_texts(dsn: str) -> None:
     values += [rng.choice((-1, 1)) * 10 ** rng.uniform(-20, 20) for _ in range(2000)]
     values += [rng.choice((-1, 1)) * 10 ** rng.uniform(14.5, 18.5) for _ in range(3000)]
     values += [float(rng.randrange(2**62) * 4 + 2) for _ in range(2000)]
+    # with a digit less these are infinite, or a power of ten
+    values += [sign * v for v in (sys.float_info.max, 1.797693134862315e308, 1.7e308, 1.5e308, 1e23) for sign in (1, -1)]  # fmt: skip
+    values += [float(f"{digits}e{places}") for digits in (1, 15, 95, 96, 123, 995) for places in range(14, 306)]  # fmt: skip
     found = read(dsn, DOUBLE, Kind.identifier, values, "float8")
     assert found == [float_text(value) for value in values]
 

@@ -349,6 +349,20 @@ GUARDS = (
         new='f"{raw}::text"',
     ),
     _postgres(
+        "the greatest doubles are read with a digit less",
+        file="engines/postgres_cells.py",
+        old=" AND abs({value}) < {_NONE_HALF_WAY}",
+        new="",
+        tests=("tests/engines/test_postgres_engine.py",),
+    ),
+    _postgres(
+        "ten at the head of a double's text stays ten",
+        file="engines/postgres_cells.py",
+        old="^-?10e",
+        new="^none",
+        tests=("tests/engines/test_postgres_engine.py",),
+    ),
+    _postgres(
         "a database says how the statement's constants are read",
         file="engines/postgres.py",
         old="SET LOCAL standard_conforming_strings TO on",
