@@ -29,6 +29,8 @@ BATCH = 20_000
 
 _LOGS_PARAMETERS, _GRANTS_PARAMETERS = 130_000, 150_000
 """The first versions that can leave parameters out of their log, and let a role say so."""
+_LIMITS_TRANSACTIONS = 170_000
+"""The first version with a time limit for transactions."""
 
 _PHYSICAL = {
     "int2": Physical.whole,
@@ -174,6 +176,11 @@ class Session:
             # constants of the statement as SQL writes them, and nulls of arrays as nulls
             self.connection.execute("SET LOCAL standard_conforming_strings TO on")
             self.connection.execute("SET LOCAL array_nulls TO on")
+            # whether a time limit is reached depends on the rows: only a plan may set one
+            self.connection.execute("SET LOCAL statement_timeout TO 0")
+            self.connection.execute("SET LOCAL idle_in_transaction_session_timeout TO 0")
+            if self.connection.info.server_version >= _LIMITS_TRANSACTIONS:
+                self.connection.execute("SET LOCAL transaction_timeout TO 0")
             done = True
         except Exception:  # noqa: BLE001 - as above
             done = False

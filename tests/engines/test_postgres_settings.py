@@ -115,3 +115,16 @@ def test_no_setting_of_a_database_changes_what_is_read(dsn: str, settings: tuple
             assert every() == plain
         finally:
             connection.execute("ALTER DATABASE other RESET ALL")
+
+
+def test_a_time_limit_of_a_role_ends_no_release(dsn: str) -> None:
+    """Whether it is reached depends on the rows; here each row takes 20 ms."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "CREATE VIEW slow AS SELECT 5 AS x FROM generate_series(1, 20) WHERE pg_sleep(0.02) IS NOT NULL"
+        )
+        connection.execute("ALTER DATABASE other SET statement_timeout = '200ms'")
+        try:
+            assert asked(table(dsn, "slow")) == [20, 20, 200]
+        finally:
+            connection.execute("ALTER DATABASE other RESET ALL")

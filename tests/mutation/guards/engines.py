@@ -369,6 +369,12 @@ GUARDS = (
         new="SET LOCAL escape_string_warning TO off",
     ),
     _postgres(
+        "a role's time limit ends a statement after the charge",
+        file="engines/postgres.py",
+        old="SET LOCAL statement_timeout TO 0",
+        new="SET LOCAL escape_string_warning TO off",
+    ),
+    _postgres(
         "a database says what a null of an array is",
         file="engines/postgres.py",
         old="SET LOCAL array_nulls TO on",
