@@ -11,6 +11,7 @@ import pytest
 
 from dprelease.engines.postgres_engine import PostgresEngine
 from dprelease.engines.source import Source, as_source, tables_source
+from dprelease.errors import SourceError
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.query.read_view import parse_view
 from dprelease.schema.column import Column, Kind
@@ -128,3 +129,12 @@ def test_a_time_limit_of_a_role_ends_no_release(dsn: str) -> None:
             assert asked(table(dsn, "slow")) == [20, 20, 200]
         finally:
             connection.execute("ALTER DATABASE other RESET ALL")
+
+
+def test_a_materialized_view_without_rows_yet_is_refused_before_the_charge(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE MATERIALIZED VIEW unfilled AS SELECT 5 AS x WITH NO DATA")
+        with pytest.raises(SourceError, match="DPR502"):
+            asked(table(dsn, "unfilled"))
+        connection.execute("REFRESH MATERIALIZED VIEW unfilled")
+    assert asked(table(dsn, "unfilled")) == [1, 1, 10]

@@ -375,6 +375,12 @@ GUARDS = (
         new="SET LOCAL escape_string_warning TO off",
     ),
     _postgres(
+        "a table is planned and never opened before the charge",
+        file="engines/postgres_engine.py",
+        old="SELECT FROM {session.table} LIMIT 0",
+        new="SELECT",
+    ),
+    _postgres(
         "a database says what a null of an array is",
         file="engines/postgres.py",
         old="SET LOCAL array_nulls TO on",
