@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import logging
-import os
 import warnings
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -32,6 +31,7 @@ from dprelease.pipeline.run import open_source, plan_pipeline
 from dprelease.query.bounded import BoundedQuery, Fixed, GroupKeys, Primitive
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import Domain
+from tests.engines import own_java
 from tests.engines import test_digits as digits
 from tests.engines.spark_session import needs_spark, session
 
@@ -44,7 +44,7 @@ SUMS = BoundedQuery(
     (Fixed("x", Domain(0, 100).on_grid(Fraction(1)), Fraction(1)),),
     (Primitive("rows"), Primitive("power", 0, 1)),
 )
-CANARY = "canary-4711"
+CANARY = own_java.CANARY
 
 
 def sums(source: object, query: BoundedQuery = SUMS, engine: Any = None) -> list[list[int]]:
@@ -202,40 +202,11 @@ def test_a_failure_while_rows_are_read_says_nothing_of_them(
         frame.collect()
 
 
-_FAILING = f"""
-import sys
-from dprelease.engines.source import as_source
-from dprelease.engines.spark import SparkEngine
-from dprelease.errors import InternalError
-from tests.engines.spark_session import session
-from tests.engines.test_spark import SUMS
-rows = session().createDataFrame([("a", "{CANARY}")], "site STRING, t STRING")
-frame = rows.selectExpr("site", "CAST(t AS DOUBLE) AS x")
-try:
-    SparkEngine().compute(as_source(frame), SUMS, b"salt")
-except InternalError:
-    print("refused", file=sys.stderr, flush=True)
-try:
-    frame.collect()
-except Exception:
-    print("end", file=sys.stderr, flush=True)
-"""
-
-
 @needs_spark
 def test_nor_does_the_log_of_the_java_process() -> None:
-    import subprocess
-    import sys
-
     # a process of its own: the log goes to the stream that was open when Java started
-    done = subprocess.run(
-        [sys.executable, "-c", _FAILING],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-        env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
-    )
+    done = own_java.ended()
+    assert done.returncode == 0, done.stderr[-2000:]
     guarded, mark, control = done.stderr.partition("refused")
     assert mark
     assert CANARY not in guarded + done.stdout

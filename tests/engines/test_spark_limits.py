@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,43 +12,14 @@ from dprelease.engines.source import as_source
 from dprelease.engines.spark import SparkEngine, local_settings
 from dprelease.errors import ConfigError
 from dprelease.pipeline import preflight
+from tests.engines import own_java
 from tests.engines.spark_session import needs_spark, session
 from tests.engines.test_spark import SUMS
-
-ROOT = Path(__file__).parents[2]
-
-STARTED = """
-import sys, tempfile
-from pathlib import Path
-import pyarrow as pa, pyarrow.parquet as pq
-from dprelease.engines.limits import Limits
-from dprelease.pipeline import preflight
-from dprelease.engines.source import as_source
-from tests.engines.test_spark import SUMS
-folder = Path(tempfile.mkdtemp())
-pq.write_table(pa.table({"site": ["a"], "x": [7]}), folder / "t.parquet")
-limits = Limits(memory_limit=600 << 20, threads=1, temp_directory=folder)
-engine = preflight.engine_named("spark", limits, {"master": "local[4]"})
-rows = as_source(folder / "t.parquet")
-engine.preflight(rows, SUMS)
-from pyspark.sql import SparkSession
-context = SparkSession.getActiveSession().sparkContext
-heap = context._jvm.java.lang.Runtime.getRuntime().maxMemory() >> 20
-print(context.master, context.defaultParallelism, heap <= 600, any(folder.glob("blockmgr-*")))
-preflight.engine_named("spark", limits).preflight(rows, SUMS)
-"""
 
 
 @needs_spark
 def test_a_session_that_starts_here_has_them() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", STARTED],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-        env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
-    )
+    done = own_java.ended()
     assert done.stdout.split() == ["local[1]", "1", "True", "True"], done.stderr[-2000:]
 
 
