@@ -24,7 +24,9 @@ from dprelease.audit.repeated import RELEASE, releases
 from dprelease.cli import app
 from dprelease.formats import csv_
 from dprelease.noised import Noised, assemble
+from dprelease.pipeline import planned
 from dprelease.query.answer import Answer
+from dprelease.query.spec import Query
 from dprelease.release_plan.plan import ReleasePlan
 
 PIPELINE = """\
@@ -78,7 +80,17 @@ class Pipeline:
             self._seen.append((plan, exact.reveal_to_mechanism(), cells))
             return cells
 
-        self._honest, self._watched, self._patch = honest, watched, monkeypatch
+        plan, plans = planned.make_plan, []
+
+        def made_once(query: Query) -> ReleasePlan:
+            """Return the plan of equal requests, which is made before a row is read."""
+            same = next((p for q, p in plans if q == query), None)
+            if same is None:
+                same = plan(query)
+                plans.append((query, same))
+            return same
+
+        self._watched, self._made_once, self._patch = watched, made_once, monkeypatch
 
     def run(self, rows: str) -> Run:
         """Run the pipeline over `rows`, the text of a CSV file."""
@@ -98,6 +110,7 @@ class Pipeline:
         self._command("ledger", "init", self.folder / "pair.yaml")
         with self._patch.context() as patch:
             patch.setattr(execute, "draw", self._watched)
+            patch.setattr(planned, "make_plan", self._made_once)
             self._command("run", self.folder / "pair.yaml", "--quiet")
         return (self.folder / "public" / "pair" / "once" / csv_.TIDY_FILE).read_bytes()
 
