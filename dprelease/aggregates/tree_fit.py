@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 
@@ -223,11 +223,12 @@ class _Shares:
     weights: Floats
     level: float
     slack: float
+    _found: dict[tuple[int, float, float], float] = field(default_factory=dict)
 
     def known(self, j: int, top: float, rows: int) -> tuple[float, float]:
         if j == len(self.weights) - 1:
             return 1.0, 1.0
-        q = half_width_of(self.noise, self.weights[j], self.level) + self.slack
+        q = self._half_width(j, 0.0, self.level)
         top = min(max(top, 0.0), float(rows))
         return max(0.0, (top - q) / rows - _ROOM), min(1.0, (top + q) / rows + _ROOM)
 
@@ -236,7 +237,7 @@ class _Shares:
         if j == len(self.weights) - 1:
             return 1.0, 1.0
         risk = 1 - self.level
-        r = half_width_of(self.noise, self.weights[-1], 1 - _BESIDE * risk) + self.slack
+        r = self._half_width(-1, 0.0, 1 - _BESIDE * risk)
         if whole <= r * (1 + _ROOM):
             return 0.0, 1.0  # the whole may be nothing: every share is possible
         top = min(max(top, 0.0), whole)  # nearer to every t whole
@@ -259,10 +260,15 @@ class _Shares:
         `mirrored`: of the rest, whole - prefix, whose share is 1 - t: then t - m is the same with another sign.
         """
         m = min(max(math.floor(near * _GRID + 0.5), 0), _GRID) / _GRID
-        place = 1 - m if mirrored else m
-        form = self.weights[j] - place * self.weights[-1]
         level = self.level + _BESIDE * (1 - self.level)
-        q = half_width_of(self.noise, form, level) + self.slack
+        q = self._half_width(j, 1 - m if mirrored else m, level)
         if top - m * whole <= q:  # t at or below m
             return max(0.0, (top - q - m * r) / (whole - r))
         return min(1.0, (top - q + m * r) / (whole + r))
+
+    def _half_width(self, j: int, place: float, level: float) -> float:
+        """Return that of prefix j less `place` times the whole: places are of a grid, so groups share them."""
+        if (j, place, level) not in self._found:
+            form = self.weights[j] - place * self.weights[-1]
+            self._found[j, place, level] = half_width_of(self.noise, form, level) + self.slack
+        return self._found[j, place, level]
