@@ -32,10 +32,11 @@ from dprelease.pipeline.planned import plan_release
 from dprelease.query.load import Schema
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.validate.rules import check
-from tests.sizes import NIGHTLY, sized
+from tests.sizes import NIGHTLY, sized, whole
 
 CANARY = "CANARY9041"
 SALT = b"salt"
+TABLES = sized(whole(5, 8), 1000)
 PAID = Receipt("1", "0", "one unit")
 BASE: dict[str, Any] = {
     "dprelease": "schema/1",
@@ -202,7 +203,7 @@ def test_random_tables_are_released_and_a_neighbour_is_near(
 ) -> None:
     pick, plan = random.Random(f"tables {unit}"), plan_of(unit)
     attained = 0
-    for _ in range(sized(8, 1000)):
+    for _ in range(TABLES):
         count = pick.choice([0, 1, 2, 5, 20, 50])
         kinds = {name: pick.choice(some) for name, some in FITTING.items()}
         cells = {name: cells_of(pick, kind, count) for name, kind in kinds.items()}
@@ -216,7 +217,7 @@ def test_random_tables_are_released_and_a_neighbour_is_near(
                 assert total <= whole, kinds
                 attained += in_group > 0
     assert attained  # control: the neighbours do move something
-    size = f"{sized(8, 1000):,} random tables, each with a random neighbour"
+    size = f"{TABLES:,} random tables, each with a random neighbour"
     evidence(
         f"tables, unit {unit}", size, "all released inside their domains; 0 moves above the bound"
     )
