@@ -17,6 +17,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from dprelease import registry
@@ -46,6 +47,7 @@ __all__ = [
     "find_column",
     "no_range",
     "quoted",
+    "sql_functions",
     "syntax_of",
     "syntaxes",
     "unquoted",
@@ -279,6 +281,12 @@ def syntaxes() -> dict[str, Syntax]:
     """Return every statistic of this package that can be written, with its syntax; loads them all."""
     found = {name: syntax_of(name) for name in registry.names("aggregates")}
     return {name: syntax for name, syntax in found.items() if syntax is not None}
+
+
+@cache
+def sql_functions() -> dict[str, tuple[str, Syntax]]:
+    """Return every function of a SELECT: the statistic that it asks for, and how that is written."""
+    return {sql: (name, syntax) for name, syntax in syntaxes().items() for sql in syntax.sql}
 
 
 def find_column(schema: TableSchema, name: str, where: str) -> Column:

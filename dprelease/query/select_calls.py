@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from dprelease.query.arguments import Syntax, quoted, syntaxes
+from dprelease.query.arguments import Syntax, quoted, sql_functions
 from dprelease.query.select_forms import INSTEAD
 from dprelease.query.select_sums import Summed, quotient, summed_text
 from dprelease.query.sql_text import SqlText, SqlToken
@@ -121,12 +121,12 @@ class Calls:
         if function == "COUNT":
             return self._count(arguments, token)
         if function == "AVG" and len(arguments) == 1 and not self._is_column(arguments[0]):
-            return f"proportion({self._share(*arguments[0])})"
-        if function == "PROPORTION" and len(arguments) == 1:
-            return f"proportion({self.names.plain(*arguments[0])})"
-        if function == "PERCENTILE_DISC" and len(arguments) == 1:
-            return f"quantile({self._within()}, {self._number(arguments[0])})"
+            return f"{known['PROPORTION'][0]}({self._share(*arguments[0])})"
         name, syntax = known[function]
+        if function == "PROPORTION" and len(arguments) == 1:
+            return f"{name}({self.names.plain(*arguments[0])})"
+        if function == "PERCENTILE_DISC" and len(arguments) == 1:
+            return f"{name}({self._within()}, {self._number(arguments[0])})"
         if syntax.arguments.sql == "text":
             return f"{name}({', '.join(self.names.plain(*a) for a in arguments)})"
         if syntax.least <= len(arguments) <= syntax.most and function != "PERCENTILE_DISC":
@@ -223,16 +223,18 @@ class Calls:
         return quoted(name)
 
     def _count(self, arguments: list[tuple[int, int]], token: SqlToken) -> str:  # noqa: RET503 - `fail` raises
+        known = sql_functions()
+        rows, distinct = known["COUNT"][0], known["COUNT_DISTINCT"][0]
         if not arguments:
-            return "count"
+            return rows
         first, stop = arguments[0]
         head = self.read.tokens[first]
         if len(arguments) == 1 and head.word == "DISTINCT":
             name = self._argument((first + 1, stop))
             persons = isinstance(self.unit, UserUnit) and name == quoted(self.unit.column)
-            return "count(persons)" if persons else f"count_distinct({name})"
+            return f"{rows}(persons)" if persons else f"{distinct}({name})"
         if len(arguments) == 1 and stop == first + 1 and head.value in ("*", "1"):
-            return "count"
+            return rows
         self.read.fail(
             "COUNT is of rows or of different values",
             head if head.kind != "end" else token,
@@ -261,5 +263,5 @@ class Calls:
 @cache
 def _known() -> dict[str, tuple[str, Syntax]]:
     """Return the functions that are read: what each is called here, and how that is written."""
-    found = {sql: (name, syntax) for name, syntax in syntaxes().items() for sql in syntax.sql}
+    found = sql_functions()
     return {**found, "PERCENTILE_DISC": found["QUANTILE_DISC"]}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dprelease.query.arguments import quoted
+from dprelease.query.arguments import quoted, sql_functions
 from dprelease.query.sql_text import SqlText, SqlToken
 from dprelease.schema.column import Column
 
@@ -30,7 +30,8 @@ class Summed:
 
 def summed_text(sum_of: Summed) -> str:
     """Return the statistic of one SUM."""
-    function = "sum" if len(sum_of.columns) == 1 else "weighted_sum"
+    plain, syntax = sql_functions()["SUM"]
+    function = plain if len(sum_of.columns) == 1 else syntax.weighted
     return f"{function}({', '.join(map(quoted, sum_of.columns))})"
 
 
@@ -45,7 +46,7 @@ def quotient(read: SqlText, top: Summed, bottom: Summed, columns: Mapping[str, C
         )
     (below,) = bottom.columns
     if len(top.columns) == 1:
-        return f"ratio({quoted(top.columns[0])}, {quoted(below)})"
+        return f"{sql_functions()['RATIO'][0]}({quoted(top.columns[0])}, {quoted(below)})"
     if below not in top.columns:
         read.fail(
             f"SUM({' * '.join(top.columns)}) is divided by the sum of neither column",
@@ -64,4 +65,5 @@ def quotient(read: SqlText, top: Summed, bottom: Summed, columns: Mapping[str, C
             fix=f"write WEIGHTED_AVG({quoted(value)}, {quoted(below)}), over rows where both are known",
             code="DPR253",
         )
-    return f"weighted_mean({quoted(value)}, {quoted(below)})"
+    _, mean = sql_functions()["AVG"]
+    return f"{mean.weighted}({quoted(value)}, {quoted(below)})"
