@@ -11,6 +11,7 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.errors import ArgumentError, PlanError
 from dprelease.measurements.base import family_of
 from dprelease.measurements.candidate import Candidate, Option, Pricing
+from dprelease.measurements.gaussian import NAME as NORMAL
 from dprelease.measurements.members import BlockLayout, Loss
 from dprelease.mechanisms.law import Criterion
 from dprelease.sensitivity import Sensitivity
@@ -82,7 +83,7 @@ def candidates(
         where=spec.origin,
         why="pins and `spikes: forbid` leave no law with a proof",
         fix="allow spikes, or remove the `mechanism` pin"
-        if spec.mechanism != "rectified_gaussian"
+        if spec.mechanism != NORMAL
         else "normal noise has no pure loss: declare e.g. `delta: 0.000001`, or remove the pin",
         code="DPR212",
     )

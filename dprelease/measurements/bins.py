@@ -22,7 +22,7 @@ from dprelease.query.bounded import Fixed
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Bounds, Sensitivity
 
-__all__ = ["Bins", "Topped"]
+__all__ = ["Bins", "Topped", "as_counts"]
 
 
 class Topped(Cells):
@@ -95,6 +95,11 @@ class Bins(Topped, Normal):
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         count = len(best.measurement.cells)
         return np.full(count, size / count)
+
+
+def as_counts(measurement: Measurement) -> Measurement:
+    """Return one number's measurement as an integer cell that is drawn and read by itself, as a bin is."""
+    return replace(measurement, family="bins")
 
 
 def _every_row(measurement: Measurement) -> bool:

@@ -19,6 +19,7 @@ from fractions import Fraction
 from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.measurement import Measurement
 from dprelease.errors import PlanError
+from dprelease.measurements.bins import as_counts
 from dprelease.measurements.members import Member
 from dprelease.measurements.price import REFERENCE_SIZE
 from dprelease.planning.layout import member_of
@@ -254,6 +255,6 @@ def _own(member: Member, spec: StatisticSpec, measurement: Measurement, table: s
 def settled(member: Member, table: str) -> Member:
     """Return the number as integer cells that noise is added to, one per cell of `table`."""
     measurement, statistic = member.options[0], member.statistic
-    added = replace(measurement, family="bins", key=(*measurement.key, "table", table))
+    added = replace(as_counts(measurement), key=(*measurement.key, "table", table))
     settled = replace(statistic.spec, step=statistic.spec.step or measurement.step_size)
     return replace(member, statistic=replace(statistic, spec=settled), options=(added,))
