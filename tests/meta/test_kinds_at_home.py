@@ -1,7 +1,9 @@
 """Knowledge about a kind is in its own file: names of kinds are matched nowhere else.
 
-Found are literals in comparisons, `match` cases and lists of nothing but such names, and classes of
-draws in `isinstance` and `match`.
+Found are all strings that are a kind's name, or its name with a bracket (`f"ratio({column})"`): what is compared,
+listed, passed, returned or a key; and classes of draws in `isinstance` and `match`. Not found are a module's `__all__`,
+texts of more than the name, and the keys `FIELDS`. `WORDS` lists, with reasons, where such a string means something else
+or decides nothing; what is compared, or chosen from a list, is excused nowhere.
 
 Exempt: what checks the library by other means must not ask what it checks. `recompute` proves each
 sensitivity, `audit.laws` and `audit.pairs` each loss, and `audit.plan` lists by itself which laws a
@@ -19,14 +21,38 @@ import pytest
 
 from dprelease import registry
 from dprelease.aggregates.measurement import Family, Form
+from dprelease.schema.synonyms import STATISTICS as STATISTICS_MEANT
 
 PACKAGE = Path(__file__).resolve().parents[2] / "dprelease"
 STATISTICS = set(registry.names("aggregates"))
 FAMILIES = {*Family.__args__, *Form.__args__, *registry.names("draws")} - STATISTICS
 DRAWS = {registry.load("draws", name).__name__ for name in registry.names("draws")}
+MECHANISMS = set(registry.names("mechanisms")) - STATISTICS - FAMILIES
 HOMES = ("aggregates/", "measurements/", "registry.py")
 EXEMPT = ("recompute.py", "audit/laws.py", "audit/pairs.py", "audit/plan.py")
-OTHER_WORDS = ("mechanisms/",)  # a posterior's median and mean are no statistics
+OTHER_WORDS = ("mechanisms/",)
+"""A posterior's median and mean are no statistics, and a law's tag may be a draw's: there only what is matched counts."""
+
+FIELDS = {"cells", "count", "max"}
+"""Keys of files that are called like a kind: a draw's cells, how many rows a page has, the most rows of a unit."""
+
+WORDS = {
+    ("formats/words.py", "gaussian"): "a name of a person, written with a capital",
+    ("inspection.py", "cells"): "a step of a curator's SQL",
+    ("query/load.py", "count"): "stands for the statistics that a caller will bring",
+    ("reading/projection.py", "linear"): "a reader's expression, of one sum",
+    ("reading/projection.py", "ratio"): "a reader's expression, of two sums",
+    ("schema/models.py", "count"): "how many nodes, and not which",
+    ("schema/read_unit.py", "max"): "a key of YAML, in the place of an error",
+    ("schema/importers/draft.py", "mean"): "a statistic that a draft proposes",
+    ("sensitivity.py", "linear"): "a level of a tree, as the wall sees it too: a histogram",
+    ("testing/engines.py", "ratio"): "a column of made-up rows",
+    ("testing/formats.py", "count"): "a made-up request",
+    **{
+        ("schema/synonyms.py", name): "corrects the spelling of another program's word"
+        for name in set(STATISTICS_MEANT.values())
+    },
+}
 
 
 def literals(node: ast.AST) -> Iterator[str]:
@@ -60,6 +86,27 @@ def _exported(node: ast.Assign | ast.AnnAssign) -> bool:
     return isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
 
 
+def written(tree: ast.AST, names: set[str]) -> Iterator[str]:
+    """Yield every string that is one of `names`, wherever it stands, but for `__all__` and the keys `FIELDS`."""
+    keys, listed = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            keys |= {id(key) for key in node.keys}
+        elif isinstance(node, ast.Subscript):
+            keys.add(id(node.slice))
+        elif isinstance(node, ast.Assign) and _exported(node):
+            listed |= {id(inner) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in listed
+        ):
+            name = node.value.removesuffix("(")
+            if name in names and not (id(node) in keys and name in FIELDS):
+                yield name
+
+
 def classes(tree: ast.AST) -> Iterator[str]:
     """Yield every class of a draw that something is asked to be."""
     for node in ast.walk(tree):
@@ -75,8 +122,11 @@ def away_from_home(path: str, text: str) -> list[str]:
     if path.startswith((*HOMES, *EXEMPT)):
         return []
     tree = ast.parse(text)
-    statistics = [] if path.startswith(OTHER_WORDS) else list(matched(tree, STATISTICS))
-    return [*statistics, *matched(tree, FAMILIES), *classes(tree)]
+    if path.startswith(OTHER_WORDS):
+        return [*matched(tree, FAMILIES), *classes(tree)]
+    names = STATISTICS | FAMILIES | MECHANISMS
+    decided = [*matched(tree, names), *classes(tree)]
+    return decided + [n for n in written(tree, names) if (path, n) not in WORDS]
 
 
 def test_kinds_are_matched_at_home():
@@ -86,6 +136,13 @@ def test_kinds_are_matched_at_home():
         count = len(away_from_home(path, file.read_text(encoding="utf-8")))
         found.update({path: count} if count else {})
     assert dict(found) == {}, "move the knowledge to its kind's file"
+
+
+@pytest.mark.parametrize(("path", "name"), WORDS, ids="-".join)
+def test_every_word_that_is_excused_is_there(path: str, name: str) -> None:
+    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    assert name in written(tree, {name})
+    assert name in away_from_home(path, f"if function == {name!r}: pass")  # what decides is not
 
 
 @pytest.mark.parametrize(
@@ -100,6 +157,13 @@ def test_kinds_are_matched_at_home():
         ("isinstance(draw, TreeDraw)", "TreeDraw"),
         ("if law.get('kind') == 'box': pass", "box"),
         ("match draw:\n    case ScalarDraw(): pass", "ScalarDraw"),
+        ("f(rows, 'covariance')", "covariance"),
+        ("in_family('bins')", "bins"),
+        ("replace(measurement, family='bins')", "bins"),
+        ("law = 'staircase'", "staircase"),
+        ("x = made['mean']", "mean"),
+        ("f = 'sum' if one else 'weighted_sum'", "weighted_sum"),
+        ("text = f'ratio({a}, {b})'", "ratio"),
     ],
 )
 def test_a_name_that_is_matched_elsewhere_is_found(text, name):
@@ -108,6 +172,20 @@ def test_a_name_that_is_matched_elsewhere_is_found(text, name):
     assert away_from_home("aggregates/mean.py", text) == []
 
 
-@pytest.mark.parametrize("text", ["x = {'count': 3}", "f('mean')", "title = 'sum'"])
+@pytest.mark.parametrize("text", ["x = draw['cells']", "('scalar', 'box')", "f('mean')"])
+def test_a_law_s_own_words_are_no_statistics(text: str) -> None:
+    assert away_from_home("mechanisms/staircase.py", text) == []
+    assert away_from_home("mechanisms/staircase.py", "if law.kind == 'scalar': pass") == ["scalar"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = {'count': 3}",
+        "x = draw['cells']",
+        "__all__ = ['constant']",
+        "fail('mean(age) is no number')",
+    ],
+)
 def test_a_word_that_decides_nothing_is_not(text):
     assert away_from_home("planning/make.py", text) == []
