@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from dataclasses import replace
 from importlib.metadata import version
@@ -136,11 +137,12 @@ def test_the_latency_page_judges_each_job_beside_its_baseline() -> None:
     one = latency.Took(1.0, 1.0, 100 * 2**20)
     bases = (*(base for base, _ in latency.BESIDE.values()), *latency.PEAKS.values())
     quick = dict.fromkeys((*latency.BESIDE, *bases), one)
-    quick[latency.READ] = latency.Took(0.75, 0.7, 2**20)
+    for name, later in (("release of a frame", 0.75), ("DuckDB from a frame", 0.25)):
+        quick[name] = latency.Took(1.0, 1.0, 100 * 2**20, later)
     quick["--help"] = latency.Took(0.2, 0.2, 2**20)
     page = latency.report(quick, 1_000, 1, 0.5)
     assert page.count("| yes |") == 5 and "1.00 for the release of a frame (kept)" in page
-    assert "not kept" not in page and "0.25 s, DuckDB 0.25 s" in page
+    assert "not kept" not in page and "release 0.75 s, DuckDB 0.25 s" in page
     slow = {**quick, **{name: latency.Took(9.0, 0.1, 200 * 2**20) for name in latency.BESIDE}}
     page = latency.report(slow, 1_000, 1, 0.5)
     assert page.count("| no |") == 5 and "2.00 for the release of a path (not kept)" in page
@@ -155,6 +157,9 @@ def test_the_latency_of_a_process_is_its_own(tmp_path: Path) -> None:
     held = "x = bytearray(50_000_000); sum(range(10**6))"
     found = latency.took(held, [], tmp_path)
     assert 50_000_000 < found.peak < 200_000_000 and 0 < found.processor < 60 and found.wall > 0
+    assert math.isnan(found.later)
+    waited = latency.took("import time; begun = time.monotonic(); time.sleep(0.3)", [], tmp_path)
+    assert 0.3 <= waited.later < waited.wall
     with pytest.raises(RuntimeError, match="no such thing"):
         latency.took("raise ValueError('no such thing')", [], tmp_path)
 
