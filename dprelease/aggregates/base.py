@@ -26,7 +26,7 @@ from dprelease.schema.domain import Domain
 
 if TYPE_CHECKING:
     from dprelease.consistency import Released
-    from dprelease.mechanisms.forms.balanced import BalancedNoise
+    from dprelease.fitting.noise import ZeroSum
 
 __all__ = [
     "Aggregate",
@@ -65,7 +65,7 @@ class Reading:
     level: float
     copies: int = 1
     gaussian: bool = False
-    balanced: BalancedNoise | None = None
+    balanced: ZeroSum | None = None
 
 
 @dataclass(frozen=True, slots=True)

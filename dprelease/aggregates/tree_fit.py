@@ -37,9 +37,8 @@ from dprelease.fitting.interval import ends
 from dprelease.fitting.law import Law
 from dprelease.fitting.least_squares import estimator
 from dprelease.fitting.nearest import nearest
-from dprelease.fitting.noise import Gaussian, Laplace, Noise
+from dprelease.fitting.noise import Gaussian, Laplace, Noise, ZeroSum
 from dprelease.fitting.structure import Structure, nested
-from dprelease.mechanisms.forms.balanced import BalancedNoise
 
 __all__ = ["FINE", "Noisy", "bin_ends", "fitted_bins", "fitted_prefixes", "noise_of", "share_ends"]
 
@@ -154,7 +153,7 @@ def fitted_bins(noisy: Noisy, cap: int | None) -> Objects:
     return np.asarray(np.diff(whole, axis=1, prepend=0))
 
 
-def noise_of(reading: Reading) -> Noise | BalancedNoise:
+def noise_of(reading: Reading) -> Noise | ZeroSum:
     """Return the noise of one cell of a reading, or that of all together which adds up to zero."""
     if reading.balanced is not None:
         return reading.balanced
@@ -175,13 +174,13 @@ def _half_width(noise: Noise, draws: tuple[tuple[float, int], ...], level: float
     return float(quantile_of(law, level) * _SLACK)
 
 
-def half_width_of(noise: Noise | BalancedNoise, weights: Floats, level: float) -> float:
+def half_width_of(noise: Noise | ZeroSum, weights: Floats, level: float) -> float:
     """Return q with P(|S(weight * draw)| <= q) >= level, nearly the least.
 
     Noise that adds up to zero lies on the bins alone, whose estimates sum some of them: with a public sum less a
     part of what all noise comes to, which is nothing.
     """
-    if isinstance(noise, BalancedNoise):
+    if not isinstance(noise, Gaussian | Laplace):
         summed = int((weights > weights.max() - 0.5).sum())
         return float(noise.quantile_of_sum(summed, level))
     sizes = np.round(np.abs(weights), _ROUNDED)
@@ -189,9 +188,7 @@ def half_width_of(noise: Noise | BalancedNoise, weights: Floats, level: float) -
     return _half_width(noise, tuple(zip(found.tolist(), counts.tolist(), strict=True)), level)
 
 
-def bin_ends(
-    noisy: Noisy, noise: Noise | BalancedNoise, level: float, cap: int
-) -> tuple[Floats, Floats]:
+def bin_ends(noisy: Noisy, noise: Noise | ZeroSum, level: float, cap: int) -> tuple[Floats, Floats]:
     """Return the interval of every bin, `(groups, bins)`: whole rows."""
     taken = np.diff(noisy.tree.weights(), axis=0, prepend=0.0)
     halves = [Fraction(half_width_of(noise, w, level)) for w in taken]
@@ -200,7 +197,7 @@ def bin_ends(
     return tuple(np.array(x, dtype=np.float64).reshape(values.shape) for x in (low, high))  # type: ignore[return-value]
 
 
-def share_ends(noisy: Noisy, noise: Noise | BalancedNoise, level: float) -> tuple[Floats, Floats]:
+def share_ends(noisy: Noisy, noise: Noise | ZeroSum, level: float) -> tuple[Floats, Floats]:
     """Return the interval of every prefix as a share of all bins, `(groups, bins)`."""
     prefixes = np.cumsum(noisy.bins(), axis=1)
     weights, slack = noisy.tree.weights(), float(noisy.slack) * noisy.tree.bins
@@ -219,7 +216,7 @@ def share_ends(noisy: Noisy, noise: Noise | BalancedNoise, level: float) -> tupl
 class _Shares:
     """Intervals of prefixes over the whole, of one noise and one tree."""
 
-    noise: Noise | BalancedNoise
+    noise: Noise | ZeroSum
     weights: Floats
     level: float
     slack: float

@@ -17,13 +17,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from dprelease.numeric import exp_lower
 
-__all__ = ["Gaussian", "Laplace", "Noise"]
+__all__ = ["Gaussian", "Laplace", "Noise", "ZeroSum"]
 
 Floats = npt.NDArray[np.float64]
 _BITS = 64
@@ -98,6 +99,13 @@ class Gaussian:
 
 
 Noise = Laplace | Gaussian
+
+
+class ZeroSum(Protocol):
+    """Noise of several cells that adds up to zero over all of them: a sum of some has a law of its own."""
+
+    def quantile_of_sum(self, count: int, level: float) -> int:
+        """Return a k with P(|sum of the noise of `count` cells| <= k) >= level."""
 
 
 @lru_cache(maxsize=1024)

@@ -147,14 +147,13 @@ class TestMake:
         )]  # fmt: skip
         assert at == sorted(at)
 
-    def test_test_runs_every_check_and_pytest_last(self):
-        said = self.dry("test")
-        at = [
-            said.index(part)
-            for part in ("[test", "ruff check", "bin/mypy", "lint-imports", "-m pytest")
-        ]
+    def test_test_runs_every_check_beside_pytest_and_fails_with_either(self):
+        said, checks = self.dry("test"), self.dry("lint")
+        at = [said.index(part) for part in ("[test", " lint >", "-m pytest", "wait $checks")]
         assert at == sorted(at)
-        assert "pytest" in said.rstrip().splitlines()[-1]
+        assert "exit $((tested | linted))" in said.rstrip().splitlines()[-1]
+        for part in ("ruff check", "ruff format --check", "bin/mypy", "lint-imports"):
+            assert part in checks
 
     def test_ci_is_make_test(self):
         script = ROOT / ".ci" / "run"
