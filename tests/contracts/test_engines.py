@@ -156,6 +156,28 @@ def test_one_unit_moves_each_primitive_by_at_most_its_bound(
     assert True in reached  # the bound is attained, so a smaller one would be caught
 
 
+@pytest.mark.parametrize("engine", [DuckDBEngine, ReferenceEngine])
+def test_a_units_rows_are_no_more_than_its_total(engine: Callable[[], Any]) -> None:
+    region = COLUMNS["region"]
+    rows = rows_of(random.Random(1), 40)
+    rows["user id"] = ["a"] * 40
+    counted = []
+    for total in (None, 1, 2, 3):
+        query = query_of(
+            random.Random(5),
+            user="user id",
+            per=None,
+            groups=GroupKeys((region,), tuple((k,) for k in region.keys)),
+            max_groups=2,
+            max_rows=3,
+            max_rows_total=total,
+            primitives=(Primitive("rows"),),
+        )
+        cells = answer(engine(), as_source(table_of(rows)), query)
+        counted.append(sum(row[0] for row in cells))
+    assert counted == [4, 1, 2, 3]  # 4: what the other two bounds keep
+
+
 def test_a_unit_with_a_hundred_thousand_rows_is_bounded() -> None:
     count = 10**5
     table = pa.table(
