@@ -4,6 +4,8 @@ They are for comparison only: floating point, no certificate, seeded by the call
 
     joint       m quantiles by the joint exponential mechanism (Gillenwater, Joseph & Kulesza,
                 arXiv:2102.08244), here with the range cut at the data's values
+    recursive   m quantiles by halves: the middle one by the exponential mechanism, then those on either side of it
+                among the rows there (Kaplan, Schnapp & Stemmer, ICML 2022)
     clipped     a mean after clipping to two quantiles that cost half of epsilon
     prefixes    variance of prefix sums from a hierarchy of counts by least squares, for the best fan-out
     weighted    the same from a few overlapping weighted counts, found by descent
@@ -26,6 +28,7 @@ __all__ = [
     "clipped_mean",
     "joint_quantiles",
     "prefix_variance",
+    "recursive_quantiles",
     "single_quantile",
     "weighted_counts",
 ]
@@ -82,6 +85,42 @@ def _runs(room: Floats, wanted: Floats, rate: float, many: int) -> dict[tuple[in
         for j in range(many)
         for k in range(1, many - j + 1)
     }
+
+
+def recursive_quantiles(
+    x: Floats, shares: list[float], ends: tuple[float, float], epsilon: float, draws: int, seed: int
+) -> Floats:
+    """Return `draws` choices of the quantiles by halves, `(draws, shares)`, in order.
+
+    A row is in one part of every level, so each of ceil(log2(m + 1)) levels has an equal part of epsilon.
+    """
+    pick = np.random.default_rng(seed)
+    part = epsilon / math.ceil(math.log2(len(shares) + 1))
+    out = np.empty((draws, len(shares)))
+
+    def halve(
+        out: Floats,
+        rows: Floats,
+        room: tuple[float, float],
+        asked: range,
+        between: tuple[float, float],
+    ) -> None:
+        if not asked:
+            return
+        at = asked[len(asked) // 2]
+        share = (shares[at] - between[0]) / (between[1] - between[0])
+        # one row more moves the score of a stretch by at most the larger of both shares
+        found = single_quantile(rows, share, room, part / max(share, 1 - share), pick)
+        out[at] = found
+        middle = asked.index(at)
+        halve(out, rows[rows <= found], (room[0], found), asked[:middle], (between[0], shares[at]))
+        halve(
+            out, rows[rows > found], (found, room[1]), asked[middle + 1 :], (shares[at], between[1])
+        )
+
+    for one in out:
+        halve(one, x, ends, range(len(shares)), (0.0, 1.0))
+    return out
 
 
 def single_quantile(

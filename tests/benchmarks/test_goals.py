@@ -50,6 +50,17 @@ def test_a_ratio_or_a_computed_reason_decides_what_is_kept(
     assert found[0].measured.endswith("of the bound") == bool(kind)
 
 
+def test_the_prototype_of_recursive_quantiles_finds_them_without_noise_and_misses_with_it() -> None:
+    floats, script = load("prototypes"), load("quantiles")
+    x = np.random.default_rng(1).uniform(0, 1, 999)
+    shares = [i / 8 for i in range(1, 8)]
+    for epsilon, most, least in ((1e5, 1.0, 0.0), (0.5, 60.0, 3.0)):
+        out = floats.recursive_quantiles(x, shares, (0.0, 1.0), epsilon, 40, 2)
+        assert (np.diff(out, axis=1) >= 0).all()
+        found = np.mean([script.missed(x, out[:, i], s) for i, s in enumerate(shares)])
+        assert least <= found <= most
+
+
 def test_the_prototype_of_joint_quantiles_has_the_law_of_the_paper() -> None:
     """Two quantiles of three rows: chances of all pairs of stretches, weighed one by one."""
     floats = load("prototypes")
