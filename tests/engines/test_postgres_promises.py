@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -171,12 +172,12 @@ def _cancel(connection: Any, pid: int) -> None:
     connection.execute("SELECT pg_cancel_backend(%s)", [pid])
 
 
-def _interrupt(connection: Any, pid: int) -> None:
-    """Interrupt until the statement ends: Python drops an interrupt that falls into a finalizer."""
-    running = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
-    while connection.execute(running, [pid]).fetchone() is not None:
-        _thread.interrupt_main()
-        time.sleep(2)
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell's background job starts with Ctrl-C ignored; here it means what it usually means."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("act", [_cut, _cancel])
@@ -191,8 +192,9 @@ def test_a_statement_that_is_cut_or_cancelled_is_one_fixed_error(
     assert _quiet(dsn)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_the_statement_in_the_server_too(dsn: str) -> None:
-    with meanwhile_in(dsn, _interrupt), pytest.raises(KeyboardInterrupt):
+    with meanwhile_in(dsn, lambda *_: _thread.interrupt_main()), pytest.raises(KeyboardInterrupt):
         PostgresEngine().compute(table(dsn, "slow"), task(), SALT)
     assert _quiet(dsn)
 
