@@ -84,7 +84,7 @@ AGAIN    := $(MAKE)
 
 test: $(VENV)/.installed-test
 	@mkdir -p build; $(AGAIN) -s lint > build/lint.txt 2>&1 & checks=$$!; \
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal; tested=$$?; \
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal; tested=$$?; \
 	wait $$checks; linted=$$?; cat build/lint.txt; exit $$((tested | linted))
 
 test-fast: $(VENV)/.installed-test
