@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from dprelease.pipeline.config import PipelineConfig
     from dprelease.pipeline.flow import Progress
     from dprelease.pipeline.run import RunResult
+    from dprelease.release_plan.plan import ReleasePlan
 
 Early = Annotated[
     bool, typer.Option("--early", help="Release a period that is not over; it says so for good.")
@@ -58,6 +60,9 @@ def run(
     Exit status: 0 done; 1 refused, nothing spent; 2 usage or a faulty file; 3 spent, withheld;
     130 Ctrl-C: run again, it finishes at no further cost.
     """
+    from dprelease.validate import gx_beside
+
+    gx_beside.begin()  # first of all: its imports take as long as everything else before the charge
     from rich.text import Text
 
     from dprelease.pipeline.config import load_pipeline
@@ -68,28 +73,36 @@ def run(
     leave_out_spark()
     config = load_pipeline(pipeline)
     out = console(stderr=as_json)
-    if not quiet and not as_json:
-        from dprelease.release_plan.explain import renderable
 
-        out.print(renderable(plan_pipeline(config, period if config.period else None)))
+    def show(plan: ReleasePlan) -> None:
+        if not quiet and not as_json:
+            from dprelease.release_plan.explain import renderable
+
+            out.print(renderable(plan))
 
     def tell(stage: str, detail: str) -> None:
         if not quiet:
             out.print(Text.assemble((f"{stage:<9} ", "bold"), detail), soft_wrap=True)
 
-    def meter(share: float, left: float | None) -> None:
-        rest = "" if left is None else f", about {left:,.0f} s left"
-        out.print(Text(f"scan      {share:.0%}{rest}          "), end="\r", soft_wrap=True)
-
     if rehearse or to is not None:
+        show(plan_pipeline(config, period if config.period else None))
         _rehearse(config, to if rehearse else None, period, tell, as_json=as_json)
         return
-    watched = meter if out.is_terminal and not quiet else None
-    result = run_pipeline(config, period=period, early=early, progress=tell, meter=watched)
+    watched = partial(_scanned, out) if out.is_terminal and not quiet else None
+    result = run_pipeline(
+        config, period=period, early=early, planned=show, progress=tell, meter=watched
+    )
     if as_json:
         print_json(result.to_json())
         return
     _say_where(result, out, quiet=quiet)
+
+
+def _scanned(out: Console, share: float, left: float | None) -> None:
+    from rich.text import Text
+
+    rest = "" if left is None else f", about {left:,.0f} s left"
+    out.print(Text(f"scan      {share:.0%}{rest}          "), end="\r", soft_wrap=True)
 
 
 def _say_where(result: RunResult, out: Console, *, quiet: bool) -> None:

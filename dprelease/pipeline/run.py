@@ -8,7 +8,7 @@ spent nothing; after it, nothing that depends on the data can fail.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -100,6 +100,7 @@ def run(
     period: str | None = None,
     early: bool = False,
     now: datetime | None = None,
+    planned: Callable[[ReleasePlan], object] | None = None,
     progress: Progress | None = None,
     meter: Meter | None = None,
 ) -> RunResult:
@@ -112,6 +113,7 @@ def run(
         early: release a period that is not over, too; the release says so for good. One that is
             over waits for its rows all the same (`period.ready`).
         now: what the time is, aware; the system's clock by default.
+        planned: called with the plan, before the ledger and the source are opened.
         progress: called with (stage, public detail).
         meter: told how far the scan is, where the engine knows; for a terminal.
 
@@ -121,18 +123,19 @@ def run(
     config = pipeline if isinstance(pipeline, PipelineConfig) else load_pipeline(pipeline)
     report = progress or quiet
     name = period_name(config, period)
-    folder_for(config.publish.to, config.name, name)
-    must_be_held(config, name)
     closes = closes_at(config, name)
+    must_be_held(config, name)
+    folder_for(config.publish.to, config.name, name)
     plan = plan_pipeline(config, name if config.period else None)
+    if planned is not None:
+        planned(plan)
     report("plan", plan.guarantee)
     request = _request(config, name, now)
     moment = now or datetime.now(UTC)
+    ahead = None if closes is None or closes <= moment else closes
     known = request.ledger.has(request.key)
     ready = known and request.ledger.files(request.key) is not None
-    ahead = None if closes is None or closes <= moment else closes
-    # What is drawn is drawn: its bytes are published again whenever they are asked for.
-    if not known or request.ledger.state(request.key) == "charged":
+    if not _drawn(request):
         _may_be_drawn(config, name, ahead, early=early)
     with _said_of(config):
         must_be_approved(plan, request)
@@ -151,6 +154,11 @@ def run(
         flow.commit(noised, receipt, config.publish.formats, due=due, moment=moment)
     folder, files = flow.publish(config.publish.to, receipt, due=due)
     return RunResult(folder, {n: len(b) for n, b in sorted(files.items())}, receipt, flow.plan)
+
+
+def _drawn(request: Request) -> bool:
+    """Return whether its noise is drawn: the same bytes are published again whenever they are asked for."""
+    return request.ledger.has(request.key) and request.ledger.state(request.key) != "charged"
 
 
 def _may_be_drawn(

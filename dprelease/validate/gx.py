@@ -2,12 +2,11 @@
 
 The noised table becomes one long table (group, statistic, value, lower, upper, status and one
 partner column per joint rule), and the plan becomes a suite over it: no wide table, whose cost
-grows with its columns. Great Expectations runs in an ephemeral context without analytics, files,
-progress bars or data docs.
+grows with its columns. What is expected is plain data: it is looked at here (`gx_judge`) or in a process beside this
+one (`gx_beside`).
 
 It is imported inside functions only (`gx_import`: a second or more), and its side effects are undone: it
-redirects warnings into logging and emits deprecation warnings at import. Its results, which quote
-failing rows, are reduced to counts before they leave this module.
+redirects warnings into logging and emits deprecation warnings at import.
 
 Limits  Rules on steps and joint rules are in floats here, exact in `validate.rules`; a step whose
         multiples exceed 2**53 is left to the exact rules.
@@ -16,11 +15,7 @@ Limits  Rules on steps and joint rules are in floats here, exact in `validate.ru
 from __future__ import annotations
 
 import json
-import logging
-import os
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +23,9 @@ from dprelease.errors import ConfigError
 from dprelease.formats.tidy_rows import group_places
 from dprelease.noised import Noised, tidy_columns
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.validate import gx_release
-from dprelease.validate.gx_import import import_great_expectations
+from dprelease.validate import gx_beside, gx_release
+from dprelease.validate.gx_import import undisturbed
+from dprelease.validate.gx_judge import OBEY, ROWS, UNIQUE, Expected, judged, suite
 from dprelease.validate.gx_release import COLUMNS, group_labels
 from dprelease.validate.joint import JointRule, joint_rules
 from dprelease.validate.rules import STATUSES, has_tidy_columns
@@ -40,47 +36,18 @@ if TYPE_CHECKING:
     from great_expectations import ExpectationSuite
 
 __all__ = [
-    "COUNTS",
     "ENGINE",
     "expectation_suite",
     "gx_validate",
     "long_table",
     "require_great_expectations",
-    "undisturbed",
 ]
 
 ENGINE = "great_expectations"
-SUITE = "dprelease"
-COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Import Great Expectations, and undo what it does to the process: warnings, logging, environment."""
-    captured = getattr(warnings.showwarning, "__module__", "") == "logging"
-    before = os.environ.get("GX_ANALYTICS_ENABLED")
-    level = logging.getLogger("great_expectations").level
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        os.environ["GX_ANALYTICS_ENABLED"] = "false"
-        # An expectation that cannot be evaluated logs its row; we report it as failed instead.
-        logging.getLogger("great_expectations").setLevel(logging.CRITICAL + 1)
-        try:
-            import_great_expectations()
-            yield
-        finally:
-            logging.getLogger("great_expectations").setLevel(level)
-            if before is None:
-                os.environ.pop("GX_ANALYTICS_ENABLED", None)
-            else:
-                os.environ["GX_ANALYTICS_ENABLED"] = before
-            if not captured:
-                # Inside `catch_warnings`: otherwise logging would believe it still captures.
-                logging.captureWarnings(False)
 
 
 def require_great_expectations() -> None:
-    """Import Great Expectations now: a broken installation is found before anything is charged.
+    """Import Great Expectations now, or wait until it is imported beside: a broken installation is found before a charge.
 
     It imports PySpark where that is installed, and PySpark without its own `connect` dependencies
     ends the process at import (`SystemExit`), which no later stage could report.
@@ -88,6 +55,8 @@ def require_great_expectations() -> None:
     Raises:
         ConfigError: it cannot be imported (DPR173).
     """
+    if gx_beside.is_ready():
+        return
     failed = False
     try:
         with undisturbed():
@@ -106,8 +75,7 @@ def require_great_expectations() -> None:
 
 def expectation_suite(plan: ReleasePlan) -> ExpectationSuite:
     """Return the suite of a plan, over the columns of `long_table`."""
-    with undisturbed():
-        return _suite(plan, group_labels(plan.keys))
+    return suite(_expected(plan, group_labels(plan.keys)))
 
 
 def gx_validate(noised: Noised) -> Verdict:
@@ -123,8 +91,12 @@ def gx_validate(noised: Noised) -> Verdict:
     if not has_tidy_columns(noised.table, noised.plan):
         rows = noised.table.num_rows
         return Verdict.of((RuleResult("shape", "*", rows, max(rows, 1)),), ENGINE)
-    with undisturbed():
-        return _validate(noised)
+    groups = group_labels(noised.plan.keys)
+    frame, expected = _table(noised, groups), _expected(noised.plan, groups)
+    broken = gx_beside.judged(frame, expected)
+    if broken is None:
+        broken = judged(frame, expected)
+    return Verdict.of(tuple(RuleResult(rule, "*", len(frame), n) for rule, n in broken), ENGINE)
 
 
 def long_table(noised: Noised) -> pd.DataFrame:
@@ -159,18 +131,8 @@ def _groups(noised: Noised, labels: list[str]) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(places, categories=pd.Index(labels)))
 
 
-def _suite(plan: ReleasePlan, groups: list[str]) -> ExpectationSuite:
-    """Return the suite; `groups` are the labels of the plan's keys."""
-    from great_expectations import ExpectationSuite
-    from great_expectations.expectations.core.expect_compound_columns_to_be_unique import (
-        ExpectCompoundColumnsToBeUnique,
-    )
-    from great_expectations.expectations.core.expect_table_row_count_to_equal import (
-        ExpectTableRowCountToEqual,
-    )
-
-    from dprelease.validate.gx_expectations import ExpectReleasedRowsToObey
-
+def _expected(plan: ReleasePlan, groups: list[str]) -> list[Expected]:
+    """Return the expectations of a plan; `groups` are the labels of its keys."""
     columns = {c: s for s in plan.statistics for c in s.columns}
     small = {
         c: [s.step.numerator, s.step.denominator]
@@ -186,20 +148,17 @@ def _suite(plan: ReleasePlan, groups: list[str]) -> ExpectationSuite:
     }
     value, beside = ["statistic", "value"], () if plan.fitted else ("consistent",)
 
-    def obey(rule: str, on: list[str], name: str, parameters: Mapping[str, Any]) -> Any:
-        return ExpectReleasedRowsToObey(
-            column_list=on,
-            rule=rule,
-            parameters=json.dumps(parameters, allow_nan=True),
-            ignore_row_if="never",
-            meta={"rule": name},
-        )
+    def obey(rule: str, on: list[str], name: str, parameters: Mapping[str, Any]) -> Expected:
+        return name, OBEY, {
+            "column_list": on,
+            "rule": rule,
+            "parameters": json.dumps(parameters, allow_nan=True),
+            "ignore_row_if": "never",
+        }  # fmt: skip
 
-    expectations = [
-        ExpectTableRowCountToEqual(value=len(plan.keys) * len(columns), meta={"rule": "shape"}),
-        ExpectCompoundColumnsToBeUnique(
-            column_list=["group", "statistic"], ignore_row_if="never", meta={"rule": "groups"}
-        ),
+    expected: list[Expected] = [
+        ("shape", ROWS, {"value": len(plan.keys) * len(columns)}),
+        ("groups", UNIQUE, {"column_list": ["group", "statistic"], "ignore_row_if": "never"}),
         *(
             obey("among", [name, "value"], {"status": "status"}.get(name, "groups"), {name: known})
             for name, known in labels.items()
@@ -214,8 +173,8 @@ def _suite(plan: ReleasePlan, groups: list[str]) -> ExpectationSuite:
         ),
     ]
     if len(small) == len(columns):
-        expectations.append(obey("step", value, "step", small))
-    return ExpectationSuite(name=SUITE, expectations=expectations)
+        expected.append(obey("step", value, "step", small))
+    return expected
 
 
 def _joint(rule: JointRule) -> dict[str, Any]:
@@ -227,39 +186,3 @@ def _joint(rule: JointRule) -> dict[str, Any]:
         "s_first": float(rule.first.step),
         "s_second": float(rule.second.step),
     }
-
-
-def _validate(noised: Noised) -> Verdict:
-    import great_expectations as gx
-    from great_expectations.data_context.types.base import (
-        DataContextConfig,
-        InMemoryStoreBackendDefaults,
-        ProgressBarsConfig,
-    )
-
-    config = DataContextConfig(
-        analytics_enabled=False,
-        progress_bars=ProgressBarsConfig(globally=False, metric_calculations=False),
-        store_backend_defaults=InMemoryStoreBackendDefaults(),
-    )
-    context = gx.get_context(mode="ephemeral", project_config=config)
-    groups = group_labels(noised.plan.keys)
-    frame = _table(noised, groups)
-    batch = (
-        context.data_sources.add_pandas(SUITE)
-        .add_dataframe_asset(SUITE)
-        .add_batch_definition_whole_dataframe(SUITE)
-        .get_batch({"dataframe": frame})
-    )
-    result = batch.validate(_suite(noised.plan, groups), result_format=COUNTS)
-    rules = tuple(_reduced(r, len(frame)) for r in result.results)
-    return Verdict.of(rules, ENGINE)
-
-
-def _reduced(result: Any, rows: int) -> RuleResult:
-    """Return the counts of one expectation's result; nothing else of it is kept."""
-    name = str(result.expectation_config.meta["rule"])
-    if result.success:
-        return RuleResult(name, "*", rows, 0)
-    failed = result.result.get("unexpected_count", 0)
-    return RuleResult(name, "*", rows, max(int(failed or 0), 1))

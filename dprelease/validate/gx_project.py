@@ -19,7 +19,9 @@ from typing import Any
 
 from dprelease.errors import ArgumentError
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.validate.gx import COUNTS, expectation_suite, undisturbed
+from dprelease.validate.gx import expectation_suite
+from dprelease.validate.gx_import import undisturbed
+from dprelease.validate.gx_judge import COUNTS
 from dprelease.validate.gx_release import CONTRACT, NAME
 from dprelease.validate.joint import joint_rules
 

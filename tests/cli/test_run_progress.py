@@ -54,3 +54,25 @@ def test_an_unwatched_engine_measures_nothing() -> None:
     with engine._connection():
         assert "SET enable_progress_bar = false" in engine.statements
         assert "SET enable_progress_bar_print = false" in engine.statements
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_what_is_shown_is_the_plan_that_is_run_and_it_is_made_once(
+    quiet: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = running.plan_pipeline
+    plans: list[Any] = []
+
+    def counted(*arguments: Any) -> Any:
+        plans.append(made(*arguments))
+        return plans[-1]
+
+    def stopped(*_: object) -> None:
+        raise Stop
+
+    monkeypatch.setattr(running, "plan_pipeline", counted)
+    monkeypatch.setattr(running, "_request", stopped)
+    command = ["run", str(ROOT / "pipelines/flights_weekly.yaml"), "--period", "2013-W05"]
+    done = CliRunner().invoke(app, command + ["--quiet"] * quiet)
+    assert len(plans) == 1
+    assert ("runner-up" in done.output) is not quiet

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import gc
 import json
 import logging
 import math
@@ -120,16 +122,17 @@ def test_one_hundred_thousand_values_of_two_thousand_domains():
 
 def test_the_process_is_left_as_it_was():
     script = """
-import logging, os, sys, warnings
+import gc, logging, os, sys, warnings
 import pandas
 from tests.formats import releases
-from dprelease.validate import gx, rules
+from dprelease.validate import gx, gx_import, rules
 before = (warnings.showwarning, list(warnings.filters), dict(os.environ))
 root = list(logging.getLogger().handlers)
 assert "great_expectations" not in sys.modules
 assert rules.check(releases.clinic()).ok and "great_expectations" not in sys.modules
 assert gx.gx_validate(releases.clinic()).ok
-late = {"scipy.stats", "altair"}
+assert gc.isenabled(), "the collector waits for the import only"
+late = set(gx_import.LATER)
 assert not late & set(sys.modules), "imported for nothing: half the time of a run's start"
 from great_expectations.expectations.core import expect_column_kl_divergence_to_be_less_than as user
 import altair
@@ -162,8 +165,6 @@ def test_a_captured_warning_state_is_kept():
 
 
 def test_an_import_that_ends_the_process_is_found_before_the_charge(monkeypatch):
-    import builtins
-
     from dprelease.errors import ConfigError
     from dprelease.validate.gx import require_great_expectations
 
@@ -179,3 +180,26 @@ def test_an_import_that_ends_the_process_is_found_before_the_charge(monkeypatch)
     with pytest.raises(ConfigError, match="pyspark") as error:
         require_great_expectations()
     assert error.value.code == "DPR173"
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_as_it_was_after_the_import(monkeypatch, enabled):
+    from dprelease.validate.gx_import import import_great_expectations
+
+    seen, real = [], builtins.__import__
+
+    def look(name, *rest, **named):
+        if name == "great_expectations":
+            seen.append(gc.isenabled())
+        return real(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", look)
+    before = gc.isenabled()
+    try:
+        gc.enable() if enabled else gc.disable()
+        import_great_expectations()
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable() if before else gc.disable()
+    assert seen == [False]

@@ -16,7 +16,8 @@ from dprelease.formats import csv_, parquet
 from dprelease.formats.json_ import build_manifest
 from dprelease.schema.domain import Domain
 from dprelease.validate import gx_release
-from dprelease.validate.gx import long_table, undisturbed
+from dprelease.validate.gx import long_table
+from dprelease.validate.gx_import import undisturbed
 from dprelease.validate.gx_project import export_project
 from dprelease.validate.joint import joint_rules
 from dprelease.validate.rules import check
