@@ -2,8 +2,8 @@
 
 300 ages (normal, 45 +- 18, in whole years of 0 to 120), or 1,000 amounts of a range that is far too wide;
 epsilon 1, one row added or removed. The planner's own plan is drawn by the system's generator, on several
-made-up tables. "One by one" asks the same library for a single choice each, at an equal part of epsilon. "Recursive"
-is a float prototype of Kaplan, Schnapp & Stemmer (`prototypes.py`), which the library does not have.
+made-up tables. "One by one" asks the same library for a single choice each, at an equal part of epsilon. "Prototype"
+is the recursion of Kaplan, Schnapp & Stemmer in floats (`prototypes.py`), its rows spread over their steps by noise.
 
     rank error   rows between the target and the nearest rank that the value has, mean over quantiles and draws
 
@@ -135,7 +135,7 @@ def main() -> None:
     lines = [
         f"Epsilon 1, one row added or removed, {chosen.tables} tables, {chosen.draws} draws of each.",
         "",
-        "| quantiles | measured as | goal, rows | mean rank error | kept | one by one | recursive, in floats |",
+        "| quantiles | measured as | goal, rows | mean rank error | kept | one by one | prototype, in floats |",
         "|---|---|---|---|---|---|---|",
     ]
     for name in WORLDS | MORE:

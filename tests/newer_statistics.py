@@ -19,11 +19,11 @@ from tests.several_tables import schema
 __all__ = ["FAMILIES", "NOT_OF", "answered", "loose"]
 
 FAMILIES = {
-    "centred_squares", "centred_sums", "joint_ranks", "rank_interval", "ratio_ends", "scalar", "tree_of_bins",
-    "tree_of_shares", "two_sums", "winsorised",
+    "centred_squares", "centred_sums", "joint_ranks", "rank_interval", "ratio_ends", "recursive_ranks", "scalar",
+    "tree_of_bins", "tree_of_shares", "two_sums", "winsorised",
 }  # fmt: skip
-NOT_OF = {  # centred ones are for rows replaced within a group
-    "row": {"two_sums"},
+NOT_OF = {  # centred ones are for rows replaced within a group, choices inside others for rows added
+    "row": {"recursive_ranks", "two_sums"},
     "user": {"centred_squares", "centred_sums"},
 }
 ASKED: list[Any] = [
@@ -31,6 +31,7 @@ ASKED: list[Any] = [
     {"statistic": "variance(income)", "winsorize": 0.02, "as": "between_limits"},
     {"statistic": "quantile(income, 0.5)", "interval": True, "as": "middle"},
     *(f"quantile(age, {p})" for p in (0.25, 0.5, 0.75)),
+    *(f"quantile(income, {p})" for p in (0.3, 0.7)),
     {"statistic": f"histogram(age, {list(range(0, 101, 4))})", "accurate_for": "ranges"},
     "cdf(income, [-10, 0, 20, 50])",
     "variance(age)",

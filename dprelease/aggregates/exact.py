@@ -9,7 +9,7 @@ of the measurements (`aggregates.scalar` and the aggregates themselves) are thos
     scatter   cell = n S(k^2) - S(k)^2, public n
     cross     cell = n S(ab) - S(a) S(b), public n
     spectrum, matrix, pairs    see `aggregates.spectrum_cells`
-    joint_ranks, rank_interval, winsorised    rows per value themselves, see `aggregates.joint_ranks`, `aggregates.clipped`
+    joint_ranks, recursive_ranks, rank_interval, winsorised    rows per value themselves, see `aggregates.joint_ranks`, `aggregates.clipped`
     ranks     scores of stretches of candidate values from rows per value, see `aggregates.ranks`
     degree, connectivity, laplacian, ...    of a graph, see `aggregates.graph_cells`
 
@@ -52,7 +52,7 @@ def exact_cells(
         case "ranks":
             ((a, b, shift),) = measurement.weights
             return stretches(answer.tallies[primitives[0]], groups, a, b, shift)
-        case "joint_ranks" | "rank_interval" | "winsorised":
+        case "joint_ranks" | "recursive_ranks" | "rank_interval" | "winsorised":
             return positions(answer.tallies[primitives[0]], groups, measurement.weights)
         case "binned_tree":
             return level_sums(chosen, measurement.weights[0])

@@ -22,6 +22,7 @@ Families
     truncated_mean  S(1), S(code): first the count is released, then a truncated mean.
     ranks           a score per candidate value: how far its rank is from the one asked for.
     joint_ranks     the rows of one column value by value, for several ranks chosen together.
+    recursive_ranks the same, for several ranks chosen one inside the other.
     rank_interval   the same as ranks, thrice: a quantile and both ends of its interval.
     winsorised      two limits, drawn first, then two sums or Bernstein cells of the rows clamped to them.
     laplacian       eigenvalues of a graph's Laplacian in steps of a public grid.
@@ -77,6 +78,7 @@ Family = Literal[
     "truncated_mean",
     "ranks",
     "joint_ranks",
+    "recursive_ranks",
     "rank_interval",
     "winsorised",
     "constant",
@@ -95,6 +97,7 @@ Form = Literal[
     "scatter",
     "ranks",
     "joint_ranks",
+    "recursive_ranks",
     "rank_interval",
     "winsorised",
     "cross",
@@ -110,7 +113,7 @@ Form = Literal[
 """How exact cells are made of primitives (`aggregates.exact`)."""
 
 
-BY_RANK: tuple[Form, ...] = ("ranks", "joint_ranks")
+BY_RANK: tuple[Form, ...] = ("ranks", "joint_ranks", "recursive_ranks")
 """Forms of which a candidate is chosen by rank."""
 
 

@@ -13,6 +13,7 @@ from dprelease.aggregates.joint_ranks import joint_spreads
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.rank_interval import interval_spreads
 from dprelease.aggregates.ranks import spreads
+from dprelease.aggregates.recursive_ranks import recursive_spreads
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
 
 __all__ = ["rank_moves"]
@@ -37,6 +38,8 @@ def rank_moves(
         return _three(measurement, used[0])
     if used[0].near is not None:  # every gap of rows counts, wherever it lies
         raise ValueError("its values are chosen together, and codes far from one rank are left out")
+    if measurement.form == "recursive_ranks":
+        return recursive_spreads(measurement.weights)
     return joint_spreads(measurement.weights)
 
 

@@ -38,6 +38,7 @@ from dprelease.audit.flips import flip_chances, flip_worst
 from dprelease.audit.joint import joint_worst
 from dprelease.audit.laws import Worst, law_rows, log_of, staircase_worst, worst_between
 from dprelease.audit.powers import exp_below
+from dprelease.audit.recursive import recursive_worst
 from dprelease.measurements.balanced import BalancedDraw
 from dprelease.measurements.cells import CellDraw
 from dprelease.measurements.constant import ConstantDraw
@@ -47,6 +48,7 @@ from dprelease.measurements.graph_box import BoxDraw
 from dprelease.measurements.joint_ranks import JointExponentialDraw
 from dprelease.measurements.rank_interval import IntervalDraw
 from dprelease.measurements.ranks import ExponentialDraw, FlipDraw
+from dprelease.measurements.recursive_ranks import RecursiveDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.measurements.winsorised import WinsorisedDraw
@@ -164,6 +166,8 @@ def _block(draw: Any, here: list[Any], there: list[Any], *, curves: bool) -> _Ma
         case JointExponentialDraw():
             worst = Worst(joint_worst(draw, here[0], there[0]), None, 1)
             return [(worst, _response(worst.nats) if curves else None)]
+        case RecursiveDraw():
+            return [recursive_worst(draw, here[0], there[0], curves=curves)]
         case ExponentialDraw():
             return _choice(draw, here[0], there[0], curves=curves)
         case WinsorisedDraw():

@@ -31,6 +31,7 @@ from dprelease.audit.joint import joint_fit
 from dprelease.audit.laws import worst_ratio
 from dprelease.audit.neighbours import Pair, neighbouring_tables
 from dprelease.audit.pairs import PairLoss, pair_loss
+from dprelease.audit.recursive import recursive_fit
 from dprelease.audit.repeated import features_of, shown_of
 from dprelease.audit.sampler import balanced_fits, draws_fit, exponential_fit, noise_fit
 from dprelease.engines.reference import ReferenceEngine
@@ -42,6 +43,7 @@ from dprelease.measurements.gaussian import GaussianDraw
 from dprelease.measurements.graph_box import BoxDraw
 from dprelease.measurements.joint_ranks import JointExponentialDraw
 from dprelease.measurements.ranks import ExponentialDraw
+from dprelease.measurements.recursive_ranks import RecursiveDraw
 from dprelease.measurements.scalar import ScalarDraw
 from dprelease.measurements.truncated_mean import MeanDraw
 from dprelease.measurements.winsorised import WinsorisedDraw
@@ -200,6 +202,8 @@ def _draws(plan: ReleasePlan, count: int) -> Iterator[Finding]:
             tests.append((block.name, draw.mechanism, [noise_fit(draw.noise, count)]))
         elif isinstance(draw, JointExponentialDraw):
             tests.append((block.name, draw.mechanism, [joint_fit(draw, min(count, 2**13))]))
+        elif isinstance(draw, RecursiveDraw):
+            tests.append((block.name, draw.mechanism, recursive_fit(draw, min(count, 2**13))))
         elif isinstance(draw, WinsorisedDraw):
             widest = draw.noise_at(0, draw.allowed.hull_steps)
             wide = replace(draw.noise, noise=widest)

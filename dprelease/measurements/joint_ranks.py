@@ -53,7 +53,7 @@ from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import Sensitivity
 
-__all__ = ["JointExponentialDraw", "JointRanks", "outcomes"]
+__all__ = ["JointExponentialDraw", "JointRanks", "OrderedDraw", "able", "may_join", "outcomes"]
 
 Ints = npt.NDArray[np.int64]
 _KEPT = 4
@@ -77,8 +77,30 @@ def _placed(blocks: Blocks, first: Ints, block: int, place: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class JointExponentialDraw(ExponentialDraw):
-    """`many` of the points of `allowed` (in steps) per group, in order, by one law over their scores.
+class OrderedDraw(ExponentialDraw):
+    """`many` of the points of `allowed` (in steps) per group, in order."""
+
+    many: Annotated[int, AtLeast(1), Always()] = 1
+
+    def cells(self, raw: Objects) -> Floats:
+        num, den = self.step.as_integer_ratio()
+        points = self.allowed.at(raw.ravel().astype(np.int64)).reshape(raw.shape)
+        return np.asarray(points.astype(np.float64) * num / den)
+
+    def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
+        del level
+        unknown = np.full(raw.shape, np.nan)
+        return unknown, unknown
+
+    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
+        inside = ((raw >= 0) & (raw < len(self.allowed))).astype(bool).all(axis=1)
+        rising = (raw[:, 1:] >= raw[:, :-1]).astype(bool).all(axis=1)
+        return np.asarray(inside & rising, dtype=bool)
+
+
+@dataclass(frozen=True, slots=True)
+class JointExponentialDraw(OrderedDraw):
+    """Points in order by one law over their scores.
 
     The law's candidates are the outcomes: all sequences.
     """
@@ -86,8 +108,6 @@ class JointExponentialDraw(ExponentialDraw):
     tag: ClassVar[str] = "joint_exponential"
     levels: ClassVar[int] = LEVELS
     constants: ClassVar[Mapping[str, str]] = {"draw": "tag", "levels": "levels"}
-
-    many: Annotated[int, AtLeast(1), Always()] = 1
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.many < 1 or self.law.candidates != outcomes(len(self.allowed), self.many):
@@ -114,21 +134,6 @@ class JointExponentialDraw(ExponentialDraw):
         places = self.allowed.places(rows.codes + self.allowed.lower)
         counts, ranks, first = rows.blocks(places, len(self.allowed))
         return Blocks(counts, ranks, *rows.aims), first
-
-    def cells(self, raw: Objects) -> Floats:
-        num, den = self.step.as_integer_ratio()
-        points = self.allowed.at(raw.ravel().astype(np.int64)).reshape(raw.shape)
-        return np.asarray(points.astype(np.float64) * num / den)
-
-    def box(self, raw: Objects, level: float) -> tuple[Floats, Floats]:
-        del level
-        unknown = np.full(raw.shape, np.nan)
-        return unknown, unknown
-
-    def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
-        inside = ((raw >= 0) & (raw < len(self.allowed))).astype(bool).all(axis=1)
-        rising = (raw[:, 1:] >= raw[:, :-1]).astype(bool).all(axis=1)
-        return np.asarray(inside & rising, dtype=bool)
 
     def rank_error(self, denominator: int, level: float, sharing: int = 1) -> int | None:
         """Return r: each chosen value is at most r rows from its target rank, all of them at `level`.
@@ -211,7 +216,7 @@ class JointRanks(Ranks):
         """Return `members`, those that are chosen together with one measurement and their place in it."""
         found: dict[object, dict[Fraction, Member]] = {}
         for member in members:
-            if _may_join(member):
+            if may_join(member):
                 (measurement,) = member.options
                 key = (measurement.measures[0].code, member.max_rows, member.statistic.spec.spikes)
                 share = Fraction(measurement.weights[0][0], measurement.weights[0][1])
@@ -271,10 +276,17 @@ def joint_notes(draw: JointExponentialDraw, aimed: Measurement) -> tuple[str, ..
     return (choice, error, once, *rest)
 
 
-def _may_join(member: Member) -> bool:
+def may_join(member: Member) -> bool:
+    """Return whether a statistic is a quantile that others may be chosen with."""
     spec = member.statistic.spec
     own = spec.share is not None or spec.max_error is not None or spec.mechanism is not None
     return not own and len(member.options) == 1 and member.options[0].form in BY_RANK
+
+
+def able(points: int, many: int, groups: int) -> bool:
+    """Return whether sequences of so many points are not too much work to draw."""
+    products = groups * work(points * (LEVELS + 1) + 1, many)
+    return outcomes(points, many) <= OUTCOME_LIMIT and products <= _MOST_WORK
 
 
 def _better(alone: Sequence[Measurement], groups: int, adjacency: Adjacency) -> bool:
@@ -283,9 +295,9 @@ def _better(alone: Sequence[Measurement], groups: int, adjacency: Adjacency) -> 
     code = alone[0].measures[0].code
     assert isinstance(code, Fixed)
     points = len(code.grid)
-    sequences = outcomes(points, many)
-    if sequences > OUTCOME_LIMIT or groups * work(points * (LEVELS + 1) + 1, many) > _MOST_WORK:
+    if not able(points, many, groups):
         return False
+    sequences = outcomes(points, many)
     which = 0 if adjacency is Adjacency.add_remove else 1
     room = -math.log(1 - _LEVEL)
     moved = (joint.l1_per_row, joint.l1_per_swap)[which] / (joint.weights[0][1] * PARTS)

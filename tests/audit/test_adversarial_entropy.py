@@ -17,8 +17,10 @@ import numpy as np
 import pytest
 
 from dprelease import measurements, mechanisms
+from dprelease.aggregates.recursive_ranks import steps
 from dprelease.audit.answers import answer_of, cells_of
 from dprelease.audit.neighbours import neighbouring_tables
+from dprelease.choice_tree import halves
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.entropy import SystemBits
 from dprelease.errors import InternalError
@@ -28,6 +30,7 @@ from dprelease.mechanisms.certifiers.closed_form_gaussian import BoundedGaussian
 from dprelease.mechanisms.certifiers.closed_form_laplace import BoundedLaplaceWideLaw
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.joint_scores import Blocks, JointExponential
+from dprelease.mechanisms.forms.recursive_scores import Copies
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.mechanisms.forms.vector import CellNoise, GaussianCells
 from dprelease.mechanisms.kernels.gaussian import DiscreteGaussianNoise
@@ -60,6 +63,7 @@ def plans():
         "a median": planned(["median(x)"]),
         "a median by coins": planned([{"statistic": "median(x)", "mechanism": "permute_and_flip"}]),
         "quartiles": planned([f"quantile(x, {p})" for p in (0.25, 0.5, 0.75)]),
+        "quintiles": planned([f"quantile(x, {p})" for p in (0.2, 0.4, 0.6, 0.8)]),
         "a median with an interval": planned([{"statistic": "median(x)", "interval": True}]),
         "a winsorised mean": planned([{"statistic": "mean(x)", "winsorize": 0.1}]),
         "a ratio": planned(
@@ -127,6 +131,17 @@ def every_sampler():
         JointExponential,
         lambda: np.array([joint.draw(SystemBits()) for _ in range(COUNT)]),
         lambda drawn: all(found == sorted(found) and len(found) == 2 for found in drawn.tolist()),
+    )
+    places, upto = np.array([2, 5, 9]), np.array([4, 5, 20])
+    copies = Copies(places, np.array([0, 4, 5]), upto, 12, 20, 16)
+    nodes = halves([1, 3], 4)
+    inside = ScoreLaw.calibrate(12 * 16, spread=2**16, epsilon=1, joint=True)
+    out["one inside the other"] = (
+        Copies,
+        lambda: np.array(
+            [copies.draw(inside, nodes, steps(nodes), SystemBits()) for _ in range(COUNT)]
+        ),
+        lambda drawn: all(0 <= a <= b < 192 for a, b in drawn.tolist()),
     )
     sign = StochasticSign(scale=1).on_grid(Fraction(1, 8))
     out["a sign"] = (

@@ -66,6 +66,7 @@ _JOINT: tuple[Sequence[object], ...] = (
     ["histogram(x, [0, 5, 10])", "count", "count_distinct(g)"],
     ["sum(x)", "sum(y)", {"statistic": "count", "max_error": 4}],
     ["quantile(x, 0.75)", "median(x)", "quantile(x, 0.1)"],
+    ["quantile(x, 0.75)", "median(x)", "quantile(x, 0.25)"],
 )
 
 

@@ -111,12 +111,14 @@ def test_spikes_forbidden_and_the_exponential_pinned_are_both_met() -> None:
         assert plan.blocks[0].mechanism == "exponential"
 
 
-def test_quantiles_of_one_column_are_charged_one_by_one() -> None:
-    plan = planned(
-        ["quantile(x, 0.25)", "median(x)", "quantile(x, 0.75)", "max(x)"], x=X, epsilon=2
-    )
-    assert len(plan.blocks) == 4
+def test_quantiles_of_one_column_are_charged_together_and_those_with_a_share_one_by_one() -> None:
+    asked = ["quantile(x, 0.25)", "median(x)", "quantile(x, 0.75)", "max(x)"]
+    plan = planned(asked, x=X, epsilon=2)
+    assert [b.family for b in plan.blocks] == ["recursive_ranks", "ranks"]
     assert sum(b.epsilon for b in plan.blocks) == 2
+    apart = planned([{"statistic": s, "share": 0.25} for s in asked], x=X, epsilon=2)
+    assert len(apart.blocks) == 4
+    assert sum(b.epsilon for b in apart.blocks) == 2
 
 
 # --- measured on data ---------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 
 from dprelease import execute
 from dprelease.aggregates.ranks import spreads
+from dprelease.aggregates.recursive_ranks import recursive_spreads
 from dprelease.budget.concentrated import zcdp_of_pure
 from dprelease.budget.exact_rho import rho_of_pure
 from dprelease.measurements.cells import CellDraw
@@ -24,6 +25,8 @@ from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.sensitivity import Sensitivity
 from tests.aggregates.dense_ranks import rank_scores
+from tests.contracts.recursive_rank_worlds import WORLDS, Law, Table, added, drawer, tables
+from tests.contracts.recursive_rank_worlds import replaced as swapped
 from tests.planning.requests import planned, public
 
 ORDERS = (1.0001, 1.5, 2.0, 4.0, 32.0)
@@ -154,9 +157,39 @@ def test_a_choice_is_recorded_with_the_rho_of_its_range() -> None:
     plan = planned(["median(x)"], epsilon=2)
     assert isinstance(draw_from_json(plan.blocks[0].law), ExponentialDraw)
     assert execute.concentrated(plan) == Fraction(1, 2)
-    joint = planned([f"quantile(x, 0.{i})" for i in (2, 5, 8)], epsilon=2)
+    joint = planned([f"quantile(x, 0.{i})" for i in (2, 4, 6, 8)], epsilon=2)
     assert joint.blocks[0].family == "joint_ranks"
     assert execute.concentrated(joint) == Fraction(1, 2)
+    inside = planned([f"quantile(x, 0.{i})" for i in (25, 5, 75)], epsilon=2)
+    assert inside.blocks[0].family == "recursive_ranks"
+    assert Fraction(1, 4) <= execute.concentrated(inside) < Fraction(251, 1000)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_choices_one_inside_the_other_diverge_no_further_than_their_levels(replaced: bool) -> None:
+    """All small tables and their neighbours, every outcome: the rho is half that of one choice of their loss."""
+    targets, tree = WORLDS["two"]
+    spread = recursive_spreads(targets)[int(replaced)]
+    draw = drawer(targets, Fraction(3), 2, spread)
+    moved = Sensitivity(in_group=spread, total=spread, changed_groups=1, chain_length=1)
+    stated = draw.proof(moved).tight
+    assert stated is not None
+    whole = zcdp_of_pure(draw.certify(moved), bounded_range=True)
+    assert whole / 2 <= stated < Fraction(52, 100) * whole
+    laws = {
+        rows: np.array(
+            [float(p) for p in Law(draw, Table(rows, 2, targets, tree)).outcomes(tree).values()]
+        )
+        for rows in tables(2, 4)
+    }
+    worst = 0.0
+    for rows in tables(2, 3):
+        for other in (swapped if replaced else added)(rows, 2):
+            for p, q in ((laws[rows], laws[other]), (laws[other], laws[rows])):
+                for a in ORDERS:
+                    worst = max(worst, float(np.log((p**a * q ** (1 - a)).sum())) / (a - 1) / a)
+    assert worst <= float(stated) * (1 + 1e-9)
+    assert worst > float(stated) / 8  # control
 
 
 FLIPS = {"statistic": "median(x)", "mechanism": "permute_and_flip"}

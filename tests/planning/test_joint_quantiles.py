@@ -23,7 +23,7 @@ from dprelease.query.spec import resolve
 from dprelease.release_plan.block import PlannedMeasurement
 from dprelease.release_plan.plan import ReleasePlan
 
-QUARTILES = ["quantile(x, 0.5)", "quantile(x, 0.25)", "quantile(x, 0.75)"]
+FIFTHS = [f"quantile(x, 0.{i})" for i in (4, 2, 6, 8)]
 
 
 def declared(statistics: list[Any], most: int = 120, **more: Any) -> dict[str, Any]:
@@ -53,10 +53,10 @@ def families(plan: ReleasePlan) -> list[str]:
 
 
 def test_quantiles_of_one_column_are_one_choice_of_the_whole_epsilon() -> None:
-    plan = planned([*QUARTILES, "count"])
+    plan = planned([*FIFTHS, "count"])
     (block,) = (b for b in plan.blocks if b.family == "joint_ranks")
-    assert [s.view for s in plan.statistics] == [1, 0, 2, None]
-    assert block.cells == tuple(f"candidate chosen for {QUARTILES[i]}" for i in (1, 0, 2))
+    assert [s.view for s in plan.statistics] == [1, 0, 2, 3, None]
+    assert block.cells == tuple(f"candidate chosen for {FIFTHS[i]}" for i in (1, 0, 2, 3))
     assert block.mechanism == "exponential"
     assert not block.has_interval
     execute.check(plan)
@@ -64,26 +64,26 @@ def test_quantiles_of_one_column_are_one_choice_of_the_whole_epsilon() -> None:
 
 
 def test_the_plan_says_what_each_would_cost_by_itself() -> None:
-    plan = planned(QUARTILES)
+    plan = planned(FIFTHS)
     told = plan.statistics[0]
-    assert told.error_text == "±31 rows in rank (95 %) if no two rows share a value"
-    assert told.sensitivity == "3 rows in rank"
+    assert told.error_text == "±40 rows in rank (95 %) if no two rows share a value"
+    assert told.sensitivity == "3.2 rows in rank"
     assert [o.note for o in told.chosen] == [
-        "3 values chosen together, in order",
-        "by itself at epsilon/3: ±23 rows in rank (95 %)",
+        "4 values chosen together, in order",
+        "by itself at epsilon/4: ±38 rows in rank (95 %)",
     ]
     assert any("one choice for all of them" in note for note in told.notes)
     first = next(i for i, note in enumerate(told.notes) if note.startswith("chosen by rank"))
-    assert "among 121 allowed values, together with 2 others; it aims at" in told.notes[first]
+    assert "among 121 allowed values, together with 3 others; it aims at" in told.notes[first]
     assert told.notes[first + 1].endswith(
-        "at most 31 rows from that aim if no two rows share a value; 0.375 rows further per row of the commonest value, "
-        "which may have 41 of them: where one has more, nothing is known of its rank"
+        "at most 40 rows from that aim if no two rows share a value; 0.5 rows further per row of the commonest value, "
+        "which may have 35 of them: where one has more, nothing is known of its rank"
     )
     assert not any("any data" in note for note in told.notes if "exponential" not in note)
 
 
 def test_a_plan_says_nothing_of_ranks_where_no_two_rows_may_share_a_value() -> None:
-    told = planned(QUARTILES, release={"epsilon": 1e-9}).statistics[0]
+    told = planned(FIFTHS, release={"epsilon": 1e-9}).statistics[0]
     assert told.error_text == "any rank"
     assert "nothing is known of its rank at this epsilon" in told.notes
 
@@ -93,7 +93,7 @@ def test_a_plan_says_nothing_of_ranks_where_no_two_rows_may_share_a_value() -> N
     [
         (["median(x)", "min(x)"], 120, {}),
         (["median(x)", "quantile(x, 0.5)"], 120, {}),
-        (QUARTILES, 10**6, {}),
+        (FIFTHS, 10**6, {}),
         ([{"statistic": "median(x)", "share": 0.5}, "quantile(x, 0.9)"], 120, {}),
         ([{"statistic": "median(x)", "mechanism": "exponential"}, "quantile(x, 0.9)"], 120, {}),
         ([{"statistic": "median(x)", "domain": {"range": [0, 60]}}, "quantile(x, 0.9)"], 120, {}),
@@ -119,7 +119,7 @@ UNITS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("by", [[], ["g"]])
 def test_every_unit_and_adjacency_keeps_its_epsilon(unit: dict[str, Any], by: list[str]) -> None:
-    plan = planned(["quantile(x, 0.1)", "quantile(x, 0.8)", "quantile(x, 0.9)"], 20,
+    plan = planned(FIFTHS, 20,
                    release={"by": by}, **unit)  # fmt: skip
     assert families(plan) == ["joint_ranks"]
     execute.check(plan)
@@ -130,7 +130,7 @@ def test_every_unit_and_adjacency_keeps_its_epsilon(unit: dict[str, Any], by: li
 
 def test_released_values_are_in_order_and_have_no_interval() -> None:
     rows = pd.DataFrame({"who": "p", "x": np.repeat(np.arange(100), 3), "g": ["a", "b", "a"] * 100})
-    schema = declared(QUARTILES, release={"by": ["g"]})
+    schema = declared(FIFTHS, release={"by": ["g"]})
     with pytest.warns(dp.UnledgeredWarning):
         table = dp.release(rows, schema).table.to_pandas()
     for _, group in table.groupby("g"):
@@ -142,8 +142,8 @@ def test_released_values_are_in_order_and_have_no_interval() -> None:
 
 
 def test_the_noisy_integers_that_a_law_can_draw() -> None:
-    draw = draw_from_json(planned(QUARTILES, 20).blocks[0].law)
-    raw = np.array([[0, 0, 20], [3, 2, 5], [0, 5, 21], [-1, 0, 0]], dtype=object)
+    draw = draw_from_json(planned(FIFTHS, 20).blocks[0].law)
+    raw = np.array([[0, 0, 9, 20], [3, 2, 5, 5], [0, 5, 5, 21], [-1, 0, 0, 0]], dtype=object)
     assert draw.drawable(raw).tolist() == [True, False, False, False]
 
 
@@ -157,16 +157,16 @@ def changed_law(block: PlannedMeasurement, **law: Any) -> dict[str, Any]:
 
 
 def test_the_wall_refuses_what_claims_less() -> None:
-    plan = planned(QUARTILES, 20)
+    plan = planned(FIFTHS, 20)
     (block,) = plan.blocks
-    targets = [["1", "4", "0"], ["2", "4", "0"], ["3", "4", "0"]]
+    targets = [[str(i), "5", "0"] for i in (1, 2, 3, 4)]
     assert block.measurement["weights"] == targets
     for weights in (
-        [["2", "4", "0"], ["1", "4", "0"], ["3", "4", "0"]],
-        [["1", "4", "0"], ["2", "5", "0"], ["3", "4", "0"]],
-        [["1", "4", "0"], ["2", "4", "1"], ["3", "4", "0"]],
-        [["1", "4", "0"], ["2", "4", "0"], ["5", "4", "0"]],
-        [["1", "8", "0"], ["2", "8", "0"], ["3", "8", "0"]],
+        [targets[1], targets[0], *targets[2:]],
+        [targets[0], ["2", "6", "0"], *targets[2:]],
+        [targets[0], ["2", "5", "1"], *targets[2:]],
+        [*targets[:3], ["6", "5", "0"]],
+        [[a, "10", "0"] for a, _, _ in targets],
         [],
     ):
         with pytest.raises(InternalError):
@@ -184,7 +184,7 @@ def test_the_wall_refuses_what_claims_less() -> None:
 
 
 def test_the_wall_refuses_codes_of_one_rank_only() -> None:
-    plan = planned(QUARTILES, 20)
+    plan = planned(FIFTHS, 20)
     (tally,) = plan.query.primitives
     cut = replace(plan.query, primitives=(replace(tally, near=Near(1, 2, 0, 2**62)),))
     with pytest.raises(InternalError):
@@ -192,26 +192,26 @@ def test_the_wall_refuses_codes_of_one_rank_only() -> None:
 
 
 def test_a_law_of_other_levels_is_not_read() -> None:
-    (block,) = planned(QUARTILES, 20).blocks
+    (block,) = planned(FIFTHS, 20).blocks
     with pytest.raises(ConfigError, match="its `levels` is not `4`"):
         draw_from_json({**block.law, "levels": 5})
 
 
 def test_rank_errors_are_kept_on_rows_of_their_own() -> None:
-    """All three ranks at once, 12 times: the bound is wide, a twentieth of it is not kept."""
-    plan = planned(QUARTILES)
+    """All four ranks at once, 12 times: the bound is wide, a twentieth of it is not kept."""
+    plan = planned(FIFTHS)
     draw = draw_from_json(plan.blocks[0].law)
     assert isinstance(draw, JointExponentialDraw)
     rows = np.arange(121)
-    schema = declared(QUARTILES)
+    schema = declared(FIFTHS)
     frame = pd.DataFrame({"who": "p", "x": rows, "g": "a"})
-    error = draw.rank_error(4, 0.95)
+    error = draw.rank_error(5, 0.95)
     assert error is not None
     kept = near = 0
     for _ in range(12):
         with pytest.warns(dp.UnledgeredWarning):
             values = sorted(dp.release(frame, schema).table.to_pandas()["value"])
-        off = max(abs(v - q * 121) for v, q in zip(values, (0.25, 0.5, 0.75), strict=True))
+        off = max(abs(v - q * 121) for v, q in zip(values, (0.2, 0.4, 0.6, 0.8), strict=True))
         kept += off <= error + 1
         near += off <= error / 20
     assert kept == 12

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutation.guard import Guard
 from tests.mutation.guards import (
+    choices,
     engines,
     fitting,
     laws,
@@ -23,6 +24,7 @@ __all__ = ["AREAS"]
 AREAS: dict[str, tuple[Guard, ...]] = {
     "sensitivities": sensitivities.GUARDS,
     "recomputation": recomputation.GUARDS,
+    "choices": choices.GUARDS,
     "wall": wall.GUARDS,
     "weights": weights.GUARDS,
     "laws": laws.GUARDS,

@@ -1,0 +1,393 @@
+"""Several quantiles of one column, each chosen between those chosen before it, where that is the best way.
+
+One certificate at the spread over all levels covers every way to distribute it over groups, as for a single choice
+(`measurements.ranks`). Under zCDP a level is of bounded range and the levels add up: about a share 1 / levels of the
+rho of one choice of that loss.
+
+There are three ways at one epsilon: each of the m values by itself at epsilon / m, all by one choice of sequences
+(`measurements.joint_ranks`), or one inside the other. Of the first two the other families take one; this one
+takes over where the root mean square of its rank errors is less, by the plain law of each on rows that all differ: two-sided
+exponential errors, sums of them that end at zero, or sums of them along the choices. This is arithmetic on public numbers, and the
+plan names it. What holds for all data is `rank_error`.
+
+All values of a group are needed, so the grid has at most `TABLE_LIMIT` points over all groups; where the column's own
+is finer and the statistic declares no step, every tenth or hundredth point of it is taken.
+
+Units: candidates in steps of `step`; scores in rows / UNITS.
+Shapes: exact `(groups, 1)`, the `joint_ranks.Positions` of each group; raw `(groups, many)`, places of the chosen points
+among the allowed ones, never falling.
+Source: `docs/theory/quantiles.md#one-inside-the-other`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from dprelease.aggregates.base import Floats, Reading
+from dprelease.aggregates.graph import one_cell
+from dprelease.aggregates.joint_ranks import PARTS, Positions, joint_spreads
+from dprelease.aggregates.measurement import Measurement
+from dprelease.aggregates.ranks import candidates, spreads, target
+from dprelease.aggregates.recursive_ranks import (
+    COPIES,
+    UNITS,
+    level_spreads,
+    recursive_ranks,
+    steps,
+)
+from dprelease.budget.composition import Proof
+from dprelease.choice_tree import Node, depth, halves
+from dprelease.codec import AtLeast
+from dprelease.entropy import RandomBits
+from dprelease.errors import PlanError
+from dprelease.measurements.base import Moved
+from dprelease.measurements.candidate import Candidate, Option, Pricing
+from dprelease.measurements.draw import Draw, Objects, underclaimed
+from dprelease.measurements.joint_ranks import OrderedDraw, able, may_join
+from dprelease.measurements.members import Member
+from dprelease.measurements.ranks import ExponentialDraw, Ranks, exponential_notes, moved_text
+from dprelease.measurements.ranks_price import exponential_error
+from dprelease.mechanisms.forms.recursive_scores import Copies
+from dprelease.mechanisms.forms.scores import ScoreLaw
+from dprelease.numeric import shown
+from dprelease.query.answer import TABLE_LIMIT
+from dprelease.query.bounded import BoundedQuery, Fixed
+from dprelease.schema.domain import GridSet
+from dprelease.schema.unit import Adjacency
+from dprelease.sensitivity import Sensitivity
+
+__all__ = ["RecursiveDraw", "RecursiveRanks"]
+
+_LEVEL = 0.95
+_MOST = UNITS * 2**17
+"""Scores that are told apart: of a node up to 2**17 rows on either side of its aim are looked at."""
+_COARSER = 100
+"""How much coarser than the column's own a grid may be made."""
+_AS_GOOD = 1.05
+_MOST_CHOICES = 2**16
+"""Choices that a draw may take over all groups, some milliseconds each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What follows of the targets alone.
+
+    Attributes:
+        nodes, units: the choices, those above first, and the score steps of each to 1 / (2 COPIES) of a row;
+        most: the most that a target is missed by if every choice misses its aim by at most 1;
+        squares: the variance of each target's error if a choice of UNITS to a row errs with variance 1.
+    """
+
+    nodes: tuple[Node, ...]
+    units: tuple[int, ...]
+    most: Fraction
+    squares: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecursiveDraw(OrderedDraw):
+    """As many points per group, in order, as there are `targets`, each chosen between those around it.
+
+    Attributes:
+        targets: a_1 .. a_m of the measurement's weights, rising, over `b`.
+    """
+
+    tag: ClassVar[str] = "recursive_exponential"
+    copies: ClassVar[int] = COPIES
+    units: ClassVar[int] = UNITS
+    constants: ClassVar[Mapping[str, str]] = {"draw": "tag", "copies": "copies", "units": "units"}
+
+    targets: tuple[int, ...] = ()
+    b: Annotated[int, AtLeast(1)] = 1
+
+    @property
+    def weights(self) -> tuple[tuple[int, int, int], ...]:
+        """The measurement's weights that it is for."""
+        return tuple((a, self.b, 0) for a in self.targets)
+
+    @property
+    def shape(self) -> _Shape:
+        return _shape(self.targets, self.b)
+
+    def certify(self, sensitivity: Sensitivity) -> Fraction:
+        if self.law.candidates != COPIES * len(self.allowed) or self.many != len(self.targets):
+            raise underclaimed("number of candidates")
+        if self.step <= 0 or self.law.spread < sensitivity.total:
+            raise underclaimed("sensitivity")
+        return self.law.certify().epsilon_upper
+
+    def completed(self) -> RecursiveDraw:
+        _ = self.shape  # ValueError for targets that do not rise
+        return self
+
+    def proof(self, sensitivity: Sensitivity) -> Proof:
+        """Return one loss, and the rho of its levels: each is of bounded range, and they add up."""
+        plain = ExponentialDraw.proof(self, sensitivity)
+        assert plain.tight is not None
+        return replace(plain, tight=_part_of_rho(self.weights) * plain.tight)
+
+    def draw(self, exact: Objects, bits: RandomBits) -> Objects:
+        out = np.empty((exact.shape[0], self.many), dtype=object)
+        shape = self.shape
+        for group, (rows,) in enumerate(exact):
+            chosen = self.candidates_of(rows).draw(self.law, shape.nodes, shape.units, bits)
+            out[group] = [copy // COPIES for copy in chosen]
+        return out
+
+    def candidates_of(self, rows: Positions) -> Copies:
+        """Return the candidates of one group."""
+        places = self.allowed.places(rows.codes + self.allowed.lower)
+        return Copies(places, rows.below, rows.upto, len(self.allowed), rows.total, COPIES)
+
+    def rank_error(self, denominator: int, level: float, sharing: int = 1) -> int | None:
+        """Return r: each chosen value is at most r rows from its target rank, all of them at `level`.
+
+        For all data of which no more than `sharing` rows have one value.
+        See `docs/theory/quantiles.md#one-inside-the-other`.
+        """
+        del denominator
+        error = self.law.score_error(1 - (1 - level) / depth(self.many))
+        if error is None:
+            return None
+        own = self.shape.most * Fraction(error + 1, UNITS)
+        return math.ceil(own + self.per_row_shared * sharing)
+
+    @property
+    def per_row_shared(self) -> Fraction:
+        """By how much the error of ranks rises with each row that shares a value."""
+        return (self.shape.most - 1) / (2 * COPIES)
+
+    @classmethod
+    def calibrate(
+        cls,
+        allowed: GridSet,
+        step: Fraction,
+        weights: Sequence[Sequence[int]],
+        *,
+        spread: int,
+        epsilon: Fraction,
+    ) -> RecursiveDraw:
+        """Return the choices of largest rate whose loss is at most `epsilon`; as `ScoreLaw.calibrate`."""
+        law = ScoreLaw.calibrate(
+            COPIES * len(allowed), spread=spread, epsilon=epsilon, most=_MOST, joint=True
+        )
+        targets = tuple(w[0] for w in weights)
+        return cls(law, allowed, step, len(targets), targets, weights[0][1])
+
+
+class RecursiveRanks(Ranks):
+    """The rows of one column value by value, for several ranks chosen one inside the other."""
+
+    family = "recursive_ranks"
+    draws = ("recursive_exponential",)
+    forms = ("recursive_ranks",)
+    mechanisms = ("exponential",)
+    one_law = True
+
+    def priced(self, asked: Pricing) -> list[Candidate]:
+        """Return the choices of all values; each errs by as much as a single one of the same mean square."""
+        measurement, size, loss = asked.measurement, asked.size, asked.loss
+        code = measurement.measures[0].code
+        assert isinstance(code, Fixed)
+        weights = measurement.weights
+        draw = RecursiveDraw.calibrate(
+            code.grid, code.step, weights, spread=asked.sensitivity.total, epsilon=asked.epsilon
+        )
+        width = float(code.grid.hull_steps * code.step)
+        unit = width if loss == "absolute" else width * width
+        rate, squares = draw.law.rate * UNITS / draw.b, draw.shape.squares
+        views = [m.view or 0 for m in asked.block.members]
+        points = len(code.grid)
+        errors = tuple(
+            unit * exponential_error(rate / math.sqrt(squares[i]), points, size, weights[i], loss)
+            for i in views
+        )
+        missed = [_missed(math.sqrt(squares[i]) / (draw.law.rate * UNITS)) for i in views]
+        note = f"{draw.many} values chosen one inside the other: {missed[0]}"
+        return [Candidate(measurement, draw, errors, (None,) * len(errors), note=note)]
+
+    def beside(self, member: Member, best: Candidate, asked: Pricing, moved: Moved) -> list[Option]:
+        """Return the other ways to choose the same values, by their errors of rows that all differ."""
+        mine, i = best.measurement, member.view or 0
+        many, points = len(mine.weights), len(_code(mine).grid)
+        a, b, _ = mine.weights[i]
+        p = Fraction(a, b)
+        row, swap = spreads(p.numerator, p.denominator, 0)
+        one = replace(mine, form="ranks", l1_per_row=row, l1_per_swap=swap)
+        scale = moved(one).total / (p.denominator * float(asked.epsilon))
+        found = [(f"by itself at epsilon/{many}", many * scale)]
+        if able(points, many, member.context.groups):
+            row, swap = joint_spreads(mine.weights)
+            other = replace(mine, form="joint_ranks", l1_per_row=row, l1_per_swap=swap)
+            scale = moved(other).total / (b * PARTS * float(asked.epsilon))
+            found.append(("together by one choice", scale * math.sqrt(_bridge(i, many))))
+        name = ScoreLaw.family
+        return [Option(name, None, None, f"{how}: {_missed(s)}") for how, s in found]
+
+    def together(self, members: list[Member], adjacency: Adjacency) -> list[Member]:
+        """Return `members`, those that are chosen one inside the other with one measurement and their place in it."""
+        found: dict[object, dict[Fraction, Member]] = {}
+        for member in members:
+            if may_join(member):
+                (measurement,) = member.options
+                key = (measurement.measures[0].code, member.max_rows, member.statistic.spec.spikes)
+                found.setdefault(key, {}).setdefault(_share(member), member)
+        views: dict[str, tuple[Measurement, int]] = {}
+        for same in found.values():
+            rising = [same[share] for share in sorted(same)]
+            made = _measured(rising) if len(rising) > 1 else None
+            if made is None or not _better(rising, made, adjacency):
+                continue
+            views |= {m.statistic.spec.name: (made, i) for i, m in enumerate(rising)}
+        return [
+            replace(m, options=(views[name][0],), view=views[name][1])
+            if (name := m.statistic.spec.name) in views
+            else m
+            for m in members
+        ]
+
+    def refusal(
+        self, measurement: Measurement, law: Draw, task: BoundedQuery, at: Sequence[int]
+    ) -> str:
+        """Its law aims at the measurement's own targets."""
+        why = Ranks.refusal(self, measurement, law, task, at)
+        if not why and isinstance(law, RecursiveDraw) and law.weights != measurement.weights:
+            return "its law is of other targets"
+        return why
+
+    def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str:
+        said = Ranks.error_text(self, draw, measurement, view)
+        assert isinstance(draw, RecursiveDraw)
+        known = draw.rank_error(draw.b, _LEVEL) is not None
+        return f"{said} if no two rows share a value" if known else said
+
+    def notes(self, draw: Draw, measurement: Measurement, view: int | None) -> tuple[str, ...]:
+        assert isinstance(draw, RecursiveDraw)
+        return _notes(draw, target(measurement, view))
+
+    def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
+        return moved_text(Fraction(round(100 * s.total / UNITS), 100))
+
+    def seen(
+        self, measurement: Measurement, cells: Floats, reading: Reading, view: int
+    ) -> tuple[Measurement, Floats, Reading]:
+        return one_cell(measurement, cells, reading, view)
+
+
+def _notes(draw: RecursiveDraw, aimed: Measurement) -> tuple[str, ...]:
+    """Return the report's sentences: as of a single choice, but for the others and for rows of one value."""
+    choice, error, *rest = exponential_notes(draw, aimed)
+    rows = draw.rank_error(draw.b, _LEVEL)
+    if rows is not None:
+        more = shown(draw.per_row_shared)
+        error = (
+            f"with 95 % probability its rank is at most {rows:,} row{'s' if rows != 1 else ''} from that aim if no two rows "
+            f"share a value; {more} rows further per row of the commonest value, for any data"
+        )
+    choice = choice.replace(";", f", together with {draw.many - 1} others;", 1)
+    inside = (
+        f"chosen one inside the other, in {depth(draw.many)} levels of which a row is in one choice each: their values never fall, and the "
+        "bound holds for all at once"
+    )
+    return (choice, error, inside, *rest)
+
+
+def _missed(scale: float) -> str:
+    """Return the root mean square of an error, of a two-sided exponential one of that scale, in words."""
+    return f"about {math.sqrt(2) * scale:.3g} rows in rank, root mean square where all rows differ"
+
+
+def _share(member: Member) -> Fraction:
+    a, b, _ = target(member.options[0], member.view).weights[0]
+    return Fraction(a, b)
+
+
+def _code(measurement: Measurement) -> Fixed:
+    code = measurement.measures[0].code
+    assert isinstance(code, Fixed)
+    return code
+
+
+def _measured(rising: Sequence[Member]) -> Measurement | None:
+    """Return one measurement of all, on a grid whose every point may be counted; None where it is too much work."""
+    first, context = rising[0].options[0], rising[0].context
+    if context.groups * len(rising) > _MOST_CHOICES:
+        return None
+    code, most = _code(first), TABLE_LIMIT // context.groups - 1
+    if code.grid.hull_steps > most:
+        spec = context.spec
+        if spec.step is not None or spec.domain is not None:
+            return None
+        try:
+            coarser = candidates(context, most=most)
+        except PlanError:
+            return None
+        if coarser.step > _COARSER * code.step:
+            return None
+        first = replace(
+            first,
+            measures=(replace(first.measures[0], code=coarser),),
+            scale=coarser.grid.hull_steps,
+            offset=coarser.grid.lower * coarser.step,
+            step_size=coarser.step,
+        )
+    cells = [m.options[0].cells[m.view or 0] for m in rising]
+    return recursive_ranks(first, cells, [_share(m) for m in rising])
+
+
+def _better(rising: Sequence[Member], made: Measurement, adjacency: Adjacency) -> bool:
+    """Return whether it misses ranks by less than the way that the members are measured now, on average.
+
+    Within a twentieth of a choice of sequences it is taken too: rows that share a value do it less harm.
+    """
+    now, many = rising[0].options[0], len(rising)
+    if now.form == made.form:
+        return False
+    which = 0 if adjacency is Adjacency.add_remove else 1
+    squares = _shape(tuple(w[0] for w in made.weights), made.weights[0][1]).squares
+    mine = (made.l1_per_row, made.l1_per_swap)[which] / UNITS * sum(map(math.sqrt, squares))
+    if len(now.weights) == many:
+        joint = (now.l1_per_row, now.l1_per_swap)[which] / (now.weights[0][1] * PARTS)
+        return mine <= _AS_GOOD * joint * sum(math.sqrt(_bridge(i, many)) for i in range(many))
+    each = ((m.options[0].l1_per_row, m.options[0].l1_per_swap)[which] for m in rising)
+    alone = sum(s / m.options[0].weights[0][1] for s, m in zip(each, rising, strict=True))
+    return mine < many * alone
+
+
+def _bridge(i: int, many: int) -> float:
+    """Return the variance of the i-th of `many` sums of gaps' errors that end at zero, of errors of variance 1."""
+    return (i + 1) * (many - i) / (many + 1)
+
+
+@lru_cache(maxsize=16)
+def _shape(targets: tuple[int, ...], b: int) -> _Shape:
+    """Return what follows of rising targets over `b`; ValueError for others."""
+    nodes = halves(targets, b)
+    units = steps(nodes)
+    mixed: list[dict[int, Fraction]] = [{} for _ in nodes]
+    for node in nodes:
+        own = {node.target: Fraction(1)}
+        for place, share in ((node.low, 1 - node.part), (node.high, node.part)):
+            for other, part in mixed[place].items() if place >= 0 else ():
+                own[other] = own.get(other, Fraction(0)) + share * part
+        mixed[node.target] = own
+    each = {n.target: (UNITS / (2 * COPIES * u)) ** 2 for n, u in zip(nodes, units, strict=True)}
+    return _Shape(
+        nodes,
+        units,
+        max(sum(parts.values(), Fraction(0)) for parts in mixed),
+        tuple(sum(float(p) ** 2 * each[i] for i, p in parts.items()) for parts in mixed),
+    )
+
+
+def _part_of_rho(weights: Sequence[Sequence[int]]) -> Fraction:
+    """Return what share of one choice's rho all levels have together, whether rows are added or replaced."""
+    both = zip(*level_spreads(weights), strict=True)
+    return max(Fraction(sum(s * s for s in spread), sum(spread) ** 2) for spread in both)
