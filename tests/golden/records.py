@@ -33,9 +33,12 @@ def digest(value: Any) -> str:
 
 
 def arithmetic() -> str:
-    """Return a digest of this machine's elementary functions, and of the library that solves."""
+    """Return a digest of this machine's elementary functions and products of matrices (the library
+    behind numpy chooses them by processor), and of the library that solves."""
     x = np.linspace(-30, 30, 4001)
     columns = [np.exp(x), np.log(x * x + 1e-9), np.expm1(x / 7), np.log1p(x * x), np.sqrt(x * x)]
+    square = np.outer(columns[2][:300], columns[4][:300])
+    columns += [x @ columns[2], square @ columns[3][:300], square @ square.T]
     return digest([scipy.__version__, *(c.tobytes().hex() for c in columns)])
 
 

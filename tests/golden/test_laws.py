@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
+import platform
+import subprocess
+import sys
 
 import pytest
 
@@ -48,6 +52,23 @@ def test_another_processor_compares_figures_only(made) -> None:
     assert differences(made, changed) == []
     changed["records"][key]["epsilon"] *= 1.001
     assert len(differences(made, changed)) == 1
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names of x86-64's kernels")
+def test_another_kernel_of_matrix_products_is_another_arithmetic() -> None:
+    """Products of matrices differ in their last digits where all elementary functions agree."""
+    code = "from tests.golden.records import arithmetic; print(arithmetic())"
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "OPENBLAS_CORETYPE": kernel},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for kernel in ("Haswell", "Prescott")
+    }
+    assert len(digests) == 2
 
 
 def test_requests_are_the_same_every_time() -> None:
