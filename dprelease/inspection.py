@@ -117,7 +117,7 @@ def _rows(
     engine = DuckDBEngine()
     with engine._connection() as connection:  # noqa: SLF001 - the very one that releases read by
         opened, view = open_rows(
-            Tables(connection, engine.statements, exact=True), source, query, rows=True
+            Tables(lambda: connection, engine.statements, exact=True), source, query, rows=True
         )
         yield connection, opened, view
 

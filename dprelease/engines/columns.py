@@ -27,7 +27,7 @@ def stored_columns(source: Source) -> dict[str, Physical | None]:
     columns = tuple(Column(name, Kind.category) for name in held)
     connection = duckdb.connect(":memory:")
     try:
-        opened = Tables(connection, []).open(source, columns, rows=False)
+        opened = Tables(lambda: connection, []).open(source, columns, rows=False)
     except DpreleaseError:
         raise
     except Exception as problem:  # noqa: BLE001 - of whatever library reads it

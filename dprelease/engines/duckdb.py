@@ -17,7 +17,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,8 @@ _LOCK = (
     "SET allow_community_extensions = false",
     "SET lock_configuration = true",
 )
+_ACCEPTED: set[tuple[object, ...]] = set()
+"""Settings with which this process made a connection: a `preflight` that needs none makes none."""
 
 
 class DuckDBEngine:
@@ -123,12 +125,17 @@ class DuckDBEngine:
         columns = used_columns(query)
         from dprelease.engines.duckdb_view import open_rows
 
+        self.statements = []
         opened: Opened | None = None
-        with self._connection() as connection:
+        with ExitStack() as left:
+            known = tuple(self._settings.values()) in _ACCEPTED
+            connection = None if known else left.enter_context(self._connection())
+            left.enter_context(self._spill())  # its parent may be gone since
+            tables = Tables(
+                lambda: connection or left.enter_context(self._connection()), self.statements
+            )
             try:
-                opened, _ = open_rows(
-                    Tables(connection, self.statements), source, query, rows=False
-                )
+                opened, _ = open_rows(tables, source, query, rows=False)
             except DpreleaseError:  # ours: public facts only
                 raise
             except Exception:  # noqa: BLE001 - its message may quote the file's content
@@ -187,6 +194,7 @@ class DuckDBEngine:
     ) -> Answer | None:
         """Return the integers, or None where anything failed."""
         check_query(query)
+        self.statements = []
         query, together = apart(query)
         out = np.zeros((len(query.groups.keys), len(query.primitives)), dtype=object)
         tables: dict[int, npt.NDArray[np.int64]] = {}
@@ -228,7 +236,7 @@ class DuckDBEngine:
         from dprelease.engines.duckdb_view import open_rows
 
         columns = used_columns(query)
-        tables = Tables(connection, self.statements, exact=exact)
+        tables = Tables(lambda: connection, self.statements, exact=exact)
         opened, view = open_rows(tables, source, query, rows=True)
         stored = {name: physical for name, (_, physical) in opened.stored.items()}
         check_columns(source.name, columns, stored, opened.repeated)
@@ -249,11 +257,7 @@ class DuckDBEngine:
     def _connection(self) -> Iterator[Any]:
         import duckdb
 
-        self.statements = []
-        # DuckDB's own default would spill rows to .tmp in the working folder
-        spill = tempfile.mkdtemp(prefix="dprelease-", dir=self._temp_directory)
-        connection = duckdb.connect(":memory:")
-        try:
+        with self._spill() as spill, closing(duckdb.connect(":memory:")) as connection:
             connection.execute("SET temp_directory = $folder", {"folder": spill})
             for name, value in self._settings.items():
                 if value is not None:
@@ -268,10 +272,17 @@ class DuckDBEngine:
             known = self._run(connection, "SELECT name FROM duckdb_optimizers()").fetchall()
             off = ",".join(name for name in _HARMFUL if (name,) in known)
             self._run(connection, f"SET disabled_optimizers = {_text(off)}")
+            _ACCEPTED.add(tuple(self._settings.values()))
             yield connection
+
+    @contextmanager
+    def _spill(self) -> Iterator[str]:
+        """Make a private folder; DuckDB's own default would spill rows to .tmp in the working one."""
+        folder = tempfile.mkdtemp(prefix="dprelease-", dir=self._temp_directory)
+        try:
+            yield folder
         finally:
-            connection.close()
-            shutil.rmtree(spill, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _reads_parquet(source: Source) -> bool:

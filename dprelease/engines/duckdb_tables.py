@@ -8,8 +8,9 @@ Hive partition columns (`region=north/part.parquet`) are text, the same as in th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +37,28 @@ class Opened:
 
 
 class Tables:
-    """Opens sources on `connection`; `statements` gets the SQL that does it.
+    """Opens sources on a connection; `statements` gets the SQL that does it.
 
     Args:
+        connect: makes the connection, or returns it; asked once, when a statement first needs it.
+            Tables in memory and CSV files are described without one, and to make one takes longer
+            than all else that a small release does.
         exact: read Parquet in the slower way that takes everything (`parquet_rows`); else a text that
             is no UTF-8 stops the statement.
     """
 
-    def __init__(self, connection: Any, statements: list[str], *, exact: bool = False) -> None:
-        self.connection = connection
+    def __init__(
+        self, connect: Callable[[], Any], statements: list[str], *, exact: bool = False
+    ) -> None:
+        self._connect = connect
         self.statements = statements
         self.exact = exact
         self._allowed: list[Path] = []
+
+    @cached_property
+    def connection(self) -> Any:
+        """DuckDB's connection."""
+        return self._connect()
 
     def open(
         self, source: Source, columns: tuple[Column, ...], *, rows: bool, name: str = ROWS

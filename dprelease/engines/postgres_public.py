@@ -51,7 +51,7 @@ class PublicTables:
         self.opened: dict[str, Opened] = {}
         self._connection: Any = duckdb.connect(":memory:")
         # the way that takes every file: a text that is no UTF-8 is a null, and stops nothing
-        self._tables = Tables(self._connection, [], exact=True)
+        self._tables = Tables(lambda: self._connection, [], exact=True)
 
     def __enter__(self) -> Self:
         for setting in _SETTINGS:

@@ -546,3 +546,35 @@ def test_choosing_rows_by_table_order_is_caught(
     monkeypatch.setattr(bounding_sql.Bounding, "_hash", lambda *_: exp.Literal.string(""))
     mutant = answers()
     assert mutant[0] != mutant[1]
+
+
+HELD = pa.table({"x": [1.0], "user": ["u"], "region": ["a"]})
+
+
+def test_a_preflight_of_a_table_in_memory_makes_no_second_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection takes longer than all else of a small release; a file still needs one."""
+    file = tmp_path / "held.parquet"
+    pq.write_table(HELD, file)
+    engine = DuckDBEngine()
+    made: list[int] = []
+    connect = duckdb.connect
+    monkeypatch.setattr(engine_module, "_ACCEPTED", set())
+    monkeypatch.setattr(duckdb, "connect", lambda *a: (made.append(1), connect(*a))[1])
+    for source, expected in ((HELD, 1), (HELD, 1), (file, 2)):
+        engine.preflight(as_source(source), query())
+        assert len(made) == expected
+
+
+def test_settings_are_tried_before_the_charge_though_others_were_accepted(tmp_path: Path) -> None:
+    DuckDBEngine().preflight(as_source(HELD), query())
+    with pytest.raises(duckdb.Error):
+        DuckDBEngine(memory_limit="a lot").preflight(as_source(HELD), query())
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    engine = DuckDBEngine(temp_directory=gone)
+    engine.preflight(as_source(HELD), query())
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError):
+        engine.preflight(as_source(HELD), query())
