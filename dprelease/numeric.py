@@ -204,7 +204,7 @@ def exp_lower(x: Fraction, bits: int = 128) -> Fraction:
     y = (x.numerator << work) // (x.denominator << halvings)
     total, term, n = one, one, 1
     while term:
-        term = term * y // (n << work)
+        term = (term * y >> work) // n  # as one division by both rounds, and faster
         total += term
         n += 1
     for _ in range(halvings):

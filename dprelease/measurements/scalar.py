@@ -173,8 +173,9 @@ class ScalarDraw(Draw):
     @property
     def rounded(self) -> float:
         """The most by which rounding to the grid moved the answer before the draw."""
-        exact = (self.step_size / self.step).denominator == 1
-        exact = exact and ((self.offset - self.origin) / self.step).denominator == 1
+        num, den = self.step.as_integer_ratio()
+        moved = (self.step_size, self.offset - self.origin if self.offset != self.origin else 0)
+        exact = all(x.numerator * den % (x.denominator * num) == 0 for x in moved)
         return 0.0 if exact else float(self.step) / 2
 
     def drawable(self, raw: Objects) -> npt.NDArray[np.bool_]:
