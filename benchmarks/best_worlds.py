@@ -230,10 +230,10 @@ def drawn(
 def rank_errors(text: str, plan: ReleasePlan, states: Sequence[State]) -> dict[str, Floats]:
     """Return the mean |error| on every table by the weights of the planner's law, summed: both ways to draw from them."""
     draw = draw_from_json(plan.blocks[0].law)
-    ((a, b, shift),) = PlacedMeasurement.from_json(plan.blocks[0].measurement).weights
+    ((a, b, offset),) = PlacedMeasurement.from_json(plan.blocks[0].measurement).weights
     tally = np.array(states)
     upto = np.cumsum(tally, axis=1)
-    rank = a * upto[:, -1:] + shift
+    rank = a * upto[:, -1:] + offset
     scores = np.maximum(0, np.maximum(b * (upto - tally) - rank, rank - b * upto))
     true = np.stack([truth(text, s) for s in states])
     off = np.abs(np.arange(tally.shape[1])[None, :] - true)

@@ -37,10 +37,10 @@ from dprelease.schema.domain import GridSet
 
 Floats = npt.NDArray[np.float64]
 DOMAINS = {
-    "0..400, shift 10": ([(0, 400)], 10),
-    "0..40, shift 1": ([(0, 40)], 1),
-    "gap of 80 in 0..400, shift 10": ([(0, 160), (240, 400)], 10),
-    "three islands in 0..400, shift 40": ([(0, 20), (200, 230), (390, 400)], 40),
+    "0..400, sensitivity 10": ([(0, 400)], 10),
+    "0..40, sensitivity 1": ([(0, 40)], 1),
+    "gap of 80 in 0..400, sensitivity 10": ([(0, 160), (240, 400)], 10),
+    "three islands in 0..400, sensitivity 40": ([(0, 20), (200, 230), (390, 400)], 40),
 }
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(4))
 TABLES = ("randomized_response", "optimal_grid")
@@ -48,11 +48,11 @@ TABLES = ("randomized_response", "optimal_grid")
 
 def laws() -> Iterator[tuple[str, Fraction, GridLaw]]:
     """Yield every family's law for every domain and epsilon."""
-    for name, (runs, shift) in DOMAINS.items():
+    for name, (runs, sensitivity) in DOMAINS.items():
         for epsilon in EPSILONS:
             found: dict[str, GridLaw] = {}
             for spikes in (True, False):
-                request = GridRequest(GridSet.from_runs(runs), shift, epsilon, spikes=spikes)
+                request = GridRequest(GridSet.from_runs(runs), sensitivity, epsilon, spikes=spikes)
                 for law in grid_laws(request):
                     found.setdefault(law.family, law)
             for family in sorted(found):

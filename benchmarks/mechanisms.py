@@ -50,21 +50,23 @@ def best_of(count: int, work: Callable[[], object]) -> float:
 
 
 def law_of(
-    family: str, points: int, *, shift: int | None = None, epsilon: Fraction = ONE
+    family: str, points: int, *, sensitivity: int | None = None, epsilon: Fraction = ONE
 ) -> GridLaw:
     """Return one family's law on `points` grid points, sensitivity a hundredth of them."""
     from dprelease import registry
 
     allowed = GridSet.from_runs([(0, points - 1)])
     kind: Any = registry.load("mechanisms", family)
-    law: GridLaw = kind.grid_laws(GridRequest(allowed, shift or max(1, points // 100), epsilon))[0]
+    law: GridLaw = kind.grid_laws(
+        GridRequest(allowed, sensitivity or max(1, points // 100), epsilon)
+    )[0]
     return law
 
 
 def calibration(rows: list[str]) -> None:
     pick = np.random.default_rng(0)  # inputs of a benchmark, not noise
-    width, shift, epsilon = pick.uniform(1, 100, 10**5), pick.uniform(0.01, 1, 10**5), 1.0
-    seconds = best_of(3, lambda: dpm.bounded_laplace_scale(0, width, shift, epsilon))
+    width, sensitivity, epsilon = pick.uniform(1, 100, 10**5), pick.uniform(0.01, 1, 10**5), 1.0
+    seconds = best_of(3, lambda: dpm.bounded_laplace_scale(0, width, sensitivity, epsilon))
     rows.append(f"| calibrate 10^5 bounded Laplace intervals | {seconds:.3f} s |")
     union = Domain(0, 120, forbidden=[(40, 60)])
     seconds = best_of(3, lambda: dpm.BoundedLaplace.calibrate(union, sensitivity=1, epsilon=1))
@@ -98,7 +100,7 @@ def draws(rows: list[str], count: int) -> None:
         "staircase", "bounded_laplace", "reflected_laplace", "rectified_laplace",
         "discrete_laplace", "bounded_gaussian", "randomized_response",
     ):  # fmt: skip
-        law = law_of(family, 1001, shift=10)
+        law = law_of(family, 1001, sensitivity=10)
         answers = np.arange(count, dtype=np.int64) % 1001
         seconds = best_of(
             3, lambda law=law, answers=answers: law.finish(law.draw_raw(answers, bits))
@@ -119,15 +121,15 @@ def draws(rows: list[str], count: int) -> None:
 
 
 def planning(rows: list[str]) -> None:
-    for runs, shift in (([(0, 30)], 4), ([(0, 40), (60, 120)], 10), ([(0, 10**6)], 1000)):
+    for runs, sensitivity in (([(0, 30)], 4), ([(0, 40), (60, 120)], 10), ([(0, 10**6)], 1000)):
 
-        def price(runs: Any = runs, shift: int = shift) -> list[GridLaw]:
+        def price(runs: Any = runs, sensitivity: int = sensitivity) -> list[GridLaw]:
             epsilon = Fraction(1) + Fraction(time.perf_counter_ns() % 10**6, 10**9)  # no cache
-            return grid_laws(GridRequest(GridSet.from_runs(runs), shift, epsilon))
+            return grid_laws(GridRequest(GridSet.from_runs(runs), sensitivity, epsilon))
 
         price()
         rows.append(
-            f"| price every family on {runs}, shift {shift} | {best_of(3, price) * 1e3:.0f} ms |"
+            f"| price every family on {runs}, sensitivity {sensitivity} | {best_of(3, price) * 1e3:.0f} ms |"
         )
 
 

@@ -36,14 +36,14 @@ SIZES = [(100, 1), (40, 1), (40, 2), (40, 4), (40, 10), (40, 20), (40, 40)]
 def plans() -> list[tuple[str, GridRequest]]:
     """Return 105 named plans."""
     out = []
-    for (width, shift), epsilon in itertools.product(SIZES, EPSILONS):
-        narrow, wide = max(2, shift // 2), min(2 * shift + 2, 18)
+    for (width, sensitivity), epsilon in itertools.product(SIZES, EPSILONS):
+        narrow, wide = max(2, sensitivity // 2), min(2 * sensitivity + 2, 18)
         for name, gap in (("none", 0), ("narrow", narrow), ("wide", wide)):
             runs = [(0, width)]
             if gap:
                 left = width * 2 // 5 - gap // 2
                 runs = [(0, left), (left + gap, width)]
-            out.append((name, GridRequest(GridSet.from_runs(runs), shift, epsilon)))
+            out.append((name, GridRequest(GridSet.from_runs(runs), sensitivity, epsilon)))
     return out
 
 
@@ -87,7 +87,7 @@ def report(
         over_clamped.append(found[first] / found["rectified_laplace"])
         for family, ratio in found.items():
             by_family.setdefault(family, []).append(ratio)
-        text = f"{plan.allowed.runs}, shift {plan.shift}, epsilon {float(plan.epsilon)}, gap {gap}"
+        text = f"{plan.allowed.runs}, sensitivity {plan.sensitivity}, epsilon {float(plan.epsilon)}, gap {gap}"
         hardest = max(hardest, (found[first], f"{text}: {first}"))
     title = (
         "largest |error| over answers" if criterion == "worst" else "|error| averaged over answers"

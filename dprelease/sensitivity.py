@@ -40,7 +40,7 @@ i + j + h <= K; for fixed h the rest counts A^2 each; piecewise linear in h, so 
 for all. A total cap there replaces G by the number of groups that T rows can fill, ceil(T/m): the
 cells' squares are convex in the rows again.
 
-Scalars whose law is not linear in the shift are charged per changed group (sequential
+Scalars whose law is not linear in the sensitivity are charged per changed group (sequential
 composition over the groups one unit touches), see `measurements.scalar`.
 
 Units: integer grid steps.

@@ -164,7 +164,7 @@ def negative(m: Manifest) -> None:
 @forged("a narrower claimed move", "one person moves the count by less", again=True)
 def narrower(m: Manifest) -> None:
     law = m["plan"]["blocks"][0]["law"]
-    law["shift"] = law["law"]["shift"] = 1
+    law["sensitivity"] = law["law"]["sensitivity"] = 1
     m["plan"]["blocks"][0]["measurement"]["sensitivity"]["total"] = "1"
 
 

@@ -100,7 +100,7 @@ def less_than_proved(family: str) -> Callable[[Json], object]:
 
 def scalar_shift(plan: Json) -> None:
     law = block(plan, "scalar")["law"]["law"]
-    law["shift"] = law["shift"] - 1
+    law["sensitivity"] = law["sensitivity"] - 1
 
 
 def scalar_noise(plan: Json) -> None:
@@ -145,13 +145,13 @@ def count_as_linear(plan: Json) -> None:
     """One law for all changed groups, although its certificate caps the shift at its own hull."""
     law = block(plan, "scalar")["law"]
     law.update(linear=True)
-    law["law"].update(splits=False, allowed=[["0", "1"]], shift=10**6)
+    law["law"].update(splits=False, allowed=[["0", "1"]], sensitivity=10**6)
 
 
 TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
     "cells: law shift": (
         "user",
-        with_law("bernstein2", lambda v: v["law"].update(l1_shift=1)),
+        with_law("bernstein2", lambda v: v["law"].update(l1_sensitivity=1)),
         "DPR901",
     ),
     "cells: noise halved": ("user", with_law("bins", smaller_noise), "DPR901"),

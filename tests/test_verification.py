@@ -158,13 +158,13 @@ def test_a_weaker_law(copy):
     assert "plan" in failed(copy)
 
 
-@pytest.mark.parametrize("claim", ["shift", "sensitivity"])
-def test_a_smaller_claimed_shift(copy, claim):
+@pytest.mark.parametrize("claim", ["law", "measurement"])
+def test_a_smaller_claimed_sensitivity(copy, claim):
     """The claim alone, with the loss it would prove: the wall recomputes it from the query."""
     manifest = manifest_of(copy)
     block, law = law_at(manifest)
-    if claim == "shift":
-        law["shift"] = block["law"]["shift"] = 1 if law["shift"] > 1 else 0
+    if claim == "law":
+        law["sensitivity"] = block["law"]["sensitivity"] = 1 if law["sensitivity"] > 1 else 0
     else:
         block["measurement"]["sensitivity"]["total"] = "1/2"
         block["measurement"]["l1_per_row"] = "1/2"

@@ -50,8 +50,8 @@ def exact_cells(
     )
     match measurement.form:
         case "ranks":
-            ((a, b, shift),) = measurement.weights
-            return stretches(answer.tallies[primitives[0]], groups, a, b, shift)
+            ((a, b, offset),) = measurement.weights
+            return stretches(answer.tallies[primitives[0]], groups, a, b, offset)
         case "joint_ranks" | "recursive_ranks" | "rank_interval" | "winsorised":
             return positions(answer.tallies[primitives[0]], groups, measurement.weights)
         case "binned_tree":

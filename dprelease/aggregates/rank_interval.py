@@ -28,11 +28,11 @@ __all__ = ["CHOICES", "interval_scores", "interval_spreads", "with_interval"]
 CHOICES = 3
 
 
-def interval_spreads(a: int, b: int, shift: int) -> tuple[int, int]:
+def interval_spreads(a: int, b: int, offset: int) -> tuple[int, int]:
     """Return the spreads of all three choices together; ValueError for a least or greatest value."""
-    if not 0 < a < b or shift:
+    if not 0 < a < b or offset:
         raise ValueError("an interval is around a quantile inside the rows")
-    row, swap = spreads(a, b, shift)
+    row, swap = spreads(a, b, offset)
     return CHOICES * row, CHOICES * swap
 
 

@@ -59,8 +59,8 @@ def _three(measurement: Measurement, tally: Primitive) -> tuple[int, int]:
         raise ValueError(
             "its three values are not chosen by the ranks of all rows around one target"
         )
-    a, b, shift = measurement.weights[0]
-    return interval_spreads(a, b, shift)
+    a, b, offset = measurement.weights[0]
+    return interval_spreads(a, b, offset)
 
 
 def _alone(measurement: Measurement, tally: Primitive) -> tuple[int, int]:
@@ -69,6 +69,6 @@ def _alone(measurement: Measurement, tally: Primitive) -> tuple[int, int]:
     if len(target) != 3 or not 0 <= target[0] <= target[1] or target[1] < 1:
         raise ValueError(around)
     near = tally.near  # codes left out are those of another rank, unless it is the same
-    if near is not None and (near.a, near.b, near.shift) != target:
+    if near is not None and (near.a, near.b, near.offset) != target:
         raise ValueError(around)
     return spreads(target[0], target[1], target[2])

@@ -1,10 +1,10 @@
 """Scores by rank: how far a candidate value is from the rank that is asked for.
 
 Candidates are all points of the column's own grid (of every tenth of it, hundredth, ... where its ends
-are more than 2**53 steps from 0) that its domain and the published one allow; rows are snapped to the nearest of them. For target rank t = (a n + shift) / b among n rows, a candidate y
+are more than 2**53 steps from 0) that its domain and the published one allow; rows are snapped to the nearest of them. For target rank t = (a n + offset) / b among n rows, a candidate y
 with `below` rows under it and `upto` rows at or under it scores, times b,
 
-    s(y) = max(0, f, g),   f = b below(y) - (a n + shift),   g = (a n + shift) - b upto(y):
+    s(y) = max(0, f, g),   f = b below(y) - (a n + offset),   g = (a n + offset) - b upto(y):
 
 the distance of the target from the ranks that y has. f + g <= 0, so at most one is positive. The
 exponential law needs the *spread*: how far one row moves the difference of two candidates' scores.
@@ -19,12 +19,12 @@ exponential law needs the *spread*: how far one row moves the difference of two 
 2 b >= 2 M, so a replacement by nothing is covered. Spreads add up along a chain of rows and over
 groups (the law's loss is linear in them), as L1 moves do, so `sensitivity` applies unchanged. All
 three are attained. A spread of half that, the largest move of *one* score, is not enough: scores
-on the two sides of the target move opposite ways. `shift` is a public constant and drops out.
+on the two sides of the target move opposite ways. `offset` is a public constant and drops out.
 
-One side only. With a = b and shift 0 (the last row), f <= 0 and s = b #{x > y}: all moves of one
+One side only. With a = b and offset 0 (the last row), f <= 0 and s = b #{x > y}: all moves of one
 row have one sign, whether it is added or replaced, and the spread is b; likewise for the first row
 (a = 0, s = b #{x < y}). But beyond the data all candidates score 0 then. With the target k - 1/2
-rows inside the end (b = 2, shift odd) they score at least 1, and so does every candidate but the k-th
+rows inside the end (b = 2, offset odd) they score at least 1, and so does every candidate but the k-th
 value from the end, which alone scores 0: the score has two sides. The planner prices both.
 
 Stretches. Scores are alike on all candidates between two neighbouring values of rows, so a group is
@@ -102,14 +102,14 @@ class Stretches:
         )  # fmt: skip
 
 
-def spreads(a: int, b: int, shift: int) -> tuple[int, int]:
+def spreads(a: int, b: int, offset: int) -> tuple[int, int]:
     """Return the spread of one added row and of one replaced row (module docstring)."""
-    if shift == 0 and a in (0, b):
+    if offset == 0 and a in (0, b):
         return b, b
     return 2 * max(a, b - a), 2 * b
 
 
-def stretches(tally: Ints, groups: int, a: int, b: int, shift: int) -> Objects:
+def stretches(tally: Ints, groups: int, a: int, b: int, offset: int) -> Objects:
     """Return the `Stretches` of each group, `(groups, 1)`, from a tally's codes.
 
     Exact for fewer than 2**53 rows, which no source reaches, as b is at most 2,000.
@@ -120,7 +120,7 @@ def stretches(tally: Ints, groups: int, a: int, b: int, shift: int) -> Objects:
         part = tally[ends[group] : ends[group + 1]]
         below, upto = part[:, 2], part[:, 3]
         total = int(part[0, 4]) if len(part) else 0
-        target = min(max(a * total + shift, 0), b * total)
+        target = min(max(a * total + offset, 0), b * total)
         at = np.maximum(np.maximum(b * below - target, target - b * upto), 0)
         first = below[:1] if len(part) else np.zeros(1, dtype=np.int64)
         between = np.abs(b * np.concatenate([first, upto]) - target)
@@ -137,9 +137,9 @@ def target(measurement: Measurement, view: int | None) -> Measurement:
 
 def near(measurement: Measurement, last: int) -> Measurement:
     """Return `measurement` measured by the codes alone whose score at its rank is at most `last`."""
-    ((a, b, shift),) = measurement.weights
+    ((a, b, offset),) = measurement.weights
     (measure,) = measurement.measures
-    narrowed = replace(measure, near=Near(a, b, shift, last))
+    narrowed = replace(measure, near=Near(a, b, offset, last))
     return replace(measurement, measures=(narrowed,))
 
 
@@ -181,7 +181,7 @@ def ranks(context: Context, probability: Fraction, inside: int = 0) -> Measureme
 
 
 def aimed(a: int, b: int, inside: int) -> tuple[int, int, int]:
-    """Return (a, b, shift) of a target `inside` - 1/2 rows inside the end that a / b is."""
+    """Return (a, b, offset) of a target `inside` - 1/2 rows inside the end that a / b is."""
     if not inside:
         return a, b, 0
     return 2 * a, 2 * b, (2 * inside - 1) * (1 if a == 0 else -1)

@@ -116,8 +116,8 @@ def log_of(value: Fraction) -> float:
 def reach_of(law: GridLaw) -> int:
     """Return how far apart two clamped neighbouring answers can be."""
     if getattr(law, "splits", False):
-        return law.shift
-    return max(1, min(law.shift, law.allowed.hull_steps))
+        return law.sensitivity
+    return max(1, min(law.sensitivity, law.allowed.hull_steps))
 
 
 def law_rows(law: GridLaw, answers: Sequence[int] | None = None) -> Rows | Fraction:
@@ -273,7 +273,7 @@ def _stated(law: GridLaw, q: IntArray) -> Rows:
 
 
 def worst_ratio(law: GridLaw, reach: int | None = None) -> Worst:
-    """Return the largest likelihood ratio of answers at most `reach` (default: its shift) apart."""
+    """Return the largest likelihood ratio of answers at most `reach` (default: its sensitivity) apart."""
     distance = reach_of(law) if reach is None else reach
     hull = law.allowed.hull_steps
     outputs = len(law.allowed)

@@ -167,7 +167,7 @@ def _parts(plan: ReleasePlan) -> Iterator[_Law]:
                     if moved:
                         yield (
                             f"{block.name}, side {i + 1}",
-                            replace(law, shift=moved),
+                            replace(law, sensitivity=moved),
                             draw.law.epsilon,
                         )
             case _:

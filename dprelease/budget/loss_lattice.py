@@ -15,7 +15,7 @@ Pairs    `two_points`  randomised response: P = (p, 1 - p), p = e^m/(1 + e^m). I
                        m-differentially private mechanism ([KOV]).
          `gaussian`    discrete Gaussian noise on one integer: L = (k^2 - 2 k d)/(2 s) for noise d,
                        answers k steps apart and scale^2 s; already a lattice. One integer only: a
-                       vector's loss depends on how its shift is spread; for vectors use rho.
+                       vector's loss depends on how its move is spread; for vectors use rho.
 Units    losses in nats (`Fraction`); weights in 2**-BITS.
 Sources  [KOV] Kairouz, Oh & Viswanath, "The composition theorem for differential privacy",
          arXiv:1311.0776. [ZDW] Zhu, Dong & Wang, "Optimal accounting of differential privacy via
@@ -73,8 +73,8 @@ class LossLattice:
         return cls(-m * half, 2 * half, (down, *(0,) * (m - 1), up))
 
     @classmethod
-    def gaussian(cls, shift: int, square: int) -> LossLattice:
-        """Return discrete Gaussian noise of scale^2 `square` on answers `shift` steps apart."""
+    def gaussian(cls, distance: int, square: int) -> LossLattice:
+        """Return discrete Gaussian noise of scale^2 `square` on answers `distance` steps apart."""
         cutoff = math.isqrt(2 * 72 * square) + 2  # e^-72 < 2**-103 of the mass lies beyond
         rows = [Fraction(d * d, 2 * square) for d in range(cutoff + 1)]
         low = [_decay_lower(x) for x in rows]
@@ -87,8 +87,8 @@ class LossLattice:
         # Noise d gives the loss (k^2 - 2 k d)/(2 s): the largest loss is at d = -cutoff.
         weights = [half[abs(d)] for d in range(cutoff, -cutoff - 1, -1)]
         weights[0] += beyond
-        start = Fraction(shift * shift - 2 * shift * cutoff, 2 * square)
-        return cls(start, Fraction(shift, square), tuple(weights), beyond).trimmed()
+        start = Fraction(distance * distance - 2 * distance * cutoff, 2 * square)
+        return cls(start, Fraction(distance, square), tuple(weights), beyond).trimmed()
 
     def compose(self, other: LossLattice) -> LossLattice:
         """Return the loss of both releases together.

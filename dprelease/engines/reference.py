@@ -239,7 +239,8 @@ def _tally(
             below, upto = sum(c < code for c in codes), sum(c <= code for c in codes)
             if near is not None:
                 rank = min(
-                    max(Fraction(near.a * total + near.shift, near.b), Fraction(0)), Fraction(total)
+                    max(Fraction(near.a * total + near.offset, near.b), Fraction(0)),
+                    Fraction(total),
                 )
                 if max(below - rank, rank - upto) > Fraction(near.last, near.b):
                     continue

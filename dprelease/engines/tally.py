@@ -137,7 +137,7 @@ def _counted(query: BoundedQuery, place: int) -> tuple[int, int]:
 def _near_sql(near: Near) -> exp.Expression:
     """Return `near_rows` of one code in SQL."""
     many = _times(near.a, "total")
-    many = exp.Add(this=many, expression=number(near.shift))
+    many = exp.Add(this=many, expression=number(near.offset))
     target = exp.Least(
         this=exp.Greatest(this=many, expressions=[number(0)], ignore_nulls=True),
         expressions=[_times(near.b, "total")],
@@ -211,7 +211,7 @@ def no_codes() -> Ints:
 def near_rows(table: Ints, near: Near) -> npt.NDArray[np.bool_]:
     """Return which codes of a tally come near the rank; see `query.bounded.Near`."""
     below, upto, total = table[:, 2], table[:, 3], table[:, 4]
-    target = np.clip(near.a * total + near.shift, 0, near.b * total)
+    target = np.clip(near.a * total + near.offset, 0, near.b * total)
     out: npt.NDArray[np.bool_] = (near.b * below <= target + near.last) & (
         near.b * upto >= target - near.last
     )

@@ -83,7 +83,7 @@ def own_variance(kind: Kind, budget: Fraction, share: Fraction, sensitivity: int
 
     Args:
         budget: epsilon, or rho.
-        sensitivity: the L1 shift in steps (pure), or the squared L2 shift (zCDP).
+        sensitivity: the L1 sensitivity in steps (pure), or the squared L2 sensitivity (zCDP).
     """
     if not sensitivity:
         return 0.0

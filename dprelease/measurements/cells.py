@@ -59,7 +59,7 @@ class CellDraw(Draw):
         return AddedNoise(self.noise.noise)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        if self.noise.l1_shift < sensitivity.total:
+        if self.noise.l1_sensitivity < sensitivity.total:
             raise underclaimed("sensitivity")
         return self.noise.certify().epsilon_upper
 

@@ -8,7 +8,7 @@ A `Draw` is public: the law, how many groups one unit can touch, the grid. It of
     companions   noisy integers -> median-unbiased and unbiased cell values: post-processing
     to_json      everything needed to do all of that again, with no data
 
-Privacy of a block. `linear`: the law's loss is linear in the shift (discrete Laplace), so one
+Privacy of a block. `linear`: the law's loss is linear in the sensitivity (discrete Laplace), so one
 certificate at the L1 sensitivity over all groups covers every way a unit can spread it.
 Otherwise each changed group is charged by itself, sequentially: changed_groups * loss(in_group).
 

@@ -183,13 +183,13 @@ class Ranks(MeasurementFamily):
         measurement, size, loss = asked.measurement, asked.size, asked.loss
         code = measurement.measures[0].code
         assert isinstance(code, Fixed)
-        ((a, b, shift),) = measurement.weights
+        ((a, b, offset),) = measurement.weights
         # what the engine hands over must fit in memory, whatever the rows; scores beyond weigh alike
         each = TABLE_LIMIT // asked.block.members[0].context.groups
         most = None if code.grid.hull_steps < each else max(0, b * ((each - 3) // 2))
         spread = asked.sensitivity.total
         law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=asked.epsilon, most=most)
-        if a in (0, b) and shift:
+        if a in (0, b) and offset:
             k = rows_inside(law.rate, law.candidates, size, (a // b, 1), loss)
             measurement = replace(measurement, weights=(aimed(a // b, 1, k),))
         error = exponential_error(law.rate, law.candidates, size, measurement.weights[0], loss)
@@ -252,11 +252,11 @@ class Ranks(MeasurementFamily):
 
 def any_rank(draw: ExponentialDraw, measurement: Measurement, size: int) -> bool:
     """Return whether the 95 % range of ranks of a choice is all of `size` rows."""
-    a, b, shift = measurement.weights[0]
+    a, b, offset = measurement.weights[0]
     error = draw.rank_error(b, _LEVEL)
     if error is None:
         return True
-    aimed = min(size, abs(shift) // 2) if a in (0, b) else size * min(a, b - a) / b
+    aimed = min(size, abs(offset) // 2) if a in (0, b) else size * min(a, b - a) / b
     return bool(error >= max(aimed, size - aimed))
 
 
@@ -266,15 +266,15 @@ def any_rank(draw: ExponentialDraw, measurement: Measurement, size: int) -> bool
 
 def aim(measurement: Measurement) -> str:
     """Return which rank is aimed at: "the value with 19 rows above it"."""
-    a, b, shift = measurement.weights[0]
+    a, b, offset = measurement.weights[0]
     if a not in (0, b):
         return f"the value at {float(Fraction(a, b)):.6g} of the rows"
     end, beyond = ("first", "below") if a == 0 else ("last", "above")
-    if not shift:
+    if not offset:
         return f"the {end} row's value or any value beyond"
-    if abs(shift) == 1:
+    if abs(offset) == 1:
         return f"the {end} row's value"
-    return f"the value with {_rows(_beyond(shift))} {beyond} it"
+    return f"the value with {_rows(_beyond(offset))} {beyond} it"
 
 
 def moved_text(moved: Fraction) -> str:
@@ -284,22 +284,22 @@ def moved_text(moved: Fraction) -> str:
 
 def rank_error_text(draw: ExponentialDraw, measurement: Measurement) -> str:
     """Return the rank error for a plan's table: "±23 rows in rank (95 %)"."""
-    a, b, shift = measurement.weights[0]
+    a, b, offset = measurement.weights[0]
     error = draw.rank_error(b, _LEVEL)
     if error is None:
         return "any rank"
     if a not in (0, b):
         return f"±{_rows(error)} in rank (95 %)"
-    if not shift:
+    if not offset:
         return f"0 to {_rows(error)} from the end (95 %), or beyond the data"
-    return f"{_beyond(shift):,} ±{_rows(error)} from the end (95 %)"
+    return f"{_beyond(offset):,} ±{_rows(error)} from the end (95 %)"
 
 
 def exponential_notes(draw: ExponentialDraw, measurement: Measurement) -> tuple[str, ...]:
     """Return the report's sentences: aim, error, what is not known."""
-    a, b, shift = measurement.weights[0]
+    a, b, offset = measurement.weights[0]
     error = draw.rank_error(b, _LEVEL)
-    data = f"any data of at least {_rows(_beyond(shift) + 1)}" if shift else "any data"
+    data = f"any data of at least {_rows(_beyond(offset) + 1)}" if offset else "any data"
     notes = [
         f"chosen by rank among {len(draw.allowed):,} allowed values; it aims at {aim(measurement)}",
         "nothing is known of its rank at this epsilon"
@@ -308,12 +308,12 @@ def exponential_notes(draw: ExponentialDraw, measurement: Measurement) -> tuple[
         "no interval: how far some rows are in values depends on how dense the data are",
         "a group without rows gives any allowed value, and that cannot be seen from the value",
     ]
-    if a in (0, b) and abs(shift) > 1:
+    if a in (0, b) and abs(offset) > 1:
         notes.append(
             "aiming at the very end would land anywhere beyond the data; "
             "the distance is chosen by public numbers only"
         )
-    elif a in (0, b) and not shift:
+    elif a in (0, b) and not offset:
         notes.append("if the declared range reaches far beyond the data, so may this value")
     elif a not in (0, b):
         notes.append(
@@ -322,9 +322,9 @@ def exponential_notes(draw: ExponentialDraw, measurement: Measurement) -> tuple[
     return tuple(notes)
 
 
-def _beyond(shift: int) -> int:
+def _beyond(offset: int) -> int:
     """Return the rows beyond the one that is aimed at; see `aggregates.ranks.aimed`."""
-    return abs(shift) // 2
+    return abs(offset) // 2
 
 
 def _rows(count: int) -> str:

@@ -63,12 +63,12 @@ def exponential_error(
     """Return the mean error of a choice over the public tables.
 
     Args:
-        target: (a, b, shift) of `aggregates.ranks`; the error is to the value at rank a n / b.
+        target: (a, b, offset) of `aggregates.ranks`; the error is to the value at rank a n / b.
     """
-    a, b, shift = target
+    a, b, offset = target
     tally = _tables(min(candidates, _MOST_POINTS), size)
     upto = np.cumsum(tally, axis=1)
-    rank = a * upto[:, -1:] + shift
+    rank = a * upto[:, -1:] + offset
     at = np.maximum(np.maximum(b * (upto - tally) - rank, rank - b * upto), 0)
     after = np.abs(b * upto - rank)
     least = np.minimum(at, after).min(axis=1, keepdims=True)

@@ -79,7 +79,7 @@ class ScalarDraw(Draw):
     law: WrittenLaw
     linear: bool
     changed_groups: Annotated[int, AtLeast(1)]
-    shift: Annotated[int, AtLeast(0)]
+    sensitivity: Annotated[int, AtLeast(0)]
     step_size: Fraction
     offset: Fraction
     step: Fraction
@@ -101,11 +101,11 @@ class ScalarDraw(Draw):
         if self.step_size <= 0 or self.step <= 0:
             raise underclaimed("step")
         needed = steps_moved(sensitivity, self.step_size, self.step, linear=self.linear)
-        if self.law.shift < needed or (
+        if self.law.sensitivity < needed or (
             not self.linear and self.changed_groups < sensitivity.changed_groups
         ):
             raise underclaimed("sensitivity")
-        # A law made for one group may cap its shift at its hull; an L1 total may not.
+        # A law made for one group may cap its sensitivity at its hull; an L1 total may not.
         spread = self.law.family in _LINEAR and getattr(self.law, "splits", False)
         if self.linear and sensitivity.changed_groups > 1 and not spread:
             raise underclaimed("loss")
@@ -232,14 +232,14 @@ def steps_moved(s: Sensitivity, step_size: Fraction, step: Fraction, *, linear: 
 
 
 _LINEAR = ("discrete_laplace", "rectified_laplace")
-"""Families whose loss is linear in the shift, the only ones that may cover a spread-out shift."""
+"""Families whose loss is linear in the sensitivity, the only ones that may cover a move spread over groups."""
 
 
 class Scalar(Normal):
     """One integer per group, of which the statistic is a public function: mostly itself.
 
     Every family is priced on the grid law itself. When one unit can touch several groups there are
-    two sound ways to cover it: one law whose loss is linear in the shift at the L1 sensitivity over
+    two sound ways to cover it: one law whose loss is linear in the sensitivity at the L1 sensitivity over
     all groups, or any law at epsilon / changed_groups per group (sequential composition); both are priced.
     """
 
@@ -270,15 +270,15 @@ class Scalar(Normal):
             alone = like.mechanism
         found = []
         for linear, each in ways:
-            shift = steps_moved(s, measurement.step_size, step, linear=linear)
+            moved = steps_moved(s, measurement.step_size, step, linear=linear)
             for law, error in priced_laws(
-                allowed, shift, each, asked.loss, spikes, linear, asked.judge, alone
+                allowed, moved, each, asked.loss, spikes, linear, asked.judge, alone
             ):
                 draw = ScalarDraw(
                     law=law,
                     linear=linear,
                     changed_groups=s.changed_groups,
-                    shift=shift,
+                    sensitivity=moved,
                     step_size=measurement.step_size,
                     offset=measurement.offset,
                     step=step,
@@ -357,7 +357,7 @@ class PricedLaw(NamedTuple):
 
 def priced_laws(
     allowed: GridSet,
-    shift: int,
+    sensitivity: int,
     epsilon: Fraction,
     loss: Loss,
     spikes: bool,
@@ -370,7 +370,7 @@ def priced_laws(
     Args:
         family: its laws alone: another package's where it is pinned, or those of a known winner.
     """
-    request = GridRequest(allowed, max(1, shift), epsilon, loss, spikes, linear, judge)
+    request = GridRequest(allowed, max(1, sensitivity), epsilon, loss, spikes, linear, judge)
     return _family_laws(request, family) if family else _all_laws(request)
 
 

@@ -43,7 +43,7 @@ def scalar_domain(block: BlockLayout, measurement: Measurement) -> Domain:
 def additive_grid(
     measurement: Measurement, domain: Domain, s: Sensitivity, epsilon: Fraction
 ) -> tuple[Fraction, Fraction, GridSet]:
-    """Return (step, origin, allowed): cells as they are, or coarsened to `_steps` per shift.
+    """Return (step, origin, allowed): cells as they are, or coarsened to `_steps` per sensitivity.
 
     They are coarsened, too, where an end of the domain is more than 2**53 cells from 0.
     """
@@ -61,7 +61,7 @@ def additive_grid(
 
 
 def _steps(epsilon: Fraction) -> int:
-    """Return how many grid steps a shift should have at `epsilon`."""
+    """Return how many grid steps a sensitivity should have at `epsilon`."""
     return (
         _FINE * math.ceil(math.exp(min(float(epsilon) - _LARGE, 100.0) / 2))
         if epsilon > _LARGE
@@ -80,16 +80,16 @@ def rounded_error(error: float, step: float, *, squared: bool, worst: bool = Fal
     return error + step * step / 12 if squared else math.hypot(error, step / 4)
 
 
-def _divisor(shift: int, factor: int) -> list[int]:
-    """Return the largest divisor of `shift` in (factor / 2, factor], if there is one.
+def _divisor(moved: int, factor: int) -> list[int]:
+    """Return the largest divisor of `moved` in (factor / 2, factor], if there is one.
 
-    Found as shift / m, m rising: at most 4 * `_FINE` candidates, however large the shift is.
+    Found as moved / m, m rising: at most 4 * `_FINE` candidates, however large it is.
     """
     for m in range(
-        -(-shift // factor), min(2 * shift // factor, -(-shift // factor) + 4 * _FINE) + 1
+        -(-moved // factor), min(2 * moved // factor, -(-moved // factor) + 4 * _FINE) + 1
     ):
-        if shift % m == 0:
-            return [shift // m] if 2 * (shift // m) > factor else []
+        if moved % m == 0:
+            return [moved // m] if 2 * (moved // m) > factor else []
     return []
 
 

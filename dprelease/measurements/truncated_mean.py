@@ -38,7 +38,7 @@ from dprelease.sensitivity import Sensitivity
 
 __all__ = ["MeanDraw", "TruncatedMean", "sum_sensitivity"]
 
-_WITHOUT_ATOMS = ("bounded_laplace", "reflected_laplace", "bounded_gaussian")
+_WITHOUT_POINT_MASSES = ("bounded_laplace", "reflected_laplace", "bounded_gaussian")
 """Families that draw a mean without point masses at whatever size is released."""
 
 _SIZE_SHARE = Fraction(1, 5)
@@ -55,7 +55,7 @@ class MeanDraw(Draw):
     law. One move (at most m rows more or fewer in one group) changes that quotient by at most
     `sum_sensitivity` / n' = m w / (2 n'), for *any* n', because n' is already a differentially private
     output. Any change of one unit is a chain of at most `moves` such moves through answers inside
-    the hull, so the losses add up to at most moves * epsilon. The integer shift is rounded up to
+    the hull, so the losses add up to at most moves * epsilon. The integer sensitivity is rounded up to
     three significant bits, so that few laws serve many groups.
 
     Raw cells per group: (noisy size, output step).
@@ -86,7 +86,9 @@ class MeanDraw(Draw):
 
     def law(self, size: int) -> GridLaw:
         """Return the certified law for the released size."""
-        return _mean_law(self.allowed, self.shift(size), self.epsilon, self.mechanism, self.loss)
+        return _mean_law(
+            self.allowed, self.sensitivity_at(size), self.epsilon, self.mechanism, self.loss
+        )
 
     def check(self) -> None:
         """Build the laws of the smallest and the largest size that can be released.
@@ -100,7 +102,7 @@ class MeanDraw(Draw):
         for size in (1, self.size.law.allowed.upper):
             self.law(size)
 
-    def shift(self, size: int) -> int:
+    def sensitivity_at(self, size: int) -> int:
         """Return the sensitivity in grid steps for the released size, rounded up."""
         exact = -(-self.sum_sensitivity // (max(1, size) * self.step))
         steps = max(1, min(int(exact), self.allowed.hull_steps))
@@ -136,10 +138,10 @@ class MeanDraw(Draw):
         return out
 
     def _by_law(self, sizes: list[int]) -> list[tuple[npt.NDArray[np.int64], GridLaw]]:
-        shifts = np.array([self.shift(s) for s in sizes], dtype=np.int64)
+        found = np.array([self.sensitivity_at(s) for s in sizes], dtype=np.int64)
         out = []
-        for shift in sorted(set(shifts.tolist())):
-            rows = np.flatnonzero(shifts == shift)
+        for sensitivity in sorted(set(found.tolist())):
+            rows = np.flatnonzero(found == sensitivity)
             out.append((rows, self.law(sizes[int(rows[0])])))
         return out
 
@@ -221,9 +223,9 @@ def sum_sensitivity(sensitivity: Sensitivity, width: Fraction) -> Fraction:
 
 @lru_cache(maxsize=512)
 def _mean_law(
-    allowed: GridSet, shift: int, epsilon: Fraction, mechanism: str, loss: str
+    allowed: GridSet, sensitivity: int, epsilon: Fraction, mechanism: str, loss: str
 ) -> GridLaw:
-    request = GridRequest(allowed, shift, epsilon, loss=loss, spikes=False)  # type: ignore[arg-type]
+    request = GridRequest(allowed, sensitivity, epsilon, loss=loss, spikes=False)  # type: ignore[arg-type]
     family = cast("Any", registry.load("mechanisms", mechanism))
     laws: list[GridLaw] = family.grid_laws(request)
     for law in laws:
@@ -243,7 +245,7 @@ class TruncatedMean(MeasurementFamily):
 
     family = "truncated_mean"
     draws = ("mean",)
-    mechanisms = _WITHOUT_ATOMS
+    mechanisms = _WITHOUT_POINT_MASSES
     sized = True
     direct = True
     centred = False
@@ -309,9 +311,9 @@ class TruncatedMean(MeasurementFamily):
 
 
 def _best_family(draw: MeanDraw, size: int, loss: Loss) -> str:
-    priced = priced_laws(draw.allowed, draw.shift(size), draw.epsilon, loss, False, False)
+    priced = priced_laws(draw.allowed, draw.sensitivity_at(size), draw.epsilon, loss, False, False)
     names = (p.law.family for p in priced)
-    return next((name for name in names if name in _WITHOUT_ATOMS), draw.mechanism)
+    return next((name for name in names if name in _WITHOUT_POINT_MASSES), draw.mechanism)
 
 
 def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
@@ -321,10 +323,12 @@ def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
     if s.changed_groups > 1:
         ways.append((True, s.total, epsilon))
     options = [
-        (priced, linear, shift)
-        for linear, shift, each in ways
-        for priced in priced_laws(allowed, shift, each, "absolute", True, linear)
+        (priced, linear, sensitivity)
+        for linear, sensitivity, each in ways
+        for priced in priced_laws(allowed, sensitivity, each, "absolute", True, linear)
     ]
-    best, linear, shift = min(options, key=lambda o: o[0].error.average)
+    best, linear, sensitivity = min(options, key=lambda o: o[0].error.average)
     one = Fraction(1)
-    return ScalarDraw(best.law, linear, s.changed_groups, shift, one, Fraction(0), one, Fraction(0))
+    return ScalarDraw(
+        best.law, linear, s.changed_groups, sensitivity, one, Fraction(0), one, Fraction(0)
+    )

@@ -111,7 +111,7 @@ class WinsorisedDraw(Draw):
             or self.degree not in DEGREES
         ):
             raise underclaimed("number of candidates")
-        if self.noise.l1_shift < sensitivity.total:
+        if self.noise.l1_sensitivity < sensitivity.total:
             raise underclaimed("sensitivity")
         return self.choice.certify().epsilon_upper, self.noise.certify().epsilon_upper
 

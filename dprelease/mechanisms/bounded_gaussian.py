@@ -156,7 +156,7 @@ class BoundedGaussian:
         """
         sides = sides_of(domain)
         budget, slack = positive(epsilon, "epsilon"), check_delta(delta)
-        shift = sensitivity_of(sensitivity, len(sides))
+        distance = sensitivity_of(sensitivity, len(sides))
         ones = (1.0,) * len(sides)
         ratios = ones if scale_ratios is None else ratios_of(scale_ratios, len(sides))
         cls(domain, scale=1, answers=answers)
@@ -165,10 +165,10 @@ class BoundedGaussian:
                 "there is no such calibration rule", fix="use exact or chen_hale", code="DPR633"
             )
         if rule == "chen_hale":
-            radius = check_chen_hale(sides, shift, ratios, slack)
+            radius = check_chen_hale(sides, distance, ratios, slack)
             scale = chen_hale_scale(sides, float(radius), float(budget))
         else:
-            reach = reach_of(domain, sides, shift, answers)
+            reach = reach_of(domain, sides, distance, answers)
             scale = exact_scale(sides, ratios, reach, float(budget))
             if slack > 0:
                 scale = relaxed_scale(sides, ratios, reach, float(budget), slack, scale)
@@ -176,7 +176,7 @@ class BoundedGaussian:
             domain,
             scale=tuple(scale * r for r in ratios),
             answers=answers,
-            sensitivity=shift,
+            sensitivity=distance,
             epsilon=None if slack > 0 else budget,
         )
 
@@ -261,9 +261,9 @@ class BoundedGaussian:
         """
         count = len(sides_of(self.domain))
         known = self.sensitivity
-        shift = known if sensitivity is None else sensitivity_of(sensitivity, count)
+        distance = known if sensitivity is None else sensitivity_of(sensitivity, count)
         budget = self.epsilon
-        if shift is not None and (budget is None or sensitivity is not None):
+        if distance is not None and (budget is None or sensitivity is not None):
             if known is not None and budget is None:
                 raise ArgumentError(
                     "a grid law is purely private",
@@ -271,19 +271,19 @@ class BoundedGaussian:
                     fix="calibrate with delta=0",
                     code="DPR634",
                 )
-            budget = Fraction(self.loss(sensitivity=as_argument(shift)))
+            budget = Fraction(self.loss(sensitivity=as_argument(distance)))
         if isinstance(self.domain, Domain):
-            assert not isinstance(shift, Capped)
-            one = shift[0] if isinstance(shift, tuple) else shift
+            assert not isinstance(distance, Capped)
+            one = distance[0] if isinstance(distance, tuple) else distance
             return on_grid(self.domain, step, one, budget, self.grid_laws)
-        if shift is None or budget is None:
+        if distance is None or budget is None:
             raise ArgumentError(
                 "a grid law needs a sensitivity and an epsilon",
                 why="this mechanism was built from its scale alone",
                 fix="use .calibrate(...), or pass on_grid(step=..., sensitivity=...)",
                 code="DPR627",
             )
-        return self._box_law(step, shift, budget)
+        return self._box_law(step, distance, budget)
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
@@ -304,10 +304,12 @@ class BoundedGaussian:
         """Rebuild the table, or the closed form."""
         return truncated_from_json(value, BoundedGaussianLaw, BoundedGaussianWideLaw)
 
-    def _box_law(self, step: object, shift: Sensitivity, budget: Fraction) -> BoundedGaussianBoxLaw:
+    def _box_law(
+        self, step: object, distance: Sensitivity, budget: Fraction
+    ) -> BoundedGaussianBoxLaw:
         box, scales = self.domain, self.scales
         assert isinstance(box, Box)
-        radius, caps = limits_of(shift)
+        radius, caps = limits_of(distance)
 
         def at(steps: tuple[Fraction, ...]) -> BoundedGaussianBoxLaw:
             return BoundedGaussianBoxLaw.calibrate(box, steps, radius, caps, budget, scales)
@@ -344,5 +346,5 @@ class BoundedGaussian:
 
     def _reach(self, sensitivity: object) -> Reach:
         sides = sides_of(self.domain)
-        shift = sensitivity_of(sensitivity, len(sides))
-        return reach_of(self.domain, sides, shift, self.answers)
+        distance = sensitivity_of(sensitivity, len(sides))
+        return reach_of(self.domain, sides, distance, self.answers)

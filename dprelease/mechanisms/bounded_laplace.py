@@ -129,8 +129,8 @@ class BoundedLaplace:
             ArgumentError: invalid numbers (DPR605, DPR606, DPR631), an unknown rule (DPR633), or
                 a rule without a proof for this domain or delta (DPR634).
         """
-        shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
-        reach, goal = as_float(shift, "sensitivity"), as_float(budget, "epsilon")
+        distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        reach, goal = as_float(distance, "sensitivity"), as_float(budget, "epsilon")
         slack = check_delta(delta)
         probe = cls(domain, scale=1, answers=answers)
         if rule not in ("exact", "holohan", "croft"):
@@ -154,30 +154,30 @@ class BoundedLaplace:
         if rule == "croft":
             scale = view.croft_scale(reach, goal)
         elif rule == "holohan":
-            scale = view.pure_scale(shift, goal - math.log1p(-slack))
+            scale = view.pure_scale(distance, goal - math.log1p(-slack))
         else:
-            scale = view.pure_scale(shift, goal)
+            scale = view.pure_scale(distance, goal)
             if slack > 0:
                 scale = view.delta_scale(reach, goal, slack, scale)
         return cls(
             probe.domain,
             scale=scale,
             answers=answers,
-            sensitivity=shift,
+            sensitivity=distance,
             epsilon=None if slack > 0 else budget,
         )
 
     def loss(self, *, sensitivity: object) -> float:
         """Return the exact worst-case loss, in nats (float64 evaluation)."""
-        shift = positive(sensitivity, "sensitivity")
-        as_float(shift, "sensitivity")
-        return losses.LossView(self.domain, self.answers).loss(self.scale, shift)
+        distance = positive(sensitivity, "sensitivity")
+        as_float(distance, "sensitivity")
+        return losses.LossView(self.domain, self.answers).loss(self.scale, distance)
 
     def delta(self, *, epsilon: object, sensitivity: object) -> float:
         """Return the exact hockey-stick divergence at `epsilon`, worst over hull pairs."""
         budget = float(positive(epsilon, "epsilon", allow_zero=True))
-        shift = as_float(positive(sensitivity, "sensitivity"), "sensitivity")
-        return losses.LossView(self.domain, self.answers).delta(self.scale, shift, budget)
+        distance = as_float(positive(sensitivity, "sensitivity"), "sensitivity")
+        return losses.LossView(self.domain, self.answers).delta(self.scale, distance, budget)
 
     def pdf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
         """Return the density, vectorised over `x` and `location` (broadcast); 0 outside D.
@@ -240,9 +240,9 @@ class BoundedLaplace:
             ArgumentError: see `unit_law.on_grid`; and DPR634 after calibration with delta > 0,
                 because grid laws are purely private.
         """
-        shift = optional(sensitivity, "sensitivity") or self.sensitivity
+        distance = optional(sensitivity, "sensitivity") or self.sensitivity
         budget = self.epsilon
-        if shift is not None and (budget is None or sensitivity is not None):
+        if distance is not None and (budget is None or sensitivity is not None):
             if self.sensitivity is not None and self.epsilon is None:
                 raise ArgumentError(
                     "a grid law is purely private",
@@ -250,8 +250,8 @@ class BoundedLaplace:
                     fix="calibrate with delta=0",
                     code="DPR634",
                 )
-            budget = Fraction(self.loss(sensitivity=shift))
-        return on_grid(self.domain, step, shift, budget, self.grid_laws)
+            budget = Fraction(self.loss(sensitivity=distance))
+        return on_grid(self.domain, step, distance, budget, self.grid_laws)
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:

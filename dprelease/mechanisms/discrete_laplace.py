@@ -4,9 +4,9 @@ On multiples of `step`, P(d) is proportional to exp(-|d| step / scale), drawn ex
 
 * scalars: the noisy integer is mapped into the allowed set by a posterior median or mean
   (`on_grid`); for counts this is the optimal geometric mechanism up to a permille;
-* cells: `for_cells(l1_shift, epsilon)` is bare noise for a vector with that L1 sensitivity.
+* cells: `for_cells(l1_sensitivity, epsilon)` is bare noise for a vector with that L1 sensitivity.
 
-Privacy. The loss is sensitivity / scale, linear in the shift and exactly rational; remaps are
+Privacy. The loss is sensitivity / scale, linear in the sensitivity and exactly rational; remaps are
 post-processing. See `kernels/laplace.py`.
 
 Place    Laplace kernel, boundary remapped; forms `forms/additive.py`, `forms/vector.py`.
@@ -79,25 +79,25 @@ class DiscreteLaplace(Scaled):
             ArgumentError: invalid numbers (DPR605, DPR606) or not a Domain (DPR629).
         """
         check_domain(domain)
-        shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
         size = positive(step, "step")
-        moved = -(-shift // size) * size
+        moved = -(-distance // size) * size
         scale = least_scale(moved, budget)
-        return cls(domain, scale=scale, step=size, sensitivity=shift, epsilon=budget)
+        return cls(domain, scale=scale, step=size, sensitivity=distance, epsilon=budget)
 
     @staticmethod
-    def for_cells(l1_shift: int, epsilon: Fraction) -> CellNoise:
-        """Return noise for a vector of integer cells with L1 sensitivity `l1_shift` steps.
+    def for_cells(l1_sensitivity: int, epsilon: Fraction) -> CellNoise:
+        """Return noise for a vector of integer cells with L1 sensitivity `l1_sensitivity` steps.
 
         Raises:
-            ArgumentError: l1_shift < 1 (DPR620) or epsilon <= 0 (DPR606).
+            ArgumentError: l1_sensitivity < 1 (DPR620) or epsilon <= 0 (DPR606).
         """
-        return CellNoise.calibrate(l1_shift, epsilon)
+        return CellNoise.calibrate(l1_sensitivity, epsilon)
 
     def loss(self, *, sensitivity: object) -> float:
         """Return ceil(sensitivity / step) * step / scale, in nats."""
-        shift = positive(sensitivity, "sensitivity")
-        return float(-(-shift // self.step) * self.step / Fraction(self.scale))
+        distance = positive(sensitivity, "sensitivity")
+        return float(-(-distance // self.step) * self.step / Fraction(self.scale))
 
     def _laws(self, location: npt.ArrayLike) -> list[dict[float, float]]:
         allowed = self.domain.on_grid(self.step)
@@ -151,9 +151,9 @@ class DiscreteLaplace(Scaled):
 
         `step` defaults to the mechanism's own. See `unit_law.on_grid` for errors.
         """
-        shift, budget = self._asked(sensitivity)
+        distance, budget = self._asked(sensitivity)
         size = self.step if step is None else step
-        return on_grid(self.domain, size, shift, budget, self.grid_laws, loss=loss)
+        return on_grid(self.domain, size, distance, budget, self.grid_laws, loss=loss)
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:

@@ -62,9 +62,9 @@ class Exponential(Scaled):
             ArgumentError: invalid numbers (DPR605, DPR606) or domain (DPR629, DPR632).
         """
         cls(domain, scale=1)
-        shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
-        scale = least_scale(2 * capped(domain, shift), budget)
-        return cls(domain, scale=scale, sensitivity=shift, epsilon=budget)
+        distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        scale = least_scale(2 * capped(domain, distance), budget)
+        return cls(domain, scale=scale, sensitivity=distance, epsilon=budget)
 
     @staticmethod
     def for_scores(candidates: int, *, spread: int, epsilon: object) -> ScoreLaw:
@@ -104,17 +104,17 @@ class Exponential(Scaled):
 
         It is the table of bounded Laplace at this mechanism's wider scale.
         """
-        shift, budget = self._asked(sensitivity)
+        distance, budget = self._asked(sensitivity)
 
         def build(request: GridRequest) -> list[GridLaw]:
             rate = float(request.epsilon) / (2 * request.reach)
             p = max(1, min(2**60, math.ceil(math.ldexp(math.exp(-rate), 60))))
             law = BoundedLaplaceLaw(
-                request.allowed, request.shift, request.epsilon, request.loss, p
+                request.allowed, request.sensitivity, request.epsilon, request.loss, p
             )
             return [law] if law.certificate.epsilon_upper <= request.epsilon else []
 
-        return on_grid(self.domain, step, shift, budget, build)
+        return on_grid(self.domain, step, distance, budget, build)
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:

@@ -5,11 +5,11 @@ integer too, is clamped to the hull of the allowed set first (1-Lipschitz, so it
 and never snapped onto the allowed set (that map is not 1-Lipschitz across a gap).
 
 Privacy. A law's certificate bounds, in exact rationals, the largest likelihood ratio between
-answers at most `shift` steps apart, over *all* pairs of answers in the hull, gaps included, and
+answers at most `sensitivity` steps apart, over *all* pairs of answers in the hull, gaps included, and
 compares it with a rational lower bound of e^epsilon. Everything after the raw draw (the remap
 into the allowed set, intervals) is a fixed function of the raw draw: post-processing.
 
-Units    answers, shift, outputs: grid steps. epsilon: nats. Errors: steps, or steps squared.
+Units    answers, sensitivity, outputs: grid steps. epsilon: nats. Errors: steps, or steps squared.
 Sources  `docs/theory/certificates.md#what-a-certificate-says`.
 Limits   hulls must lie within +-2**60 steps.
 """
@@ -63,17 +63,17 @@ class GridRequest:
 
     Attributes:
         allowed: allowed outputs, in steps; answers live anywhere in its hull, gaps included.
-        shift: sensitivity in steps, at least 1; each law caps it at the hull itself.
+        sensitivity: in steps, at least 1; each law caps it at the hull itself.
         epsilon: the loss to spend, in nats, above 0.
         loss: what "best" means.
         spikes: False admits only laws without point masses at borders and gap edges.
-        splits: one unit may touch several coordinates with L1 total `shift`: only laws whose
-            loss is linear in the shift are admissible, and the hull caps nothing.
+        splits: one unit may touch several coordinates with L1 total `sensitivity`: only laws whose
+            loss is linear in the sensitivity are admissible, and the hull caps nothing.
         criterion: judge a law by its error averaged over answers, or by its worst answer.
     """
 
     allowed: GridSet
-    shift: int
+    sensitivity: int
     epsilon: Fraction
     loss: Loss = "absolute"
     spikes: bool = True
@@ -81,10 +81,10 @@ class GridRequest:
     criterion: Criterion = "average"
 
     def __post_init__(self) -> None:
-        if self.shift < 1:
+        if self.sensitivity < 1:
             raise ArgumentError(
                 "the sensitivity must be at least one grid step",
-                why=f"it is {self.shift}; without sensitivity there is nothing to protect",
+                why=f"it is {self.sensitivity}; without sensitivity there is nothing to protect",
                 fix="give a sensitivity of at least one step",
                 code="DPR620",
             )
@@ -104,8 +104,8 @@ class GridRequest:
     def reach(self) -> int:
         """Steps that two neighbouring (clamped) answers can really be apart, at least 1."""
         if self.splits:
-            return self.shift
-        return max(1, min(self.shift, self.allowed.hull_steps))
+            return self.sensitivity
+        return max(1, min(self.sensitivity, self.allowed.hull_steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class GridLaw(Protocol):
         """Allowed outputs."""
 
     @property
-    def shift(self) -> int:
+    def sensitivity(self) -> int:
         """The sensitivity asked for, not yet capped at the hull."""
 
     @property

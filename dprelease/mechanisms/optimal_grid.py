@@ -15,7 +15,7 @@ Units    sensitivity, step, locations: the domain's unit; epsilon in nats.
 Sources  `docs/theory/kernels-and-boundaries.md#optimal-tables`; the programme is the definition of pure
          differential privacy, linear in the table.
 Limits   at most 64 hull points; the planner prices it only where that is quick
-         (`PLANNED_PAIRS` constraints). Loss is not bounded below epsilon for smaller shifts.
+         (`PLANNED_PAIRS` constraints). Loss is not bounded below epsilon for smaller distances.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class OptimalGrid:
                 fix='write loss="absolute", criterion="average"',
                 code="DPR682",
             )
-        shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
-        made = cls(domain, shift, budget, positive(step, "step"), loss, criterion)
+        distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        made = cls(domain, distance, budget, positive(step, "step"), loss, criterion)
         made.on_grid()
         return made
 
@@ -92,10 +92,10 @@ class OptimalGrid:
         return as_float(self.sensitivity / self.epsilon, "sensitivity / epsilon")
 
     def loss(self, *, sensitivity: object) -> float:
-        """Return the certified loss for a shift up to `sensitivity`, in nats."""
+        """Return the certified loss for a distance up to `sensitivity`, in nats."""
         law = self.on_grid().law
-        shift = max(1, int(-(-positive(sensitivity, "sensitivity") // self.step)))
-        other = replace(cast("RowLaw", law), shift=shift)
+        distance = max(1, int(-(-positive(sensitivity, "sensitivity") // self.step)))
+        other = replace(cast("RowLaw", law), sensitivity=distance)
         return float(other.certify().epsilon_upper)
 
     def pmf(self, x: npt.ArrayLike, location: npt.ArrayLike) -> FloatArray:
@@ -146,7 +146,7 @@ class OptimalGrid:
 
         def build(request: GridRequest) -> list[GridLaw]:
             judged = GridRequest(
-                request.allowed, request.shift, request.epsilon, request.loss,
+                request.allowed, request.sensitivity, request.epsilon, request.loss,
                 criterion=self.criterion,
             )  # fmt: skip
             _check_size(judged)
@@ -199,7 +199,7 @@ def _solve(request: GridRequest) -> RowLaw | None:
             return None
         kept, rows = programme.integer_rows(found[0], request, slack)
         law = RowLaw(
-            allowed, request.shift, request.epsilon, request.loss, "optimal_grid",
+            allowed, request.sensitivity, request.epsilon, request.loss, "optimal_grid",
             tuple(range(allowed.lower, allowed.upper + 1)),
             tuple(allowed.points()[kept].tolist()),
             tuple(tuple(row) for row in rows),

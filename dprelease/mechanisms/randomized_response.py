@@ -95,14 +95,14 @@ class RandomizedResponse:
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "epsilon", budget)
         object.__setattr__(self, "bins", bins)
-        shift = None if sensitivity is None else positive(sensitivity, "sensitivity")
-        object.__setattr__(self, "sensitivity", shift)
+        distance = None if sensitivity is None else positive(sensitivity, "sensitivity")
+        object.__setattr__(self, "sensitivity", distance)
 
     @classmethod
     def calibrate(
         cls, domain: Domain, *, sensitivity: object, epsilon: object, bins: int | None = None
     ) -> RandomizedResponse:
-        """Return the mechanism of loss `epsilon`, for every shift; see `__init__` for errors."""
+        """Return the mechanism of loss `epsilon`, for every distance; see `__init__` for errors."""
         return cls(domain, epsilon=epsilon, bins=bins, sensitivity=sensitivity)
 
     @property
@@ -182,8 +182,8 @@ class RandomizedResponse:
         def build(request: GridRequest) -> list[GridLaw]:
             return [_best(request, self.bins)]
 
-        shift = self.sensitivity or max(Fraction(self.domain.width), Fraction(1))
-        return on_grid(self.domain, step, shift, self.epsilon, build, loss=loss)
+        distance = self.sensitivity or max(Fraction(self.domain.width), Fraction(1))
+        return on_grid(self.domain, step, distance, self.epsilon, build, loss=loss)
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
@@ -237,7 +237,7 @@ def _law(request: GridRequest, count: int, balance: int) -> RowLaw:
             weight[y] += own if k == i else other
         rows.append(tuple(weight[y] for y in outputs))
     return RowLaw(
-        allowed, request.shift, request.epsilon, request.loss, "randomized_response",
+        allowed, request.sensitivity, request.epsilon, request.loss, "randomized_response",
         tuple(starts), tuple(outputs), tuple(rows),
     )  # fmt: skip
 

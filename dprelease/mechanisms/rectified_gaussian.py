@@ -79,12 +79,12 @@ class RectifiedGaussian(Clamped, NoPureLaw):
     def _noise(self) -> NormalTails:
         return NormalTails(self.scale)
 
-    def _shift(self, sensitivity: object) -> float:
+    def _distance(self, sensitivity: object) -> float:
         return float(capped(self.domain, positive(sensitivity, "sensitivity")))
 
     def loss(self, *, sensitivity: object) -> float:
         """Return infinity: normal noise bounds no likelihood ratio (0 for a single point)."""
-        return math.inf if self._shift(sensitivity) > 0 else 0.0
+        return math.inf if self._distance(sensitivity) > 0 else 0.0
 
     def delta(self, *, epsilon: object, sensitivity: object) -> float:
         """Return the normal noise's hockey-stick divergence: an upper bound after the map."""
@@ -94,11 +94,11 @@ class RectifiedGaussian(Clamped, NoPureLaw):
 
     def gdp(self, sensitivity: object) -> float:
         """Return mu = min(sensitivity, width) / scale, rounded up."""
-        return self._shift(sensitivity) / self.scale * _UP
+        return self._distance(sensitivity) / self.scale * _UP
 
     def zcdp(self, sensitivity: object) -> float:
         """Return rho = min(sensitivity, width)^2 / (2 scale^2), rounded up."""
-        return gaussian_rho(self._shift(sensitivity), self.scale)
+        return gaussian_rho(self._distance(sensitivity), self.scale)
 
     def point_masses(self, location: npt.ArrayLike) -> dict[float, FloatArray]:
         """Return {point: probability of exactly that point}, vectorised over locations.
@@ -132,9 +132,9 @@ class RectifiedGaussian(Clamped, NoPureLaw):
         return GaussianRelease.of_scale(self.scale, step, ends, finish)
 
 
-def gaussian_rho(shift: float, scale: float) -> float:
-    """Return shift^2 / (2 scale^2), rounded up."""
-    return (shift / scale) ** 2 / 2 * _UP
+def gaussian_rho(distance: float, scale: float) -> float:
+    """Return distance^2 / (2 scale^2), rounded up."""
+    return (distance / scale) ** 2 / 2 * _UP
 
 
 def _between(noise: NormalTails, q: FloatArray, low: float, high: float) -> FloatArray:

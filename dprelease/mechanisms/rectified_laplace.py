@@ -4,7 +4,7 @@ Y = nearest allowed point of q + Lap(b). Borders and gap edges carry point masse
 
 Privacy. Laplace noise loses sensitivity / b; the map acts on the noisy value, so it is
 post-processing, for every allowed set, with no re-calibration: b = sensitivity / epsilon. The
-loss is linear in the shift, so the law also serves vectors and groups, whatever the split.
+loss is linear in the sensitivity, so the law also serves vectors and groups, whatever the split.
 
 Place    Laplace kernel, boundary clamped to the nearest; form `forms/additive.py`.
 Theorem  `docs/theory/kernels-and-boundaries.md#rectified-laws`;
@@ -67,9 +67,9 @@ class RectifiedLaplace(Clamped, Scaled):
             ArgumentError: invalid numbers (DPR605, DPR606) or not a Domain (DPR629).
         """
         check_domain(domain)
-        shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
-        scale = least_scale(capped(domain, shift) or shift, budget)
-        return cls(domain, scale=scale, sensitivity=shift, epsilon=budget)
+        distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        scale = least_scale(capped(domain, distance) or distance, budget)
+        return cls(domain, scale=scale, sensitivity=distance, epsilon=budget)
 
     @property
     def _noise(self) -> _LaplaceTails:
@@ -82,8 +82,8 @@ class RectifiedLaplace(Clamped, Scaled):
 
     def on_grid(self, step: object, *, sensitivity: object = None) -> UnitLaw:
         """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`)."""
-        shift, budget = self._asked(sensitivity)
-        return on_grid(self.domain, step, shift, budget, self.grid_laws)
+        distance, budget = self._asked(sensitivity)
+        return on_grid(self.domain, step, distance, budget, self.grid_laws)
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:

@@ -78,10 +78,10 @@ class ReflectedLaplace(Scaled):
                 interval (DPR680).
         """
         probe = cls(domain, scale=1)
-        shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
         goal = as_float(budget, "epsilon")
         width = probe._width
-        reach = min(as_float(shift, "sensitivity"), width)
+        reach = min(as_float(distance, "sensitivity"), width)
         # In 1/b: loss <= reach / b and loss >= reach / b - log 2.
         low, high = goal / reach, (goal + math.log(2)) / reach
         target = goal * (1 - 2.0**-43)  # leaves room for the float evaluation of the loss
@@ -98,7 +98,7 @@ class ReflectedLaplace(Scaled):
         low = min(low, high)
         while _loss(width, reach, low) > target:
             low *= 1 - 2.0**-44
-        return cls(domain, scale=1 / low, sensitivity=shift, epsilon=budget)
+        return cls(domain, scale=1 / low, sensitivity=distance, epsilon=budget)
 
     @property
     def _width(self) -> float:
@@ -106,8 +106,8 @@ class ReflectedLaplace(Scaled):
 
     def loss(self, *, sensitivity: object) -> float:
         """Return the exact worst-case loss, in nats (float64 evaluation)."""
-        shift = as_float(positive(sensitivity, "sensitivity"), "sensitivity")
-        return _loss(self._width, min(shift, self._width), 1 / self.scale)
+        distance = as_float(positive(sensitivity, "sensitivity"), "sensitivity")
+        return _loss(self._width, min(distance, self._width), 1 / self.scale)
 
     def _parts(self, q: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """Return distances to the lower and upper end, and the width, in scales."""
@@ -176,13 +176,13 @@ class ReflectedLaplace(Scaled):
 
     def on_grid(self, step: object, *, sensitivity: object = None) -> UnitLaw:
         """Return the certified integer law on multiples of `step` (see `unit_law.on_grid`)."""
-        shift, budget = self._asked(sensitivity)
-        return on_grid(self.domain, step, shift, budget, self.grid_laws)
+        distance, budget = self._asked(sensitivity)
+        return on_grid(self.domain, step, distance, budget, self.grid_laws)
 
     @classmethod
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
         """Return the folded noise for one interval; any size, with or without spikes."""
-        # The loss is concave in the shift: splits over coordinates would add up to more.
+        # The loss is concave in the distance: splits over coordinates would add up to more.
         if request.splits or len(request.allowed.runs) > 1 or not drawable(request):
             return []
         return [ReflectedLaplaceLaw.calibrate(request)]

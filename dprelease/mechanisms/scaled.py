@@ -48,7 +48,7 @@ class Scaled:
 
     def _asked(self, sensitivity: object) -> tuple[Fraction | None, Fraction | None]:
         """Return the sensitivity and the loss of a grid law: those it was made for, or of a given sensitivity."""
-        shift = optional(sensitivity, "sensitivity") or self.sensitivity
-        if shift is not None and (self.epsilon is None or sensitivity is not None):
-            return shift, self._loss_of(shift)
-        return shift, self.epsilon
+        distance = optional(sensitivity, "sensitivity") or self.sensitivity
+        if distance is not None and (self.epsilon is None or sensitivity is not None):
+            return distance, self._loss_of(distance)
+        return distance, self.epsilon

@@ -4,8 +4,8 @@ Continuous form: the noise density falls by e^-epsilon per `sensitivity`, in ste
 step ending at gamma * sensitivity; then the nearest allowed point. On a grid (`on_grid`, what is
 drawn) the first step j is chosen by price and the remap is a posterior median or mean.
 
-Privacy. Any shift up to the sensitivity crosses at most one step: loss exactly epsilon. The remap
-acts on the noisy value. **Scalars only**: the loss is a full epsilon for *every* shift above 0,
+Privacy. Any distance up to the sensitivity crosses at most one step: loss exactly epsilon. The remap
+acts on the noisy value. **Scalars only**: the loss is a full epsilon for *every* distance above 0,
 so on a vector the coordinates add up to several epsilon (`grid_laws` refuses `splits`).
 
 Place    staircase kernel, boundary remapped; form `forms/additive.py`.
@@ -105,13 +105,13 @@ class Staircase(Clamped):
                 code="DPR636",
             )
         if sensitivity is None:
-            shift = positive(epsilon, "epsilon") * positive(scale, "scale")
+            distance = positive(epsilon, "epsilon") * positive(scale, "scale")
         else:
-            shift = positive(sensitivity, "sensitivity")
+            distance = positive(sensitivity, "sensitivity")
         budget = (
-            shift / positive(scale, "scale") if epsilon is None else positive(epsilon, "epsilon")
+            distance / positive(scale, "scale") if epsilon is None else positive(epsilon, "epsilon")
         )
-        as_float(shift, "sensitivity")
+        as_float(distance, "sensitivity")
         first = (
             1 / (1 + math.exp(min(as_float(budget, "epsilon") / 2, 700.0)))
             if gamma is None
@@ -120,7 +120,7 @@ class Staircase(Clamped):
         if not 0 < first <= 1:
             raise ArgumentError("gamma lies in (0, 1]", fix="leave it out", code="DPR636")
         object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "sensitivity", shift)
+        object.__setattr__(self, "sensitivity", distance)
         object.__setattr__(self, "epsilon", budget)
         object.__setattr__(self, "gamma", first)
 
@@ -131,8 +131,8 @@ class Staircase(Clamped):
         Raises:
             ArgumentError: invalid numbers (DPR605, DPR606) or not a Domain (DPR629).
         """
-        shift, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
-        reach = capped(check_domain(domain), shift) or shift
+        distance, budget = positive(sensitivity, "sensitivity"), positive(epsilon, "epsilon")
+        reach = capped(check_domain(domain), distance) or distance
         return cls(domain, sensitivity=reach, epsilon=budget)
 
     @property

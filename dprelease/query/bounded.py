@@ -93,7 +93,7 @@ def largest_code(code: Code) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """The ranks around t = (a n + shift) / b, kept to [0, n], of n rows with a code.
+    """The ranks around t = (a n + offset) / b, kept to [0, n], of n rows with a code.
 
     A code is near if the ranks it has, from the rows below it to the rows at or below it, come within
     `last` / b rows of t. At most 2 last / b + 3 codes of a group are, whatever the rows.
@@ -101,7 +101,7 @@ class Near:
 
     a: int
     b: int
-    shift: int
+    offset: int
     last: int
 
     @property

@@ -21,7 +21,7 @@ from dprelease.fitted import OneFit
 from dprelease.fitting.estimate import Behind
 from dprelease.measurements.draw import AddedNoise, draw_from_json
 from dprelease.noised import Noised
-from dprelease.reading.forms import Atom, Linear, Ratio, Source
+from dprelease.reading.forms import Linear, Ratio, Source, Variable
 from dprelease.reading.noise_sums import Noise
 
 __all__ = ["SURELY", "TRACE", "Drawn", "Estimate", "FitForms", "expanded", "ratio_domain"]
@@ -54,14 +54,14 @@ class FitForms:
         self.fit = noised.plan.tables.fit(fit)
         self._cells = noised.cells
         self._one = OneFit(noised.plan, self.fit, dict(noised.cells))
-        self._followed: deque[tuple[Mapping[Atom, Fraction], Behind]] = deque(maxlen=4)
+        self._followed: deque[tuple[Mapping[Variable, Fraction], Behind]] = deque(maxlen=4)
 
     @property
     def place(self) -> tuple[str, str]:
         """Which fit it is: release, and name."""
         return self.release, self.fit.name
 
-    def behind(self, terms: Mapping[Atom, Fraction]) -> Behind:
+    def behind(self, terms: Mapping[Variable, Fraction]) -> Behind:
         """Return what a form over estimates of this fit takes of each noisy integer.
 
         Forms that many rows share, such as a total, are followed once.
@@ -70,9 +70,9 @@ class FitForms:
             if known is terms:
                 return found
         wanted: dict[str, dict[int, Fraction]] = {}
-        for atom, weight in terms.items():
-            if isinstance(atom, Estimate) and atom.place == self.place:
-                wanted.setdefault(atom.table, {})[atom.group] = weight
+        for variable, weight in terms.items():
+            if isinstance(variable, Estimate) and variable.place == self.place:
+                wanted.setdefault(variable.table, {})[variable.group] = weight
         found = self._one.estimator.behind(wanted)
         self._followed.append((terms, found))
         return found
@@ -112,10 +112,10 @@ class FitForms:
         weights, groups = set(form.terms.values()), 0
         if form.constant or len(weights) != 1:
             return None
-        for atom in form.terms:
-            if not isinstance(atom, Estimate) or atom.place != self.place:
+        for variable in form.terms:
+            if not isinstance(variable, Estimate) or variable.place != self.place:
                 return None
-            own = self._groups[atom.table][atom.group]
+            own = self._groups[variable.table][variable.group]
             if groups & own:
                 return None
             groups |= own
@@ -125,14 +125,14 @@ class FitForms:
         """Whether the fit is made of this block's integers."""
         return any(part.block == block for part in self.fit.tables)
 
-    def form(self, terms: Mapping[Atom, Fraction]) -> Linear:
+    def form(self, terms: Mapping[Variable, Fraction]) -> Linear:
         """Return a weighted sum of estimates, in steps, over the noisy integers.
 
         Weights of a fit are rounded in their last digits, so that a sum over all cells may keep a trace of
         what cancels in it. Traces are left out; the most that they can come to is the form's slack.
         """
         constant, slack = Fraction(0), Fraction(0)
-        out: dict[Atom, Fraction] = {}
+        out: dict[Variable, Fraction] = {}
         least = TRACE * max(abs(w) for w in terms.values())
         for table, weights in self.behind(terms).fractions().items():
             if not any(weights):
@@ -186,8 +186,8 @@ def ratio_domain(ratio: Ratio, *, positive: bool) -> tuple[float, float] | None:
     A sum over the count of its rows is a mean of one row's values; a part of a whole, both of them
     at least 0 (`positive`), is at most 1.
     """
-    tops = [atom.of for atom in ratio.top.terms if isinstance(atom, Estimate)][:1]
-    bottoms = [atom.of for atom in ratio.bottom.terms if isinstance(atom, Estimate)][:1]
+    tops = [variable.of for variable in ratio.top.terms if isinstance(variable, Estimate)][:1]
+    bottoms = [variable.of for variable in ratio.bottom.terms if isinstance(variable, Estimate)][:1]
     if not tops or not bottoms:
         return None
     (over,), (under,) = tops, bottoms
@@ -204,15 +204,15 @@ def ratio_domain(ratio: Ratio, *, positive: bool) -> tuple[float, float] | None:
 
 def expanded(form: Linear) -> Linear:
     """Return the same form over noisy integers alone."""
-    sources: dict[Atom, Fraction] = {}
-    estimates: dict[tuple[str, str], dict[Atom, Fraction]] = {}
+    sources: dict[Variable, Fraction] = {}
+    estimates: dict[tuple[str, str], dict[Variable, Fraction]] = {}
     fits: dict[tuple[str, str], FitForms] = {}
-    for atom, weight in form.terms.items():
-        if isinstance(atom, Estimate):
-            fits[atom.place] = atom.of
-            estimates.setdefault(atom.place, {})[atom] = weight
+    for variable, weight in form.terms.items():
+        if isinstance(variable, Estimate):
+            fits[variable.place] = variable.of
+            estimates.setdefault(variable.place, {})[variable] = weight
         else:
-            sources[atom] = weight
+            sources[variable] = weight
     if not fits:
         return form
     out = Linear(form.constant, sources, form.slack)

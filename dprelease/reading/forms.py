@@ -4,7 +4,7 @@ A *source* is one noisy integer of one release: an exact cell plus noise of a ce
 `Linear` is c + S(w_i x_i) over exact cells x_i with public weights; at the noisy integers it misses
 its true value by S(w_i D_i), whatever the data. Weights are exact rationals, so that what cancels,
 cancels. An estimated cell of tables that add up is such a form by itself (`reading.estimated`) and
-stands for it as one atom. A `Ratio` is one linear form over another; nothing else has a pivot.
+stands for it as one variable. A `Ratio` is one linear form over another; nothing else has a pivot.
 
 Units: of the statistic; weights in that unit per grid step.
 """
@@ -21,7 +21,7 @@ from dprelease.reading.noise_sums import Noise
 if TYPE_CHECKING:
     from dprelease.reading.estimated import Estimate
 
-__all__ = ["Atom", "Linear", "Ratio", "Source", "total"]
+__all__ = ["Linear", "Ratio", "Source", "Variable", "total"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Source:
     moved: Fraction = field(compare=False, default=Fraction(0))
 
 
-Atom = Union[Source, "Estimate"]
+Variable = Union[Source, "Estimate"]
 """What a form is made of: exact cells, or estimates that stand for a form in them."""
 
 
@@ -51,7 +51,7 @@ class Linear:
     """`constant` plus the weighted exact cells; what was left out of it is at most `slack`."""
 
     constant: Fraction = Fraction(0)
-    terms: Mapping[Atom, Fraction] = field(default_factory=dict)
+    terms: Mapping[Variable, Fraction] = field(default_factory=dict)
     slack: Fraction = Fraction(0)
 
     @property
@@ -67,8 +67,8 @@ class Linear:
     @property
     def cells(self) -> list[tuple[Source, Fraction]]:
         """The terms of a form over exact cells alone (`reading.estimated.expanded`)."""
-        assert all(isinstance(atom, Source) for atom in self.terms)
-        return [(atom, w) for atom, w in self.terms.items() if isinstance(atom, Source)]
+        assert all(isinstance(variable, Source) for variable in self.terms)
+        return [(variable, w) for variable, w in self.terms.items() if isinstance(variable, Source)]
 
     def plus(self, other: Linear, times: Fraction = Fraction(1)) -> Linear:
         terms = dict(self.terms)
@@ -92,12 +92,12 @@ class Ratio:
 
 def total(forms: Sequence[Linear]) -> Linear:
     """Return their sum; of thousands, too, in one pass."""
-    terms: dict[Atom, Fraction] = {}
+    terms: dict[Variable, Fraction] = {}
     for form in forms:
-        for atom, weight in form.terms.items():
-            terms[atom] = terms.get(atom, Fraction(0)) + weight
+        for variable, weight in form.terms.items():
+            terms[variable] = terms.get(variable, Fraction(0)) + weight
     return Linear(
         sum((form.constant for form in forms), Fraction(0)),
-        {atom: weight for atom, weight in terms.items() if weight},
+        {variable: weight for variable, weight in terms.items() if weight},
         sum((form.slack for form in forms), Fraction(0)),
     )

@@ -53,10 +53,13 @@ class Joint:
 def joint(*forms: Linear) -> Joint:
     """Return forms together, over exact cells and estimates alike."""
     fits = {
-        atom.place: atom.of for form in forms for atom in form.terms if isinstance(atom, Estimate)
+        variable.place: variable.of
+        for form in forms
+        for variable in form.terms
+        if isinstance(variable, Estimate)
     }
     sources = dict.fromkeys(
-        atom for form in forms for atom in form.terms if isinstance(atom, Source)
+        variable for form in forms for variable in form.terms if isinstance(variable, Source)
     )
     if any(_shared(source, fits) for source in sources):
         forms = tuple(expanded(form) for form in forms)
@@ -102,7 +105,10 @@ def _add_fit(made: _Sum, fit: FitForms, forms: Sequence[Linear]) -> None:
     """Add what the forms take of one fit."""
     behind = [
         fit.behind(form.terms)
-        if any(isinstance(atom, Estimate) and atom.place == fit.place for atom in form.terms)
+        if any(
+            isinstance(variable, Estimate) and variable.place == fit.place
+            for variable in form.terms
+        )
         else None
         for form in forms
     ]

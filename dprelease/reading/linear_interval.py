@@ -41,7 +41,7 @@ def beside(
     form: Linear, ends: tuple[float, float], domain: tuple[float, float]
 ) -> tuple[float, float]:
     """Return the ends; of fitted cells around the possible value nearest to their middle (`fitting.interval`)."""
-    if not any(isinstance(atom, Estimate) for atom in form.terms):
+    if not any(isinstance(variable, Estimate) for variable in form.terms):
         return ends
     middle = (ends[0] + ends[1]) / 2
     moved = min(max(middle, domain[0]), domain[1]) - middle

@@ -16,7 +16,7 @@ from dprelease.measurements.base import family_of
 from dprelease.measurements.draw import AddedNoise, draw_from_json
 from dprelease.measurements.reading import reading_of, seen_by
 from dprelease.noised import Noised
-from dprelease.reading.forms import Atom, Linear, Ratio, Source
+from dprelease.reading.forms import Linear, Ratio, Source, Variable
 from dprelease.reading.quantity import Measured
 from dprelease.release_plan.statistic import PlannedStatistic
 
@@ -61,7 +61,7 @@ class ReleasedMeasurement:
         added = self._added
         assert added is not None
         constant = Fraction(0)
-        terms: dict[Atom, Fraction] = {}
+        terms: dict[Variable, Fraction] = {}
         for cell, weight in enumerate(weights):
             raw = int(self._raw[group, cell])
             constant += weight * added.offset

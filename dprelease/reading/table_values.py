@@ -120,8 +120,8 @@ class TableValues(ReleasedValues):
             self._forms[fit.name] = FitForms(self.identity, self.whole, fit.name)
         rows = self.whole.parts[self.table].rows
         table, cell = rows[group] if rows else (self.table, group)
-        atom = Estimate(self.identity, fit.name, table, cell, self._forms[fit.name])
-        return Linear(Fraction(0), {atom: fit.step_size})
+        variable = Estimate(self.identity, fit.name, table, cell, self._forms[fit.name])
+        return Linear(Fraction(0), {variable: fit.step_size})
 
 
 def values_of(noised: Noised, table: str | None) -> ReleasedValues:

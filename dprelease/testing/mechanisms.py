@@ -39,9 +39,9 @@ _ROUNDING = 1e-9
 _SETS = ([(0, 6)], [(-5, 12)], [(0, 3), (8, 11)], [(0, 0), (5, 9)], [(-4, -2), (3, 3), (7, 12)])
 
 REQUESTS: tuple[GridRequest, ...] = tuple(
-    GridRequest(GridSet.from_runs(runs), shift, epsilon, loss, spikes)  # type: ignore[arg-type]
+    GridRequest(GridSet.from_runs(runs), sensitivity, epsilon, loss, spikes)  # type: ignore[arg-type]
     for runs in _SETS
-    for shift in (1, 3, 40)
+    for sensitivity in (1, 3, 40)
     for epsilon, loss, spikes in (
         (Fraction(1, 4), "absolute", True),
         (Fraction(1), "squared", True),
@@ -80,13 +80,13 @@ def check_law(law: GridLaw, request: GridRequest) -> None:
     Raises:
         AssertionError: it breaks the contract.
     """
-    said = f"{law.describe()} on {request.allowed.runs}, shift {request.shift}"
+    said = f"{law.describe()} on {request.allowed.runs}, sensitivity {request.sensitivity}"
     certificate = law.certify()
     assert certificate == law.certificate, f"{said}: the certificate is not the recomputed one"
     assert certificate.epsilon_upper <= request.epsilon, f"{said}: proves more than was asked for"
-    assert (law.allowed, law.shift, law.epsilon) == (
+    assert (law.allowed, law.sensitivity, law.epsilon) == (
         request.allowed,
-        request.shift,
+        request.sensitivity,
         request.epsilon,
     ), f"{said}: answers another request"
     stored = json.loads(json.dumps(law.to_json(), allow_nan=False))

@@ -95,8 +95,10 @@ def half_the_sensitivity(patch):
 
 def truncation_without_a_new_scale(patch):
     def plain(request):
-        p = math.ceil(2**60 * math.exp(-float(request.epsilon) / request.shift))
-        return BoundedLaplaceLaw(request.allowed, request.shift, request.epsilon, request.loss, p)
+        p = math.ceil(2**60 * math.exp(-float(request.epsilon) / request.sensitivity))
+        return BoundedLaplaceLaw(
+            request.allowed, request.sensitivity, request.epsilon, request.loss, p
+        )
 
     patch.setattr(BoundedLaplaceLaw, "calibrate", staticmethod(plain))
     spec = {"statistic": "sum(x)", "mechanism": "bounded_laplace", "domain": {"range": [0, 20]}}

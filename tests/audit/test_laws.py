@@ -85,7 +85,7 @@ def test_the_corpus_covers_what_it_should():
     made = [*laws(), *thin_laws()]
     epsilons = {float(law.epsilon) for law in made}
     assert (min(epsilons), max(epsilons)) == (0.01, 10)
-    shares = [law.shift / max(1, law.allowed.hull_steps) for law in made]
+    shares = [law.sensitivity / max(1, law.allowed.hull_steps) for law in made]
     assert min(shares) <= 1e-4
     assert max(shares) >= 1
     assert {len(law.allowed.runs) for law in made} == {1, 2, 3, 4}
@@ -187,7 +187,12 @@ def test_a_wrong_normaliser_is_caught():
     table = type(law.table)(law.allowed, law.table.weights, law.table.head, mass)
 
     class Lying:
-        allowed, shift, epsilon, family = law.allowed, law.shift, law.epsilon, law.family
+        allowed, sensitivity, epsilon, family = (
+            law.allowed,
+            law.sensitivity,
+            law.epsilon,
+            law.family,
+        )
 
     Lying.table = table
     assert worst_ratio(law).sound

@@ -70,12 +70,12 @@ def requests() -> list[GridRequest]:
         for runs in sets:
             allowed = GridSet.from_runs(runs)
             hull = max(1, allowed.hull_steps)
-            shifts = sorted({1, 3, max(1, hull // 7), 2 * hull})
+            sensitivities = sorted({1, 3, max(1, hull // 7), 2 * hull})
             for _ in range(count):
                 out.append(
                     GridRequest(
                         allowed,
-                        pick.choice(shifts),
+                        pick.choice(sensitivities),
                         pick.choice(EPSILONS),
                         pick.choice(("absolute", "squared")),
                         spikes=pick.random() < 0.7,
@@ -92,7 +92,9 @@ def _said(request: GridRequest) -> str:
     runs = " ".join(f"{a}..{b}" for a, b in request.allowed.runs)
     flags = [request.loss, request.criterion]
     flags += ["splits"] * request.splits + ["no spikes"] * (not request.spikes)
-    return f"[{runs}] shift {request.shift} epsilon {request.epsilon} {', '.join(flags)}"
+    return (
+        f"[{runs}] sensitivity {request.sensitivity} epsilon {request.epsilon} {', '.join(flags)}"
+    )
 
 
 def of_law(law: Any) -> dict[str, Any]:
@@ -156,8 +158,10 @@ def _calibrated() -> Iterator[tuple[str, Callable[[], Any]]]:
         Staircase, Exponential, OptimalGrid, RandomizedResponse,
     )  # fmt: skip
     budgets = ((Fraction(1, 4), Fraction(1, 2)), (2, 1), (3, Fraction(1, 8)))
-    for family, (said, domain), (epsilon, shift) in product(families, DOMAINS.items(), budgets):
-        given = {"sensitivity": shift, "epsilon": epsilon}
+    for family, (said, domain), (epsilon, sensitivity) in product(
+        families, DOMAINS.items(), budgets
+    ):
+        given = {"sensitivity": sensitivity, "epsilon": epsilon}
         if family in (DiscreteLaplace, OptimalGrid):
             given["step"] = Fraction(1, 4) if family is DiscreteLaplace else 1
 
@@ -168,7 +172,7 @@ def _calibrated() -> Iterator[tuple[str, Callable[[], Any]]]:
                 of_law(mechanism.on_grid(Fraction(1, 4)).law),
             ]
 
-        yield f"{family.__name__} on {said}, sensitivity {shift}, epsilon {epsilon}", one
+        yield f"{family.__name__} on {said}, sensitivity {sensitivity}, epsilon {epsilon}", one
     yield from _rules()
 
 
@@ -213,10 +217,10 @@ def _rules() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def _vectors() -> Iterator[tuple[str, Callable[[], Any]]]:
-    for shift, epsilon in product((1, 7, 10**12), (Fraction(1, 100), Fraction(2))):
+    for sensitivity, epsilon in product((1, 7, 10**12), (Fraction(1, 100), Fraction(2))):
         yield (
-            f"cells l1 {shift} epsilon {epsilon}",
-            lambda s=shift, e=epsilon: [_cells(CellNoise.calibrate(s, e))],
+            f"cells l1 {sensitivity} epsilon {epsilon}",
+            lambda s=sensitivity, e=epsilon: [_cells(CellNoise.calibrate(s, e))],
         )
     for square, rho in product((1, 50, 10**13, 10**40), (Fraction(1, 1000), Fraction(1, 2))):
         yield (

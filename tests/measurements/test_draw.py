@@ -106,7 +106,7 @@ class TestStepsMoved:
         law = draw_from_json(plan.blocks[0].law)
         assert isinstance(law, ScalarDraw)
         s = Sensitivity(15_000, 20_000, 2, 2)
-        assert law.law.shift >= steps_moved(s, law.step_size, law.step, linear=law.linear)
+        assert law.law.sensitivity >= steps_moved(s, law.step_size, law.step, linear=law.linear)
 
 
 def rounded_split(cells: int, factor: int) -> int:
@@ -181,12 +181,12 @@ class TestMeanDraw:
     def test_every_released_size_has_a_certified_law(self) -> None:
         """Nothing about the released size may fail after the charge."""
         law = self.made()
-        shifts = {law.shift(size) for size in range(2_001)}
+        shifts = {law.sensitivity_at(size) for size in range(2_001)}
         assert len(shifts) < 60
-        for size in {law.shift(s): s for s in range(2_001)}.values():
+        for size in {law.sensitivity_at(s): s for s in range(2_001)}.values():
             made = law.law(size)
             assert made.certify().epsilon_upper <= law.epsilon
-            assert made.shift >= min(
+            assert made.sensitivity >= min(
                 law.sum_sensitivity / (max(1, size) * law.step), made.allowed.hull_steps
             )
 

@@ -40,8 +40,8 @@ def test_the_request_decides_all_of_it_but_how_the_sides_share_epsilon() -> None
     other, dearer, odd = (json.loads(json.dumps(law)) for _ in range(3))
     other["law"]["laws"][0]["epsilon"] = "1/3"
     dearer["law"]["epsilon"] = "2"
-    odd["law"]["laws"][0]["shift"] = 1
-    assert "epsilon" in law["law"] and "shift" in law["law"]["laws"][0]
+    odd["law"]["laws"][0]["sensitivity"] = 1
+    assert "epsilon" in law["law"] and "sensitivity" in law["law"]["laws"][0]
     assert other != law
     assert BoxDraw.decided(other) == BoxDraw.decided(law)
     assert BoxDraw.decided(dearer) != BoxDraw.decided(law) != BoxDraw.decided(odd)

@@ -154,7 +154,7 @@ def test_the_wall_refuses_a_draw_that_forgets_it() -> None:
     )
     assert isinstance(draw, ScalarDraw)
     draw.certify(s)
-    less = replace(draw.law, shift=draw.law.shift - 1)  # type: ignore[type-var]
+    less = replace(draw.law, sensitivity=draw.law.sensitivity - 1)  # type: ignore[type-var]
     with pytest.raises(InternalError):
         replace(draw, law=less).certify(s)
 

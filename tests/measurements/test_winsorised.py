@@ -187,7 +187,7 @@ def test_a_plan_that_claims_less_than_it_moves_is_refused(adjacency: str) -> Non
     changes: list[tuple[dict[str, Any], str]] = [
         ({"choice": {**choice, "spread": choice["spread"] - 1}}, "DPR901"),
         ({"choice": {**choice, "candidates": "5"}}, "DPR901"),
-        ({"noise": {**noise, "l1_shift": noise["l1_shift"] - 1}}, "DPR901"),
+        ({"noise": {**noise, "l1_sensitivity": noise["l1_sensitivity"] - 1}}, "DPR901"),
         ({"degree": 2}, "DPR902"),
         ({"allowed": [["1", "21"]]}, "DPR902"),
         ({"step": "1"}, "DPR902"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dprelease.mechanisms.companion import median_unbiased, unbiased, unclipped
 from dprelease.mechanisms.forms.additive import AdditiveLaw
 from dprelease.mechanisms.forms.rows import RowLaw
-from dprelease.mechanisms.kernels.laplace import atom_shift
+from dprelease.mechanisms.kernels.laplace import mean_excess
 from dprelease.mechanisms.law import GridLaw, GridRequest, grid_laws
 from dprelease.schema.domain import GridSet
 
@@ -39,11 +39,11 @@ def test_the_lattice_formula_is_exactly_unbiased(
 ) -> None:
     high = low + width
     q = low + at % (width + 1)
-    assert expectation(q, low, high, r, atom_shift(r)) == q
+    assert expectation(q, low, high, r, mean_excess(r)) == q
     # broken twins: the continuous formula b = 1 / -log r, no shift at all, one step too many
     assert expectation(q, low, high, r, Fraction(0)) != q or 2 * q == low + high
     if 2 * q != low + high:
-        assert expectation(q, low, high, r, atom_shift(r) + 1) != q
+        assert expectation(q, low, high, r, mean_excess(r) + 1) != q
 
 
 def test_the_continuous_formula_is_not_the_lattice_one() -> None:

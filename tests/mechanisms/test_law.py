@@ -48,7 +48,7 @@ def test_enumerated_loss_is_within_epsilon_in_rationals(family: str) -> None:
         pmfs = enumerate_law(law)
         assert all(isinstance(w, Fraction) for w in pmfs[law.allowed.lower].values())
         assert all(sum(p.values()) == 1 for p in pmfs.values())
-        ratio = worst_ratio(pmfs, request.shift)
+        ratio = worst_ratio(pmfs, request.sensitivity)
         assert ratio <= exp_lower(request.epsilon)
         certificate = law.certificate
         assert certificate.epsilon_upper <= request.epsilon
@@ -66,7 +66,7 @@ def test_linear_losses_are_within_epsilon_in_rationals(family: str) -> None:
         assert exact <= request.epsilon
         assert law.certificate.epsilon_upper == exact
         assert exact > request.epsilon * Fraction(999, 1000)  # nothing is wasted either
-        ratio = worst_ratio(enumerate_law(law), request.shift)
+        ratio = worst_ratio(enumerate_law(law), request.sensitivity)
         assert ratio <= float(exp_upper(request.epsilon)) * (1 + 1e-9)
 
 
@@ -128,7 +128,7 @@ def test_a_false_claim_shows_in_the_recomputed_certificate() -> None:
         law = next(law for r, law in of(family) if r.epsilon == 1 and law.allowed.hull_steps)
         tampered = law.to_json() | {"epsilon": "1/2"}
         assert law_from_json(tampered).certify().epsilon_upper > Fraction(1, 2)
-        wider = law.to_json() | {"shift": 10**6}
+        wider = law.to_json() | {"sensitivity": 10**6}
         assert law_from_json(wider).certify().epsilon_upper >= law.certificate.epsilon_upper
 
 
@@ -285,7 +285,7 @@ class TestBrokenTwins:
         assert worst_ratio(enumerate_law(law), 2) > exp_upper(Fraction(11, 10))
 
     def test_truncation_without_recalibration(self) -> None:
-        rate = float(self.gapped.epsilon) / self.gapped.shift
+        rate = float(self.gapped.epsilon) / self.gapped.sensitivity
         law = BoundedLaplaceLaw(
             self.gapped.allowed, 2, Fraction(1), "absolute", round(2**60 * np.exp(-rate))
         )
@@ -305,7 +305,7 @@ class TestBrokenTwins:
     def test_a_capped_table_claiming_a_little_less(self) -> None:
         law = BoundedLaplaceLaw.calibrate(self.gapped)
         sharper = BoundedLaplaceLaw(
-            law.allowed, law.shift, law.epsilon, law.loss, law.p - (1 << 30)
+            law.allowed, law.sensitivity, law.epsilon, law.loss, law.p - (1 << 30)
         )
         assert law.certificate.epsilon_upper == 1
         assert sharper.certificate.epsilon_upper > 1

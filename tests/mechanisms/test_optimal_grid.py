@@ -50,7 +50,7 @@ def test_enumerated_loss_is_within_epsilon_in_rationals() -> None:
     for request, law in laws():
         pmfs = enumerate_law(law)
         assert all(sum(p.values()) == 1 for p in pmfs.values())
-        ratio = worst_ratio(pmfs, request.shift)
+        ratio = worst_ratio(pmfs, request.sensitivity)
         assert ratio <= exp_lower(request.epsilon)
         assert law.certificate.ratio is not None
         assert max(ratio, 1) <= law.certificate.ratio
@@ -68,7 +68,7 @@ def full_programme(request: GridRequest) -> float:
     upper = []
     for i in range(n):
         for j in range(n):
-            if i != j and abs(i - j) <= request.shift:
+            if i != j and abs(i - j) <= request.sensitivity:
                 for k in range(m):
                     row = np.zeros(n * m + 1)
                     row[i * m + k], row[j * m + k] = 1, -np.exp(float(request.epsilon))
@@ -156,13 +156,13 @@ class TestBrokenTwins:
         assert self.law is not None
         rows = [[1000, 1000] if q % 2 else [999, 1001] for q in hull(GAPPED)]
         rows[6] = [3000, 1000]
-        twin = replace(self.law, outputs=(0, 12), rows=tuple(map(tuple, rows)), shift=12)
+        twin = replace(self.law, outputs=(0, 12), rows=tuple(map(tuple, rows)), sensitivity=12)
         assert twin.certify().ratio is not None
         assert twin.certify().ratio >= Fraction(3, 4) / Fraction(999, 2000)
 
-    def test_a_smaller_shift_than_claimed(self) -> None:
+    def test_a_smaller_sensitivity_than_claimed(self) -> None:
         assert self.law is not None
-        assert replace(self.law, shift=4).certify().epsilon_upper > 1
+        assert replace(self.law, sensitivity=4).certify().epsilon_upper > 1
         assert law_from_json(self.law.to_json() | {"epsilon": "1/2"}).certify().epsilon_upper > 0.9
 
 

@@ -148,11 +148,11 @@ class TestTheWall:
         (block,) = plan.blocks
         law = dict(block.law)
         inner = dict(law["law"])
-        for key in ("l1_shift", "shift"):
+        for key in ("l1_sensitivity", "sensitivity"):
             if key in inner:
                 inner[key] = int(inner[key]) // 2
-        if "shift" in law:
-            law["shift"] = int(law["shift"]) // 2
+        if "sensitivity" in law:
+            law["sensitivity"] = int(law["sensitivity"]) // 2
         law["law"] = inner
         forged = replace(plan, blocks=(replace(block, law=law),))
         with pytest.raises(InternalError) as refused:

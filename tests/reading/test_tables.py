@@ -68,10 +68,11 @@ def test_what_cells_have_in_common_cancels(release):
 
 def test_estimates_are_those_behind_the_published_values(release):
     values = values_of(release.noised, "districts")
-    atom = next(iter(values.quantity("count", 3).form.terms))
-    fit = atom.of._one
+    variable = next(iter(values.quantity("count", 3).form.terms))
+    fit = variable.of._one
     assert (
-        abs(atom.raw - Fraction(fit.estimates.values["districts"][3], ONE)) <= fit.estimates.slack
+        abs(variable.raw - Fraction(fit.estimates.values["districts"][3], ONE))
+        <= fit.estimates.slack
     )
 
 

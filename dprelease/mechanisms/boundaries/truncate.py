@@ -4,7 +4,7 @@ Noise is conditioned on landing in the allowed set: nothing piles up at borders 
 normaliser depends on the answer, so the scale is calibrated anew for each domain. Small hulls take
 an integer table, wide ones the closed form.
 
-The loss is concave in the shift: splits over coordinates would add up to more, so there truncation
+The loss is concave in the sensitivity: splits over coordinates would add up to more, so there truncation
 offers nothing.
 
 Units    grid steps.

@@ -68,10 +68,10 @@ def _listed(value: object) -> list[object] | None:
     return list(value) if isinstance(value, list | tuple) else None
 
 
-def as_argument(shift: Sensitivity) -> object:
-    if isinstance(shift, Capped):
-        return {"radius": shift.radius, "each": list(shift.each)}
-    return list(shift) if isinstance(shift, tuple) else shift
+def as_argument(distance: Sensitivity) -> object:
+    if isinstance(distance, Capped):
+        return {"radius": distance.radius, "each": list(distance.each)}
+    return list(distance) if isinstance(distance, tuple) else distance
 
 
 def per_side(value: object, name: str, count: int) -> list[object]:
@@ -88,11 +88,11 @@ def per_side(value: object, name: str, count: int) -> list[object]:
     return many
 
 
-def limits_of(shift: Sensitivity) -> tuple[Fraction | None, tuple[Fraction, ...] | None]:
+def limits_of(distance: Sensitivity) -> tuple[Fraction | None, tuple[Fraction, ...] | None]:
     """Return the radius and the caps per side, None for what is not given."""
-    if isinstance(shift, Capped):
-        return shift.radius, shift.each
-    return (None, shift) if isinstance(shift, tuple) else (shift, None)
+    if isinstance(distance, Capped):
+        return distance.radius, distance.each
+    return (None, distance) if isinstance(distance, tuple) else (distance, None)
 
 
 def sensitivity_of(value: object, count: int) -> Sensitivity:
@@ -103,15 +103,15 @@ def sensitivity_of(value: object, count: int) -> Sensitivity:
     if _listed(value) is None:
         return positive(value, "sensitivity")
     each = per_side(value, "sensitivity", count)
-    shifts = tuple(positive(v, "sensitivity", allow_zero=True) for v in each)
-    if not any(shifts):
+    distances = tuple(positive(v, "sensitivity", allow_zero=True) for v in each)
+    if not any(distances):
         raise ArgumentError(
             "every sensitivity is 0",
             why="without sensitivity there is nothing to protect",
             fix="give at least one coordinate a sensitivity above 0",
             code="DPR606",
         )
-    return shifts
+    return distances
 
 
 def _both_of(value: Mapping[object, object], count: int) -> Sensitivity:
@@ -131,20 +131,22 @@ def ratios_of(value: Sequence[object], count: int) -> tuple[float, ...]:
     return tuple(float(positive(r, "scale_ratios")) for r in per_side(value, "scale_ratios", count))
 
 
-def reach_of(domain: Domain | Box, sides: SideList, shift: Sensitivity, answers: Answers) -> Reach:
-    if isinstance(shift, Capped):
-        return Reach(radius=float(shift.radius), each=tuple(float(s) for s in shift.each))
-    if isinstance(shift, tuple):
+def reach_of(
+    domain: Domain | Box, sides: SideList, distance: Sensitivity, answers: Answers
+) -> Reach:
+    if isinstance(distance, Capped):
+        return Reach(radius=float(distance.radius), each=tuple(float(s) for s in distance.each))
+    if isinstance(distance, tuple):
         if answers == "domain" and isinstance(domain, Domain):
-            shift = shift[0]
+            distance = distance[0]
         else:
-            return Reach(each=tuple(float(s) for s in shift))
+            return Reach(each=tuple(float(s) for s in distance))
     if len(sides) > 1:
-        return Reach(radius=float(shift))
+        return Reach(radius=float(distance))
     if answers == "hull" or sides[0].is_interval:
-        return Reach(each=(float(shift),))
+        return Reach(each=(float(distance),))
     only = domain if isinstance(domain, Domain) else domain.sides[0]
-    pairs = domain_pairs(only, shift)
+    pairs = domain_pairs(only, distance)
     if not pairs:
         raise ArgumentError(
             "no two answers are within the sensitivity of each other",
@@ -153,7 +155,7 @@ def reach_of(domain: Domain | Box, sides: SideList, shift: Sensitivity, answers:
             code="DPR634",
         )
     full = max(t - s for s, t in pairs)
-    runs = domain_runs(only, shift) if full == shift else []
+    runs = domain_runs(only, distance) if full == distance else []
     return Reach(
         pairs=tuple((float(s), float(t - s)) for s, t in pairs),
         runs=tuple((float(a), float(b)) for a, b in runs),
@@ -161,13 +163,13 @@ def reach_of(domain: Domain | Box, sides: SideList, shift: Sensitivity, answers:
 
 
 def check_chen_hale(
-    sides: SideList, shift: Sensitivity, ratios: tuple[float, ...], slack: float
+    sides: SideList, distance: Sensitivity, ratios: tuple[float, ...], slack: float
 ) -> Fraction:
     """Return the l2 sensitivity if the rule is proved for the request (DPR634 otherwise)."""
     reasons = [
         (not all(side.is_interval for side in sides), "its theorems are for intervals"),
         (
-            isinstance(shift, Capped) or (isinstance(shift, tuple) and len(shift) > 1),
+            isinstance(distance, Capped) or (isinstance(distance, tuple) and len(distance) > 1),
             "its sensitivity is one l2 number",
         ),
         (len(set(ratios)) > 1, "its noise has one scale"),
@@ -181,5 +183,5 @@ def check_chen_hale(
                 fix='use rule="exact"',
                 code="DPR634",
             )
-    assert not isinstance(shift, Capped)
-    return shift[0] if isinstance(shift, tuple) else shift
+    assert not isinstance(distance, Capped)
+    return distance[0] if isinstance(distance, tuple) else distance

@@ -38,17 +38,17 @@ def zcdp_cost(sides: SideList, scales: tuple[float, ...], reach: Reach) -> float
 
 
 def _distance(reach: Reach, sides: SideList) -> float:
-    """Return the largest shift of one coordinate."""
+    """Return the largest distance of one coordinate."""
     if reach.pairs is not None:
         return max(c for _, c in reach.pairs)
-    return reach.shifts(sides)[0]
+    return reach.distances(sides)[0]
 
 
 def _quadratic(sides: SideList, rates: list[float], reach: Reach) -> float:
     """Return the largest sum of rate_i c_i^2 within reach."""
     if len(sides) == 1:
         return rates[0] * _distance(reach, sides) ** 2
-    caps = reach.shifts(sides)
+    caps = reach.distances(sides)
     if reach.radius is None:
         return sum(r * c * c for r, c in zip(rates, caps, strict=True))
     left, total = reach.radius**2, 0.0
@@ -83,7 +83,7 @@ def worst_delta(sides: SideList, scales: tuple[float, ...], reach: Reach, epsilo
         return sides[0].worst_hockey(_distance(reach, sides), scales[0], epsilon)
     if reach.loss(sides, scales) <= epsilon:
         return 0.0
-    caps = reach.shifts(sides)
+    caps = reach.distances(sides)
     if reach.radius is None or math.hypot(*caps) <= reach.radius:
         found = box_delta(sides, caps, scales, epsilon)
     elif len(sides) == 2:

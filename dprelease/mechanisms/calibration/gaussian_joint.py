@@ -7,7 +7,7 @@ sum of independent terms, each linear in its own coordinate:
 
 Which pairs decide. After mirroring sides every c_i >= 0, {L > epsilon} is an upper set, and raising
 a location raises the chance of every upper set. So lengthening any c_i, upwards or downwards, raises
-delta: only full shifts count. What is left is where each pair lies (the worst place is often
+delta: only full distances count. What is left is where each pair lies (the worst place is often
 interior, and differs with epsilon), both ends of a side with gaps, and, for an l2 ball, the
 direction.
 
@@ -60,19 +60,19 @@ _MARGIN = 1 + 2.0**-30
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Pairs (start, start + shift) of one side, as seen along increasing coordinates."""
+    """Pairs (start, start + distance) of one side, as seen along increasing coordinates."""
 
     side: Side
     starts: FloatArray
 
 
-def _places(side: Side, shift: float, count: int) -> list[_Place]:
+def _places(side: Side, distance: float, count: int) -> list[_Place]:
     """Return where a pair can lie: nodes over the hull, from both ends if the side has gaps."""
     out = []
     for seen in (side,) if side.is_interval else (side, side.mirror):
-        last = max(seen.highest - shift, seen.lowest)
+        last = max(seen.highest - distance, seen.lowest)
         ends = [*seen.low[:, 0].tolist(), *seen.high[:, 0].tolist()]
-        inner = {m for e in ends for m in (e, e - shift) if seen.lowest < m < last}
+        inner = {m for e in ends for m in (e, e - distance) if seen.lowest < m < last}
         marks = sorted({seen.lowest, last, *inner})
         each = max(5, (count - 1) // max(1, len(marks) - 1) + 1)
         parts = [np.linspace(a, b, each) for a, b in pairwise(marks)] or [np.array(marks)]
@@ -80,9 +80,9 @@ def _places(side: Side, shift: float, count: int) -> list[_Place]:
     return out
 
 
-def _span(places: list[_Place], shift: float, scale: float) -> float:
+def _span(places: list[_Place], distance: float, scale: float) -> float:
     """Return about the width of the losses that matter, to choose a step size."""
-    rate = shift / scale**2
+    rate = distance / scale**2
     return rate * min(places[0].side.span, 2 * math.sqrt(_DEPTH) * scale)
 
 
@@ -108,15 +108,15 @@ class _Losses:
         return _Losses(self.first + int(used[0]), self.masses[:, used[0] : used[-1] + 1])
 
 
-def _losses(place: _Place, shift: float, scale: float, step_size: float, less: float) -> _Losses:
+def _losses(place: _Place, distance: float, scale: float, step_size: float, less: float) -> _Losses:
     """Return the masses of (loss - less), split between the ends of grid cells."""
-    if shift == 0.0:
+    if distance == 0.0:
         low = math.floor(-less / step_size)
         up = -math.expm1(less + low * step_size) / -math.expm1(-step_size)
         mass = np.tile([1 - up, up], (place.starts.size, 1))
         return _Losses(low, np.clip(mass, 0.0, 1.0))
-    side, start, rate = place.side, place.starts, shift / scale**2
-    end = start + shift
+    side, start, rate = place.side, place.starts, distance / scale**2
+    end = start + distance
     here, there = side.nodes(end, scale), side.nodes(start, scale)
     constant = there.log_mass() - here.log_mass() - rate * (start + end) / 2 - less
     wide = np.sqrt(here.near**2 + _DEPTH) * scale
@@ -167,17 +167,17 @@ def _excess(first: int, mass: FloatArray, step_size: float) -> float:
 
 def _tables(
     sides: tuple[Side, ...],
-    shifts: tuple[float, ...],
+    distances: tuple[float, ...],
     scales: tuple[float, ...],
     epsilon: float,
     detail: tuple[int, int],
 ) -> tuple[list[_Losses], float]:
     """Return per side its losses at all places (epsilon taken off the first side's)."""
-    places = [_places(side, c, detail[1]) for side, c in zip(sides, shifts, strict=True)]
-    spans = [_span(p, c, s) for p, c, s in zip(places, shifts, scales, strict=True)]
+    places = [_places(side, c, detail[1]) for side, c in zip(sides, distances, strict=True)]
+    spans = [_span(p, c, s) for p, c, s in zip(places, distances, scales, strict=True)]
     step_size = max(spans) / detail[0]
     out = []
-    for i, (some, c, s) in enumerate(zip(places, shifts, scales, strict=True)):
+    for i, (some, c, s) in enumerate(zip(places, distances, scales, strict=True)):
         less = epsilon if i == 0 else 0.0
         out.append(_merged([_losses(p, c, s, step_size, less) for p in some]).trimmed())
     return out, step_size
@@ -190,22 +190,22 @@ def _bend(values: FloatArray) -> float:
 
 def box_delta(
     sides: tuple[Side, ...],
-    shifts: tuple[float, ...],
+    distances: tuple[float, ...],
     scales: tuple[float, ...],
     epsilon: float,
     detail: tuple[int, int] = _FINE,
 ) -> float:
-    """Return the divergence at `epsilon` for sides moving by `shifts`, worst over places.
+    """Return the divergence at `epsilon` for sides moving by `distances`, worst over places.
 
     An upper bound for every pair of places at nodes, at most a relative `GAP` and the
     discretisation (about 1e-4) above the largest of them.
     """
-    moving = [i for i, c in enumerate(shifts) if c > 0]
+    moving = [i for i, c in enumerate(distances) if c > 0]
     sides = tuple(sides[i] for i in moving)
-    shifts, scales = tuple(shifts[i] for i in moving), tuple(scales[i] for i in moving)
+    distances, scales = tuple(distances[i] for i in moving), tuple(scales[i] for i in moving)
     if len(sides) == 1:
-        return sides[0].worst_hockey(shifts[0], scales[0], epsilon)
-    tables, step_size = _tables(sides, shifts, scales, epsilon, detail)
+        return sides[0].worst_hockey(distances[0], scales[0], epsilon)
+    tables, step_size = _tables(sides, distances, scales, epsilon, detail)
     found = _pair(tables, step_size) if len(tables) == 2 else _many(tables, step_size)
     return min(1.0, found * _MARGIN + len(sides) * _CUT)
 
@@ -302,9 +302,9 @@ def ball_delta(
     radius: float,
     epsilon: float,
 ) -> float:
-    """Return the divergence at `epsilon` over an l2 ball of shifts of two sides, each at most its cap.
+    """Return the divergence at `epsilon` over an l2 ball of distances of two sides, each at most its cap.
 
-    Full shifts decide, so directions run over the arc that both caps admit.
+    Full distances decide, so directions run over the arc that both caps admit.
     """
     first, second = caps
     if radius * radius >= first * first + second * second:
@@ -313,9 +313,9 @@ def ball_delta(
     high = math.asin(min(1.0, second / radius))
 
     def at(angle: float, detail: tuple[int, int]) -> float:
-        shifts = (min(first, radius * math.cos(angle)), min(second, radius * math.sin(angle)))
+        distances = (min(first, radius * math.cos(angle)), min(second, radius * math.sin(angle)))
         tiny = 1e-12 * radius  # cos(pi / 2) is not quite 0
-        kept = tuple(c if c > tiny else 0.0 for c in shifts)
+        kept = tuple(c if c > tiny else 0.0 for c in distances)
         return box_delta(sides, kept, scales, epsilon, detail)
 
     nodes = np.linspace(low, high, _DIRECTIONS)

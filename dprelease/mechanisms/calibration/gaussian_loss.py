@@ -101,47 +101,49 @@ class Side:
     def nodes(self, location: FloatArray, scale: float | FloatArray) -> NormalNodes:
         return normal_nodes(self.low, self.high, location, scale)
 
-    def pair_loss(self, start: FloatArray, shift: FloatArray, scale: float) -> FloatArray:
-        """Return log p_(start + shift)(top) - log p_start(top) per pair, shape `(pairs,)`."""
+    def pair_loss(self, start: FloatArray, distance: FloatArray, scale: float) -> FloatArray:
+        """Return log p_(start + distance)(top) - log p_start(top) per pair, shape `(pairs,)`."""
         first = self.nodes(start, scale)
-        rate = shift / scale**2
+        rate = distance / scale**2
         total = first.sum()
         if (rate * self.span < _DIRECT).all():
             gone = first.sum(-np.expm1(-first.below(self.top) * rate[:, None]))
             out: FloatArray = -np.log1p(-gone / total)
             return out
-        second = self.nodes(start + shift, scale)
-        lead = rate * (2 * (self.top - start) - shift) / 2
+        second = self.nodes(start + distance, scale)
+        lead = rate * (2 * (self.top - start) - distance) / 2
         nearness = (second.near - first.near) * (second.near + first.near) / 2
         return lead + nearness + np.log(total / second.sum())
 
-    def upward(self, shift: float, scale: float) -> float:
-        """Return the worst loss at the top for hull answers `shift` apart."""
-        return float(self.pair_loss(np.array([self.lowest]), np.array([shift]), scale)[0])
+    def upward(self, distance: float, scale: float) -> float:
+        """Return the worst loss at the top for hull answers `distance` apart."""
+        return float(self.pair_loss(np.array([self.lowest]), np.array([distance]), scale)[0])
 
-    def worst(self, shift: float, scale: float) -> float:
-        """Return the worst loss for hull answers at most `shift` <= width apart, both ends."""
-        up = self.upward(shift, scale)
-        return up if self.is_interval else max(up, self.mirror.upward(shift, scale))
+    def worst(self, distance: float, scale: float) -> float:
+        """Return the worst loss for hull answers at most `distance` <= width apart, both ends."""
+        up = self.upward(distance, scale)
+        return up if self.is_interval else max(up, self.mirror.upward(distance, scale))
 
-    def pull(self, shift: float, scale: float) -> tuple[float, float]:
-        """Return d(upward) / d(shift) and its own derivative (<= 0)."""
-        nodes = self.nodes(np.array([self.lowest + shift]), scale)
+    def pull(self, distance: float, scale: float) -> tuple[float, float]:
+        """Return d(upward) / d(distance) and its own derivative (<= 0)."""
+        nodes = self.nodes(np.array([self.lowest + distance]), scale)
         total = nodes.sum()
         gap = nodes.below(self.top)
         mean = nodes.sum(gap) / total
         spread = nodes.sum((gap - mean[:, None]) ** 2) / total
         return float(mean[0]) / scale**2, -float(spread[0]) / scale**4
 
-    def hockey(self, start: FloatArray, shift: float, scale: float, epsilon: float) -> FloatArray:
-        """Return the divergence of p_(start + shift) from p_start at `epsilon`, per start.
+    def hockey(
+        self, start: FloatArray, distance: float, scale: float, epsilon: float
+    ) -> FloatArray:
+        """Return the divergence of p_(start + distance) from p_start at `epsilon`, per start.
 
         The integral over x > cut of p_s(x) (1 - e^(-k (x - cut))): positive terms only.
         """
-        rate = shift / scale**2
-        excess = self.pair_loss(start, np.full(start.size, shift), scale) - epsilon
+        rate = distance / scale**2
+        excess = self.pair_loss(start, np.full(start.size, distance), scale) - epsilon
         cut = self.top - np.maximum(excess, 0.0) / rate
-        other = start + shift
+        other = start + distance
         whole = self.nodes(other, scale)
         low = np.minimum(np.maximum(self.low, cut), self.high)
         part = normal_nodes(low, np.broadcast_to(self.high, low.shape), other, scale)
@@ -149,14 +151,14 @@ class Side:
         front = np.exp(-(part.near - whole.near) * (part.near + whole.near) / 2)
         return np.where(excess > 0, part.sum(gain) / whole.sum() * front, 0.0)
 
-    def worst_hockey(self, shift: float, scale: float, epsilon: float) -> float:
-        """Return the worst divergence over hull answers at most `shift` <= width apart."""
-        last = max(self.highest - shift, self.lowest)
-        best = self.highest_hockey(self.lowest, last, shift, scale, epsilon)
+    def worst_hockey(self, distance: float, scale: float, epsilon: float) -> float:
+        """Return the worst divergence over hull answers at most `distance` <= width apart."""
+        last = max(self.highest - distance, self.lowest)
+        best = self.highest_hockey(self.lowest, last, distance, scale, epsilon)
         if self.is_interval:
             return best
         other = self.mirror.highest_hockey(
-            -self.highest, -shift - self.lowest, shift, scale, epsilon
+            -self.highest, -distance - self.lowest, distance, scale, epsilon
         )
         return max(best, other)
 
@@ -169,14 +171,14 @@ class Side:
     ) -> float:
         """Return the worst divergence over answers inside the domain, in both directions.
 
-        `pairs` are (start, shift); `runs` are (first start, last start) of pairs that are both
-        allowed, apart by the largest shift of `pairs`.
+        `pairs` are (start, distance); `runs` are (first start, last start) of pairs that are both
+        allowed, apart by the largest distance of `pairs`.
         """
         best, full = 0.0, max(c for _, c in pairs)
         for side, sign in ((self, 1), (self.mirror, -1)):
-            for start, shift in pairs:
-                at = start if sign > 0 else -start - shift
-                found = side.hockey(np.array([at]), shift, scale, epsilon)
+            for start, distance in pairs:
+                at = start if sign > 0 else -start - distance
+                found = side.hockey(np.array([at]), distance, scale, epsilon)
                 best = max(best, float(found[0]))
             for first, last in runs:
                 ends = (first, last) if sign > 0 else (-last - full, -first - full)
@@ -184,49 +186,49 @@ class Side:
         return best
 
     def highest_hockey(
-        self, first: float, last: float, shift: float, scale: float, epsilon: float
+        self, first: float, last: float, distance: float, scale: float, epsilon: float
     ) -> float:
         """Return the largest divergence for starts in [first, last]."""
         ends = [*self.low[:, 0].tolist(), *self.high[:, 0].tolist()]
-        marks = {first, max(first, last), *ends, *(e - shift for e in ends)}
+        marks = {first, max(first, last), *ends, *(e - distance for e in ends)}
 
         def curve(start: FloatArray) -> FloatArray:
-            return self.hockey(start, shift, scale, epsilon)
+            return self.hockey(start, distance, scale, epsilon)
 
         return highest(curve, sorted(m for m in marks if first <= m <= max(first, last)))
 
 
-def domain_pairs(domain: Domain, shift: Fraction) -> list[tuple[Fraction, Fraction]]:
-    """Return the worst pairs (s', s), s' < s <= s' + shift, of answers inside the domain.
+def domain_pairs(domain: Domain, distance: Fraction) -> list[tuple[Fraction, Fraction]]:
+    """Return the worst pairs (s', s), s' < s <= s' + distance, of answers inside the domain.
 
-    For x = max D: s' a lower end, or a lower end minus `shift` if that is allowed; s the largest
+    For x = max D: s' a lower end, or a lower end minus `distance` if that is allowed; s the largest
     allowed point within reach. Then the mirror images. In exact rationals: recomputing
-    (l - shift) + shift in floats would miss l.
+    (l - distance) + distance in floats would miss l.
     """
     pieces = [(Fraction(a), Fraction(b)) for a, b in domain.exact_pieces]
     flipped = [(-b, -a) for a, b in reversed(pieces)]
-    pairs = [(s, t) for s, t in _rising_pairs(pieces, shift) if s < t]
-    pairs += [(-t, -s) for s, t in _rising_pairs(flipped, shift) if s < t]
+    pairs = [(s, t) for s, t in _rising_pairs(pieces, distance) if s < t]
+    pairs += [(-t, -s) for s, t in _rising_pairs(flipped, distance) if s < t]
     return sorted(set(pairs))
 
 
-def domain_runs(domain: Domain, shift: Fraction) -> list[tuple[Fraction, Fraction]]:
-    """Return the runs of s' for which both s' and s' + shift are allowed.
+def domain_runs(domain: Domain, distance: Fraction) -> list[tuple[Fraction, Fraction]]:
+    """Return the runs of s' for which both s' and s' + distance are allowed.
 
     A pair of allowed answers lies within one of `domain_pairs` or is a pair of these runs: any
     other can be lengthened at one end without leaving the domain, and longer is worse.
     """
     pieces = [(Fraction(a), Fraction(b)) for a, b in domain.exact_pieces]
-    both = [(max(a, c - shift), min(b, d - shift)) for a, b in pieces for c, d in pieces]
+    both = [(max(a, c - distance), min(b, d - distance)) for a, b in pieces for c, d in pieces]
     return sorted((low, high) for low, high in both if low <= high)
 
 
 def _rising_pairs(
-    pieces: list[tuple[Fraction, Fraction]], shift: Fraction
+    pieces: list[tuple[Fraction, Fraction]], distance: Fraction
 ) -> list[tuple[Fraction, Fraction]]:
     lows = [a for a, _ in pieces]
-    starts = lows + [s - shift for s in lows if any(a <= s - shift <= b for a, b in pieces)]
-    return [(s, max(min(b, s + shift) for a, b in pieces if a <= s + shift)) for s in starts]
+    starts = lows + [s - distance for s in lows if any(a <= s - distance <= b for a, b in pieces)]
+    return [(s, max(min(b, s + distance) for a, b in pieces if a <= s + distance)) for s in starts]
 
 
 def highest(curve: Callable[[FloatArray], FloatArray], marks: list[float]) -> float:

@@ -65,8 +65,8 @@ class Reach:
     Attributes:
         radius: an l2 sensitivity, or None.
         each: per-coordinate sensitivities, or None. Where both are given, both hold.
-        pairs: for one coordinate with answers inside the domain only: (start, shift) pairs.
-        runs: with `pairs`: (first, last) starts of allowed pairs at the largest shift.
+        pairs: for one coordinate with answers inside the domain only: (start, distance) pairs.
+        runs: with `pairs`: (first, last) starts of allowed pairs at the largest distance.
     """
 
     radius: float | None = None
@@ -74,7 +74,7 @@ class Reach:
     pairs: tuple[tuple[float, float], ...] | None = None
     runs: tuple[tuple[float, float], ...] = ()
 
-    def shifts(self, sides: SideList) -> tuple[float, ...]:
+    def distances(self, sides: SideList) -> tuple[float, ...]:
         """Return the most that each coordinate can move by itself: at most its width."""
         if self.each is None:
             return tuple(side.width for side in sides)
@@ -85,8 +85,8 @@ class Reach:
         if self.pairs is not None:
             return _pair_loss(self.pairs, sides[0], scales[0])
         if self.radius is not None:
-            return _ball_loss(sides, scales, self.radius, self.shifts(sides))
-        parts = zip(sides, self.shifts(sides), scales, strict=True)
+            return _ball_loss(sides, scales, self.radius, self.distances(sides))
+        parts = zip(sides, self.distances(sides), scales, strict=True)
         return sum(side.worst(c, s) for side, c, s in parts if c > 0)
 
     def bracket(self, sides: SideList, ratios: tuple[float, ...]) -> tuple[float, float]:
@@ -95,7 +95,7 @@ class Reach:
         if self.pairs is not None:
             k = max(c for _, c in self.pairs) * pull[0]
             return k, k
-        caps = self.shifts(sides)
+        caps = self.distances(sides)
         k = sum(c * p for c, p in zip(caps, pull, strict=True))
         if self.radius is None:
             return k, k
@@ -106,9 +106,9 @@ class Reach:
 
 
 def _pair_loss(pairs: tuple[tuple[float, float], ...], side: Side, scale: float) -> float:
-    start, shift = np.array(pairs).T
-    up = side.pair_loss(start, shift, scale)
-    down = side.mirror.pair_loss(-(start + shift), shift, scale)
+    start, distance = np.array(pairs).T
+    up = side.pair_loss(start, distance, scale)
+    down = side.mirror.pair_loss(-(start + distance), distance, scale)
     return float(max(up.max(), down.max()))
 
 
@@ -126,9 +126,9 @@ def _ball_loss(
     best = 0.0
     for chosen in product(*ways):
         slopes = [_pull(side, s) for side, s in zip(chosen, scales, strict=True)]
-        shift, multiplier = ball_maximum(slopes, list(caps), radius)
+        distance, multiplier = ball_maximum(slopes, list(caps), radius)
         value = multiplier * radius**2
-        for side, c, s in zip(chosen, shift, scales, strict=True):
+        for side, c, s in zip(chosen, distance, scales, strict=True):
             value += (side.upward(c, s) if c > 0 else 0.0) - multiplier * c * c
         best = max(best, value)
     return best
@@ -145,19 +145,21 @@ def ball_maximum(
 
     `slopes[i](c)` returns H_i'(c) and H_i''(c) <= 0.
     """
-    shift = [_stationary(s, cap, 0.0, cap) for s, cap in zip(slopes, caps, strict=True)]
-    norm = math.hypot(*shift)
+    distance = [_stationary(s, cap, 0.0, cap) for s, cap in zip(slopes, caps, strict=True)]
+    norm = math.hypot(*distance)
     if norm <= radius:
-        return shift, 0.0
-    shift = [c * radius / norm for c in shift]
-    multiplier = math.hypot(*(s(c)[0] for s, c in zip(slopes, shift, strict=True))) / (2 * radius)
+        return distance, 0.0
+    distance = [c * radius / norm for c in distance]
+    multiplier = math.hypot(*(s(c)[0] for s, c in zip(slopes, distance, strict=True))) / (
+        2 * radius
+    )
     low, high = 0.0, math.inf
     for _ in range(100):
-        shift = [
+        distance = [
             _stationary(s, cap, multiplier, c)
-            for s, cap, c in zip(slopes, caps, shift, strict=True)
+            for s, cap, c in zip(slopes, caps, distance, strict=True)
         ]
-        norm = math.hypot(*shift)
+        norm = math.hypot(*distance)
         if abs(norm - radius) <= 1e-10 * radius:
             break
         if norm > radius:
@@ -170,7 +172,7 @@ def ball_maximum(
             multiplier = proposal
         else:
             multiplier = (low + high) / 2 if math.isfinite(high) else 2 * low
-    return shift, multiplier
+    return distance, multiplier
 
 
 def _stationary(slope: Slope, cap: float, multiplier: float, start: float) -> float:
@@ -249,9 +251,9 @@ def log_ratio(sides: SideList, scale: float, radius: float) -> float:
         return slope
 
     slopes = [slope_of(side) for side in sides]
-    shift, _ = ball_maximum(slopes, [side.width for side in sides], radius)
+    distance, _ = ball_maximum(slopes, [side.width for side in sides], radius)
     value = 0.0
-    for side, c in zip(sides, shift, strict=True):
+    for side, c in zip(sides, distance, strict=True):
         if c > 0:
             value += c * (2 * side.width - c) / (2 * scale**2) - side.upward(c, scale)
     return value
@@ -281,7 +283,7 @@ def delta_scale(
 ) -> float:
     """Return a verified scale, at most `pure`, for which `holds` (divergence within delta).
 
-    `distance` is the largest shift in scales of 1: the Gaussian-DP scale starts the search, which
+    `distance` is the largest distance in scales of 1: the Gaussian-DP scale starts the search, which
     ends at a relative `tolerance`.
     """
     high = min(pure, distance / gaussian_mu(epsilon, delta))

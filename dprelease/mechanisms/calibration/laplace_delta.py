@@ -11,7 +11,7 @@ e^(-(u - q) / b) (1 - e^(-(2 cut - u - v) / b)) (1 - e^(-(v - u) / b)) / C. Posi
 deltas keep their relative precision, where a difference of two probabilities would not. The other
 direction is the mirror image.
 
-Likelihood ratios are monotone, so longer shifts are worse: pairs at full distance decide.
+Likelihood ratios are monotone, so longer distances are worse: pairs at full distance decide.
 
 Units    the domain's unit; epsilon in nats.
 Sources  `docs/theory/kernels-and-boundaries.md#bounded-laplace-with-delta`.
@@ -65,8 +65,10 @@ def _left(
     epsilon: float,
 ) -> FloatArray:
     """Return the divergence of p_q from p_other times C(q), relative to e^(-near / b)."""
-    shift = (other - q) / scale
-    excess = np.maximum(shift + ratio - epsilon + _ROOM * (shift + np.abs(ratio) + epsilon), 0.0)
+    distance = (other - q) / scale
+    excess = np.maximum(
+        distance + ratio - epsilon + _ROOM * (distance + np.abs(ratio) + epsilon), 0.0
+    )
     cut = np.minimum(q + scale * excess / 2, other)
     gain = -np.expm1(-excess)
     out = np.zeros(q.size)
@@ -84,12 +86,12 @@ def _left(
     return out
 
 
-def full_runs(domain: Domain, shift: Fraction) -> list[tuple[float, float]]:
-    """Return the runs of q for which both q and q + shift are allowed, ends exact before rounding."""
+def full_runs(domain: Domain, distance: Fraction) -> list[tuple[float, float]]:
+    """Return the runs of q for which both q and q + distance are allowed, ends exact before rounding."""
     found = []
     for a, b in domain.exact_pieces:
         for c, d in domain.exact_pieces:
-            low, high = max(a, c - shift), min(b, d - shift)
+            low, high = max(a, c - distance), min(b, d - distance)
             if low <= high:
                 found.append((float(low), float(high)))
     return sorted(found)

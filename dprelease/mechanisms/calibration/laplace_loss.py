@@ -42,29 +42,29 @@ _NODES = 65
 _WORST_PLACES = 12
 
 
-def interval_loss(rate: FloatArray, shift: FloatArray, width: FloatArray) -> FloatArray:
+def interval_loss(rate: FloatArray, distance: FloatArray, width: FloatArray) -> FloatArray:
     """Return the exact loss for scale 1 / rate on one interval; arrays broadcast.
 
-    `shift` is at most `width`, which may be infinite.
+    `distance` is at most `width`, which may be infinite.
     """
-    a = -np.expm1(-rate * shift)
-    rest = np.where(np.isinf(width), np.inf, width - shift)
+    a = -np.expm1(-rate * distance)
+    rest = np.where(np.isinf(width), np.inf, width - distance)
     b, c = -np.expm1(-rate * rest), -np.expm1(-rate * width)
-    out: FloatArray = rate * shift + np.log1p(a * b / c)
+    out: FloatArray = rate * distance + np.log1p(a * b / c)
     return out
 
 
-def _slope(rate: FloatArray, shift: FloatArray, width: FloatArray) -> FloatArray:
+def _slope(rate: FloatArray, distance: FloatArray, width: FloatArray) -> FloatArray:
     """Return d loss / d rate."""
     # Of an infinite width every term below vanishes; a huge number in its place would overflow.
-    finite = np.where(np.isinf(width), shift, width)
-    rest = finite - shift
-    ea, eb, ec = np.exp(-rate * shift), np.exp(-rate * (width - shift)), np.exp(-rate * width)
-    a, c = -np.expm1(-rate * shift), -np.expm1(-rate * width)
-    b = -np.expm1(-rate * (width - shift))
+    finite = np.where(np.isinf(width), distance, width)
+    rest = finite - distance
+    ea, eb, ec = np.exp(-rate * distance), np.exp(-rate * (width - distance)), np.exp(-rate * width)
+    a, c = -np.expm1(-rate * distance), -np.expm1(-rate * width)
+    b = -np.expm1(-rate * (width - distance))
     h = a * b / c
-    change = (shift * ea * b + a * rest * eb) / c - h * finite * ec / c
-    out: FloatArray = shift + change / (1 + h)
+    change = (distance * ea * b + a * rest * eb) / c - h * finite * ec / c
+    out: FloatArray = distance + change / (1 + h)
     return out
 
 
@@ -78,10 +78,12 @@ def bounded_laplace_scale(
     Raises:
         ArgumentError: NaN, lower >= upper, or a sensitivity or epsilon not above 0 (DPR635).
     """
-    low, high, shift, budget = np.broadcast_arrays(
+    low, high, distance, budget = np.broadcast_arrays(
         *(np.asarray(v, dtype=np.float64) for v in (lower, upper, sensitivity, epsilon))
     )
-    valid = (low < high) & (shift > 0) & (budget > 0) & np.isfinite(shift) & np.isfinite(budget)
+    valid = (
+        (low < high) & (distance > 0) & (budget > 0) & np.isfinite(distance) & np.isfinite(budget)
+    )
     if not valid.all():
         raise ArgumentError(
             "an interval cannot be calibrated",
@@ -90,19 +92,19 @@ def bounded_laplace_scale(
             code="DPR635",
         )
     width = high - low
-    shift = np.minimum(shift, width)
+    distance = np.minimum(distance, width)
     free = np.isinf(low) & np.isinf(high)  # nothing is truncated: plain Laplace noise
     goal = budget * _TARGET
-    rate = goal / (2 * shift)
+    rate = goal / (2 * distance)
     for _ in range(60):
-        step = (goal - interval_loss(rate, shift, width)) / _slope(rate, shift, width)
-        moved = np.clip(rate + step, rate, goal / shift)
+        step = (goal - interval_loss(rate, distance, width)) / _slope(rate, distance, width)
+        moved = np.clip(rate + step, rate, goal / distance)
         if np.all(moved - rate <= 1e-16 * rate):
             break
         rate = moved
-    scale = np.where(free, shift / goal, 1 / rate)
+    scale = np.where(free, distance / goal, 1 / rate)
     for k in range(40):
-        loss = np.where(free, shift / scale, interval_loss(1 / scale, shift, width))
+        loss = np.where(free, distance / scale, interval_loss(1 / scale, distance, width))
         if (loss <= budget).all():
             break
         scale = np.where(loss > budget, scale * (1 + 2.0 ** (k - 52)), scale)
@@ -134,25 +136,25 @@ class LossView:
     def _one_interval(self) -> bool:
         return len(self.domain.exact_pieces) == 1
 
-    def _reach(self, shift: float | Fraction) -> Fraction:
-        width, reach = self.domain.width, Fraction(shift)
+    def _reach(self, distance: float | Fraction) -> Fraction:
+        width, reach = self.domain.width, Fraction(distance)
         return min(reach, width) if isinstance(width, Fraction) else reach
 
-    def loss(self, scale: float, shift: float | Fraction) -> float:
-        """Return the worst loss for answers at most `shift` apart."""
+    def loss(self, scale: float, distance: float | Fraction) -> float:
+        """Return the worst loss for answers at most `distance` apart."""
         low, high = self.domain.hull
-        reach = self._reach(shift)
+        reach = self._reach(distance)
         if math.isinf(low) and math.isinf(high) and self._one_interval():
-            return float(shift) / scale
+            return float(distance) / scale
         if self._one_interval():
             width = float(self.domain.width)  # not high - low: the ends are rounded
             value = interval_loss(np.array(1 / scale), np.array(float(reach)), np.array(width))
             return float(value)
         ends = Ends.of(self.domain)
         if self.answers == "domain":
-            pairs = ends.inside(Fraction(shift))
+            pairs = ends.inside(Fraction(distance))
             worst = float(pair_losses(ends, pairs, scale).max())
-            return worst if self.domain.is_finite else max(worst, float(shift) / scale)
+            return worst if self.domain.is_finite else max(worst, float(distance) / scale)
         return worst_pair(ends, ends.stretches(reach, scale), scale)[0]
 
     def _starts(self, reach: float, scale: float) -> FloatArray:
@@ -164,17 +166,17 @@ class LossView:
         marks = {low, high - reach, *ends, *(e - reach for e in ends)}
         return np.array(sorted(m for m in marks if low <= m <= high - reach))
 
-    def pure_scale(self, shift: float | Fraction, epsilon: float) -> float:
+    def pure_scale(self, distance: float | Fraction, epsilon: float) -> float:
         """Return the smallest verified scale with loss at most `epsilon`."""
         low, high = self.domain.hull
         if self._one_interval():
             if self.domain.is_finite:
                 low, high = 0.0, float(self.domain.width)
-            return float(bounded_laplace_scale(low, high, float(shift), epsilon))
+            return float(bounded_laplace_scale(low, high, float(distance), epsilon))
         ends = Ends.of(self.domain)
         if self.answers == "domain":
-            pairs = ends.inside(Fraction(shift))
-            reach = float(np.max(pairs.distance) if self.domain.is_finite else shift)
+            pairs = ends.inside(Fraction(distance))
+            reach = float(np.max(pairs.distance) if self.domain.is_finite else distance)
             least = 0.0 if self.domain.is_finite else reach
 
             def inside(scale: FloatArray) -> FloatArray:
@@ -182,18 +184,18 @@ class LossView:
                 return np.asarray(np.maximum(worst, least / scale))
 
             scale = smallest_scale(inside, reach / epsilon, epsilon)
-            return widen(lambda b: self.loss(b, shift) <= epsilon, scale)
-        return hull_scale(ends, self._reach(shift), epsilon)
+            return widen(lambda b: self.loss(b, distance) <= epsilon, scale)
+        return hull_scale(ends, self._reach(distance), epsilon)
 
-    def croft_scale(self, shift: float, epsilon: float) -> float:
-        """Return the scale of the metric guarantee, at most 2 shift / epsilon."""
+    def croft_scale(self, distance: float, epsilon: float) -> float:
+        """Return the scale of the metric guarantee, at most 2 distance / epsilon."""
         low, high = self.domain.hull
-        full = math.nextafter(2 * shift / epsilon, math.inf)
+        full = math.nextafter(2 * distance / epsilon, math.inf)
         if math.isfinite(low) or math.isfinite(high):
             return full
         ends = np.array([e for piece in self.domain.pieces for e in piece if math.isfinite(e)])
         if not ends.size:
-            return math.nextafter(shift / epsilon, math.inf)
+            return math.nextafter(distance / epsilon, math.inf)
 
         def needed(scales: FloatArray) -> FloatArray:
             """Return, per scale, the scale it asks for divided by itself."""
@@ -207,24 +209,24 @@ class LossView:
 
         return min(full, smallest_scale(needed, full / 2, 1.0))
 
-    def delta(self, scale: float, shift: float, epsilon: float) -> float:
-        """Return the worst hockey-stick divergence over pairs `shift` apart, both directions."""
-        reach = float(self._reach(shift))
+    def delta(self, scale: float, distance: float, epsilon: float) -> float:
+        """Return the worst hockey-stick divergence over pairs `distance` apart, both directions."""
+        reach = float(self._reach(distance))
         if self.answers == "domain" and not self._one_interval():
             ends = Ends.of(self.domain)
-            first, second = ends.floats(ends.inside(Fraction(shift)))
+            first, second = ends.floats(ends.inside(Fraction(distance)))
             worst = float(np.max(self._hockey(first, second, scale, epsilon)))
             # Inside a run of pairs at full distance the worst place is often no end.
-            kinks = self._starts(float(shift), scale)
-            for first_start, last_start in full_runs(self.domain, Fraction(shift)):
+            kinks = self._starts(float(distance), scale)
+            for first_start, last_start in full_runs(self.domain, Fraction(distance)):
                 low = max(first_start, float(kinks[0]))
                 high = min(last_start, float(kinks[-1]))
                 inner = {low, high, *(m for m in kinks.tolist() if low < m < high)}
-                curve = self._curve(float(shift), scale, epsilon)
+                curve = self._curve(float(distance), scale, epsilon)
                 worst = max(worst, _maximum(curve, np.array(sorted(inner)))[0])
             return worst
         if self._one_interval() and self.domain.hull == (-math.inf, math.inf):
-            return max(0.0, -math.expm1((epsilon - shift / scale) / 2))
+            return max(0.0, -math.expm1((epsilon - distance / scale) / 2))
         return self._worst_place(reach, scale, epsilon)[0]
 
     def _worst_place(self, reach: float, scale: float, epsilon: float) -> tuple[float, float]:
@@ -249,16 +251,16 @@ class LossView:
         """Return the divergence of each pair, the larger of its two directions; q <= other."""
         return hockey(self.domain, q, other, scale, epsilon, self._log_ratio(q, other, scale))
 
-    def delta_scale(self, shift: float, epsilon: float, delta: float, pure: float) -> float:
+    def delta_scale(self, distance: float, epsilon: float, delta: float, pure: float) -> float:
         """Return a verified scale below `pure` with divergence at most `delta`, within 1e-6 of the least.
 
         Of answers in the hull the scale is searched on few pairs; the worst of all pairs at the result
         is added while it is too much.
         """
-        reach, goal = float(self._reach(shift)), delta * (1 - 1e-9)
+        reach, goal = float(self._reach(distance)), delta * (1 - 1e-9)
         free = self._one_interval() and self.domain.hull == (-math.inf, math.inf)
         if self.answers == "domain" or free:
-            return min(pure, _least(lambda b: self.delta(b, shift, epsilon) <= goal, pure))
+            return min(pure, _least(lambda b: self.delta(b, distance, epsilon) <= goal, pure))
         places = _nodes(self._starts(reach, pure))
         scale = pure
         for _ in range(_WORST_PLACES):
@@ -271,7 +273,7 @@ class LossView:
             if worst <= delta:
                 return min(pure, scale)
             places = np.append(places, place)
-        return min(pure, widen(lambda b: self.delta(b, shift, epsilon) <= delta, scale))
+        return min(pure, widen(lambda b: self.delta(b, distance, epsilon) <= delta, scale))
 
 
 def _least(holds: Callable[[float], bool], high: float) -> float:

@@ -106,46 +106,46 @@ class Ends:
         first = np.array([float(e) for e in self.values])[pairs.anchor] + pairs.offset
         return first, first + pairs.distance
 
-    def inside(self, shift: Fraction) -> Pairs:
+    def inside(self, distance: Fraction) -> Pairs:
         """Return the finite list of worst pairs of answers inside the domain.
 
-        From every left end to the farthest allowed answer above within `shift`, to every left end
-        from exactly `shift` below if that is allowed; and the mirror images. Feasibility is
+        From every left end to the farthest allowed answer above within `distance`, to every left end
+        from exactly `distance` below if that is allowed; and the mirror images. Feasibility is
         decided on exact numbers: (0.7 - 0.6) + 0.6 misses 0.7 in floats.
         """
         index = {e: i for i, e in enumerate(self.values)}
         rows: list[tuple[int, float, float]] = []
         for a, c in self.pieces:
             if isinstance(a, Fraction):
-                top = max(min(a + shift, v) for u, v in self.pieces if u <= a + shift)
+                top = max(min(a + distance, v) for u, v in self.pieces if u <= a + distance)
                 rows.append((index[a], 0.0, float(top - a)))
-                if any(u <= a - shift <= v for u, v in self.pieces):
-                    rows.append((index[a], -float(shift), float(shift)))
+                if any(u <= a - distance <= v for u, v in self.pieces):
+                    rows.append((index[a], -float(distance), float(distance)))
             if isinstance(c, Fraction):
-                bottom = min(max(c - shift, u) for u, v in self.pieces if v >= c - shift)
+                bottom = min(max(c - distance, u) for u, v in self.pieces if v >= c - distance)
                 rows.append((index[c], -float(c - bottom), float(c - bottom)))
-                if any(u <= c + shift <= v for u, v in self.pieces):
-                    rows.append((index[c], 0.0, float(shift)))
+                if any(u <= c + distance <= v for u, v in self.pieces):
+                    rows.append((index[c], 0.0, float(distance)))
         return _pairs(rows)
 
-    def marks(self, shift: Fraction) -> list[tuple[Fraction, int, float]]:
-        """Return where q -> (q, q + shift) is not smooth, in order, with anchor and offset."""
+    def marks(self, distance: Fraction) -> list[tuple[Fraction, int, float]]:
+        """Return where q -> (q, q + distance) is not smooth, in order, with anchor and offset."""
         low, high = self.hull
         found: dict[Fraction, tuple[int, float]] = {}
         for i, e in enumerate(self.values):
             found.setdefault(e, (i, 0.0))
-            found.setdefault(e - shift, (i, -float(shift)))
-        last = high - shift
+            found.setdefault(e - distance, (i, -float(distance)))
+        last = high - distance
         kept = [(q, *at) for q, at in found.items() if low <= q <= last]
         common = math.lcm(*(q.denominator for q, _, _ in kept))
         return sorted(kept, key=lambda mark: mark[0].numerator * (common // mark[0].denominator))
 
-    def stretches(self, shift: Fraction, scale: float) -> list[tuple[Pairs, float]]:
+    def stretches(self, distance: Fraction, scale: float) -> list[tuple[Pairs, float]]:
         """Return nodes on every smooth stretch and its length: `_FRACTIONS` of the way.
 
         Beyond the last finite end of an infinite domain the ratio settles within 40 scales.
         """
-        marks, beyond = self.marks(shift), 40 * Fraction(scale)
+        marks, beyond = self.marks(distance), 40 * Fraction(scale)
         low, high = self.hull
         if low == -math.inf:
             q, i, offset = marks[0]
@@ -154,14 +154,14 @@ class Ends:
             q, i, offset = marks[-1]
             marks.append((q + beyond, i, offset + float(beyond)))
         if len(marks) == 1:
-            return [(_pairs([(marks[0][1], marks[0][2], float(shift))]), 0.0)]
+            return [(_pairs([(marks[0][1], marks[0][2], float(distance))]), 0.0)]
         out = []
         for (q, i, start), (r, j, end) in pairwise(marks):
             length = float(r - q)
             half = _FRACTIONS < 0.5  # anchored at the nearer mark
             anchor = np.where(half, i, j).astype(np.int64)
             places = np.where(half, start + _FRACTIONS * length, end - (1 - _FRACTIONS) * length)
-            out.append((Pairs(anchor, places, np.full(places.size, float(shift))), length))
+            out.append((Pairs(anchor, places, np.full(places.size, float(distance))), length))
         return out
 
 

@@ -53,7 +53,7 @@ class BoundedGaussianBoxLaw(Stored):
     """Independent certified tables, one per side, in the box's unit.
 
     Attributes:
-        laws: one table per side; each law's own `shift` and `epsilon` are the side's alone.
+        laws: one table per side; each law's own `sensitivity` and `epsilon` are the side's alone.
         steps: size of a grid step per side.
         radius: the l2 sensitivity, or None where sensitivities are per coordinate.
         caps: with a radius: the most that each side moves by itself, if less is known than the radius.

@@ -91,7 +91,11 @@ class BoundedGaussianWideLaw(ClosedFormLaw):
                 code="DPR624",
             )
         law = cls(
-            request.allowed, request.shift, request.epsilon, request.loss, largest_noise(request)
+            request.allowed,
+            request.sensitivity,
+            request.epsilon,
+            request.loss,
+            largest_noise(request),
         )
         if not accepts(law.allowed, law.noise):
             raise gaps_too_wide()
@@ -102,7 +106,7 @@ class BoundedGaussianWideLaw(ClosedFormLaw):
         return _scale(self.noise)
 
     def certify(self) -> Certificate:
-        """Recompute the proof from the runs, the rate and the shift alone."""
+        """Recompute the proof from the runs, the rate and the sensitivity alone."""
         return certify_ratio(
             self.family,
             worst_ratio(self.allowed, self.reach, self.noise.rate),

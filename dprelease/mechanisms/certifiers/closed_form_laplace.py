@@ -11,7 +11,7 @@ unlikely noise is to land in D from there, is given up.
 
 Privacy. For k = |q - q'| the largest likelihood ratio is exactly e^(rate k) max(Z(q')/Z(q), its
 inverse): both hull ends are allowed, and one of them attains either sign. The bound grows along
-chains (Z(q + 1) >= e^-rate Z(q)), so only pairs at distance reach = min(shift, hull) count. Every
+chains (Z(q + 1) >= e^-rate Z(q)), so only pairs at distance reach = min(sensitivity, hull) count. Every
 hull answer counts, gaps included. Y = (1 - e^-rate) Z is a sum of powers of e^-rate, bounded here
 in outward-rounded rationals, and over a whole stretch of answers by monotone parts (a power
 either rises or falls in q). The supremum of |log Y(q + reach) - log Y(q)| over all pairs is then
@@ -88,7 +88,9 @@ class BoundedLaplaceWideLaw(ClosedFormLaw):
             noise = DiscreteLaplaceNoise.calibrate(1, Fraction(rate))
             if not accepts(request.allowed, float(noise.rate)):  # first: it costs next to nothing
                 raise gaps_too_wide()
-            law = cls(request.allowed, request.shift, request.epsilon, request.loss, noise.rate)
+            law = cls(
+                request.allowed, request.sensitivity, request.epsilon, request.loss, noise.rate
+            )
             excess = law.certificate.epsilon_upper / request.epsilon - 1
             if excess <= 0:
                 return law
@@ -102,7 +104,7 @@ class BoundedLaplaceWideLaw(ClosedFormLaw):
         return (self.rate * self.reach) ** 2 / 2
 
     def certify(self) -> Certificate:
-        """Recompute the proof from the runs, the rate and the shift alone."""
+        """Recompute the proof from the runs, the rate and the sensitivity alone."""
         reach = self.reach
         if self.allowed.hull_steps == 0:
             ratio = Fraction(1)

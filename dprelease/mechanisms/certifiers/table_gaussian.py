@@ -10,7 +10,7 @@ W[d] / W[d + k] never exceeds the Gaussian's own ratio, and W ends on a floor of
 below 2**-24) instead of at 0: every answer has the same support. No point masses are added anywhere.
 
 Privacy. The certificate is `certifiers.table.worst_ratio`: all hull pairs at all distances up to
-reach = min(shift, hull), answers inside gaps included, from the integers alone. That the loss
+reach = min(sensitivity, hull), answers inside gaps included, from the integers alone. That the loss
 grows with the distance, as it does for the exact Gaussian, is not assumed of the rounded table.
 
 zCDP. `certifiers.table.range_rho` holds for any table. On one run there is more: for real alpha let
@@ -69,7 +69,7 @@ class BoundedGaussianLaw(CertifiedTableLaw):
         scale, budget = table_scale(request), float(request.epsilon)
         for attempt in range(200):
             law = cls(
-                request.allowed, request.shift, request.epsilon, request.loss, decay_of(scale)
+                request.allowed, request.sensitivity, request.epsilon, request.loss, decay_of(scale)
             )
             proved = law.certificate.epsilon_upper
             if proved <= request.epsilon:

@@ -9,7 +9,7 @@ Privacy. W[d + 1] <= W[d] and W[d + 1] >= r W[d], r = p / 2**60, exactly. Hence 
     P(y | q) / P(y | q') <= r**-k * Z(q') / Z(q),
 
 and Z(q + 1) >= r Z(q) makes the right side grow along any chain q, q + 1, ..., so only pairs at
-distance reach = min(shift, hull) need checking: all of them, with answers inside gaps included.
+distance reach = min(sensitivity, hull) need checking: all of them, with answers inside gaps included.
 (Checking only pairs inside D would understate the loss by up to 11 nats.) Z is an exact int64
 vector; its largest ratio is found in float64, recomputed exactly, and widened by 2**-50, more
 than the float comparison can err; r**-reach is computed in outward-rounded 256-bit integers.
@@ -73,7 +73,7 @@ class BoundedLaplaceLaw(TableLaw):
         widen = 2.0**-44
         while True:  # ends: the uniform table, p = 2**60, certifies at every epsilon admitted
             p = max(1, min(2**_BITS, math.ceil(2**_BITS * math.exp(-1 / scale))))
-            law = cls(request.allowed, request.shift, request.epsilon, request.loss, p)
+            law = cls(request.allowed, request.sensitivity, request.epsilon, request.loss, p)
             # ratio <= e^epsilon was verified exactly if and only if the claim was accepted
             if law.certificate.epsilon_upper <= request.epsilon:
                 return law

@@ -96,17 +96,17 @@ class AdditiveLaw(ScalarLaw):
         if request.criterion == "worst" and kind != "nearest" and small:
             prior = remap_prior.least_favourable(noise, request.allowed, kind)
         return cls(
-            request.allowed, request.shift, request.epsilon, request.loss,
+            request.allowed, request.sensitivity, request.epsilon, request.loss,
             family, request.splits, kind, noise, prior,
         )  # fmt: skip
 
     @property
     def reach(self) -> int:
         """Steps that two neighbouring answers can really be apart; all of them where one splits."""
-        return GridRequest(self.allowed, self.shift, self.epsilon, splits=self.splits).reach
+        return GridRequest(self.allowed, self.sensitivity, self.epsilon, splits=self.splits).reach
 
     def certify(self) -> Certificate:
-        """Recompute the proof from the noise's integers, for the capped shift."""
+        """Recompute the proof from the noise's integers, for the capped sensitivity."""
         return self.noise.certify(self.family, self.reach, self.epsilon, splits=self.splits)
 
     def draw_raw(self, answers: IntArray, bits: RandomBits) -> IntArray:

@@ -76,14 +76,14 @@ class BalancedNoise(CellNoise):
             )
 
     @classmethod
-    def keeping(cls, cells: int, l1_shift: int, epsilon: Fraction) -> BalancedNoise:
-        """Return the noise of loss at most `epsilon` for moves of `l1_shift` in L1 that keep the sum.
+    def keeping(cls, cells: int, l1_sensitivity: int, epsilon: Fraction) -> BalancedNoise:
+        """Return the noise of loss at most `epsilon` for moves of `l1_sensitivity` in L1 that keep the sum.
 
         Raises:
             ArgumentError: as the class, and as `CellNoise.calibrate`.
         """
-        plain = CellNoise.calibrate(l1_shift, epsilon)
-        return cls(l1_shift, epsilon, plain.noise, cells=cells)
+        plain = CellNoise.calibrate(l1_sensitivity, epsilon)
+        return cls(l1_sensitivity, epsilon, plain.noise, cells=cells)
 
     def vectors(self, count: int, bits: RandomBits) -> npt.NDArray[np.object_]:
         """Return independent exact draws, `(count, cells)`, Python integers; each adds up to 0.

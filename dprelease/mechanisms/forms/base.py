@@ -29,18 +29,18 @@ class ScalarLaw(Stored, ABC):
     """One integer per group. With a `family`, a sampler and a proof it satisfies `GridLaw`.
 
     Attributes:
-        allowed, shift, epsilon, loss: of the request it answers.
+        allowed, sensitivity, epsilon, loss: of the request it answers.
     """
 
     allowed: Runs
-    shift: int
+    sensitivity: int
     epsilon: Fraction
     loss: Loss
 
     @property
     def reach(self) -> int:
         """Steps that two neighbouring answers can really be apart."""
-        return GridRequest(self.allowed, self.shift, self.epsilon).reach
+        return GridRequest(self.allowed, self.sensitivity, self.epsilon).reach
 
     @property
     def certificate(self) -> Certificate:

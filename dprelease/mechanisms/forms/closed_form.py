@@ -53,7 +53,7 @@ class ClosedFormLaw(ScalarLaw):
     constants: ClassVar[Mapping[str, str]] = {"family": "family", "form": "form"}
 
     allowed: LongRuns
-    shift: Digits
+    sensitivity: Digits
 
     @property
     @abstractmethod

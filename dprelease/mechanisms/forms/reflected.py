@@ -88,7 +88,7 @@ class ReflectedLaplaceLaw(ScalarLaw):
         wanted, shrink = Fraction(low), Fraction(1, 2**48)
         while True:  # ends: at rate epsilon / s the loss is at most epsilon, and strictly below
             noise = DiscreteLaplaceNoise.calibrate(1, wanted)
-            law = cls(request.allowed, request.shift, request.epsilon, request.loss, noise)
+            law = cls(request.allowed, request.sensitivity, request.epsilon, request.loss, noise)
             if law.certificate.epsilon_upper <= request.epsilon:
                 return law
             wanted *= 1 - shrink

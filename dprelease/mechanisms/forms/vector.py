@@ -1,9 +1,9 @@
 """Form: independent noise on a vector of integer components; nothing is mapped.
 
-* `CellNoise`: discrete Laplace noise. The loss is rate times the L1 shift, however a unit splits it.
+* `CellNoise`: discrete Laplace noise. The loss is rate times the L1 sensitivity, however a unit splits it.
 * `GaussianCells`: discrete Gaussian noise, P(d) = exp(-d^2 / (2 square)) / Z per component. If one unit
   moves the components of all groups together by at most sqrt(l2_square) in L2, the release is rho-zCDP
-  with rho = l2_square / (2 square), a rational ([CKS20]): the shift may be spread over components and
+  with rho = l2_square / (2 square), a rational ([CKS20]): the move may be spread over components and
   groups in any way. There is no pure guarantee.
 
 Tails    P(D >= k) <= P(N >= k - 1) for k >= 1 and N normal of the same scale: the sum over x >= k
@@ -137,7 +137,7 @@ class GaussianCells(Stored):
     def evidence(self) -> dict[str, str]:
         """Return the proof's exact numbers."""
         return {
-            "method": "rho = l2_square / (2 square), however the shift is spread",
+            "method": "rho = l2_square / (2 square), however the move is spread",
             "rho": str(self.rho),
             "l2_square": str(self.l2_square),
             "square": str(self.square),
@@ -150,27 +150,27 @@ class GaussianCells(Stored):
 
 @dataclass(frozen=True, slots=True)
 class CellNoise(Stored):
-    """Discrete Laplace noise for a vector of integer cells with L1 sensitivity `l1_shift`.
+    """Discrete Laplace noise for a vector of integer cells with L1 sensitivity `l1_sensitivity`.
 
-    The loss is linear in the L1 shift, however a unit splits it over the cells.
+    The loss is linear in the L1 sensitivity, however a unit splits it over the cells.
     """
 
     family: ClassVar[str] = "discrete_laplace"
     kind: ClassVar[str] = "cells"
     constants: ClassVar[Mapping[str, str]] = {"family": "family", "kind": "kind"}
 
-    l1_shift: int
+    l1_sensitivity: int
     epsilon: Fraction
     noise: DiscreteLaplaceNoise
 
     @classmethod
-    def calibrate(cls, l1_shift: int, epsilon: Fraction) -> CellNoise:
+    def calibrate(cls, l1_sensitivity: int, epsilon: Fraction) -> CellNoise:
         """Return the cells' noise with loss at most `epsilon` (nats) for the whole vector.
 
         Raises:
-            ArgumentError: l1_shift < 1 (DPR620) or epsilon <= 0 (DPR606).
+            ArgumentError: l1_sensitivity < 1 (DPR620) or epsilon <= 0 (DPR606).
         """
-        if l1_shift < 1:
+        if l1_sensitivity < 1:
             raise ArgumentError(
                 "the L1 sensitivity must be at least one grid step",
                 fix="give a sensitivity of at least one step",
@@ -180,7 +180,7 @@ class CellNoise(Stored):
             raise ArgumentError(
                 "epsilon must be above 0", fix="give a positive epsilon", code="DPR606"
             )
-        return cls(l1_shift, epsilon, DiscreteLaplaceNoise.calibrate(l1_shift, epsilon))
+        return cls(l1_sensitivity, epsilon, DiscreteLaplaceNoise.calibrate(l1_sensitivity, epsilon))
 
     @property
     def scale(self) -> Fraction:
@@ -192,8 +192,8 @@ class CellNoise(Stored):
         return self.certify()
 
     def certify(self) -> Certificate:
-        """Recompute the proof from the rate: loss = l1_shift * rate."""
-        return self.noise.certify(self.family, self.l1_shift, self.epsilon, splits=True)
+        """Recompute the proof from the rate: loss = l1_sensitivity * rate."""
+        return self.noise.certify(self.family, self.l1_sensitivity, self.epsilon, splits=True)
 
     def sample(self, count: int, bits: RandomBits) -> AnyInts:
         """Return `count` independent exact noise values, in steps; see `DiscreteLaplaceNoise.draws`."""

@@ -3,7 +3,7 @@
     P(d) = exp(-d^2 / (2 square)) / Z,   d any integer, `square` = scale^2 a positive integer.
 
 Privacy. For answers k steps apart the release is rho-zCDP with rho = k^2 / (2 square), and for
-vectors with independent cells k^2 is the squared l2 shift ([CKS20], Theorem 4 and its corollary
+vectors with independent cells k^2 is the squared l2 distance ([CKS20], Theorem 4 and its corollary
 for vectors): the continuous Gaussian's cost, exactly. There is no pure guarantee.
 
 Sampler  discrete Laplace proposals of scale t = isqrt(square) + 1, kept with probability
@@ -54,9 +54,9 @@ class DiscreteGaussianNoise(Stored):
                 code="DPR624",
             )
 
-    def rho(self, shift: int) -> Fraction:
-        """Return the zCDP cost for answers `shift` steps apart, exact."""
-        return Fraction(shift * shift, 2 * self.square)
+    def rho(self, distance: int) -> Fraction:
+        """Return the zCDP cost for answers `distance` steps apart, exact."""
+        return Fraction(distance * distance, 2 * self.square)
 
     def sample(self, count: int, bits: RandomBits) -> IntArray:
         """Return `count` independent exact draws, shape `(count,)`.

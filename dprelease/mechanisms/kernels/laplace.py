@@ -3,7 +3,7 @@
     P(d) = tanh(rate / 2) * exp(-rate |d|),    rate = s / t rational.
 
 Privacy. |log P(d) - log P(d + k)| <= rate * |k|, with equality, so the loss of a vector whose
-cells move by k_1, k_2, ... is rate * sum |k_i|: linear in the L1 shift. That makes it the noise
+cells move by k_1, k_2, ... is rate * sum |k_i|: linear in the L1 sensitivity. That makes it the noise
 for cells and for anything a unit can split over several coordinates. The loss is a rational
 number; no approximation is involved.
 
@@ -35,7 +35,7 @@ from dprelease.mechanisms.kernels.sampling import AnyInts, bernoulli_exp, geomet
 from dprelease.mechanisms.law import IntArray
 from dprelease.numeric import exp_lower
 
-__all__ = ["DiscreteLaplaceNoise", "atom_shift"]
+__all__ = ["DiscreteLaplaceNoise", "mean_excess"]
 
 _NARROW = 2**52
 """Draws with t up to this, less than 1024 t, fit int64."""
@@ -92,7 +92,7 @@ class DiscreteLaplaceNoise(Stored):
     @property
     def beyond(self) -> float:
         """r / (1 - r), r = e^-rate: how far noise that passed an end lies beyond it on average."""
-        return float(atom_shift(1 / exp_lower(self.rate)))
+        return float(mean_excess(1 / exp_lower(self.rate)))
 
     def certify(
         self, family: str, reach: int, claim: Fraction, *, splits: bool = False
@@ -104,7 +104,7 @@ class DiscreteLaplaceNoise(Stored):
             family,
             loss,
             None,
-            "loss = reach * rate, linear in the L1 shift",
+            "loss = reach * rate, linear in the L1 sensitivity",
             (("rate", str(self.rate)), ("reach", str(reach))),
         )
 
@@ -191,10 +191,10 @@ class DiscreteLaplaceNoise(Stored):
         return f"scale {float(self.scale):.6g} steps"
 
 
-def atom_shift(ratio: Fraction) -> Fraction:
+def mean_excess(ratio: Fraction) -> Fraction:
     """Return r / (1 - r): how far a geometric tail of this ratio reaches on average.
 
-    >>> atom_shift(Fraction(1, 3))
+    >>> mean_excess(Fraction(1, 3))
     Fraction(1, 2)
     """
     return ratio / (1 - ratio)

@@ -9,7 +9,7 @@ Privacy. For |s| <= width, | |d + s| - |d| | <= width, so f changes by at most o
     P(d) / P(d + s) <= 1 / rho = 2**64 / p,
 
 one integer inequality against a rational lower bound of e^epsilon: p = ceil(2**64 / E).
-The loss is a full epsilon for *any* shift in 1..width, so on a vector the coordinates add up to
+The loss is a full epsilon for *any* distance in 1..width, so on a vector the coordinates add up to
 several epsilon: scalars only (`certify(splits=True)` says so).
 
 Units    grid steps; epsilon in nats.
@@ -64,7 +64,7 @@ class StaircaseNoise(Stored):
 
     @classmethod
     def calibrate(cls, width: int, epsilon: Fraction, j: int) -> StaircaseNoise:
-        """Return the staircase with loss at most `epsilon` for shifts up to `width`."""
+        """Return the staircase with loss at most `epsilon` for distances up to `width`."""
         if epsilon < EPSILON_FLOOR:
             raise ArgumentError(
                 "epsilon is too small for staircase noise",
@@ -92,9 +92,9 @@ class StaircaseNoise(Stored):
     def certify(
         self, family: str, reach: int, claim: Fraction, *, splits: bool = False
     ) -> Certificate:
-        """Return the proof for shifts up to `reach`.
+        """Return the proof for distances up to `reach`.
 
-        A shift over `width` crosses ceil(reach / width) levels. With `splits`, every single step
+        A distance over `width` crosses ceil(reach / width) levels. With `splits`, every single step
         can cross a level in its own coordinate, so `reach` coordinates pay in full.
         """
         levels = reach if splits else -(-reach // self.width)

@@ -53,7 +53,7 @@ def test_its_raw_draw_and_its_loss_are_those_of_the_noise() -> None:
     for request, law in worst():
         if law.family == "staircase":
             pmfs = enumerate_law(law)
-            assert worst_ratio(pmfs, request.shift) <= exp_lower(request.epsilon)
+            assert worst_ratio(pmfs, request.sensitivity) <= exp_lower(request.epsilon)
             assert all(y in law.allowed for p in pmfs.values() for y in p)
         assert law.certificate.epsilon_upper <= request.epsilon
 

@@ -209,7 +209,7 @@ def test_a_bound_that_takes_all_its_splits_is_not_asked_for_again_and_again(monk
     monkeypatch.setattr(closed_form_laplace, "worst_ratio", counted)
     monkeypatch.setattr(closed_form_laplace, "_MOST_SPLITS", 200)
     allowed = GridSet.from_runs([(0, 400_000), (600_000, 1_000_000)])
-    request = GridRequest(allowed, shift=262_144, epsilon=Fraction(292, 100))
+    request = GridRequest(allowed, sensitivity=262_144, epsilon=Fraction(292, 100))
     law = BoundedLaplaceWideLaw.calibrate(request)
     assert 2 <= len(asked) <= 3  # a step of 2^-32 that doubles would ask ten times
     assert law.certify().epsilon_upper <= request.epsilon
@@ -316,5 +316,5 @@ def test_a_claim_below_the_loss_shows():
     law = BoundedLaplaceWideLaw.calibrate(
         GridRequest(GridSet(((0, 10**7),)), 10, Fraction(1), spikes=False)
     )
-    stored = {**law.to_json(), "shift": "11"}
+    stored = {**law.to_json(), "sensitivity": "11"}
     assert law_from_json(stored).certify().epsilon_upper > 1

@@ -84,7 +84,7 @@ def test_round_trip_through_json() -> None:
         assert again == law
         assert again.certify() == law.certificate
     good = law_of(INTERVAL).to_json()
-    for change in ({"p": 0}, {"p": 2**121}, {"p": "x"}, {"loss": "cubic"}, {"shift": None}):
+    for change in ({"p": 0}, {"p": 2**121}, {"p": "x"}, {"loss": "cubic"}, {"sensitivity": None}):
         with pytest.raises(ConfigError):
             law_from_json(good | change)
 

@@ -94,7 +94,7 @@ def test_the_loss_is_within_epsilon_in_rationals_over_all_hull_pairs() -> None:
         worst = max(
             high[q][x] / low[other][x]
             for q in range(n + 1)
-            for other in range(max(0, q - request.shift), min(n, q + request.shift) + 1)
+            for other in range(max(0, q - request.sensitivity), min(n, q + request.sensitivity) + 1)
             for x in range(n + 1)
         )
         certificate = law.certificate
@@ -203,7 +203,7 @@ class TestBrokenTwins:
         assert replace(self.law, noise=noise).certify().epsilon_upper > 1
 
     def test_a_larger_shift_or_a_narrower_hull_than_calibrated_for(self) -> None:
-        assert replace(self.law, shift=11).certify().epsilon_upper > 1
+        assert replace(self.law, sensitivity=11).certify().epsilon_upper > 1
         tight = ReflectedLaplaceLaw.calibrate(
             GridRequest(GridSet.from_runs([(0, 10)]), 5, Fraction(1))
         )

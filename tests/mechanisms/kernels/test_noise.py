@@ -233,7 +233,7 @@ def test_staircases_that_cannot_be_drawn_are_refused() -> None:
 
 
 class TestCells:
-    def test_the_loss_is_linear_in_the_l1_shift(self) -> None:
+    def test_the_loss_is_linear_in_the_l1_sensitivity(self) -> None:
         cells = DiscreteLaplace.for_cells(4, Fraction(1, 2))
         assert cells.family == "discrete_laplace"
         assert cells.certificate.epsilon_upper == Fraction(1, 2)

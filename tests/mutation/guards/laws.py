@@ -288,8 +288,8 @@ GUARDS = (
     Guard(
         "winsorised cells for a smaller move than their rows make",
         "measurements/winsorised.py",
-        "if self.noise.l1_shift < sensitivity.total:",
-        "if self.noise.l1_shift < 0:",
+        "if self.noise.l1_sensitivity < sensitivity.total:",
+        "if self.noise.l1_sensitivity < 0:",
         ("tests/measurements/test_winsorised.py",),
     ),
     Guard(

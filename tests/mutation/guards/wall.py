@@ -90,18 +90,18 @@ GUARDS = (
     _cells(
         "cells are certified for the sensitivity in one group",
         file="measurements/cells.py",
-        old="if self.noise.l1_shift < sensitivity.total:",
-        new="if self.noise.l1_shift < sensitivity.in_group:",
+        old="if self.noise.l1_sensitivity < sensitivity.total:",
+        new="if self.noise.l1_sensitivity < sensitivity.in_group:",
     ),
     _cells(
         "a number's law covers any move",
-        old="if self.law.shift < needed or (not self.linear and self.changed_groups < sensitivity.changed_groups):",
+        old="if self.law.sensitivity < needed or (not self.linear and self.changed_groups < sensitivity.changed_groups):",
         new="if not self.linear and self.changed_groups < sensitivity.changed_groups:",
     ),
     _cells(
         "a number is charged for fewer groups than are changed",
-        old="if self.law.shift < needed or (not self.linear and self.changed_groups < sensitivity.changed_groups):",
-        new="if self.law.shift < needed:",
+        old="if self.law.sensitivity < needed or (not self.linear and self.changed_groups < sensitivity.changed_groups):",
+        new="if self.law.sensitivity < needed:",
     ),
     _cells(
         "a truncated law covers moves that are split over groups",

@@ -58,7 +58,7 @@ class Student:
     def grid_laws(cls, request: GridRequest) -> list[GridLaw]:
         """Return the narrowest certified law, or nothing where the family has no proof.
 
-        Coordinates that add up (`splits`) would need a loss that is linear in the shift.
+        Coordinates that add up (`splits`) would need a loss that is linear in the sensitivity.
 
         Raises:
             ArgumentError: more than `POINTS` hull points (EXA001).
@@ -86,7 +86,7 @@ class Student:
 
 
 def _law(request: GridRequest, p: int) -> StudentLaw:
-    return StudentLaw(request.allowed, request.shift, request.epsilon, request.loss, p)
+    return StudentLaw(request.allowed, request.sensitivity, request.epsilon, request.loss, p)
 
 
 def _holds(request: GridRequest, p: int) -> bool:
