@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import TypeVar
 
+T = TypeVar("T")
 NIGHTLY = os.environ.get("DPRELEASE_NIGHTLY") == "1"
 FULL = NIGHTLY or "DPRELEASE_EVIDENCE" in os.environ
 """Whether crosses are taken whole: in `make evidence` and `make nightly`."""
@@ -20,3 +23,12 @@ def sized(often: int, nightly: int) -> int:
 def whole(often: int, full: int) -> int:
     """Return the number of cases of this run: `full` in `make evidence` and `make nightly`."""
     return full if FULL else often
+
+
+def some(cases: Iterable[T], every: int) -> list[T]:
+    """Return the cases of this run: every so many of them, the first among them; all in `make evidence`.
+
+    For cases that are alike. What only one case would notice stays in every run.
+    """
+    found = list(cases)
+    return found if FULL else found[::every]
