@@ -50,6 +50,8 @@ _SAMPLES: dict[str, Any] = {
     "weighted_by": "weight",
 }  # fmt: skip
 _CONTEXTS = (_TABLE, _GRAPH)
+_LARGE = 20
+"""An epsilon at which no goal is out of reach, and no statistic is so faint that a plan looks for what it would need."""
 
 
 def page() -> str:
@@ -139,8 +141,8 @@ def _example(function: str) -> tuple[int, str]:
     )
 
 
-def _release(text: str, **option: Any) -> dict[str, Any]:
-    return {"epsilon": 1, "statistics": [{"statistic": text, **option}]}
+def _release(text: str, epsilon: int = 1, **option: Any) -> dict[str, Any]:
+    return {"epsilon": epsilon, "statistics": [{"statistic": text, **option}]}
 
 
 @cache
@@ -151,7 +153,7 @@ def taken(function: str) -> tuple[str, ...]:
     for name in _options():
         sample = compared(function)[-1] if name == "mechanism" else _SAMPLES[name]
         try:
-            plan_release(_schema(which), _release(text, **{name: sample}))
+            plan_release(_schema(which), _release(text, _LARGE, **{name: sample}))
         except DpreleaseError:
             continue
         found.append(name)

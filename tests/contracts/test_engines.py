@@ -45,7 +45,7 @@ def _made(kind: str, rows: Rows, folder: Path) -> Source:
 @pytest.mark.parametrize("kind", [*INPUTS, "objects"])
 def test_the_engines_agree_on_generated_tables(kind: str, tmp_path: Path) -> None:
     nonzero = 0
-    tables = whole(8, 32)
+    tables = whole(5, 32)
     for seed in sorted({*range(tables), 30}):  # 30: units of months, and a period of another column
         rng = random.Random(f"{kind} {seed}")
         rows = rows_of(rng, rng.choice([0, 1, 2, 12, 40]))
@@ -86,7 +86,7 @@ def test_products_far_beyond_doubles_are_summed_exactly() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_row_order_and_threads_do_not_matter(threads: int) -> None:
-    for seed in range(whole(3, 8)):
+    for seed in range(whole(2, 8)):
         rng = random.Random(seed)
         rows = rows_of(rng, 200)
         query = query_of(rng, user="user id", where=None, window=None)

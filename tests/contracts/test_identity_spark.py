@@ -17,7 +17,7 @@ from dprelease.schema.column import Column, Kind
 from tests.contracts.test_identity import KINDS, STORED, persons
 from tests.engines.spark_session import needs_spark, session
 from tests.engines.test_parquet_rows import ALL, MONTH, X, lying
-from tests.sizes import FULL
+from tests.sizes import FULL, some
 
 pytestmark = needs_spark
 
@@ -26,7 +26,7 @@ _UNREAD = ("[ns", "[ms", "decimal(76", "uint64", "uuid")
 READ = [name for name in STORED if not any(part in name for part in _UNREAD)]
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", some(READ, 2))
 def test_no_two_stored_ids_meet_and_equal_ones_do(name: str, tmp_path: Path) -> None:
     session()
     column = STORED[name]

@@ -24,6 +24,10 @@ _SETTINGS = {
     "spark.driver.memory": "1g",
     # a JVM of two minutes gains nothing from its slow compiler, or from several collectors
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # the same Java answers clients of Spark Connect, on a free port of the loopback
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
 }
 
 
@@ -58,3 +62,9 @@ def session() -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
         return builder.getOrCreate()
+
+
+def connect_port() -> int:
+    """Return the port on which the session's Java answers clients of Spark Connect."""
+    package = session()._jvm.org.apache.spark.sql.connect.service
+    return int(getattr(getattr(package, "SparkConnectService$"), "MODULE$").localPort())

@@ -20,7 +20,7 @@ from dprelease.engines.spark import SparkEngine
 from dprelease.query.expression import parse_condition
 from tests.engines.spark_cluster import EXECUTORS, SALT, query
 from tests.engines.spark_session import needs_spark, session
-from tests.sizes import FULL
+from tests.sizes import FULL, whole
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = int(os.environ.get("DPRELEASE_HEAVY", "10_000_000"))
@@ -51,10 +51,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [{}, {"max_rows": 1500, "max_rows_total": None}],
     ids=["cut before the shuffle", "cut after it"],
 )
-def test_one_unit_of_two_hundred_thousand_rows_is_bounded(
-    caps: dict[str, Any], tmp_path: Path
-) -> None:
-    source = as_source(written(tmp_path, 200_000) / "rows" / "*.parquet")
+def test_one_unit_of_many_rows_is_bounded(caps: dict[str, Any], tmp_path: Path) -> None:
+    source = as_source(written(tmp_path, whole(60_000, 200_000)) / "rows" / "*.parquet")
     session()
     asked = replace(query(), **caps)
     spark, plain = (
