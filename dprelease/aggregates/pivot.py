@@ -88,8 +88,8 @@ def _scan(top: Floats, total: Floats, critical: Floats, edges: Floats, *, upward
     cell = np.full(top.shape, 0 if upwards else _CELLS - 1, dtype=np.int64)
     some = total > 0
     with np.errstate(over="ignore"):
-        near = (top[some] + sign * critical.max()) / total[some]
-    near = np.searchsorted(edges, near, side="right") - 1 + sign
+        wanted = (top[some] + sign * critical.max()) / total[some]
+    near = np.searchsorted(edges, wanted, side="right") - 1 + sign
     cell[some] = np.clip(near, 0, _CELLS - 1).astype(np.int64)
     rows = np.arange(top.size)
     while rows.size:
