@@ -252,7 +252,7 @@ def zcdp() -> Iterator[Goal]:
             round(one) >= goal,
         )  # fmt: skip
         yield Goal(
-            "5 zCDP", f"noise on a move of 1,000 steps at epsilon {epsilon:g}, saved", f"{wide} %",
+            "5 zCDP", f"noise for a sensitivity of 1,000 steps at epsilon {epsilon:g}, saved", f"{wide} %",
             f"{far:.1f} % (any pure law {pure:.1f} %)", round(far) >= wide,
         )  # fmt: skip
 

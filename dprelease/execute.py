@@ -19,7 +19,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dprelease.aggregates.exact import exact_cells, summed
-from dprelease.aggregates.graph_moves import OBSERVED
+from dprelease.aggregates.graph_sensitivity import OBSERVED
 from dprelease.aggregates.measurement import PlacedMeasurement
 from dprelease.budget.composition import Proof, total_rho
 from dprelease.engines.engine import Engine

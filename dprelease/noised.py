@@ -251,10 +251,10 @@ def tidy(
         "block": [s.block for _, s in made],
     }
     # Labels repeat: each is made once and taken where it belongs.
-    in_group = pa.array(np.repeat(np.arange(count), len(made)))
+    per_group = pa.array(np.repeat(np.arange(count), len(made)))
     in_column = pa.array(np.tile(np.arange(len(made)), count))
     arrays = {
-        name: pa.array([key[i] for key in keys], pa.utf8()).take(in_group)
+        name: pa.array([key[i] for key in keys], pa.utf8()).take(per_group)
         for i, name in enumerate(by)
     }
     for column in TIDY:

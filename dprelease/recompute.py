@@ -12,21 +12,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dprelease.aggregates.bin_moves import bin_move, hold_every_code
-from dprelease.aggregates.code_moves import code_moves, code_range
-from dprelease.aggregates.graph_moves import GRAPH_FORMS, graph_moves
+from dprelease.aggregates import spectrum
+from dprelease.aggregates.bin_sensitivity import bin_sensitivity, hold_every_code
+from dprelease.aggregates.code_sensitivity import code_range, code_sensitivity
+from dprelease.aggregates.graph_sensitivity import GRAPH_FORMS, graph_sensitivity
 from dprelease.aggregates.measurement import BY_RANK, Measurement
-from dprelease.aggregates.pair_moves import coefficients, linear_moves, pair_moves
-from dprelease.aggregates.rank_moves import rank_moves
-from dprelease.aggregates.spectrum import (
-    factors,
-    matrix_move,
-    pair_parts,
-    pair_shape,
-    scatter_shape,
-    spectrum_move,
-)
-from dprelease.aggregates.tree_moves import tree_moves
+from dprelease.aggregates.pair_sensitivity import coefficients, linear_sensitivity, pair_sensitivity
+from dprelease.aggregates.rank_sensitivity import rank_sensitivity
+from dprelease.aggregates.tree_sensitivity import tree_sensitivity
 from dprelease.errors import InternalError
 from dprelease.query.bounded import BoundedQuery, Code, Condition, Fixed, Label, Primitive
 from dprelease.query.intervals import Intervals
@@ -42,7 +35,7 @@ from dprelease.sensitivity import (
 )
 from dprelease.sums_of_groups import PERSONS, Merge, bounds_of_sums
 
-__all__ = ["recompute", "row_moves"]
+__all__ = ["recompute", "row_sensitivity"]
 
 _MOST_LINEAR = 3
 """Codes whose corners are all tried, with and without each of them."""
@@ -50,16 +43,17 @@ _MOST_LINEAR = 3
 _ADDITIVE = ("rows", *PERSONS, "power", "between", "distinct", "product")
 
 
-def row_moves(
+def row_sensitivity(
     query: BoundedQuery, measurement: Measurement, primitives: tuple[int, ...]
 ) -> tuple[int, int]:
-    """Return (l1_per_row, l1_per_swap) of `measurement`, recomputed from what the engine really sums.
+    """Return (l1_added_row, l1_replaced_row) of `measurement`, recomputed from what the engine really sums.
 
     The wall calls this instead of believing the measurement (invariant 4). Measures that are functions
     of the same code are bounded together: with code k in the code's range every cell is a
-    polynomial of degree at most 2, whose moves `code_moves` bounds. Products of two codes likewise, by
-    `pair_moves`, and sums of several codes by `linear_moves`. Bins of one code are indicators. Measures of different codes, or of rows and of a code
-    that may be null, can move apart: their bounds add up.
+    polynomial of degree at most 2, which `code_sensitivity` bounds. Products of two codes likewise, by
+    `pair_sensitivity`, and sums of several codes by `linear_sensitivity`. Bins of one code are
+    indicators. Measures of different codes, or of rows and of a code that may be null, can move apart:
+    their bounds add up.
 
     Raises:
         InternalError: a primitive has no proved bound (DPR902).
@@ -73,9 +67,9 @@ def row_moves(
     if measurement.form in ("spectrum", "matrix", "pairs"):
         return _spectral(query, measurement, used)
     if measurement.form in (*BY_RANK, "rank_interval", "winsorised", "binned_tree"):
-        moves = tree_moves if measurement.form == "binned_tree" else rank_moves
+        of_form = tree_sensitivity if measurement.form == "binned_tree" else rank_sensitivity
         try:
-            return moves(query, measurement, used)
+            return of_form(query, measurement, used)
         except ValueError as problem:
             raise _unproved(str(problem)) from None
     if measurement.form != "linear":
@@ -87,33 +81,34 @@ def row_moves(
         if not (known and crossed) or p.kind not in _ADDITIVE:
             raise _unproved(f"it sums `{p.kind}`, which has no proved bound")
         apart.setdefault((p.kind, p.code, p.other), []).append(place)
-    l1_per_row, l1_per_swap = _linear_moves(query, measurement, used, apart)
+    l1_added_row, l1_replaced_row = _linear_sensitivity(query, measurement, used, apart)
+    absent = measurement.public_rows is None
     for (kind, code, other), places in apart.items():
         weights = [[row[place] for place in places] for row in measurement.weights]
         part = [used[place] for place in places]
         if kind == "between":
-            move = bin_move(weights, [(p.low, p.high) for p in part])
-            swap = 2 * move
+            added = bin_sensitivity(weights, [(p.low, p.high) for p in part])
+            replaced = 2 * added
         elif kind == "distinct":  # a replaced row takes one value away and brings another one
-            move = swap = sum(abs(w) for row in weights for w in row)
+            added = replaced = sum(abs(w) for row in weights for w in row)
         elif kind == "product" and code is not None and other is not None:
             top = _top(query, code), _top(query, other)
-            move, swap = pair_moves(weights, part, top, absent=measurement.public_rows is None)
+            added, replaced = pair_sensitivity(weights, part, top, absent=absent)
         else:
             span = (0, 0) if code is None else _code_range(query.codes[code])
             cells = [_polynomial(row, part) for row in weights]
-            move, swap = code_moves(cells, span, absent=measurement.public_rows is None)
-        l1_per_row, l1_per_swap = l1_per_row + move, l1_per_swap + swap
-    return l1_per_row, l1_per_swap
+            added, replaced = code_sensitivity(cells, span, absent=absent)
+        l1_added_row, l1_replaced_row = l1_added_row + added, l1_replaced_row + replaced
+    return l1_added_row, l1_replaced_row
 
 
-def _linear_moves(
+def _linear_sensitivity(
     query: BoundedQuery,
     measurement: Measurement,
     used: list[Primitive],
     apart: dict[tuple[str, int | None, int | None], list[int]],
 ) -> tuple[int, int]:
-    """Return the moves of cells that are linear in several codes, whose places leave `apart`.
+    """Return the sensitivity of cells that are linear in several codes, whose places leave `apart`.
 
     A row may lack any of the codes and have the others. One code alone stays with its own powers.
     """
@@ -130,13 +125,13 @@ def _linear_moves(
         spans[key[1] or 0] = *_code_range(code), not _keeps_every_row(query, code)
     at = [place for key in linear for place in apart.pop(key)]
     weights = [[row[place] for place in at] for row in measurement.weights]
-    return linear_moves(weights, [used[place] for place in at], spans)
+    return linear_sensitivity(weights, [used[place] for place in at], spans)
 
 
 def _spectral(
     query: BoundedQuery, measurement: Measurement, used: list[Primitive]
 ) -> tuple[int, int]:
-    """Return the moves of a covariance matrix's measurement, made of its columns' own moments."""
+    """Return the sensitivity of a covariance matrix's measurement, made of its columns' own moments."""
     axes, n = measurement.axes, measurement.public_rows
     shape = tuple((p.kind, p.code, p.power, p.other, p.other_power) for p in used)
     singles = dict.fromkeys(p.code for p in used if p.kind == "power" and p.code is not None)
@@ -145,14 +140,16 @@ def _spectral(
     if any(a.step_size <= 0 or a.scale < 1 for a in axes) or measurement.step_size <= 0:
         raise _unproved("its steps are not positive")
     private = measurement.form == "pairs"
-    shaped = pair_shape if private else scatter_shape
+    shaped = spectrum.pair_shape if private else spectrum.scatter_shape
     if shape != shaped(tuple(singles)) or private != (n is None):
         raise _unproved("its matrix is not made of its columns' own moments")
     if n is None:
-        total = sum(f * part for f, part in zip(factors(axes), pair_parts(axes), strict=True))
+        parts = zip(spectrum.factors(axes), spectrum.pair_parts(axes), strict=True)
+        total = sum(f * part for f, part in parts)
         return total, 2 * total
-    move = spectrum_move if measurement.form == "spectrum" else matrix_move
-    return (move(axes, n, measurement.step_size),) * 2
+    if measurement.form == "spectrum":
+        return (spectrum.spectrum_sensitivity(axes, n, measurement.step_size),) * 2
+    return (spectrum.matrix_sensitivity(axes, n, measurement.step_size),) * 2
 
 
 def _cross(query: BoundedQuery, used: list[Primitive]) -> int:
@@ -239,27 +236,28 @@ def recompute(
     if measurement.family == "truncated_mean":  # a size and a sum for `MeanDraw`, not an L1 vector
         measurement, primitives = _size_of(query, measurement, used), primitives[:1]
     if isinstance(unit, EdgeUnit) or measurement.form in GRAPH_FORMS:
-        honest = _edge_moves(query, measurement, used, unit)
+        honest = _edge_sensitivity(query, measurement, used, unit)
         # Squares are proved for sums over rows and for a scatter only: none here.
-        return replace(sensitivity(honest, bounds, adjacency, groups, positive=False), square=None)
-    l1_per_row, l1_per_swap = row_moves(query, measurement, primitives)
+        moved = sensitivity(honest, bounds, adjacency, groups, positive=False)
+        return replace(moved, l2_squared=None)
+    added, replaced = row_sensitivity(query, measurement, primitives)
     if measurement.form == "binned_tree":
-        kept = l1_per_row == 1 and _sum_is_kept(query, measurement, used)
-        return replace(of_levels(measurement, bounds, adjacency, groups, l1_per_row), kept=kept)
+        fixed = added == 1 and _sum_is_fixed(query, measurement, used)
+        return replace(of_levels(measurement, bounds, adjacency, groups, added), sum_is_fixed=fixed)
     per_unit = bool(used) and all(p.kind in PERSONS for p in used)
-    honest = replace(measurement, l1_per_row=l1_per_row, l1_per_swap=l1_per_swap, per_unit=per_unit)
+    honest = replace(measurement, l1_added_row=added, l1_replaced_row=replaced, per_unit=per_unit)
     positive = measurement.form == "linear" and _nowhere_negative(query, measurement, primitives)
     moved = sensitivity(honest, bounds, adjacency, groups, positive=positive)
     if measurement.form == "winsorised":
-        moved = replace(moved, spread=of_limits(honest, bounds, adjacency, groups))
+        moved = replace(moved, score_spread=of_limits(honest, bounds, adjacency, groups))
     n = len(used)
     alone = measurement.weights == tuple(tuple(int(i == j) for j in range(n)) for i in range(n))
-    kept = measurement.form == "linear" and alone and _sum_is_kept(query, measurement, used)
+    fixed = measurement.form == "linear" and alone and _sum_is_fixed(query, measurement, used)
     # Sums of groups are fitted, as independent cells.
-    return replace(moved, kept=kept, halves=moved.halves and merge is None)
+    return replace(moved, sum_is_fixed=fixed, one_sided_half=moved.one_sided_half and merge is None)
 
 
-def _sum_is_kept(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> bool:
+def _sum_is_fixed(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> bool:
     """Return whether what it counts are bins that hold every row of a public number, each in one of them."""
     codes = [p.code for p in used if p.kind == "between" and p.code is not None]
     if measurement.public_rows is None or len(codes) != len(used) or len(set(codes)) != 1:
@@ -267,10 +265,10 @@ def _sum_is_kept(query: BoundedQuery, measurement: Measurement, used: list[Primi
     return hold_every_code(((p.low, p.high) for p in used), _code_range(query.codes[codes[0]]))
 
 
-def _edge_moves(
+def _edge_sensitivity(
     query: BoundedQuery, measurement: Measurement, used: list[Primitive], unit: Unit
 ) -> Measurement:
-    """Return a graph's measurement with the moves that its edges really make.
+    """Return a graph's measurement with the sensitivity that its edges really give it.
 
     Only the prepared graph has a proved bound under the edge unit: a row of an edge table is no
     unit, as one edge may have any number of rows.
@@ -286,11 +284,12 @@ def _edge_moves(
     if codes != [Label(unit.source, labels), Label(unit.target, labels)]:
         raise _unproved("its edges do not join the declared nodes of the unit's two columns")
     try:
-        moves = graph_moves(measurement.form, measurement.weights, unit.nodes, unit.k)
+        found = graph_sensitivity(measurement.form, measurement.weights, unit.nodes, unit.k)
     except ValueError:
         raise _unproved(f"its `{measurement.form}` of this graph has no proved bound") from None
-    row, swap, each = moves
-    return replace(measurement, l1_per_row=row, l1_per_swap=swap, per_unit=False, per_cell=each)
+    added, replaced, components = found
+    honest = replace(measurement, l1_added_row=added, l1_replaced_row=replaced, per_unit=False)
+    return replace(honest, linf_per_component=components)
 
 
 def _nowhere_negative(query: BoundedQuery, measurement: Measurement, ids: tuple[int, ...]) -> bool:

@@ -6,18 +6,20 @@ adjacency only, never of a promise about the data (invariant 5).
 
 Let m rows per (unit, group), G groups per unit, K declared groups, and for one measurement
 
-    a = l1_per_row     L1 move when a row is added or removed
-    s = l1_per_swap    L1 move when a row's contribution is replaced by another's, or by none
+    a = l1_added_row       L1 distance when a row is added or removed
+    s = l1_replaced_row    L1 distance when a row's contribution is replaced by another's, or by none
 
 Then one unit moves the cells, in L1 and in grid steps, by at most
 
-                       in one group    over all groups         groups changed    chain length
+                       l1_per_group    l1_over_groups          changed_groups    chain_length
     add_remove         m a             G m a                   min(K, G)         G
     substitution       m s             min(K m s, 2 G m a)     min(K, 2 G)       2 G
     public n (row)     s               s                       1                 1
 
-A *move* adds or removes at most m rows in one group; any change of one unit is a chain of at most
-that many moves (leaving and entering i + j groups, changing h inside: i + j + 2h <= 2G).
+and all groups together, squared and in L2, by at most `l2_squared`.
+
+An *elementary change* adds or removes at most m rows in one group; any change of one unit is a chain
+of at most that many (leaving and entering i + j groups, changing h inside: i + j + 2h <= 2G).
 
 Proof. Adding a unit adds at most m rows to each of at most G groups. Replacing one removes at most
 G m rows and adds at most G m: 2 G m a in all; and it changes a group's rows from at most m to at
@@ -25,7 +27,7 @@ most m, which is at most m replacements (s covers "by none"): m s in each of at 
 total cap T of rows per unit replaces G m by min(G m, T). `per_unit` measurements (persons) have m = 1.
 The contract tests enumerate all of this.
 
-The squared L2 move over all groups (for Gaussian noise). Let A = m a bound a group that appears or
+The squared L2 sensitivity over all groups (for Gaussian noise). Let A = m a bound a group that appears or
 vanishes, and C a group that changes inside: C^2 = (m s)^2, or 2 A^2 if that is less and no cell is
 ever negative, because then |u - v|^2 <= |u|^2 + |v|^2.
 
@@ -41,7 +43,7 @@ for all. A total cap there replaces G by the number of groups that T rows can fi
 cells' squares are convex in the rows again.
 
 Scalars whose law is not linear in the sensitivity are charged per changed group (sequential
-composition over the groups one unit touches), see `measurements.scalar`.
+composition over the groups that one unit changes), see `measurements.scalar`.
 
 Units: integer grid steps.
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#what-one-unit-can-change`, `#l2-norms`.
@@ -84,28 +86,31 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How far one unit moves a measurement's cells, L1, in steps.
+    """How far one unit moves a measurement's cells, in grid steps.
 
     Attributes:
-        in_group: within any one group; total: over all groups; changed_groups: how many it can change;
-        chain_length: additions or removals of one group's rows that make up any change;
-        square: squared L2 move over all groups and cells together, None where it is not proved;
-        per_cell: the most of every single cell, where the measurement says so.
-        kept: no unit can change the sum of the cells.
-        spread: of the scores by rank of both limits that are drawn before the cells; 0: there are none.
-        halves: the larger of what one unit raises and what it lowers in each group, over all groups
-            together, is at most half of `total`.
+        l1_per_group: within any one group; l1_over_groups: over all of them together.
+        changed_groups: how many one unit can change.
+        chain_length: additions or removals of one group's rows that make up any change.
+        l2_squared: the squared L2 sensitivity over all groups and cells together, None where it is
+            not proved.
+        linf_per_component: of every single cell by itself, where the measurement states it.
+        sum_is_fixed: no unit can change the sum of the cells.
+        one_sided_half: the larger of what one unit raises and what it lowers in each group, over all
+            groups together, is at most half of `l1_over_groups`.
+        score_spread: of the scores by rank of both limits that are drawn before the cells; 0 if there
+            are none.
     """
 
-    in_group: int
-    total: int
+    l1_per_group: int
+    l1_over_groups: int
     changed_groups: int
     chain_length: int
-    square: int | None = field(default=None, repr=False)
-    per_cell: tuple[int, ...] = field(default=(), repr=False)
-    kept: bool = field(default=False, repr=False)
-    halves: bool = field(default=False, repr=False)
-    spread: int = field(default=0, repr=False)
+    l2_squared: int | None = field(default=None, repr=False)
+    linf_per_component: tuple[int, ...] = field(default=(), repr=False)
+    sum_is_fixed: bool = field(default=False, repr=False)
+    one_sided_half: bool = field(default=False, repr=False)
+    score_spread: int = field(default=0, repr=False)
 
 
 def unit_bounds(unit: Unit, max_rows: int | None, groups: int) -> Bounds:
@@ -142,7 +147,7 @@ def sensitivity(
     """Return the sensitivity of `measurement` (module docstring; K = `groups`).
 
     Args:
-        positive: whether several cells are never negative, which makes their L2 move shorter, and what
+        positive: whether several cells are never negative, which lowers their L2 sensitivity, and what
             comes and what goes in a group at most m a each.
 
     >>> from dprelease.aggregates.count import aggregate
@@ -150,73 +155,73 @@ def sensitivity(
     >>> from dprelease.schema.table import StatisticSpec
     >>> e = aggregate.measurements(Context(StatisticSpec("count", "count", (), "count"), cap=9))[0]
     >>> sensitivity(e, Bounds(rows=3, groups=2), Adjacency.add_remove, 5)
-    Sensitivity(in_group=3, total=6, changed_groups=2, chain_length=2)
+    Sensitivity(l1_per_group=3, l1_over_groups=6, changed_groups=2, chain_length=2)
     """
+    added, replaced = measurement.l1_added_row, measurement.l1_replaced_row
     squared = measurement.squared
     if measurement.public_rows is not None:
         square = _inside(measurement, 1, positive=positive) if squared else None
-        halves = _halves(measurement, 1, groups, measurement.l1_per_swap, positive=positive)
-        return Sensitivity(
-            measurement.l1_per_swap, measurement.l1_per_swap, 1, 1, square, halves=halves
-        )
+        half = _one_sided_half(measurement, 1, groups, replaced, positive=positive)
+        return Sensitivity(replaced, replaced, 1, 1, square, one_sided_half=half)
     m = 1 if measurement.per_unit else bounds.rows
     everywhere = bounds.groups * m
     if bounds.total is not None:
         everywhere = min(everywhere, bounds.total)
         m = min(m, bounds.total)
     if adjacency is Adjacency.add_remove:
+        square = (everywhere // m * m * m + (everywhere % m) ** 2) * added**2
         return Sensitivity(
-            in_group=m * measurement.l1_per_row,
-            total=everywhere * measurement.l1_per_row,
+            l1_per_group=m * added,
+            l1_over_groups=everywhere * added,
             changed_groups=min(groups, bounds.groups),
             chain_length=bounds.groups,
-            square=(everywhere // m * m * m + (everywhere % m) ** 2) * measurement.l1_per_row**2
-            if squared
-            else None,
-            per_cell=measurement.per_cell,
+            l2_squared=square if squared else None,
+            linf_per_component=measurement.linf_per_component,
         )
-    total = min(groups * m * measurement.l1_per_swap, 2 * everywhere * measurement.l1_per_row)
+    total = min(groups * m * replaced, 2 * everywhere * added)
+    most = min(groups, -(-everywhere // m))
     return Sensitivity(
-        in_group=m * measurement.l1_per_swap,
-        total=total,
+        l1_per_group=m * replaced,
+        l1_over_groups=total,
         changed_groups=min(groups, 2 * bounds.groups),
         chain_length=2 * bounds.groups,
-        square=_replaced(
-            measurement, m, min(groups, -(-everywhere // m)), groups, positive=positive
-        )
-        if squared
-        else None,
-        per_cell=measurement.per_cell,
-        halves=_halves(measurement, m, groups, total, positive=positive),
+        l2_squared=_replaced(measurement, m, most, groups, positive=positive) if squared else None,
+        linf_per_component=measurement.linf_per_component,
+        one_sided_half=_one_sided_half(measurement, m, groups, total, positive=positive),
     )
 
 
 def of_limits(measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int) -> int:
-    """Return the spread of the scores by rank of both drawn limits together, over all groups; ValueError of other targets."""
-    row, swap = limit_spreads(measurement.weights)
-    ranked = replace(measurement, l1_per_row=row, l1_per_swap=swap)
-    return sensitivity(ranked, bounds, adjacency, groups).total
+    """Return the `score_spread` of both drawn limits together, over all groups; ValueError of other targets."""
+    added, replaced = limit_spreads(measurement.weights)
+    ranked = replace(measurement, l1_added_row=added, l1_replaced_row=replaced)
+    return sensitivity(ranked, bounds, adjacency, groups).l1_over_groups
 
 
-def _halves(measurement: Measurement, m: int, groups: int, total: int, *, positive: bool) -> bool:
-    """Return `Sensitivity.halves` of replaced units with at most m rows in each of all groups.
+def _one_sided_half(
+    measurement: Measurement, m: int, groups: int, total: int, *, positive: bool
+) -> bool:
+    """Return `Sensitivity.one_sided_half` of replaced units with at most m rows in each of all groups.
 
     What comes and what goes in one group is at most m a each where no cell is negative.
     """
-    return positive and 2 * groups * m * measurement.l1_per_row <= total
+    return positive and 2 * groups * m * measurement.l1_added_row <= total
 
 
 def _inside(measurement: Measurement, m: int, *, positive: bool) -> int:
-    """Return C^2: the squared move of one group whose at most m rows are replaced."""
-    square = (m * measurement.l1_per_swap) ** 2
+    """Return C^2: the squared L2 sensitivity of one group whose at most m rows are replaced."""
+    square = (m * measurement.l1_replaced_row) ** 2
     if positive and len(measurement.cells) > 1:
-        square = min(square, 2 * (m * measurement.l1_per_row) ** 2)
+        square = min(square, 2 * (m * measurement.l1_added_row) ** 2)
     return square
 
 
 def _replaced(measurement: Measurement, m: int, most: int, groups: int, *, positive: bool) -> int:
-    """Return the squared move of a replaced unit with at most `most` groups before and after."""
-    outside, inside = (m * measurement.l1_per_row) ** 2, _inside(measurement, m, positive=positive)
+    """Return the squared L2 sensitivity of a replaced unit with at most `most` groups before and after."""
+    outside, inside = (
+        (m * measurement.l1_added_row) ** 2,
+        _inside(measurement, m, positive=positive),
+    )
     changed = {0, max(0, 2 * most - groups), min(most, groups)}
     return max(min(2 * (most - h), groups - h) * outside + h * inside for h in changed)
 
@@ -229,9 +234,14 @@ def stacked(level: Sensitivity, count: int) -> Sensitivity:
     """
     if count == 1:
         return level
-    square = None if level.square is None else count * level.square
-    in_group, total = count * level.in_group, count * level.total
-    return replace(level, in_group=in_group, total=total, square=square, halves=False)
+    square = None if level.l2_squared is None else count * level.l2_squared
+    return replace(
+        level,
+        l1_per_group=count * level.l1_per_group,
+        l1_over_groups=count * level.l1_over_groups,
+        l2_squared=square,
+        one_sided_half=False,
+    )
 
 
 def of_levels(
@@ -239,7 +249,12 @@ def of_levels(
 ) -> Sensitivity:
     """Return the sensitivity of `count` levels of a tree, by no number of a plan's: each is a histogram of disjoint bins."""
     level = replace(
-        measurement, form="linear", l1_per_row=1, l1_per_swap=2, per_unit=False, per_cell=()
+        measurement,
+        form="linear",
+        l1_added_row=1,
+        l1_replaced_row=2,
+        per_unit=False,
+        linf_per_component=(),
     )
     return stacked(sensitivity(level, bounds, adjacency, groups, positive=True), count)
 

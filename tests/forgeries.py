@@ -165,7 +165,7 @@ def negative(m: Manifest) -> None:
 def narrower(m: Manifest) -> None:
     law = m["plan"]["blocks"][0]["law"]
     law["sensitivity"] = law["law"]["sensitivity"] = 1
-    m["plan"]["blocks"][0]["measurement"]["sensitivity"]["total"] = "1"
+    m["plan"]["blocks"][0]["measurement"]["sensitivity"]["l1_over_groups"] = "1"
 
 
 @forged("substitution for addition", "neighbours differ in less than they do", again=True)

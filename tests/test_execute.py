@@ -201,9 +201,9 @@ TAMPERED: dict[str, tuple[str, Callable[[Json], object], str]] = {
         with_measurement("bins", weights=[["1", "1"], ["1", "1"]]),
         "DPR901",
     ),
-    "l1_per_row is not believed": (
+    "l1_added_row is not believed": (
         "user",
-        with_measurement("scalar", weights=[["9"]], l1_per_row="1"),
+        with_measurement("scalar", weights=[["9"]], l1_added_row="1"),
         "DPR901",
     ),
     "per_unit is not believed": (

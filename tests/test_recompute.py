@@ -136,7 +136,9 @@ def test_a_claim_of_the_measurement_changes_nothing(plans: dict[str, Json]) -> N
     for name, plan in plans.items():
         twin = copy.deepcopy(plan)
         for block in twin["blocks"]:
-            block["measurement"].update(l1_per_row="1", l1_per_swap="1", per_cell=["1"] * 3)
+            block["measurement"].update(
+                l1_added_row="1", l1_replaced_row="1", linf_per_component=["1"] * 3
+            )
             block["measurement"]["sensitivity"] = {}
         assert execute.check(ReleasePlan.from_json(twin)) == 2, name
 

@@ -16,7 +16,7 @@ from dprelease.errors import InternalError
 from dprelease.planning.layout import layout
 from dprelease.planning.make import make_plan
 from dprelease.query.bounded import BoundedQuery, Code, Fixed, GroupKeys, Primitive
-from dprelease.recompute import recompute, row_moves
+from dprelease.recompute import recompute, row_sensitivity
 from dprelease.schema.domain import GridSet
 from dprelease.schema.unit import Adjacency, RowUnit, Unit, UserUnit
 from dprelease.sensitivity import Bounds, bound, sensitivity, unit_bounds
@@ -102,64 +102,69 @@ class TestRowMoves:
         self, made: tuple[BoundedQuery, Measurement]
     ) -> None:
         task, cells = made
-        l1_per_row, l1_per_swap = row_moves(task, cells, tuple(range(len(task.primitives))))
+        l1_added_row, l1_replaced_row = row_sensitivity(
+            task, cells, tuple(range(len(task.primitives)))
+        )
         rows = row_sums(task)
         none = rows[-1]
-        assert max(norm(cells.weights, r, none) for r in rows) <= l1_per_row
-        assert max(norm(cells.weights, a, b) for a in rows for b in rows) <= l1_per_swap
+        assert max(norm(cells.weights, r, none) for r in rows) <= l1_added_row
+        assert max(norm(cells.weights, a, b) for a in rows for b in rows) <= l1_replaced_row
 
     def test_equal_measures_of_different_codes_do_not_cancel(self) -> None:
         both = (Primitive("power", 0, 1), Primitive("power", 1, 1))
         task = query((code(4, column="x"), code(4, column="y")), both)
-        assert row_moves(task, measurement(((1, -1),)), (0, 1)) == (4, 8)
+        assert row_sensitivity(task, measurement(((1, -1),)), (0, 1)) == (4, 8)
         # the twin reads both as the same code: x - x = 0
         twin = query((code(4), code(4)), (Primitive("power", 0, 1), Primitive("power", 0, 1)))
-        assert row_moves(twin, measurement(((1, -1),)), (0, 1)) == (0, 0)
+        assert row_sensitivity(twin, measurement(((1, -1),)), (0, 1)) == (0, 0)
 
     def test_rows_and_non_null_rows_do_not_cancel(self) -> None:
         task = query((code(4),), (Primitive("rows"), Primitive("power", 0, 0)))
-        assert row_moves(task, measurement(((1, -1),)), (0, 1))[0] >= 1
+        assert row_sensitivity(task, measurement(((1, -1),)), (0, 1))[0] >= 1
 
     def test_a_bin_that_counts_in_two_cells_moves_both(self) -> None:
         task = query(
             (code(4),), (Primitive("between", 0, 0, 0, 1), Primitive("between", 0, 0, 2, 4))
         )
-        assert row_moves(task, measurement(((1, 0), (0, 1))), (0, 1)) == (1, 2)
-        assert row_moves(task, measurement(((1, 0), (1, 0), (0, 1))), (0, 1)) == (2, 4)
+        assert row_sensitivity(task, measurement(((1, 0), (0, 1))), (0, 1)) == (1, 2)
+        assert row_sensitivity(task, measurement(((1, 0), (1, 0), (0, 1))), (0, 1)) == (2, 4)
 
     def test_overlapping_bins_add_up(self) -> None:
         task = query(
             (code(4),), (Primitive("between", 0, 0, 0, 2), Primitive("between", 0, 0, 2, 4))
         )
-        assert row_moves(task, measurement(((1, 0), (0, 1))), (0, 1)) == (2, 4)
+        assert row_sensitivity(task, measurement(((1, 0), (0, 1))), (0, 1)) == (2, 4)
 
     @pytest.mark.parametrize(("default", "moves"), [(9, (9, 9)), (-3, (4, 7))])
     def test_a_default_beyond_the_range_counts(self, default: int, moves: tuple[int, int]) -> None:
         task = query((code(4, default=default),), (Primitive("power", 0, 1),))
-        assert row_moves(task, measurement(((1,),)), (0,)) == moves
+        assert row_sensitivity(task, measurement(((1,),)), (0,)) == moves
 
     def test_a_default_beyond_the_range_counts_in_a_scatter(self) -> None:
         shape = tuple(Primitive("power", 0, p, max_rows=1) for p in (1, 2, 0))
         scatter = measurement((), form="scatter", public_rows=5)
         for default, width in ((0, 4), (9, 9), (-3, 7)):
             task = query((code(4, default=default),), shape)
-            assert row_moves(task, scatter, (0, 1, 2)) == (width**2 * 4,) * 2
+            assert row_sensitivity(task, scatter, (0, 1, 2)) == (width**2 * 4,) * 2
 
     def test_a_polynomial_may_be_greatest_between_the_ends(self) -> None:
         task = query((code(6),), (Primitive("power", 0, 1), Primitive("power", 0, 2)))
-        assert row_moves(task, measurement(((6, -1),)), (0, 1)) == (9, 9)  # 6 k - k^2 at k = 3
+        assert row_sensitivity(task, measurement(((6, -1),)), (0, 1)) == (
+            9,
+            9,
+        )  # 6 k - k^2 at k = 3
 
     def test_a_replaced_row_takes_one_distinct_value_and_brings_another(self) -> None:
         task = query((code(4),), (Primitive("distinct", 0),))
-        assert row_moves(task, measurement(((1,),)), (0,)) == (1, 1)
-        assert row_moves(task, measurement(((1,), (-2,))), (0,)) == (3, 3)
+        assert row_sensitivity(task, measurement(((1,),)), (0,)) == (1, 1)
+        assert row_sensitivity(task, measurement(((1,), (-2,))), (0,)) == (3, 3)
 
     @pytest.mark.parametrize(
         "primitive", [Primitive("power", 0, 3), Primitive("median", 0), Primitive("power", None, 1)]
     )
     def test_what_has_no_proved_bound_is_refused(self, primitive: Primitive) -> None:
         with pytest.raises(InternalError, match="no proved bound") as caught:
-            row_moves(query((code(4),), (primitive,)), measurement(((1,),)), (0,))
+            row_sensitivity(query((code(4),), (primitive,)), measurement(((1,),)), (0,))
         assert caught.value.code == "DPR902"
 
 
@@ -195,7 +200,7 @@ class TestRecompute:
             groups=groups,
             whole=whole,
             per=None,
-        ).total
+        ).l1_over_groups
 
     def test_an_honest_query(self) -> None:
         assert self.claim(self.TASK) == 3 * 4
@@ -270,7 +275,7 @@ class TestRecompute:
                 whole=True,
                 per=None,
             )
-            squares.append(got.square)
+            squares.append(got.l2_squared)
         assert squares == [2 * 4**2, 12**2]
 
     @pytest.mark.parametrize(
@@ -293,7 +298,7 @@ def test_a_scatter_of_two_columns_is_refused() -> None:
     shape = tuple(Primitive("power", c, p, max_rows=1) for c, p in ((0, 1), (1, 2), (0, 0)))
     task = query((code(4, 0), code(4, 0, "y")), shape)
     with pytest.raises(InternalError, match="own moments"):
-        row_moves(task, measurement((), form="scatter", public_rows=5), (0, 1, 2))
+        row_sensitivity(task, measurement((), form="scatter", public_rows=5), (0, 1, 2))
 
 
 class TestBounds:
@@ -303,15 +308,20 @@ class TestBounds:
         assert unit_bounds(UserUnit("who", 2, 3), 1, 5) == Bounds(1, 2)
 
     def test_total_caps_rows_everywhere(self) -> None:
-        cell = measurement(((1,),), l1_per_row=1, l1_per_swap=1)
+        cell = measurement(((1,),), l1_added_row=1, l1_replaced_row=1)
         got = sensitivity(cell, Bounds(rows=3, groups=4, total=5), Adjacency.add_remove, 9)
-        assert (got.in_group, got.total, got.changed_groups, got.chain_length) == (3, 5, 4, 4)
+        assert (got.l1_per_group, got.l1_over_groups, got.changed_groups, got.chain_length) == (
+            3,
+            5,
+            4,
+            4,
+        )
 
     def test_only_cells_that_are_nowhere_negative_move_less_in_l2(self) -> None:
-        signed = measurement(((1, 0), (0, -1)), form="linear", l1_per_row=2, l1_per_swap=4)
+        signed = measurement(((1, 0), (0, -1)), form="linear", l1_added_row=2, l1_replaced_row=4)
         one, both = Bounds(rows=1, groups=1), (False, True)
         squares = [
-            sensitivity(signed, one, Adjacency.substitution, 1, positive=p).square for p in both
+            sensitivity(signed, one, Adjacency.substitution, 1, positive=p).l2_squared for p in both
         ]
         assert squares == [16, 8]
 
@@ -326,7 +336,7 @@ class TestBounds:
             unit={"user": "who", "max_groups": 2, "max_rows_per_group": 9},
             by=["g"],
         )
-        assert plan.blocks[0].measurement["sensitivity"]["total"] == "2"
+        assert plan.blocks[0].measurement["sensitivity"]["l1_over_groups"] == "2"
 
 
 class TestBound:

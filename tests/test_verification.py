@@ -166,8 +166,8 @@ def test_a_smaller_claimed_sensitivity(copy, claim):
     if claim == "law":
         law["sensitivity"] = block["law"]["sensitivity"] = 1 if law["sensitivity"] > 1 else 0
     else:
-        block["measurement"]["sensitivity"]["total"] = "1/2"
-        block["measurement"]["l1_per_row"] = "1/2"
+        block["measurement"]["sensitivity"]["l1_over_groups"] = "1/2"
+        block["measurement"]["l1_added_row"] = "1/2"
     block["certificate"]["epsilon_upper"] = "1/1000"
     block["epsilon"] = "1/1000"
     rewrite(copy, manifest)

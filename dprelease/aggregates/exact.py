@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dprelease.aggregates.graph_cells import graph_cells
-from dprelease.aggregates.graph_moves import GRAPH_FORMS
+from dprelease.aggregates.graph_sensitivity import GRAPH_FORMS
 from dprelease.aggregates.joint_ranks import positions
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.ranks import stretches

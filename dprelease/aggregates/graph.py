@@ -4,7 +4,7 @@ Domains (`docs/theory/domains-and-grids.md#induced-domains`): a degree lies in {
 in [0, n - 2] or at n, as only the
 complete graph passes n - 2; every eigenvalue in [0, n]. Eigenvalues become integer cells on a public
 grid of step size 1/d, fine against their sensitivity and always coarser than their numerical error; what
-both cost is in `graph_moves`. lambda_1 = 0 in every graph and is not released.
+both cost is in `graph_sensitivity`. lambda_1 = 0 in every graph and is not released.
 
 Values are published as drawn; `dprelease.consistency` sorts a spectrum and lowers lambda_2 to the
 least released degree beside them.
@@ -24,7 +24,7 @@ import numpy as np
 from dprelease.aggregates.base import Aggregate, Asked, Floats, Reading
 from dprelease.aggregates.certified_eigen import backward_error
 from dprelease.aggregates.graph_cells import SPARSE_STEPS
-from dprelease.aggregates.graph_moves import CERTIFIED_NODES, graph_moves
+from dprelease.aggregates.graph_sensitivity import CERTIFIED_NODES, graph_sensitivity
 from dprelease.aggregates.measurement import Context, Measure, Measurement
 from dprelease.errors import PlanError
 from dprelease.query.arguments import Statistic, Syntax
@@ -185,7 +185,7 @@ class Connectivity(OfGraph):
                     code="DPR274",
                 )
         n, weights = graph.nodes, ((graph.nodes, den),)
-        l1_per_row, l1_per_swap, _ = graph_moves(form, weights, n, graph.k)
+        l1_added_row, l1_replaced_row, _ = graph_sensitivity(form, weights, n, graph.k)
         return (
             Measurement(
                 family="scalar",
@@ -193,8 +193,8 @@ class Connectivity(OfGraph):
                 cells=("lambda_2",),
                 measures=_edges(graph),
                 weights=weights,
-                l1_per_row=l1_per_row,
-                l1_per_swap=l1_per_swap,
+                l1_added_row=l1_added_row,
+                l1_replaced_row=l1_replaced_row,
                 upper=n * den,
                 step_size=Fraction(1, den),
                 form="connectivity" if form == "connectivity" else "sparse_connectivity",
@@ -218,7 +218,9 @@ class Degree(OfGraph):
         graph = _graph(context)
         assert graph.node is not None
         weights = ((graph.nodes, graph.node),)
-        l1_per_row, l1_per_swap, _ = graph_moves("degree", weights, graph.nodes, graph.k)
+        l1_added_row, l1_replaced_row, _ = graph_sensitivity(
+            "degree", weights, graph.nodes, graph.k
+        )
         return (
             Measurement(
                 family="scalar",
@@ -226,8 +228,8 @@ class Degree(OfGraph):
                 cells=(f"degree of {graph.source.values[graph.node]}",),
                 measures=_edges(graph),
                 weights=weights,
-                l1_per_row=l1_per_row,
-                l1_per_swap=l1_per_swap,
+                l1_added_row=l1_added_row,
+                l1_replaced_row=l1_replaced_row,
                 upper=graph.nodes - 1,
                 form="degree",
             ),
@@ -258,7 +260,7 @@ class LaplacianSpectrum(OfGraph):
             )
         den = _steps(Fraction(_SMALL * (n - 1), graph.k), backward_error(n, n))
         weights = ((n, den),)
-        l1_per_row, l1_per_swap, _ = graph_moves("laplacian", weights, n, graph.k)
+        l1_added_row, l1_replaced_row, _ = graph_sensitivity("laplacian", weights, n, graph.k)
         return (
             Measurement(
                 family="laplacian",
@@ -266,8 +268,8 @@ class LaplacianSpectrum(OfGraph):
                 cells=tuple(f"lambda_{i}" for i in range(2, n + 1)),
                 measures=_edges(graph),
                 weights=weights,
-                l1_per_row=l1_per_row,
-                l1_per_swap=l1_per_swap,
+                l1_added_row=l1_added_row,
+                l1_replaced_row=l1_replaced_row,
                 upper=n * den,
                 step_size=Fraction(1, den),
                 form="laplacian",
@@ -301,11 +303,11 @@ def graph_box(parts: Sequence[Measurement]) -> Measurement:
         cells=tuple(c for p in parts for c in p.cells),
         measures=first.measures,
         weights=weights,
-        l1_per_row=sum(p.l1_per_row for p in parts),
-        l1_per_swap=sum(p.l1_per_swap for p in parts),
+        l1_added_row=sum(p.l1_added_row for p in parts),
+        l1_replaced_row=sum(p.l1_replaced_row for p in parts),
         step_size=first.step_size,
         form="graph_box",
-        per_cell=tuple(p.l1_per_row for p in parts),
+        linf_per_component=tuple(p.l1_added_row for p in parts),
     )
 
 

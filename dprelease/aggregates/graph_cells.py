@@ -2,7 +2,7 @@
 
 Total functions of the edges: whatever simple graph on n nodes comes in, they return integers and
 raise nothing. Eigenvalues are the one quantity of this library that floats compute; their error is
-bounded beforehand (`certified_eigen`) and paid for (`graph_moves`). The sparse one is not: its error
+bounded beforehand (`certified_eigen`) and paid for (`graph_sensitivity`). The sparse one is not: its error
 is observed only, and a release must say so.
 
 The sparse lambda_2. Disconnected graphs have lambda_2 = 0, decided exactly by connected components.

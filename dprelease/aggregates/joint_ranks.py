@@ -12,7 +12,7 @@ and (q_j - q_{j-1}) to the target of each, so with D the least q_j - q_{j-1} all
 2 (1 - D) together, and fall by at most as much: spread 4 (1 - D). A replaced row moves two masses: 4.
 
 Units: ranks in rows / (b PARTS), b the common denominator of the targets. Both spreads add up over
-rows and groups as L1 moves do (`mechanisms.forms.joint_scores` needs sums of errors only).
+rows and groups as L1 sensitivities do (`mechanisms.forms.joint_scores` needs sums of errors only).
 Sources: `docs/theory/quantiles.md#several-quantiles-together`; Gillenwater, Joseph & Kulesza
 (arXiv:2102.08244) for the score; they split equal rows by a little noise on the data instead.
 """
@@ -136,7 +136,7 @@ def joint_ranks(alone: Sequence[Measurement]) -> Measurement:
     """
     b = math.lcm(*(e.weights[0][1] for e in alone))
     weights = tuple((e.weights[0][0] * (b // e.weights[0][1]), b, 0) for e in alone)
-    l1_per_row, l1_per_swap = joint_spreads(weights)
+    l1_added_row, l1_replaced_row = joint_spreads(weights)
     first = alone[0]
     shares = ",".join(str(Fraction(a, b)) for a, _, _ in weights)
     return replace(
@@ -145,7 +145,7 @@ def joint_ranks(alone: Sequence[Measurement]) -> Measurement:
         key=("joint_ranks", first.key[1], shares),
         cells=tuple(e.cells[0] for e in alone),
         weights=weights,
-        l1_per_row=l1_per_row,
-        l1_per_swap=l1_per_swap,
+        l1_added_row=l1_added_row,
+        l1_replaced_row=l1_replaced_row,
         form="joint_ranks",
     )

@@ -29,8 +29,8 @@ Families
     graph_box       lambda_2 of a graph and degrees of nodes, each bounded by itself.
     constant        a public number: nothing is drawn, nothing is charged.
 
-Units: cells are integers in steps, so nothing is rounded before noise. `l1_per_row`
-and `l1_per_swap` are L1 norms in the same steps: the most that adding one row, or replacing one
+Units: cells are integers in steps, so nothing is rounded before noise. `l1_added_row`
+and `l1_replaced_row` are L1 norms in the same steps: the most that adding one row, or replacing one
 row's whole contribution, can move all cells of one group together.
 
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#scalars`, `#partitions-of-unity`,
@@ -156,17 +156,17 @@ class Measurement(Stored):
         lower, upper: public bounds of a scalar's cell.
         scale: K, the code range of the column.
         offset, step_size: value = offset + step_size * (cell for scalars, code otherwise).
-        public_rows: n, if it is public; then `l1_per_swap` is the whole sensitivity.
+        public_rows: n, if it is public; then `l1_replaced_row` is the whole sensitivity.
         axes: the columns of a measurement of several, in the order of its codes.
-        per_cell: the most that one unit moves every single cell, where a law is made of those.
+        linf_per_component: the most that one unit moves every single cell, where a law is made of those.
     """
 
     family: Family
     key: tuple[str, ...]
     cells: tuple[str, ...]
     weights: tuple[tuple[Digits, ...], ...]
-    l1_per_row: Annotated[Digits, AtLeast(0)]
-    l1_per_swap: Annotated[Digits, AtLeast(0)]
+    l1_added_row: Annotated[Digits, AtLeast(0)]
+    l1_replaced_row: Annotated[Digits, AtLeast(0)]
     measures: Annotated[tuple[Measure, ...], Unstored()] = ()
     lower: Annotated[Digits, Always()] = 0
     upper: Annotated[Digits | None, Always()] = None
@@ -178,7 +178,7 @@ class Measurement(Stored):
     public_rows: Annotated[int | None, AtLeast(1), Always()] = None
     value: Annotated[Fraction, Always()] = Fraction(0)
     axes: tuple[Axis, ...] = ()
-    per_cell: tuple[Digits, ...] = ()
+    linf_per_component: tuple[Digits, ...] = ()
 
     @property
     def additive(self) -> bool:
@@ -187,7 +187,7 @@ class Measurement(Stored):
 
     @property
     def squared(self) -> bool:
-        """Whether an L2 move is proved: of sums over rows and of a scatter, of no other form."""
+        """Whether an L2 sensitivity is proved: of sums over rows and of a scatter, of no other form."""
         return self.form in ("linear", "scatter")
 
 

@@ -83,8 +83,8 @@ def soft_table(context: Context) -> Measurement:
         ),
         measures=pair_measures(context.codes[0], context.codes[1], 1),
         weights=_kron(soft_weights(a.scale), soft_weights(b.scale)),
-        l1_per_row=total,
-        l1_per_swap=2 * total,
+        l1_added_row=total,
+        l1_replaced_row=2 * total,
         axes=(a, b),
     )
 
@@ -103,8 +103,8 @@ def tensor(context: Context) -> Measurement:
         ),
         measures=pair_measures(context.codes[0], context.codes[1], 2),
         weights=_kron(bernstein_weights(a.scale), bernstein_weights(b.scale)),
-        l1_per_row=total,
-        l1_per_swap=2 * total,
+        l1_added_row=total,
+        l1_replaced_row=2 * total,
         axes=(a, b),
     )
 
@@ -128,8 +128,8 @@ def cross(context: Context) -> Measurement:
             for p, q in ((1, 1), (1, 0), (0, 1), (0, 0))
         ),
         weights=(),
-        l1_per_row=move,
-        l1_per_swap=move,
+        l1_added_row=move,
+        l1_replaced_row=move,
         lower=-bound,
         upper=bound,
         step_size=a.step_size * b.step_size / Fraction(n * n),

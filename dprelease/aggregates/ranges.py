@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from dprelease.aggregates.base import Asked, Floats, Form, Reading, Rule
-from dprelease.aggregates.bin_moves import hold_every_code
+from dprelease.aggregates.bin_sensitivity import hold_every_code
 from dprelease.aggregates.histogram import Histogram
 from dprelease.aggregates.measurement import Context, Family, Measure, Measurement
 from dprelease.aggregates.scalar import require_cap
@@ -45,7 +45,7 @@ def tree_measurements(
     cap: int | None,
     prefixes: int,
 ) -> tuple[Measurement, ...]:
-    """Return the trees over `bins` worth pricing: the best by L1 moves, by L2 moves, and the bins alone.
+    """Return the trees over `bins` worth pricing: the best by L1 sensitivities, by L2 sensitivities, and the bins alone.
 
     Args:
         prefixes: how many of them are published; 0 where the bins are.
@@ -65,8 +65,8 @@ def tree_measurements(
             measures=tuple(bins),
             weights=(tree.widths, (count, prefixes)),
             form="binned_tree",
-            l1_per_row=len(tree.widths),
-            l1_per_swap=2 * len(tree.widths),
+            l1_added_row=len(tree.widths),
+            l1_replaced_row=2 * len(tree.widths),
             upper=cap,
             public_rows=rows,
         )

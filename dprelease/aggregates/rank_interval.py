@@ -44,8 +44,8 @@ def with_interval(alone: Measurement) -> Measurement:
         family="rank_interval",
         key=("rank_interval", *alone.key[1:]),
         cells=(*alone.cells, "lower end of its interval", "upper end of its interval"),
-        l1_per_row=row,
-        l1_per_swap=swap,
+        l1_added_row=row,
+        l1_replaced_row=swap,
         form="rank_interval",
     )
 

@@ -17,11 +17,11 @@ exponential law needs the *spread*: how far one row moves the difference of two 
                         candidates between v and w, and nowhere else: moves in [-b, b], spread 2 b.
 
 2 b >= 2 M, so a replacement by nothing is covered. Spreads add up along a chain of rows and over
-groups (the law's loss is linear in them), as L1 moves do, so `sensitivity` applies unchanged. All
-three are attained. A spread of half that, the largest move of *one* score, is not enough: scores
+groups (the law's loss is linear in them), as L1 sensitivities do, so `sensitivity` applies unchanged. All
+three are attained. A spread of half that, the largest change of *one* score, is not enough: scores
 on the two sides of the target move opposite ways. `offset` is a public constant and drops out.
 
-One side only. With a = b and offset 0 (the last row), f <= 0 and s = b #{x > y}: all moves of one
+One side only. With a = b and offset 0 (the last row), f <= 0 and s = b #{x > y}: all changes of one
 row have one sign, whether it is added or replaced, and the spread is b; likewise for the first row
 (a = 0, s = b #{x < y}). But beyond the data all candidates score 0 then. With the target k - 1/2
 rows inside the end (b = 2, offset odd) they score at least 1, and so does every candidate but the k-th
@@ -164,15 +164,15 @@ def ranks(context: Context, probability: Fraction, inside: int = 0) -> Measureme
         )
     code = candidates(context)
     target = aimed(a, b, inside)
-    l1_per_row, l1_per_swap = spreads(*target)
+    l1_added_row, l1_replaced_row = spreads(*target)
     return Measurement(
         family="ranks",
         key=("ranks", context.subject, context.spec.name),
         cells=(f"candidate chosen for {context.spec.text}",),
         measures=(Measure("tally", code),),
         weights=(target,),
-        l1_per_row=l1_per_row,
-        l1_per_swap=l1_per_swap,
+        l1_added_row=l1_added_row,
+        l1_replaced_row=l1_replaced_row,
         scale=code.grid.hull_steps,
         offset=code.grid.lower * code.step,
         step_size=code.step,

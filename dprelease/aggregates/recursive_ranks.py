@@ -11,7 +11,7 @@ most 2 max v. A replaced row has two masses: 2 steps if they are in one choice, 
 Scores are whole and rounded down: one step more, up and down, for each choice where the row has mass, of which
 there are at most `COPIES` + 1 a row.
 
-Units: scores in steps, `UNITS` or more to a row. Spreads add up over rows and groups as L1 moves do.
+Units: scores in steps, `UNITS` or more to a row. Spreads add up over rows and groups as L1 sensitivities do.
 Sources: `docs/theory/quantiles.md#one-inside-the-other`; Kaplan, Schnapp & Stemmer (ICML 2022).
 """
 
@@ -91,14 +91,14 @@ def recursive_ranks(
     """
     b = math.lcm(*(t.denominator for t in targets))
     weights = tuple((int(t * b), b, 0) for t in targets)
-    l1_per_row, l1_per_swap = recursive_spreads(weights)
+    l1_added_row, l1_replaced_row = recursive_spreads(weights)
     return replace(
         first,
         family="recursive_ranks",
         key=("recursive_ranks", first.key[1], ",".join(map(str, targets))),
         cells=tuple(cells),
         weights=weights,
-        l1_per_row=l1_per_row,
-        l1_per_swap=l1_per_swap,
+        l1_added_row=l1_added_row,
+        l1_replaced_row=l1_replaced_row,
         form="recursive_ranks",
     )

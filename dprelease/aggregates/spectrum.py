@@ -42,7 +42,7 @@ __all__ = [
     "MIRSKY",
     "factors",
     "matrix",
-    "matrix_move",
+    "matrix_sensitivity",
     "pair_parts",
     "pair_shape",
     "pairs",
@@ -50,7 +50,7 @@ __all__ = [
     "scatter_shape",
     "solver_error",
     "spectrum",
-    "spectrum_move",
+    "spectrum_sensitivity",
     "square_width",
 ]
 
@@ -78,7 +78,7 @@ def _kappa(n: int) -> Fraction:
     return Fraction(n - 1, n * n)
 
 
-def spectrum_move(axes: tuple[Axis, ...], n: int, grid: Fraction) -> int:
+def spectrum_sensitivity(axes: tuple[Axis, ...], n: int, grid: Fraction) -> int:
     """Return how many grid steps one replaced row moves all computed eigenvalues, L1."""
     count = len(axes)
     return math.floor(_spectrum_sensitivity(count, n) / grid) + count
@@ -88,7 +88,7 @@ def _spectrum_sensitivity(count: int, n: int) -> Fraction:
     return MIRSKY * _kappa(n) + 2 * count * solver_error(count)
 
 
-def matrix_move(axes: tuple[Axis, ...], n: int, grid: Fraction) -> int:
+def matrix_sensitivity(axes: tuple[Axis, ...], n: int, grid: Fraction) -> int:
     """Return how many grid steps one replaced row moves the upper triangle, L1."""
     count = len(axes)
     return math.floor(_matrix_sensitivity(axes, n) / grid) + count * (count + 1) // 2
@@ -150,15 +150,15 @@ def spectrum(context: Context) -> Measurement:
     assert n is not None
     count = len(axes)
     grid = _grid(_spectrum_sensitivity(count, n), count)
-    move = spectrum_move(axes, n, grid)
+    move = spectrum_sensitivity(axes, n, grid)
     return Measurement(
         family="spectrum",
         key=("spectrum", context.subject, context.spec.name),
         cells=tuple(f"eigenvalue {k}" for k in range(1, count + 1)),
         measures=scatter_measures(context),
         weights=(),
-        l1_per_row=move,
-        l1_per_swap=move,
+        l1_added_row=move,
+        l1_replaced_row=move,
         step_size=grid,
         form="spectrum",
         public_rows=n,
@@ -173,7 +173,7 @@ def matrix(context: Context) -> Measurement:
     names = [c.name for c in context.columns]
     count = len(axes) * (len(axes) + 1) // 2
     grid = _grid(_matrix_sensitivity(axes, n), count)
-    move = matrix_move(axes, n, grid)
+    move = matrix_sensitivity(axes, n, grid)
     return replace(
         spectrum(context),
         family="matrix",
@@ -181,8 +181,8 @@ def matrix(context: Context) -> Measurement:
         cells=tuple(
             f"covariance of {a} and {b}" for a, b in combinations_with_replacement(names, 2)
         ),
-        l1_per_row=move,
-        l1_per_swap=move,
+        l1_added_row=move,
+        l1_replaced_row=move,
         step_size=grid,
         form="matrix",
     )
@@ -222,8 +222,8 @@ def pairs(context: Context) -> Measurement:
             *(m for a, b in combinations(codes, 2) for m in pair_measures(a, b, 1)),
         ),
         weights=(),
-        l1_per_row=total,
-        l1_per_swap=2 * total,
+        l1_added_row=total,
+        l1_replaced_row=2 * total,
         form="pairs",
         axes=axes,
     )

@@ -177,7 +177,7 @@ def best_tree(bins: int, *, known: bool, gaussian: bool, shares: bool) -> Tree:
 
     Args:
         shares: of prefixes as shares of the whole.
-        gaussian: noise by the L2 move, whose square grows with the levels; else by the L1 move, so that the
+        gaussian: noise by the L2 sensitivity, whose square grows with the levels; else by the L1 sensitivity, so that the
             variance of a cell grows with their square.
     """
     trees = [Tree(bins, widths, known) for widths in _chains(bins)]

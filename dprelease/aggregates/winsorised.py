@@ -24,7 +24,7 @@ import numpy as np
 from dprelease.aggregates.base import Aggregate, Asked, Estimating, Floats, Reading
 from dprelease.aggregates.clipped import DEGREES
 from dprelease.aggregates.mean import aggregate as mean
-from dprelease.aggregates.measurement import Context, Measure, Measurement
+from dprelease.aggregates.measurement import Context, Family, Measure, Measurement
 from dprelease.aggregates.ranks import allowed_values, candidates
 from dprelease.aggregates.sum import aggregate as total
 from dprelease.aggregates.variance import aggregate as variance
@@ -95,9 +95,11 @@ def degree_of(measurement: Measurement) -> int:
 
 def unit_measurement(degree: int) -> Measurement:
     """Return how an ordinary statistic reads cells over the range [0, 1]."""
-    family = "two_sums" if degree == 1 else "bernstein2"
+    family: Family = "two_sums" if degree == 1 else "bernstein2"
     cells = tuple(map(str, range(degree + 1)))
-    return Measurement(family=family, key=(), cells=cells, weights=(), l1_per_row=1, l1_per_swap=2)  # type: ignore[arg-type]
+    return Measurement(
+        family=family, key=(), cells=cells, weights=(), l1_added_row=1, l1_replaced_row=2
+    )
 
 
 def measurement(context: Context, degree: int) -> Measurement:
@@ -112,8 +114,8 @@ def measurement(context: Context, degree: int) -> Measurement:
         cells=tuple(f"{name} of {context.subject}" for name in names),
         measures=(Measure("tally", code),),
         weights=((a, b, 0), (b - a, b, 0)),
-        l1_per_row=1,
-        l1_per_swap=2,
+        l1_added_row=1,
+        l1_replaced_row=2,
         scale=code.grid.hull_steps,
         offset=code.grid.lower * code.step,
         step_size=code.step,

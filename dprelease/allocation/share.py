@@ -34,7 +34,7 @@ from dprelease.sensitivity import Sensitivity
 __all__ = ["Cost", "Priced", "Pricer", "Share", "cost", "ways"]
 
 _NOISY = Fraction(1, 2)
-"""Up to this rho Laplace noise is no better than `narrow` assumes; above, wide moves of it cost less."""
+"""Up to this rho Laplace noise is no better than `narrow` assumes; above, wide changes cost it less."""
 
 _STRETCHES = 3
 _FULL = Fraction(99, 100)

@@ -65,7 +65,7 @@ def rho_of_laplace(rate: Fraction, l1: int, square: int | None = None) -> Fracti
     """Return the rho of noise of `rate` on cells that move by `l1` in L1, rounded up.
 
     Args:
-        square: the squared L2 move, where something is known about it.
+        square: the squared L2 sensitivity, where something is known about it.
     """
     most = l1 if square is None else min(l1, square)
     if most == 0:

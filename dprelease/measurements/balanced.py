@@ -2,11 +2,11 @@
 
 Where they hold every row of a public number, neighbours have equally many rows in all bins together, so
 their difference adds up to zero, and noise that does so too has the loss of independent noise with less
-error in each bin. The wall sees that no unit changes the sum (`Sensitivity.kept`); the noisy bins add up
+error in each bin. The wall sees that no unit changes the sum (`Sensitivity.sum_is_fixed`); the noisy bins add up
 to the public number before they are raised into their domain.
 
 Else a cell more, which is never published, takes what the bins of a group gain or lose. What enters them
-and what leaves are each at most half of the L1 move (`Sensitivity.halves`, made again by the wall), so with
+and what leaves are each at most half of the L1 sensitivity (`Sensitivity.one_sided_half`, made again by the wall), so with
 that cell the move is no longer; the noise of it and of the bins adds up to zero.
 
 Units: rows; epsilon in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
@@ -61,9 +61,9 @@ class BalancedDraw(CellDraw):
         return None
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        proved = sensitivity.halves if self.rows is None else sensitivity.kept
+        proved = sensitivity.one_sided_half if self.rows is None else sensitivity.sum_is_fixed
         if not proved or self.noise.cells != self.count + (self.rows is None):
-            raise underclaimed("move of the sum of its cells")
+            raise underclaimed("change of the sum of its cells")
         return CellDraw.certify(self, sensitivity)
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
@@ -96,8 +96,12 @@ def balanced_noise(
 ) -> BalancedNoise | None:
     """Return the noise of these bins that adds up to zero, with a hidden cell where they may lose a row; None where it may not."""
     bins = len(measurement.cells)
-    known = measurement.public_rows is not None and moved.kept
+    known = measurement.public_rows is not None and moved.sum_is_fixed
     cells = bins + (not known)
-    if not (moved.kept if known else moved.halves) or bins < 2 or cells > MOST_CELLS:
+    if (
+        not (moved.sum_is_fixed if known else moved.one_sided_half)
+        or bins < 2
+        or cells > MOST_CELLS
+    ):
         return None
-    return BalancedNoise.keeping(cells, moved.total, epsilon)
+    return BalancedNoise.keeping(cells, moved.l1_over_groups, epsilon)

@@ -61,7 +61,7 @@ class MeasurementFamily(ABC):
         centred: the mean of what is drawn is the exact cell, where the law's is.
         interval: its values have an interval.
         judged: its errors say how wrong a value is; else they only rank the ways to draw it.
-        nowhere_negative: its several cells never are, which makes their L2 move shorter.
+        nowhere_negative: its several cells never are, which lowers their L2 sensitivity.
     """
 
     family: ClassVar[str]
@@ -120,7 +120,7 @@ class MeasurementFamily(ABC):
         return ""
 
     def counted(self, measurement: Measurement) -> tuple[tuple[int, ...], ...]:
-        """Return the weights of the cells whose L1 move the claim is about: by default all."""
+        """Return the weights of the cells whose L1 sensitivity the claim is about: by default all."""
         return measurement.weights
 
     def sensitivity(

@@ -87,7 +87,7 @@ class _Tree(Cells, Normal):
             return []
         measurement, levels = asked.measurement, len(asked.measurement.weights[0])
         count = len(measurement.cells)
-        noise = CellNoise.calibrate(asked.sensitivity.total, asked.epsilon)
+        noise = CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon)
         note = f"{levels} levels" if levels > 1 else "the bins alone"
         found = [self._candidate(asked, TreeDraw(noise, count, None), note)]
         balanced = balanced_noise(measurement, asked.sensitivity, asked.epsilon)
@@ -145,7 +145,7 @@ class _Tree(Cells, Normal):
         """Return the sensitivity of the bins, as many times as there are levels; bins of a public sum keep it."""
         levels = len(measurement.weights[0])
         moved = of_levels(measurement, bounds, adjacency, groups, levels)
-        return replace(moved, kept=levels == 1 and measurement.public_rows is not None)
+        return replace(moved, sum_is_fixed=levels == 1 and measurement.public_rows is not None)
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw:
         one, zero = Fraction(1), Fraction(0)
@@ -161,7 +161,7 @@ class _Tree(Cells, Normal):
         if best.draw.gaussian:
             return gaussian_text(best.draw, s, member)
         levels = len(best.measurement.weights[0])
-        return f"{s.total} over all bins" + (
+        return f"{s.l1_over_groups} over all bins" + (
             f" and their {levels - 1} coarser levels" if levels > 1 else ""
         )
 
@@ -203,7 +203,7 @@ class TreeOfShares(_Tree):
 
     def takes_balanced(self, moved: Sensitivity) -> bool:
         """Return whether the whole is public: a quotient of two noisy sums needs the law of both together."""
-        return moved.kept
+        return moved.sum_is_fixed
 
     def variances(self, measurement: Measurement, size: int) -> Floats:
         """Return those of the published shares where the rows lie evenly over the bins."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.aggregates.base import Floats
-from dprelease.aggregates.bin_moves import hold_every_code
+from dprelease.aggregates.bin_sensitivity import hold_every_code
 from dprelease.aggregates.measurement import Measurement
 from dprelease.measurements.balanced import BalancedDraw, balanced_noise
 from dprelease.measurements.base import Normal
@@ -50,7 +50,10 @@ class Bins(Topped, Normal):
     def priced(self, asked: Pricing) -> list[Candidate]:
         """Return independent noise, and noise that adds up to zero where rows are replaced."""
         found, measurement, moved = Topped.priced(self, asked), asked.measurement, asked.sensitivity
-        count, rows = len(measurement.cells), measurement.public_rows if moved.kept else None
+        count, rows = (
+            len(measurement.cells),
+            measurement.public_rows if moved.sum_is_fixed else None,
+        )
         fitted = asked.block.table is not None  # least squares take cells for independent
         noise = balanced_noise(measurement, moved, asked.epsilon)
         if not found or fitted or noise is None:
@@ -71,7 +74,9 @@ class Bins(Topped, Normal):
     ) -> Sensitivity:
         """Return the sensitivity, with whether the bins hold every row of a public number."""
         found = Topped.sensitivity(self, measurement, bounds, adjacency, groups)
-        return replace(found, kept=measurement.public_rows is not None and _every_row(measurement))
+        return replace(
+            found, sum_is_fixed=measurement.public_rows is not None and _every_row(measurement)
+        )
 
     def gaussian(self, measurement: Measurement, noise: GaussianCells) -> GaussianDraw:
         one, zero = Fraction(1), Fraction(0)
@@ -90,7 +95,7 @@ class Bins(Topped, Normal):
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         if best.draw.gaussian:
             return gaussian_text(best.draw, s, member)
-        return f"{s.total} over all bins"
+        return f"{s.l1_over_groups} over all bins"
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         count = len(best.measurement.cells)

@@ -74,10 +74,10 @@ class Candidate:
     def measures_as(self, measurement: Measurement) -> bool:
         """Return whether `measurement` is this candidate's, aimed or not."""
         mine = self.measurement
-        return (measurement.key, measurement.l1_per_row, measurement.l1_per_swap) == (
+        return (measurement.key, measurement.l1_added_row, measurement.l1_replaced_row) == (
             mine.key,
-            mine.l1_per_row,
-            mine.l1_per_swap,
+            mine.l1_added_row,
+            mine.l1_replaced_row,
         )
 
 

@@ -59,18 +59,19 @@ class CellDraw(Draw):
         return AddedNoise(self.noise.noise)
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        if self.noise.l1_sensitivity < sensitivity.total:
+        if self.noise.l1_sensitivity < sensitivity.l1_over_groups:
             raise underclaimed("sensitivity")
         return self.noise.certify().epsilon_upper
 
     def proof(self, sensitivity: Sensitivity) -> Proof:
         """Return one loss, and the rho of moves that no unit can make all on one cell."""
         plain = Draw.proof(self, sensitivity)
-        square = sensitivity.total * sensitivity.in_group  # no cell moves by more than its group
-        if sensitivity.square is not None:
-            square = min(square, sensitivity.square)
+        # No cell moves by more than its group.
+        square = sensitivity.l1_over_groups * sensitivity.l1_per_group
+        if sensitivity.l2_squared is not None:
+            square = min(square, sensitivity.l2_squared)
         return replace(
-            plain, tight=rho_of_laplace(self.noise.noise.rate, sensitivity.total, square)
+            plain, tight=rho_of_laplace(self.noise.noise.rate, sensitivity.l1_over_groups, square)
         )
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
@@ -131,7 +132,7 @@ class Cells(MeasurementFamily):
     def priced(self, asked: Pricing) -> list[Candidate]:
         if asked.pin == NAME:
             return []  # normal noise has no pure loss; `measurements.gaussian` prices it
-        noise = CellNoise.calibrate(asked.sensitivity.total, asked.epsilon)
+        noise = CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon)
         measurement, name = asked.measurement, asked.pin or "discrete_laplace"
         draw = CellDraw(noise, len(measurement.cells), self.upper(measurement), name)
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
@@ -211,7 +212,7 @@ class Moments(Cells, Normal):
 
 def cells_text(best: Candidate, s: Sensitivity, member: Member) -> str:
     """Return the sensitivity of one column's cells in words: rows of its range."""
-    rows = s.total // best.measurement.l1_per_row
+    rows = s.l1_over_groups // best.measurement.l1_added_row
     column, weight = member.statistic.column, member.statistic.weight
     unit = f" {column.measure}" if column and column.measure else ""
     heavy = "" if weight is None else f" of weight {shown(weight.most * weight.step)}"

@@ -66,7 +66,7 @@ class CentredSquares(Cells):
         if not inside or not asks or late or asked.pin not in (None, *self.mechanisms):
             return []
         kind = PublicDraw if public else CentredDraw
-        noise = CellNoise.calibrate(s.total, asked.epsilon)
+        noise = CellNoise.calibrate(s.l1_over_groups, asked.epsilon)
         draw = kind(noise, len(measurement.cells), None, self.mechanisms[0])
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
         unknown = (None,) * len(stated)

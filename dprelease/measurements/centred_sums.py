@@ -64,7 +64,7 @@ class CentredSums(Cells):
         ):
             return []
         measurement = asked.measurement
-        noise = CellNoise.calibrate(asked.sensitivity.total, asked.epsilon)
+        noise = CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon)
         draw = CentredDraw(noise, len(measurement.cells), None, self.mechanisms[0])
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
         unknown = (None,) * len(stated)

@@ -36,7 +36,7 @@ class Columns(Cells):
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         """Return the sensitivity of cells in words: rows of the columns' boxes."""
         measurement = best.measurement
-        rows = s.total // measurement.l1_per_row
+        rows = s.l1_over_groups // measurement.l1_added_row
         measures = [c.measure for c in member.statistic.columns] or [None] * len(measurement.axes)
         spans = []
         for axis, measure in zip(measurement.axes, measures, strict=True):
@@ -49,6 +49,6 @@ class Columns(Cells):
 def moved_text(best: Candidate, s: Sensitivity, member: Member, where: str) -> str:
     """Return the sensitivity of a covariance matrix in words, in the squared unit."""
     measurement = best.measurement
-    move = float(s.total * measurement.step_size * square_width(measurement.axes))
+    move = float(s.l1_over_groups * measurement.step_size * square_width(measurement.axes))
     unit = f" {member.measure}" if member.measure else ""
     return f"{move:.4g}{unit} over {where}"

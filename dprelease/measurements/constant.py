@@ -33,7 +33,7 @@ class ConstantDraw(Draw):
     mechanism: Annotated[str, Unstored()] = "public_constant"
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        if sensitivity.total != 0:
+        if sensitivity.l1_over_groups != 0:
             raise underclaimed("sensitivity")
         return Fraction(0)
 

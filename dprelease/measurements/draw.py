@@ -10,7 +10,7 @@ A `Draw` is public: the law, how many groups one unit can touch, the grid. It of
 
 Privacy of a block. `linear`: the law's loss is linear in the sensitivity (discrete Laplace), so one
 certificate at the L1 sensitivity over all groups covers every way a unit can spread it.
-Otherwise each changed group is charged by itself, sequentially: changed_groups * loss(in_group).
+Otherwise each changed group is charged by itself, sequentially: changed_groups * loss(per_group).
 
 Units: grid steps; epsilon in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
 Sources: `docs/theory/sensitivities-and-contribution-bounding.md#several-groups`,

@@ -1,8 +1,8 @@
 """The draw of cells with discrete Gaussian noise, for releases with a delta.
 
 Every cell of a block gets independent discrete Gaussian noise; afterwards values are raised into
-the cells' public range (rectified: post-processing). One unit's L2 move over all cells and groups
-together is `Sensitivity.square`, so one rho covers every way a unit can spread its rows
+the cells' public range (rectified: post-processing). One unit's L2 sensitivity over all cells and groups
+together is `Sensitivity.l2_squared`, so one rho covers every way a unit can spread its rows
 (`mechanisms.forms.vector`).
 
 Units: grid steps; rho in nats. Shapes: exact and raw `(groups, cells)`, Python integers.
@@ -91,7 +91,7 @@ class GaussianDraw(Draw):
 
     def rho(self, sensitivity: Sensitivity) -> Fraction:
         """Return the proved zCDP cost of the block; InternalError if it claims too little."""
-        if sensitivity.square is None or self.noise.l2_square < sensitivity.square:
+        if sensitivity.l2_squared is None or self.noise.l2_square < sensitivity.l2_squared:
             raise underclaimed("sensitivity")
         if self.step_size <= 0:
             raise underclaimed("step")
@@ -149,7 +149,7 @@ def gaussian_candidates(
     """Return the Gaussian candidates of `block` at `rho`, in the order of its measurements.
 
     Of the measurements that have such a form; the exact cells are integers, so nothing is rounded
-    before the noise, and the squared L2 move must be known. Domains with gaps are mapped to afterwards:
+    before the noise, and the squared L2 sensitivity must be known. Domains with gaps are mapped to afterwards:
     post-processing.
 
     Args:
@@ -163,7 +163,7 @@ def gaussian_candidates(
         return []
     found = []
     for measurement in block.options:
-        square, kind = sensitivities[measurement].square, family_of(measurement)
+        square, kind = sensitivities[measurement].l2_squared, family_of(measurement)
         if not (isinstance(kind, Normal) and square):
             continue
         try:
@@ -181,8 +181,8 @@ def gaussian_candidates(
 def narrow(candidate: Candidate, block: BlockLayout) -> bool:
     """Return whether Gaussian noise is so small that no pure law of the same rho can be better.
 
-    Unbounded, E|N| = 0.56 D / sqrt(rho) for the L2 move D against 0.71 for Laplace noise, whose
-    L1 move is no less. Only a domain about as wide as the noise turns that around, where pure laws
+    Unbounded, E|N| = 0.56 D / sqrt(rho) for the L2 sensitivity D against 0.71 for Laplace noise, whose
+    L1 sensitivity is no less. Only a domain about as wide as the noise turns that around, where pure laws
     map to the best guess; cells are far apart from their ends at the public guess of the size.
     """
     draw = candidate.draw
@@ -209,7 +209,7 @@ def rectified_errors(
 
 
 def gaussian_text(draw: Draw, s: Sensitivity, member: Member) -> str:
-    """Return the L2 move of cells that are read one by one, in the statistic's unit."""
+    """Return the L2 sensitivity of cells that are read one by one, in the statistic's unit."""
     assert isinstance(draw, GaussianDraw)
     unit = f" {member.measure}" if member.measure else ""
     moved = math.sqrt(draw.noise.l2_square) * float(draw.step_size)

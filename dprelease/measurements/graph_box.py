@@ -86,7 +86,7 @@ class BoxDraw(Draw):
         return Draw.decided(law) | {"law": box}
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        law, each = self.law, sensitivity.per_cell
+        law, each = self.law, sensitivity.linf_per_component
         if law.radius is not None or not each or len(each) != len(law.laws):
             raise underclaimed("sensitivity")
         if min(law.steps) <= 0:
@@ -175,7 +175,7 @@ class GraphBox(MeasurementFamily):
         """Return one bounded Gaussian law over the members' domains, in the order of the cells."""
         members = asked.block.members
         step_sizes = (asked.measurement.step_size, *([Fraction(1)] * (len(members) - 1)))
-        each = asked.sensitivity.per_cell
+        each = asked.sensitivity.linf_per_component
         draw = BoxDraw.calibrate([m.domain for m in members], step_sizes, each, asked.epsilon)
         average, worst = zip(*box_errors(draw, asked.loss), strict=True)
         return [Candidate(asked.measurement, draw, average, worst)]
@@ -189,7 +189,7 @@ class GraphBox(MeasurementFamily):
         del moved
         place, several = member.view or 0, len(asked.block.members)
         step_size = best.measurement.step_size if place == 0 else Fraction(1)
-        share, each = asked.epsilon / several, asked.sensitivity.per_cell[place]
+        share, each = asked.epsilon / several, asked.sensitivity.linf_per_component[place]
         note = f"by itself at epsilon/{several}"
         out = []
         for spikes in (True, False):
@@ -238,8 +238,10 @@ class GraphBox(MeasurementFamily):
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         place = member.view or 0
-        moved = s.per_cell[place] * (best.measurement.step_size if place == 0 else Fraction(1))
-        return f"{shown(moved)}, together with {len(s.per_cell) - 1} more"
+        moved = s.linf_per_component[place] * (
+            best.measurement.step_size if place == 0 else Fraction(1)
+        )
+        return f"{shown(moved)}, together with {len(s.linf_per_component) - 1} more"
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         draw = best.draw

@@ -112,7 +112,7 @@ class JointExponentialDraw(OrderedDraw):
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.many < 1 or self.law.candidates != outcomes(len(self.allowed), self.many):
             raise underclaimed("number of candidates")
-        if self.step <= 0 or self.law.spread < sensitivity.total:
+        if self.step <= 0 or self.law.spread < sensitivity.l1_over_groups:
             raise underclaimed("sensitivity")
         return self.law.certify().epsilon_upper
 
@@ -183,7 +183,7 @@ class JointRanks(Ranks):
         measurement, size, loss = asked.measurement, asked.size, asked.loss
         code = measurement.measures[0].code
         assert isinstance(code, Fixed)
-        many, spread = len(measurement.weights), asked.sensitivity.total
+        many, spread = len(measurement.weights), asked.sensitivity.l1_over_groups
         draw = JointExponentialDraw.calibrate(
             code.grid, code.step, many, spread=spread, epsilon=asked.epsilon
         )
@@ -201,13 +201,17 @@ class JointRanks(Ranks):
         a, b, _ = target(joint, member.view).weights[0]
         p = Fraction(a, b)
         aimed = (p.numerator, p.denominator, 0)
-        l1_per_row, l1_per_swap = spreads(*aimed)
+        l1_added_row, l1_replaced_row = spreads(*aimed)
         one = replace(
-            joint, form="ranks", weights=(aimed,), l1_per_row=l1_per_row, l1_per_swap=l1_per_swap
+            joint,
+            form="ranks",
+            weights=(aimed,),
+            l1_added_row=l1_added_row,
+            l1_replaced_row=l1_replaced_row,
         )
         code = joint.measures[0].code
         assert isinstance(code, Fixed)
-        spread = moved(one).total
+        spread = moved(one).l1_over_groups
         law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=asked.epsilon / many)
         said = rank_error_text(ExponentialDraw(law, code.grid, code.step), one)
         return [Option(law.family, None, None, f"by itself at epsilon/{many}: {said}")]
@@ -247,7 +251,7 @@ class JointRanks(Ranks):
         return joint_notes(draw, target(measurement, view))
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return moved_text(Fraction(s.total, best.measurement.weights[0][1] * PARTS))
+        return moved_text(Fraction(s.l1_over_groups, best.measurement.weights[0][1] * PARTS))
 
     def seen(
         self, measurement: Measurement, cells: Floats, reading: Reading, view: int
@@ -300,7 +304,7 @@ def _better(alone: Sequence[Measurement], groups: int, adjacency: Adjacency) -> 
     sequences = outcomes(points, many)
     which = 0 if adjacency is Adjacency.add_remove else 1
     room = -math.log(1 - _LEVEL)
-    moved = (joint.l1_per_row, joint.l1_per_swap)[which] / (joint.weights[0][1] * PARTS)
+    moved = (joint.l1_added_row, joint.l1_replaced_row)[which] / (joint.weights[0][1] * PARTS)
     by_one = (math.log(sequences) + room) * moved / 2
     each = [spreads(*e.weights[0])[which] / e.weights[0][1] for e in alone]
     return by_one <= many * (math.log(points) + room) * sum(each) / many

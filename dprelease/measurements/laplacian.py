@@ -21,7 +21,7 @@ class Laplacian(Topped):
     forms = ("laplacian",)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return f"{shown(s.total * best.measurement.step_size)} over the whole spectrum"
+        return f"{shown(s.l1_over_groups * best.measurement.step_size)} over the whole spectrum"
 
     def typical(self, best: Candidate, member: Member, size: int, *, narrow: bool) -> Floats:
         return np.full(len(best.measurement.cells), (best.measurement.upper or 0) / 2)

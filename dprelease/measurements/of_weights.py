@@ -54,7 +54,7 @@ def beside_weights(kind: Cells, member: Member, best: Candidate, asked: Pricing)
         said.append((measurement, _LESS, note))
     out = []
     for of, part, note in said:
-        total = max(1, int(part * asked.sensitivity.total))
+        total = max(1, int(part * asked.sensitivity.l1_over_groups))
         noise = CellNoise.calibrate(total, asked.epsilon)
         error = kind.errors(member, replace(draw, noise=noise), replace(asked, measurement=of))[0]
         out.append(Option(draw.mechanism, error, None, note))

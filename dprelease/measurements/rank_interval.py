@@ -130,7 +130,7 @@ class RankInterval(Ranks):
         code = measurement.measures[0].code
         assert isinstance(code, Fixed)
         (target,) = measurement.weights
-        spread = asked.sensitivity.total
+        spread = asked.sensitivity.l1_over_groups
         draw = IntervalDraw.calibrate(code, target[1], spread=spread, epsilon=asked.epsilon)
         error = exponential_error(draw.law.rate, draw.law.candidates, size, target, loss)
         width = float(code.grid.hull_steps * code.step)

@@ -89,7 +89,7 @@ class ExponentialDraw(Draw):
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.step <= 0 or self.law.candidates != len(self.allowed):
             raise underclaimed("number of candidates")
-        if self.law.spread < sensitivity.total:
+        if self.law.spread < sensitivity.l1_over_groups:
             raise underclaimed("sensitivity")
         return self.law.certify().epsilon_upper
 
@@ -187,7 +187,7 @@ class Ranks(MeasurementFamily):
         # what the engine hands over must fit in memory, whatever the rows; scores beyond weigh alike
         each = TABLE_LIMIT // asked.block.members[0].context.groups
         most = None if code.grid.hull_steps < each else max(0, b * ((each - 3) // 2))
-        spread = asked.sensitivity.total
+        spread = asked.sensitivity.l1_over_groups
         law = ScoreLaw.calibrate(len(code.grid), spread=spread, epsilon=asked.epsilon, most=most)
         if a in (0, b) and offset:
             k = rows_inside(law.rate, law.candidates, size, (a // b, 1), loss)
@@ -227,7 +227,7 @@ class Ranks(MeasurementFamily):
         return ""
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return moved_text(Fraction(s.total, best.measurement.weights[0][1]))
+        return moved_text(Fraction(s.l1_over_groups, best.measurement.weights[0][1]))
 
     def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str:
         assert isinstance(draw, ExponentialDraw)

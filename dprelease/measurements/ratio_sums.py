@@ -55,7 +55,7 @@ class RatioSums(Cells):
 
     def priced(self, asked: Pricing) -> list[Candidate]:
         measurement = asked.measurement
-        noise = CellNoise.calibrate(asked.sensitivity.total, asked.epsilon)
+        noise = CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon)
         draw = self.drawn(noise, len(measurement.cells), None, self.mechanisms[0])
         stated = tuple(self.errors(m, draw, asked) for m in asked.block.members)
         unknown = (None,) * len(stated)
@@ -88,7 +88,7 @@ class RatioSums(Cells):
         return total * np.stack([np.ones_like(t), 2 * t - 1], axis=1)
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        rows = s.total // best.measurement.l1_per_row
+        rows = s.l1_over_groups // best.measurement.l1_added_row
         spans = [
             f"{c.name} in {c.domain or '[0, 1]'}{f' {c.measure}' if c.measure else ''}"
             for c in member.context.columns

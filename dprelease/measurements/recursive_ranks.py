@@ -119,7 +119,7 @@ class RecursiveDraw(OrderedDraw):
     def certify(self, sensitivity: Sensitivity) -> Fraction:
         if self.law.candidates != COPIES * len(self.allowed) or self.many != len(self.targets):
             raise underclaimed("number of candidates")
-        if self.step <= 0 or self.law.spread < sensitivity.total:
+        if self.step <= 0 or self.law.spread < sensitivity.l1_over_groups:
             raise underclaimed("sensitivity")
         return self.law.certify().epsilon_upper
 
@@ -198,7 +198,11 @@ class RecursiveRanks(Ranks):
         assert isinstance(code, Fixed)
         weights = measurement.weights
         draw = RecursiveDraw.calibrate(
-            code.grid, code.step, weights, spread=asked.sensitivity.total, epsilon=asked.epsilon
+            code.grid,
+            code.step,
+            weights,
+            spread=asked.sensitivity.l1_over_groups,
+            epsilon=asked.epsilon,
         )
         width = float(code.grid.hull_steps * code.step)
         unit = width if loss == "absolute" else width * width
@@ -220,13 +224,13 @@ class RecursiveRanks(Ranks):
         a, b, _ = mine.weights[i]
         p = Fraction(a, b)
         row, swap = spreads(p.numerator, p.denominator, 0)
-        one = replace(mine, form="ranks", l1_per_row=row, l1_per_swap=swap)
-        scale = moved(one).total / (p.denominator * float(asked.epsilon))
+        one = replace(mine, form="ranks", l1_added_row=row, l1_replaced_row=swap)
+        scale = moved(one).l1_over_groups / (p.denominator * float(asked.epsilon))
         found = [(f"by itself at epsilon/{many}", many * scale)]
         if able(points, many, member.context.groups):
             row, swap = joint_spreads(mine.weights)
-            other = replace(mine, form="joint_ranks", l1_per_row=row, l1_per_swap=swap)
-            scale = moved(other).total / (b * PARTS * float(asked.epsilon))
+            other = replace(mine, form="joint_ranks", l1_added_row=row, l1_replaced_row=swap)
+            scale = moved(other).l1_over_groups / (b * PARTS * float(asked.epsilon))
             found.append(("together by one choice", scale * math.sqrt(_bridge(i, many))))
         name = ScoreLaw.family
         return [Option(name, None, None, f"{how}: {_missed(s)}") for how, s in found]
@@ -273,7 +277,7 @@ class RecursiveRanks(Ranks):
         return _notes(draw, target(measurement, view))
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
-        return moved_text(Fraction(round(100 * s.total / UNITS), 100))
+        return moved_text(Fraction(round(100 * s.l1_over_groups / UNITS), 100))
 
     def seen(
         self, measurement: Measurement, cells: Floats, reading: Reading, view: int
@@ -352,11 +356,11 @@ def _better(rising: Sequence[Member], made: Measurement, adjacency: Adjacency) -
         return False
     which = 0 if adjacency is Adjacency.add_remove else 1
     squares = _shape(tuple(w[0] for w in made.weights), made.weights[0][1]).squares
-    mine = (made.l1_per_row, made.l1_per_swap)[which] / UNITS * sum(map(math.sqrt, squares))
+    mine = (made.l1_added_row, made.l1_replaced_row)[which] / UNITS * sum(map(math.sqrt, squares))
     if len(now.weights) == many:
-        joint = (now.l1_per_row, now.l1_per_swap)[which] / (now.weights[0][1] * PARTS)
+        joint = (now.l1_added_row, now.l1_replaced_row)[which] / (now.weights[0][1] * PARTS)
         return mine <= _AS_GOOD * joint * sum(math.sqrt(_bridge(i, many)) for i in range(many))
-    each = ((m.options[0].l1_per_row, m.options[0].l1_per_swap)[which] for m in rising)
+    each = ((m.options[0].l1_added_row, m.options[0].l1_replaced_row)[which] for m in rising)
     alone = sum(s / m.options[0].weights[0][1] for s, m in zip(each, rising, strict=True))
     return mine < many * alone
 

@@ -134,8 +134,8 @@ class ScalarDraw(Draw):
         total = steps_moved(s, self.step_size, self.step, linear=True)
         each = steps_moved(s, self.step_size, self.step, linear=False)
         square = total * min(each, max(1, self.law.allowed.hull_steps))
-        if s.square is not None and p == 1:  # nothing is rounded
-            square = min(square, q * q * s.square)
+        if s.l2_squared is not None and p == 1:  # nothing is rounded
+            square = min(square, q * q * s.l2_squared)
         return rho_of_laplace(noise.rate, total, square)
 
     def draw(self, exact: Objects, bits: RandomBits) -> Objects:
@@ -224,11 +224,11 @@ def steps_moved(s: Sensitivity, step_size: Fraction, step: Fraction, *, linear: 
     rounded, p = 1 and it is q total.
     """
     q, p = (step_size / step).as_integer_ratio()
-    each = -(-s.in_group * q // p)
+    each = -(-s.l1_per_group * q // p)
     if not linear:
         return each
-    moving = min(s.changed_groups, s.total)
-    return min(moving * each, (q * s.total + moving * (p - 1)) // p)
+    moving = min(s.changed_groups, s.l1_over_groups)
+    return min(moving * each, (q * s.l1_over_groups + moving * (p - 1)) // p)
 
 
 _LINEAR = ("discrete_laplace", "rectified_laplace")
@@ -307,7 +307,7 @@ class Scalar(Normal):
         draw = best.draw
         if not isinstance(draw, ScalarDraw):
             return gaussian_text(draw, s, member)
-        cells = s.total if draw.linear else s.in_group
+        cells = s.l1_over_groups if draw.linear else s.l1_per_group
         unit = f" {member.measure}" if member.measure else ""
         unit = unit[:-1] if cells == 1 and unit in (" rows", " units", " values") else unit
         where = (

@@ -49,9 +49,9 @@ def additive_grid(
     """
     fine = _steps(epsilon)
     far = max(abs(Fraction(domain.lower)), abs(Fraction(domain.upper))) / measurement.step_size
-    factor = max(1, s.in_group // fine) if s.in_group > 4 * fine else 1
+    factor = max(1, s.l1_per_group // fine) if s.l1_per_group > 4 * fine else 1
     factor = max(factor, math.ceil(far / _EXACT_DOUBLE))
-    whole = _divisor(s.in_group, factor) if factor > 1 else []
+    whole = _divisor(s.l1_per_group, factor) if factor > 1 else []
     for f in dict.fromkeys((*whole, factor, 1)):
         step = measurement.step_size * f
         if f > 1 and any(b - a < step for a, b in domain.exact_pieces):
@@ -101,7 +101,7 @@ def truncated_grid(
     own = (
         scalar_of(first.aggregate, (measurement,)) is None
     )  # else a step is of values, not of cells
-    delta = s.in_group * measurement.step_size / max(Fraction(1), epsilon)
+    delta = s.l1_per_group * measurement.step_size / max(Fraction(1), epsilon)
     step = (first.statistic.spec.step if own else None) or _law_step(
         domain, delta, measurement.step_size if measurement.offset == 0 else None
     )

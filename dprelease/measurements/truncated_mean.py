@@ -216,9 +216,9 @@ class MeanDraw(Draw):
 def sum_sensitivity(sensitivity: Sensitivity, width: Fraction) -> Fraction:
     """Return n' times the most one move changes c + S(x - c)/n'; `width` = u - l.
 
-    `in_group` counts the rows of a move; each lies within half a range of c.
+    `per_group` counts the rows of a move; each lies within half a range of c.
     """
-    return sensitivity.in_group * width / 2
+    return sensitivity.l1_per_group * width / 2
 
 
 @lru_cache(maxsize=512)
@@ -319,9 +319,9 @@ def _best_family(draw: MeanDraw, size: int, loss: Loss) -> str:
 def _size_draw(epsilon: Fraction, s: Sensitivity, member: Member) -> ScalarDraw:
     cap = member.context.cap or 2**40
     allowed = GridSet(((0, cap),))
-    ways = [(False, s.in_group, epsilon / s.changed_groups)]
+    ways = [(False, s.l1_per_group, epsilon / s.changed_groups)]
     if s.changed_groups > 1:
-        ways.append((True, s.total, epsilon))
+        ways.append((True, s.l1_over_groups, epsilon))
     options = [
         (priced, linear, sensitivity)
         for linear, sensitivity, each in ways

@@ -103,7 +103,7 @@ class WinsorisedDraw(Draw):
 
     def _parts(self, sensitivity: Sensitivity) -> tuple[Fraction, Fraction]:
         """Return the loss of both limits together, and that of the cells at any limits."""
-        if sensitivity.spread < 1 or self.choice.spread < sensitivity.spread:
+        if sensitivity.score_spread < 1 or self.choice.spread < sensitivity.score_spread:
             raise underclaimed("spread of its limits")
         if (
             self.step <= 0
@@ -111,7 +111,7 @@ class WinsorisedDraw(Draw):
             or self.degree not in DEGREES
         ):
             raise underclaimed("number of candidates")
-        if self.noise.l1_sensitivity < sensitivity.total:
+        if self.noise.l1_sensitivity < sensitivity.l1_over_groups:
             raise underclaimed("sensitivity")
         return self.choice.certify().epsilon_upper, self.noise.certify().epsilon_upper
 
@@ -191,8 +191,8 @@ class WinsorisedDraw(Draw):
     ) -> WinsorisedDraw:
         """Return the draw whose limits cost at most `limit` together, and its cells `rest`; as `ScoreLaw.calibrate`."""
         points = limit_points(code.grid).size
-        choice = ScoreLaw.calibrate(points, spread=moved.spread, epsilon=limit)
-        noise = CellNoise.calibrate(moved.total, rest)
+        choice = ScoreLaw.calibrate(points, spread=moved.score_spread, epsilon=limit)
+        noise = CellNoise.calibrate(moved.l1_over_groups, rest)
         return cls(choice, noise, degree, code.grid, code.step)
 
 
@@ -259,7 +259,9 @@ class WinsorisedCells(MeasurementFamily):
         assert isinstance(draw, WinsorisedDraw)
         if isinstance(member.aggregate, Limit):
             return []
-        scale = _scale(CellNoise.calibrate(asked.sensitivity.total, asked.epsilon), asked.loss)
+        scale = _scale(
+            CellNoise.calibrate(asked.sensitivity.l1_over_groups, asked.epsilon), asked.loss
+        )
         error = max(
             cells_error(member, draw.degree, 1.0, asked.size, scale, asked.loss, spread=s)
             for (s,) in spreads(member)
@@ -302,12 +304,12 @@ class WinsorisedCells(MeasurementFamily):
         self, measurement: Measurement, bounds: Bounds, adjacency: Adjacency, groups: int
     ) -> Sensitivity:
         cells = sensitivity(measurement, bounds, adjacency, groups)
-        return replace(cells, spread=of_limits(measurement, bounds, adjacency, groups))
+        return replace(cells, score_spread=of_limits(measurement, bounds, adjacency, groups))
 
     def sensitivity_text(self, best: Candidate, s: Sensitivity, member: Member) -> str:
         del member
-        ranks = Fraction(s.spread, best.measurement.weights[0][1])
-        return f"{_rows(ranks)} in rank, then {_rows(Fraction(s.total))} between the drawn limits"
+        ranks = Fraction(s.score_spread, best.measurement.weights[0][1])
+        return f"{_rows(ranks)} in rank, then {_rows(Fraction(s.l1_over_groups))} between the drawn limits"
 
     def error_text(self, draw: Draw, measurement: Measurement, view: int | None) -> str | None:
         return None if view is None else "exact: the limit that was used"

@@ -163,8 +163,8 @@ class Maker:
                 "data": _data(priced.block.members[0]),
                 "primitives": list(places.of(best.measurement, self._rows(priced.block))),
                 "sensitivity": {
-                    "in_group": str(s.in_group),
-                    "total": str(s.total),
+                    "l1_per_group": str(s.l1_per_group),
+                    "l1_over_groups": str(s.l1_over_groups),
                     "changed_groups": s.changed_groups,
                     "chain_length": s.chain_length,
                 },

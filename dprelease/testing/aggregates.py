@@ -2,7 +2,7 @@
 
 Every table of a few rows over a few values is enumerated (ends, middle, out of range, null), every
 unit's contribution is added to it, taken away or replaced, primitives are made by the reference
-engine, and the cells' moves are compared with the stated sensitivity. The domain, the published
+engine, and the sensitivity that is found is compared with the stated one. The domain, the published
 columns and the post-processing are looked at on the same tables: whatever the cells are, `finish`
 returns one finite value or NaN per group and column.
 
@@ -34,7 +34,7 @@ from dprelease.query.spec import Query, resolve
 from dprelease.schema.unit import Adjacency, UserUnit
 from dprelease.sensitivity import bound, cell_rows, unit_bounds
 
-__all__ = ["COLUMNS", "Case", "cases", "check_aggregate", "moves"]
+__all__ = ["COLUMNS", "Case", "cases", "check_aggregate", "enumerated_sensitivity"]
 
 COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "odd width across zero": {"range": [-3, 4], "step": 1},
@@ -87,14 +87,14 @@ def check_aggregate(
     for case in cases(statistic or f"{name}(x)", columns):
         measurement = case.measurement
         assert measurement.additive, f"{measurement.family}: only additive cells are enumerated"
-        found = moves(case)
+        found = enumerated_sensitivity(case)
         query = case.query
         bounds = unit_bounds(query.schema.unit, None, len(case.groups))
         kind = family_of(measurement)
         stated = kind.sensitivity(measurement, bounds, query.schema.adjacency, len(case.groups))
         said = f"{name}, {measurement.family}, {query.schema.adjacency.value}, {query.schema.unit}"
-        assert found[0] <= stated.in_group, f"{said}: one group moves by {found[0]}"
-        assert found[1] <= stated.total, f"{said}: all groups move by {found[1]} together"
+        assert found[0] <= stated.l1_per_group, f"{said}: one group moves by {found[0]}"
+        assert found[1] <= stated.l1_over_groups, f"{said}: all groups move by {found[1]} together"
         if (
             kind.counted(measurement) == measurement.weights
         ):  # else its cells are made by a draw of its own
@@ -146,15 +146,15 @@ def cases(statistic: str, columns: Mapping[str, Mapping[str, Any]] = COLUMNS) ->
                 )
 
 
-def moves(case: Case) -> tuple[int, int]:
-    """Return the largest L1 move of one group's cells, and of all groups' together."""
+def enumerated_sensitivity(case: Case) -> tuple[int, int]:
+    """Return the largest L1 distance of one group's cells, and of all groups' together."""
     contributions = _contributions(case)
     if case.query.schema.adjacency is Adjacency.add_remove:
         steps = [np.abs(c) for c in contributions]
     else:
         steps = [np.abs(a - b) for a, b in itertools.combinations(contributions, 2)]
-    in_group = max(int(s.sum(axis=1).max()) for s in steps)
-    return in_group, max(int(s.sum()) for s in steps)
+    per_group = max(int(s.sum(axis=1).max()) for s in steps)
+    return per_group, max(int(s.sum()) for s in steps)
 
 
 def _contributions(case: Case) -> list[Ints]:

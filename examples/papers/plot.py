@@ -55,8 +55,8 @@ def save(folder: Path, name: str, title: str, panels: Sequence[Panel]) -> Path:
     dashed = {line.label for panel in panels for line in panel.lines if line.dashed}
     dotted = {line.label for panel in panels for line in panel.lines if line.dots}
     columns = min(2, len(panels))
-    l1_per_row = max(1, columns * WIDTH // LEGEND_COLUMN)
-    head = HEAD + LEGEND_ROW * math.ceil(len(labels) / l1_per_row) + 6
+    l1_added_row = max(1, columns * WIDTH // LEGEND_COLUMN)
+    head = HEAD + LEGEND_ROW * math.ceil(len(labels) / l1_added_row) + 6
     width, height = columns * WIDTH, head + HEIGHT * math.ceil(len(panels) / columns)
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"',
@@ -67,7 +67,7 @@ def save(folder: Path, name: str, title: str, panels: Sequence[Panel]) -> Path:
     ]
     colours = {label: COLOURS[i % len(COLOURS)] for i, label in enumerate(labels)}
     for i, label in enumerate(labels):
-        x, y = 14 + LEGEND_COLUMN * (i % l1_per_row), HEAD + LEGEND_ROW * (i // l1_per_row) + 8
+        x, y = 14 + LEGEND_COLUMN * (i % l1_added_row), HEAD + LEGEND_ROW * (i // l1_added_row) + 8
         dash = ' stroke-dasharray="6 4"' if label in dashed else ""
         key = f'<path d="M{x} {y}h24" stroke="{colours[label]}" stroke-width="2.5"{dash}/>'
         if label in dotted:

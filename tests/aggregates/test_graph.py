@@ -93,7 +93,7 @@ def test_values_are_those_drawn() -> None:
 def test_each_statistic_sees_its_own_cell_of_a_box() -> None:
     first = connectivity.measurements(context(34, k=2))[0]
     box = graph_box([first, degree.measurements(context(34, k=2, node=5))[0]])
-    assert box.per_cell == (first.l1_per_row, 2)
+    assert box.linf_per_component == (first.l1_added_row, 2)
     assert box.weights == ((34, 500), (34, 5))
     cells = np.array([[1.5, 9.0]])
     reading = Reading(cells - 1, cells + 1, cells, None, 0.95)

@@ -9,7 +9,7 @@ import pytest
 
 from dprelease.aggregates.certified_eigen import backward_error
 from dprelease.aggregates.graph_cells import graph_cells, laplacian, sparse_connectivity
-from dprelease.aggregates.graph_moves import CERTIFIED_NODES
+from dprelease.aggregates.graph_sensitivity import CERTIFIED_NODES
 from dprelease.aggregates.measurement import Measurement
 from dprelease.numeric import floor_half_up
 

@@ -12,10 +12,10 @@ from dprelease.aggregates.measurement import Axis, Measurement
 from dprelease.aggregates.spectrum import (
     MIRSKY,
     factors,
-    matrix_move,
+    matrix_sensitivity,
     pair_parts,
     solver_error,
-    spectrum_move,
+    spectrum_sensitivity,
     square_width,
 )
 from dprelease.aggregates.spectrum_cells import matrix_cells, matrix_shift, spectrum_cells
@@ -36,8 +36,8 @@ def measurement(n: int, form: str, grid: Fraction = GRID) -> Measurement:
         cells=("c",) * cells,
         measures=(),
         weights=(),
-        l1_per_row=1,
-        l1_per_swap=1,
+        l1_added_row=1,
+        l1_replaced_row=1,
         step_size=grid,
         form=form,  # type: ignore[arg-type]
         public_rows=n,
@@ -75,12 +75,12 @@ def test_parts_of_a_private_matrix_weigh_nearly_the_same() -> None:
 def test_the_solver_s_error_is_far_below_a_grid_step_and_is_charged() -> None:
     assert 0 < solver_error(64) < Fraction(1, 10**9)
     n, fine = 900, Fraction(1, 2**44)
-    move = spectrum_move(AXES, n, fine)
+    move = spectrum_sensitivity(AXES, n, fine)
     ideal = MIRSKY * Fraction(n - 1, n * n)
     assert move * fine >= ideal + 2 * 3 * solver_error(3)  # twin: without tau it would be less
     assert int(ideal / fine) + 3 < move
-    assert spectrum_move(AXES, n, GRID) == int((ideal + 6 * solver_error(3)) / GRID) + 3
-    assert matrix_move(AXES, n, GRID) > 6
+    assert spectrum_sensitivity(AXES, n, GRID) == int((ideal + 6 * solver_error(3)) / GRID) + 3
+    assert matrix_sensitivity(AXES, n, GRID) > 6
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 40])
@@ -113,7 +113,7 @@ def test_a_replaced_row_moves_the_spectrum_as_far_as_observed_but_never_further(
     """The largest change found is kappa R^2 (tight for Frobenius); the bound is 15 % above it."""
     corners = list(itertools.product((0, 7), (0, 10), (0, 3)))
     made = measurement(n, "spectrum")
-    stated, worst = spectrum_move(AXES, n, GRID), 0
+    stated, worst = spectrum_sensitivity(AXES, n, GRID), 0
     for others in itertools.combinations_with_replacement(corners, n - 1 if n < 4 else 1):
         repeated = [*others] * (1 if n < 4 else n - 1)
         tables = [np.array([*repeated, row]) for row in corners]
@@ -127,4 +127,4 @@ def test_twin_half_of_the_bound_is_exceeded() -> None:
     made = measurement(2, "spectrum")
     tables = [np.array([[0, 0, 0], row]) for row in ([0, 0, 0], [7, 10, 3])]
     a, b = (spectrum_cells(made, sums_of(t))[0].astype(int) for t in tables)
-    assert int(np.abs(a - b).sum()) > spectrum_move(AXES, 2, GRID) / 2
+    assert int(np.abs(a - b).sum()) > spectrum_sensitivity(AXES, 2, GRID) / 2

@@ -367,7 +367,7 @@ def test_a_sum_of_a_public_number_of_rows_needs_weights_that_are_never_null() ->
         plan = dp.plan(declared([by("sum(x)", weight)], columns=columns, **made))
         measurement = PlacedMeasurement.from_json(plan.blocks[0].measurement)
         assert measurement.public_rows == public
-        assert measurement.l1_per_swap == (4 * 4 - 1 if public else 4 * 4)
+        assert measurement.l1_replaced_row == (4 * 4 - 1 if public else 4 * 4)
         assert execute.check(plan) <= 1
         (mean,) = dp.plan(declared([by("mean(x)", weight)], columns=columns, **made)).blocks
         assert mean.measurement["public_rows"] is None  # the total weight is private either way

@@ -87,7 +87,9 @@ def half_the_sensitivity(patch):
 
     def half(*arguments, **kwargs):
         s = honest(*arguments, **kwargs)
-        return replace(s, in_group=-(-s.in_group // 2), total=-(-s.total // 2))
+        return replace(
+            s, l1_per_group=-(-s.l1_per_group // 2), l1_over_groups=-(-s.l1_over_groups // 2)
+        )
 
     patch.setattr(base, "sensitivity", half)
     return asked(["sum(x)"], rows=FEW)
@@ -140,7 +142,7 @@ def groups_not_split(patch):
 
     def one_group(*arguments, **kwargs):
         s = honest(*arguments, **kwargs)
-        return replace(s, total=s.in_group, changed_groups=1, chain_length=1)
+        return replace(s, l1_over_groups=s.l1_per_group, changed_groups=1, chain_length=1)
 
     patch.setattr(base, "sensitivity", one_group)
     return asked(["count"], by=["g"], adjacency="substitution")

@@ -32,8 +32,8 @@ def divergence(rate: Fraction, k: int, order: mp.mpf) -> mp.mpf:
         return mp.log(mp.tanh(r / 2) * total) / (order - 1)
 
 
-def moves(l1: int, square: int | None) -> list[tuple[int, ...]]:
-    """Return the moves of up to 7 cells, without order or sign, within both bounds."""
+def changes(l1: int, square: int | None) -> list[tuple[int, ...]]:
+    """Return the changes of up to 7 cells, without order or sign, within both bounds."""
     sizes = [k for k in product(range(l1 + 1), repeat=min(l1, 7)) if list(k) == sorted(k)]
     most = l1 * l1 if square is None else square
     return [k for k in sizes if sum(k) <= l1 and sum(v * v for v in k) <= most]
@@ -42,7 +42,7 @@ def moves(l1: int, square: int | None) -> list[tuple[int, ...]]:
 def furthest(rate: Fraction, l1: int, square: int | None) -> mp.mpf:
     return max(
         sum((divergence(rate, k, a) for k in move if k), mp.mpf(0)) / a
-        for move in moves(l1, square)
+        for move in changes(l1, square)
         for a in ORDERS
     )
 
@@ -75,7 +75,9 @@ def test_twins_that_state_less_are_caught() -> None:
         assert honest <= real(rho_of_laplace(rate, l1))
         by_the_step = l1 * rho_of_laplace(rate, 1)  # steps add up, and their rho does not
         assert honest > real(by_the_step)
-        spread = rho_of_laplace(rate, l1, 2 * l1)  # moves of two where all four may be on one cell
+        spread = rho_of_laplace(
+            rate, l1, 2 * l1
+        )  # changes of two where all four may be on one cell
         assert honest > real(spread)
         one = real(Fraction(1))
         continuous = one + mp.exp(-one) - 1  # of noise that is not on a grid

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.aggregates.bin_moves import bin_move, hold_every_code
+from dprelease.aggregates.bin_sensitivity import bin_sensitivity, hold_every_code
 from dprelease.aggregates.measurement import Measure, Measurement
 from dprelease.audit.answers import answer_of
 from dprelease.engines.reference import ReferenceEngine
@@ -76,7 +76,7 @@ def test_a_row_moves_bins_by_as_many_as_it_can_lie_in() -> None:
     for bins in bins_of(3)[1:]:
         alone = [[int(i == j) for j in range(len(bins))] for i in range(len(bins))]
         most = max(counted(bins, c) for c in range(-1, TOP + 2))
-        moved = bin_move(alone, bins)
+        moved = bin_sensitivity(alone, bins)
         assert moved >= most
         assert moved in (1, len(bins))
 
@@ -114,8 +114,8 @@ class World:
                 Measure("between", self.code, low=BINS[p][0], high=BINS[p][1]) for p in places
             ),
             weights=tuple(tuple(int(i == j) for j in range(n)) for i in range(n)),
-            l1_per_row=1,
-            l1_per_swap=2,
+            l1_added_row=1,
+            l1_replaced_row=2,
             upper=5,
             public_rows=5,
         )
@@ -152,8 +152,8 @@ def test_a_sum_is_kept_where_no_row_changes_it(default: int, holding: int) -> No
             claimed, proved = world.said(places)
             rows = world.rows[:, places]
             farthest = max(int(abs(a - b).sum()) for a, b in itertools.combinations(rows, 2))
-            assert claimed.kept == proved.kept
-            assert proved.total >= farthest
-            assert not proved.kept or (rows.sum(axis=1) == 1).all()
-            kept += proved.kept
+            assert claimed.sum_is_fixed == proved.sum_is_fixed
+            assert proved.l1_over_groups >= farthest
+            assert not proved.sum_is_fixed or (rows.sum(axis=1) == 1).all()
+            kept += proved.sum_is_fixed
     assert kept == holding  # a control: not only because none is kept

@@ -13,7 +13,7 @@ from dprelease.aggregates.base import aggregate_named
 from dprelease.aggregates.certified_eigen import backward_error
 from dprelease.aggregates.graph import connectivity, degree, graph_box, laplacian
 from dprelease.aggregates.graph_cells import graph_cells
-from dprelease.aggregates.graph_moves import connectivity_move, graph_moves
+from dprelease.aggregates.graph_sensitivity import connectivity_sensitivity, graph_sensitivity
 from dprelease.aggregates.measurement import Context, Measurement
 from dprelease.numeric import floor_half_up
 from dprelease.query.bounded import Label
@@ -91,7 +91,7 @@ def test_parallel_edges_would_pass_the_stated_moves() -> None:
     assert twice[0, 0] - gone[0, 0] == 2  # a degree may move by 1
     fall = np.linalg.eigvalsh(twice)[1] - np.linalg.eigvalsh(gone)[1]
     assert fall == pytest.approx(4)  # lambda_2 by 2
-    assert graph_moves("connectivity", ((4, 1),), 4, 1)[0] <= 3
+    assert graph_sensitivity("connectivity", ((4, 1),), 4, 1)[0] <= 3
 
 
 def test_a_node_would_move_the_whole_domain() -> None:
@@ -120,9 +120,9 @@ def test_integer_cells_move_no_further_than_the_measurement_says(n: int, k: int)
     for measurement in measurements(n, k):
         cells = np.concatenate([graph_cells(measurement, e) for e in world.edges]).astype(np.int64)
         gaps = np.abs(cells[:, None, :] - cells[None, :, :])
-        assert world.largest(gaps.sum(axis=2), k) <= measurement.l1_per_row
-        assert world.largest(gaps.sum(axis=2), k, moved=True) <= measurement.l1_per_swap
-        for cell, most in enumerate(measurement.per_cell):
+        assert world.largest(gaps.sum(axis=2), k) <= measurement.l1_added_row
+        assert world.largest(gaps.sum(axis=2), k, moved=True) <= measurement.l1_replaced_row
+        for cell, most in enumerate(measurement.linf_per_component):
             assert world.largest(gaps[:, :, cell], k) <= most
             assert world.largest(gaps[:, :, cell], k, moved=True) <= most
         if measurement.upper is not None:
@@ -133,18 +133,18 @@ def test_integer_cells_move_no_further_than_the_measurement_says(n: int, k: int)
 def test_a_bound_that_forgets_the_numerical_error_is_refuted() -> None:
     n, k, den = 34, 2, 1000
     tau = backward_error(n, n)
-    assert connectivity_move(n, k, den) > (k + 1) * den  # what a forgetful bound would say
+    assert connectivity_sensitivity(n, k, den) > (k + 1) * den  # what a forgetful bound would say
     edge = Fraction(1, 2 * den)  # a rounding boundary
     high, low = edge + k + 1 + tau / 2, edge - tau / 2  # computed from answers k + 1 apart
     moved = floor_half_up(high * den) - floor_half_up(low * den)
-    assert (k + 1) * den < moved <= connectivity_move(n, k, den)
+    assert (k + 1) * den < moved <= connectivity_sensitivity(n, k, den)
 
 
 def test_rounding_a_spectrum_costs_little() -> None:
     for n, k in ((5, 1), (34, 2), (1000, 1)):
-        l1_per_row = laplacian.measurements(context(n, k))[0].l1_per_row
+        l1_added_row = laplacian.measurements(context(n, k))[0].l1_added_row
         step_size = laplacian.measurements(context(n, k))[0].step_size
-        assert 2 * k <= l1_per_row * step_size <= 2 * k * Fraction(102, 100)
+        assert 2 * k <= l1_added_row * step_size <= 2 * k * Fraction(102, 100)
 
 
 @pytest.mark.parametrize(
@@ -164,13 +164,13 @@ def test_what_is_no_graph_on_n_nodes_has_no_moves(
     form: str, weights: tuple[tuple[int, ...], ...]
 ) -> None:
     with pytest.raises(ValueError, match=r"weights|node|grid|form"):
-        graph_moves(form, weights, 5, 1)
+        graph_sensitivity(form, weights, 5, 1)
 
 
 def test_moves_for_more_nodes_than_a_proof_reaches_are_refused() -> None:
     with pytest.raises(ValueError, match="form"):
-        graph_moves("connectivity", ((6000, 10),), 6000, 1)
-    assert graph_moves("sparse_connectivity", ((6000, 10),), 6000, 1)[0] >= 20
+        graph_sensitivity("connectivity", ((6000, 10),), 6000, 1)
+    assert graph_sensitivity("sparse_connectivity", ((6000, 10),), 6000, 1)[0] >= 20
 
 
 def test_every_registered_statistic_of_a_graph_is_enumerated_here() -> None:

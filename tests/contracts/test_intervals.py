@@ -95,7 +95,7 @@ def unit_of(row: Row) -> tuple[str, int]:
 
 
 def largest_move(task: BoundedQuery, places: tuple[int, ...]) -> int:
-    """Return the largest L1 move when one person's rows of one week are taken away."""
+    """Return the largest L1 distance when one person's rows of one week are taken away."""
     made = {frozenset(t.items()): integers(task, t)[:, places] for t in TABLES}
     worst = 0
     for table in TABLES:
@@ -107,7 +107,7 @@ def largest_move(task: BoundedQuery, places: tuple[int, ...]) -> int:
 
 
 def largest_replacement(task: BoundedQuery, places: tuple[int, ...]) -> int:
-    """Return the largest L1 move when one person's rows of one week become others of that week."""
+    """Return the largest L1 distance when one person's rows of one week become others of that week."""
     made: dict[Any, list[Any]] = {}
     for table in TABLES:
         for unit in itertools.product("pq", (0, 1)):
@@ -127,7 +127,7 @@ def test_no_person_week_moves_the_integers_further_than_claimed(bounds):
     for measurement in measurements:
         places = cell_rows(measurement, task, limits.rows)
         claimed = sensitivity(measurement, limits, query.schema.adjacency, 2)
-        assert largest_move(task, places) == claimed.total
+        assert largest_move(task, places) == claimed.l1_over_groups
 
 
 def test_no_replaced_person_week_moves_the_integers_further_than_claimed():
@@ -137,7 +137,7 @@ def test_no_replaced_person_week_moves_the_integers_further_than_claimed():
     for measurement in measurements:
         places = cell_rows(measurement, task, limits.rows)
         claimed = sensitivity(measurement, limits, query.schema.adjacency, 2)
-        assert largest_replacement(task, places) == claimed.total == 2
+        assert largest_replacement(task, places) == claimed.l1_over_groups == 2
 
 
 def test_a_twin_that_bounds_a_person_over_all_weeks_moves_further():
@@ -146,9 +146,9 @@ def test_a_twin_that_bounds_a_person_over_all_weeks_moves_further():
     limits = unit_bounds(query.schema.unit, None, 2)
     places = cell_rows(measurements[0], task, limits.rows)
     claimed = sensitivity(measurements[0], limits, query.schema.adjacency, 2)
-    assert largest_move(replace(task, per=None), places) > claimed.total
+    assert largest_move(replace(task, per=None), places) > claimed.l1_over_groups
     month = replace(task, per=Intervals("at", "month", "America/New_York"))
-    assert largest_move(month, places) >= claimed.total
+    assert largest_move(month, places) >= claimed.l1_over_groups
 
 
 @pytest.mark.parametrize("per", [None, Intervals("at", "day"), Intervals("other", "week")])
@@ -163,7 +163,7 @@ def test_the_wall_refuses_a_query_that_bounds_in_other_intervals(per):
             adjacency=query.schema.adjacency, per=query.intervals,
         )  # fmt: skip
 
-    assert wall(task).total == 1
+    assert wall(task).l1_over_groups == 1
     with pytest.raises(InternalError, match="does not measure"):
         wall(replace(task, per=per))
 

@@ -46,14 +46,14 @@ def spread_of(rows: Rows, others: list[Rows], targets: Targets) -> Fraction:
 @pytest.mark.parametrize("targets", TARGETS)
 def test_no_row_moves_the_errors_further_than_stated(targets: Targets) -> None:
     unit = targets[0][1] * 2 * LEVELS
-    l1_per_row, l1_per_swap = (Fraction(s, unit) for s in joint_spreads(targets))
+    l1_added_row, l1_replaced_row = (Fraction(s, unit) for s in joint_spreads(targets))
     found_row = max(spread_of(rows, list(added(rows)), targets) for rows in tables(MOST))
     found_swap = max(
         (spread_of(rows, list(replaced(rows)), targets) for rows in tables(MOST) if rows),
         default=Fraction(0),
     )
-    assert found_row <= l1_per_row
-    assert found_swap <= l1_per_swap
+    assert found_row <= l1_added_row
+    assert found_swap <= l1_replaced_row
 
 
 def test_the_spread_of_quartiles_is_three_rows_added_and_four_replaced() -> None:

@@ -23,7 +23,7 @@ from dprelease.aggregates.measurement import Measurement
 from dprelease.errors import InternalError, WithheldError
 from dprelease.query.answer import Answer
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
-from dprelease.recompute import row_moves
+from dprelease.recompute import row_sensitivity
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import unit_bounds
 from tests.contracts.brute_cases import COLUMNS, Case, built, obvious_code
@@ -109,8 +109,8 @@ def contributions(made: Case) -> Ints:
     return np.array(out, dtype=np.int64)
 
 
-def additive_moves(made: Case, measurement: Measurement) -> Iterator[Ints]:
-    """Yield L1 moves per group, `(neighbours, K)`, of a measurement that adds up over units."""
+def additive_distances(made: Case, measurement: Measurement) -> Iterator[Ints]:
+    """Yield L1 distances per group, `(neighbours, K)`, of a measurement that adds up over units."""
     held = contributions(made)
     flat = cells_of(made, measurement, held.reshape(-1, held.shape[2]))
     cells = np.unique(flat.reshape(held.shape[0], made.groups, -1), axis=0)
@@ -123,8 +123,8 @@ def additive_moves(made: Case, measurement: Measurement) -> Iterator[Ints]:
         yield np.abs(cells - one).sum(axis=2)
 
 
-def table_moves(made: Case, measurement: Measurement) -> Iterator[Ints]:
-    """Yield the moves between all tables of n rows that differ in one."""
+def table_distances(made: Case, measurement: Measurement) -> Iterator[Ints]:
+    """Yield the L1 distances between all tables of n rows that differ in one."""
     n = measurement.public_rows
     assert n is not None
     rows = np.unique(np.array([primitives(made.task, r) for r in made.values]), axis=0)
@@ -134,13 +134,16 @@ def table_moves(made: Case, measurement: Measurement) -> Iterator[Ints]:
         yield np.abs(cells[:, None] - cells[None, :]).sum(axis=2).reshape(-1, 1)
 
 
-def moves(made: Case, measurement: Measurement) -> tuple[int, int]:
+def enumerated_sensitivity(made: Case, measurement: Measurement) -> tuple[int, int]:
     """Return the largest move in one group and over all groups together, L1."""
-    source = table_moves if measurement.public_rows is not None else additive_moves
-    in_group = total = 0
+    source = table_distances if measurement.public_rows is not None else additive_distances
+    per_group = total = 0
     for found in source(made, measurement):
-        in_group, total = max(in_group, int(found.max())), max(total, int(found.sum(axis=1).max()))
-    return in_group, total
+        per_group, total = (
+            max(per_group, int(found.max())),
+            max(total, int(found.sum(axis=1).max())),
+        )
+    return per_group, total
 
 
 def grid(name: str) -> Iterator[tuple[tuple[str, ...], str, str, int, int | None]]:
@@ -177,21 +180,21 @@ def test_no_neighbour_moves_further_than_stated_and_the_wall_finds_the_same(name
         made = case(name, *setting)
         assert made.measurements, setting
         for measurement in made.measurements:
-            in_group, total = moves(made, measurement)
+            per_group, total = enumerated_sensitivity(made, measurement)
             stated = made.claimed(measurement)
             assert made.proved(measurement) == stated, (setting, measurement.family)
-            assert in_group <= stated.in_group, (setting, measurement.family)
-            assert total <= stated.total, (setting, measurement.family)
+            assert per_group <= stated.l1_per_group, (setting, measurement.family)
+            assert total <= stated.l1_over_groups, (setting, measurement.family)
             if measurement.family in ROUNDED:
                 continue
-            assert row_moves(made.task, measurement, made.places(measurement)) == (
-                measurement.l1_per_row,
-                measurement.l1_per_swap,
+            assert row_sensitivity(made.task, measurement, made.places(measurement)) == (
+                measurement.l1_added_row,
+                measurement.l1_replaced_row,
             )
             reachable = setting[1] == "row" or made.adjacency is Adjacency.add_remove
             if reachable:
-                assert in_group == stated.in_group, (setting, measurement.family)
-                assert total == stated.total, (setting, measurement.family)
+                assert per_group == stated.l1_per_group, (setting, measurement.family)
+                assert total == stated.l1_over_groups, (setting, measurement.family)
 
 
 # --- broken twins -------------------------------------------------------------------------------
@@ -201,8 +204,8 @@ def test_twin_half_the_sensitivity() -> None:
     for name, n in (("covariance", None), ("covariance", 3), ("correlation", None)):
         made = case(name, PAIRS[0], "row", "substitution", 1, n)
         measurement = made.measurements[0]
-        less = replace(measurement, l1_per_swap=measurement.l1_per_swap - 1)
-        assert moves(made, measurement)[0] > made.claimed(less).in_group
+        less = replace(measurement, l1_replaced_row=measurement.l1_replaced_row - 1)
+        assert enumerated_sensitivity(made, measurement)[0] > made.claimed(less).l1_per_group
 
 
 def test_twin_moments_over_rows_of_one_column_mixed_with_complete_cases() -> None:
@@ -225,7 +228,10 @@ def test_twin_moments_over_rows_of_one_column_mixed_with_complete_cases() -> Non
         for t in (made.task, wrong)
     )
     assert ours == 0 < theirs
-    assert row_moves(wrong, measurement, places) > (measurement.l1_per_row, measurement.l1_per_swap)
+    assert row_sensitivity(wrong, measurement, places) > (
+        measurement.l1_added_row,
+        measurement.l1_replaced_row,
+    )
 
 
 def test_twin_a_size_that_comes_from_the_data() -> None:
@@ -239,7 +245,7 @@ def test_twin_a_size_that_comes_from_the_data() -> None:
         n = len(rows)
         return n * sum(a * b for a, b in rows) - sum(a for a, _ in rows) * sum(b for _, b in rows)
 
-    assert value(full) - value(full[:-1]) > measurement.l1_per_swap
+    assert value(full) - value(full[:-1]) > measurement.l1_replaced_row
     sums = np.array([primitives(made.task, made.values[0])])
     with pytest.raises(WithheldError) as refused:
         cells_of(made, measurement, sums)
@@ -253,13 +259,13 @@ def test_the_wall_refuses_products_it_cannot_bound() -> None:
     for change in ({"power": 3}, {"other_power": 3}, {"other": None}):
         forged = tuple(replace(p, **change) for p in made.task.primitives)  # type: ignore[arg-type]
         with pytest.raises(InternalError) as refused:
-            row_moves(replace(made.task, primitives=forged), measurement, places)
+            row_sensitivity(replace(made.task, primitives=forged), measurement, places)
         assert refused.value.code == "DPR902"
     public = case("covariance", PAIRS[0], "row", "substitution", 1, 3)
     cross = next(e for e in public.measurements if e.form == "cross")
     swapped = tuple(replace(p, other=p.code) for p in public.task.primitives)
     with pytest.raises(InternalError):
-        row_moves(replace(public.task, primitives=swapped[::-1]), cross, public.places(cross))
+        row_sensitivity(replace(public.task, primitives=swapped[::-1]), cross, public.places(cross))
 
 
 def test_a_column_that_drops_nulls_makes_the_size_private() -> None:

@@ -26,7 +26,7 @@ from dprelease.errors import InternalError
 from dprelease.mechanisms.forms.flips import FlipLaw
 from dprelease.mechanisms.forms.scores import ScoreLaw
 from dprelease.query.bounded import Fixed
-from dprelease.recompute import row_moves
+from dprelease.recompute import row_sensitivity
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import unit_bounds
 from tests.aggregates.dense_ranks import chances, rank_scores
@@ -89,7 +89,7 @@ def statistic(case: Case, measurement: Measurement, tallies: Ints) -> Ints:
     return scores[..., code.grid.points() - code.grid.lower]
 
 
-def moves(case: Case, measurement: Measurement) -> tuple[int, int]:
+def enumerated_sensitivity(case: Case, measurement: Measurement) -> tuple[int, int]:
     """Return the largest move in one group, and over all groups together."""
     bounds = unit_bounds(case.query.schema.unit, None, case.groups)
     code, held = codes(case)
@@ -116,11 +116,11 @@ def moves(case: Case, measurement: Measurement) -> tuple[int, int]:
     ]
     places = np.array(units)
     starts = places if case.adjacency is Adjacency.substitution else places[places.sum(axis=1) == 0]
-    most = in_group = 0
+    most = per_group = 0
     for start in starts:
         each = worst[start[None, :], places]
-        in_group, most = max(in_group, int(each.max())), max(most, int(each.sum(axis=1).max()))
-    return in_group, most
+        per_group, most = max(per_group, int(each.max())), max(most, int(each.sum(axis=1).max()))
+    return per_group, most
 
 
 def settings() -> Iterator[tuple[str, str, str, str, int]]:
@@ -142,14 +142,14 @@ def test_no_neighbour_moves_further_than_stated(name: str, column: str) -> None:
         case = made(*setting)
         assert len(case.measurements) == (2 if name in ("min", "max") else 1)
         for measurement in measurements(case):
-            in_group, total = moves(case, measurement)
+            per_group, total = enumerated_sensitivity(case, measurement)
             stated = case.claimed(measurement)
-            assert in_group == stated.in_group, (setting, measurement.weights)
-            assert total <= stated.total, (setting, measurement.weights)
+            assert per_group == stated.l1_per_group, (setting, measurement.weights)
+            assert total <= stated.l1_over_groups, (setting, measurement.weights)
             if harness.is_tight(case, measurement):
-                assert total == stated.total, (setting, measurement.weights)
-            wall = row_moves(case.task, measurement, case.places(measurement))
-            assert wall == (measurement.l1_per_row, measurement.l1_per_swap)
+                assert total == stated.l1_over_groups, (setting, measurement.weights)
+            wall = row_sensitivity(case.task, measurement, case.places(measurement))
+            assert wall == (measurement.l1_added_row, measurement.l1_replaced_row)
 
 
 def obvious_score(rows: list[int], y: int, a: int, b: int, shift: int) -> int:
@@ -265,7 +265,7 @@ def test_the_whole_law_keeps_its_epsilon(
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("flip", [False, True])
 def test_twin_a_halved_spread_is_caught(replaced: bool, flip: bool) -> None:
-    """The largest move of one score is half the spread: the two sides of the target part."""
+    """The largest change of one score is half the spread: the two sides of the target part."""
     spread = spreads(1, 2, 0)[int(replaced)] // 2
     assert worst_ratio(by_rank(1, 2, 0), spread, 5, replaced=replaced, flip=flip) > 1.01
 
@@ -312,11 +312,11 @@ def test_the_wall_refuses_scores_that_it_cannot_bound() -> None:
         ((1, 2, 0), (1, 2, 0)),
     ):
         with pytest.raises(InternalError) as caught:
-            row_moves(case.task, replace(measurement, weights=weights), places)
+            row_sensitivity(case.task, replace(measurement, weights=weights), places)
         assert caught.value.code == "DPR902"
     for changes in ({"kind": "power"}, {"code": None}):
         other = replace(case.task.primitives[places[0]], **changes)
         with pytest.raises(InternalError):
-            row_moves(replace(case.task, primitives=(other,)), measurement, (0,))
+            row_sensitivity(replace(case.task, primitives=(other,)), measurement, (0,))
     with pytest.raises(InternalError):  # a tally belongs to scores by rank and to nothing else
-        row_moves(case.task, replace(measurement, form="linear", weights=((1,),)), places)
+        row_sensitivity(case.task, replace(measurement, form="linear", weights=((1,),)), places)

@@ -27,7 +27,7 @@ from dprelease.measurements.truncated_mean import sum_sensitivity
 from dprelease.query.bounded import BoundedQuery, Fixed
 from dprelease.query.expression import evaluate
 from dprelease.query.load import Schema
-from dprelease.recompute import row_moves
+from dprelease.recompute import row_sensitivity
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import unit_bounds
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case, built, matrix, obvious_code
@@ -138,14 +138,14 @@ def additive_changes(case: Case, measurement: Measurement) -> Iterator[Ints]:
         yield cells - one
 
 
-def additive_moves(case: Case, measurement: Measurement) -> Iterator[Ints]:
-    """Yield L1 moves per group, `(neighbours, K)`, of a measurement that adds up over units."""
+def additive_distances(case: Case, measurement: Measurement) -> Iterator[Ints]:
+    """Yield L1 distances per group, `(neighbours, K)`, of a measurement that adds up over units."""
     for change in additive_changes(case, measurement):
         yield np.abs(change).sum(axis=2)
 
 
-def scatter_moves(case: Case, measurement: Measurement) -> Iterator[Ints]:
-    """Yield the moves of n S(k^2) - S(k)^2 between all tables of n rows that differ in one."""
+def scatter_distances(case: Case, measurement: Measurement) -> Iterator[Ints]:
+    """Yield the changes of n S(k^2) - S(k)^2 between all tables of n rows that differ in one."""
     n = measurement.public_rows
     assert n is not None
     rows = [primitives(case.task, v, 1) for v in case.values]
@@ -157,19 +157,22 @@ def scatter_moves(case: Case, measurement: Measurement) -> Iterator[Ints]:
         yield np.abs(cells[:, None] - cells[None, :]).reshape(-1, 1)
 
 
-def moves(case: Case, measurement: Measurement) -> tuple[int, int]:
+def enumerated_sensitivity(case: Case, measurement: Measurement) -> tuple[int, int]:
     """Return the largest move in one group and over all groups together, L1."""
     if not measurement.measures:
         return 0, 0
-    source = scatter_moves if measurement.form == "scatter" else additive_moves
+    source = scatter_distances if measurement.form == "scatter" else additive_distances
     if (
         measurement.family == "truncated_mean"
     ):  # its size is a vector of one cell; its mean, see below
         measurement = replace(measurement, weights=((1, 0),))
-    in_group = total = 0
+    per_group = total = 0
     for found in source(case, measurement):
-        in_group, total = max(in_group, int(found.max())), max(total, int(found.sum(axis=1).max()))
-    return in_group, total
+        per_group, total = (
+            max(per_group, int(found.max())),
+            max(total, int(found.sum(axis=1).max())),
+        )
+    return per_group, total
 
 
 def grid() -> Iterator[tuple[str, str, str, str, int, int | None]]:
@@ -207,17 +210,17 @@ def test_no_neighbour_moves_further_than_stated(name: str, column: str) -> None:
         made = case(*setting)
         assert made.measurements, setting
         for measurement in made.measurements:
-            in_group, total = moves(made, measurement)
+            per_group, total = enumerated_sensitivity(made, measurement)
             stated = made.claimed(measurement)
-            assert in_group <= stated.in_group, (setting, measurement.family)
-            assert total <= stated.total, (setting, measurement.family)
-            assert in_group == stated.in_group, (setting, measurement.family)
+            assert per_group <= stated.l1_per_group, (setting, measurement.family)
+            assert total <= stated.l1_over_groups, (setting, measurement.family)
+            assert per_group == stated.l1_per_group, (setting, measurement.family)
             if is_tight(made, measurement):
-                assert total == stated.total, (setting, measurement.family)
+                assert total == stated.l1_over_groups, (setting, measurement.family)
 
 
 def test_what_comes_and_what_goes_is_half_of_the_move_where_that_is_said() -> None:
-    """The larger of both in each group, over all groups (`Sensitivity.halves`); else it is often more."""
+    """The larger of both in each group, over all groups (`Sensitivity.one_sided_half`); else it is often more."""
     said, more = 0, 0
     for setting in CASES:
         if setting[0] != "histogram":
@@ -230,8 +233,8 @@ def test_what_comes_and_what_goes_is_half_of_the_move_where_that_is_said() -> No
                 for rises, falls in [(np.maximum(change, 0), np.maximum(-change, 0))]
             )
             stated = made.claimed(measurement)
-            said, more = said + stated.halves, more + (2 * worst > stated.total)
-            assert not stated.halves or 2 * worst <= stated.total, setting
+            said, more = said + stated.one_sided_half, more + (2 * worst > stated.l1_over_groups)
+            assert not stated.one_sided_half or 2 * worst <= stated.l1_over_groups, setting
     assert said >= 10
     assert more >= 10  # controls
 
@@ -246,9 +249,9 @@ def test_the_wall_recomputes_the_stated_moves_from_the_primitives(name: str) -> 
             places, known = made.places(measurement), measurement
             if measurement.family == "truncated_mean":
                 known, places = replace(measurement, weights=((1,),)), places[:1]
-            assert row_moves(made.task, known, places) == (
-                measurement.l1_per_row,
-                measurement.l1_per_swap,
+            assert row_sensitivity(made.task, known, places) == (
+                measurement.l1_added_row,
+                measurement.l1_replaced_row,
             )
 
 
@@ -306,32 +309,36 @@ def broken(name: str, setting: tuple[str, str, str, int, int | None], **wrong: i
     made = case(name, *setting)
     measurement = made.measurements[0]
     twin = made.claimed(replace(measurement, **wrong))
-    in_group, total = moves(made, measurement)
-    assert in_group > twin.in_group or total > twin.total
+    per_group, total = enumerated_sensitivity(made, measurement)
+    assert per_group > twin.l1_per_group or total > twin.l1_over_groups
 
 
 def test_twin_the_factor_two_of_replacement_is_lost() -> None:
     setting = ("from zero", "row", "substitution", 1, None)
     for name in ("mean", "variance", "histogram", "proportion"):
-        broken(name, setting, l1_per_swap=case(name, *setting).measurements[0].l1_per_row)
+        broken(name, setting, l1_replaced_row=case(name, *setting).measurements[0].l1_added_row)
 
 
 def test_twin_a_sum_uses_its_width_although_rows_can_vanish() -> None:
-    broken("sum", ("above zero", "row", "substitution", 1, None), l1_per_swap=3)
+    broken("sum", ("above zero", "row", "substitution", 1, None), l1_replaced_row=3)
 
 
 def test_twin_one_end_is_used_twice() -> None:
-    broken("sum", ("up to zero", "row", "add_remove", 1, None), l1_per_row=0)
-    broken("sum", ("odd width across zero", "row", "add_remove", 1, None), l1_per_row=3)
+    broken("sum", ("up to zero", "row", "add_remove", 1, None), l1_added_row=0)
+    broken("sum", ("odd width across zero", "row", "add_remove", 1, None), l1_added_row=3)
 
 
 def test_twin_an_odd_width_is_halved_in_integers() -> None:
-    broken("mean", ("odd width across zero", "row", "add_remove", 1, None), l1_per_row=7 // 2)
+    broken("mean", ("odd width across zero", "row", "add_remove", 1, None), l1_added_row=7 // 2)
 
 
 def test_twin_parallel_composition_under_substitution() -> None:
     made = case("count", "from zero", "row", "substitution", 3)
-    assert made.claimed(made.measurements[0]).total == moves(made, made.measurements[0])[1] > 1
+    assert (
+        made.claimed(made.measurements[0]).l1_over_groups
+        == enumerated_sensitivity(made, made.measurements[0])[1]
+        > 1
+    )
 
 
 def test_twin_a_private_size_taken_for_a_public_one() -> None:
@@ -364,5 +371,5 @@ def test_twin_the_mean_projected_onto_a_gapped_domain_jumps() -> None:
     n = 500
     before, after = Fraction(5 * 249, n), Fraction(5 * 250 + 1, n)
     snapped = domain.nearest(after) - domain.nearest(before)
-    assert made.measurements[0].l1_per_swap == 5
+    assert made.measurements[0].l1_replaced_row == 5
     assert after - before <= Fraction(6, n) < snapped == 1

@@ -1,4 +1,4 @@
-"""Squared L2 moves by brute force: what Gaussian noise on cells rests on.
+"""Squared L2 sensitivities by brute force: what Gaussian noise on cells rests on.
 
 The neighbours are those of `test_sensitivities`: every contribution of one unit, raw values out of
 range and null among them, under both adjacencies and all units. Cells that add up over units move
@@ -17,7 +17,7 @@ from dprelease.measurements.base import family_of
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import sensitivity, unit_bounds
 from tests.contracts.brute_cases import COLUMNS, UNITS, Case, matrix
-from tests.contracts.test_sensitivities import case, contributions, primitives, scatter_moves
+from tests.contracts.test_sensitivities import case, contributions, primitives, scatter_distances
 
 NAMES = (
     "count",
@@ -42,10 +42,10 @@ FAMILIES = (
 
 
 def square(made: Case, measurement: Measurement) -> int:
-    """Return the largest squared L2 move over all groups and cells together."""
+    """Return the largest squared L2 distance over all groups and cells together."""
     if measurement.form == "scatter":
         return max(
-            int((found.sum(axis=1) ** 2).max()) for found in scatter_moves(made, measurement)
+            int((found.sum(axis=1) ** 2).max()) for found in scatter_distances(made, measurement)
         )
     weights = matrix(measurement)
     places = list(made.places(measurement))
@@ -77,11 +77,11 @@ def test_no_neighbour_moves_further_in_l2_than_stated(name: str) -> None:
         for measurement in made.measurements:
             if measurement.family not in FAMILIES:
                 continue
-            stated = made.claimed(measurement).square
+            stated = made.claimed(measurement).l2_squared
             moved = square(made, measurement)
             assert stated is not None
             assert moved <= stated, (setting, measurement.family)
-            assert stated <= made.claimed(measurement).total ** 2 * 2
+            assert stated <= made.claimed(measurement).l1_over_groups ** 2 * 2
             if measurement.family != "centred_squares":  # whose cells move together, not all in one
                 looked, tight = looked + 1, tight + (moved == stated)
     assert tight > looked / 2, (tight, looked)
@@ -93,7 +93,7 @@ def test_the_wall_finds_the_same_square(name: str) -> None:
         made = case(name, *setting)
         for measurement in made.measurements:
             if measurement.family in FAMILIES and measurement.measures:
-                assert made.proved(measurement).square == made.claimed(measurement).square
+                assert made.proved(measurement).l2_squared == made.claimed(measurement).l2_squared
 
 
 @pytest.mark.parametrize("m", [1, 2, 3])
@@ -104,20 +104,20 @@ def test_closed_forms_of_group_counts(m: int, groups: int) -> None:
     measurement = made.measurements[0]
     bounds = replace(unit_bounds(made.query.schema.unit, None, 3), rows=m, groups=groups)
     for k in (groups, groups + 1, 2 * groups, 20):
-        one = sensitivity(measurement, bounds, Adjacency.add_remove, k).square
-        two = sensitivity(measurement, bounds, Adjacency.substitution, k).square
+        one = sensitivity(measurement, bounds, Adjacency.add_remove, k).l2_squared
+        two = sensitivity(measurement, bounds, Adjacency.substitution, k).l2_squared
         assert (one, two) == (m * m * groups, m * m * min(k, 2 * groups))
     bins = case("histogram", "from zero", "row", "substitution").measurements[0]
-    assert made.claimed(measurement).square == 1
+    assert made.claimed(measurement).l2_squared == 1
     row = unit_bounds(made.query.schema.unit, None, 1)
     claim = family_of(bins).sensitivity(bins, row, Adjacency.substitution, 1)
-    assert claim.square == 2
+    assert claim.l2_squared == 2
 
 
 def test_twin_the_l1_move_of_one_group_forgets_the_other_groups() -> None:
     made = case("count", "from zero", "m=2 G=2", "add_remove", 2)
     stated = made.claimed(made.measurements[0])
-    assert square(made, made.measurements[0]) > stated.in_group**2
+    assert square(made, made.measurements[0]) > stated.l1_per_group**2
 
 
 def test_twin_cells_of_both_signs_get_no_root_of_two() -> None:
@@ -125,11 +125,11 @@ def test_twin_cells_of_both_signs_get_no_root_of_two() -> None:
     made = case("mean", "from zero", "row", "substitution")
     measurement = made.measurements[0]
     signed = replace(measurement, weights=((-1, 2), (1, -2)))
-    assert square(made, signed) > 2 * made.proved(measurement).in_group ** 2 / 4
-    assert made.proved(signed).square >= square(made, signed)
+    assert square(made, signed) > 2 * made.proved(measurement).l1_per_group ** 2 / 4
+    assert made.proved(signed).l2_squared >= square(made, signed)
     row = unit_bounds(made.query.schema.unit, None, 1)
     believed = family_of(signed).sensitivity(signed, row, made.adjacency, 1)
-    assert believed.square is not None
+    assert believed.l2_squared is not None
 
 
 def test_twin_a_cell_of_both_signs_moves_by_twice_its_size() -> None:
@@ -140,7 +140,7 @@ def test_twin_a_cell_of_both_signs_moves_by_twice_its_size() -> None:
     signed = replace(measurement, weights=((-size, 2), (0, 0)))
     moved = square(made, signed)
     assert moved == (2 * size) ** 2
-    assert made.proved(signed).square >= moved
+    assert made.proved(signed).l2_squared >= moved
     assert (
-        made.proved(measurement).square < (2 * size) ** 2
+        made.proved(measurement).l2_squared < (2 * size) ** 2
     )  # control: cells that are never negative

@@ -1,6 +1,6 @@
 """Tables whose cells are sums of groups: what one unit can do to them, and that they add up.
 
-Everything one unit may hold is enumerated under its three caps; the move of every neighbour is held
+Everything one unit may hold is enumerated under its three caps; the change by every neighbour is held
 against the wall's own computation. The twin is the sensitivity of the groups themselves: it claims
 less than a unit moves a table in which all its groups share a cell.
 """
@@ -95,8 +95,8 @@ def wall(plan: ReleasePlan, block: PlannedMeasurement, **changed: Any) -> Sensit
     return recompute(plan.query, measurement, places, None, **(given | changed))
 
 
-def moves(plan: ReleasePlan, block: PlannedMeasurement) -> tuple[int, int]:
-    """Return the largest L1 move and the largest squared L2 move of one block, over all neighbours."""
+def enumerated_sensitivity(plan: ReleasePlan, block: PlannedMeasurement) -> tuple[int, int]:
+    """Return the largest L1 distance and the largest squared L2 distance of one block, over all neighbours."""
     assert plan.tables is not None
     table = plan.tables.named(block.table or "")
     cells = held(plan)[:, :, int("sum" in block.name)]
@@ -117,12 +117,12 @@ def test_no_unit_moves_a_sum_of_groups_further(caps: str | None, adjacency: str)
     plan = measured(None if caps is None else CAPS[caps], adjacency)
     assert {b.table for b in plan.blocks} == {"nation", "regions", "districts"}
     for block in plan.blocks:
-        found, square = moves(plan, block)
+        found, square = enumerated_sensitivity(plan, block)
         said = wall(plan, block)
-        assert found <= said.total, block.name
-        assert said.square is None or square <= said.square, block.name
+        assert found <= said.l1_over_groups, block.name
+        assert said.l2_squared is None or square <= said.l2_squared, block.name
         if plan.adjacency is Adjacency.add_remove:  # and no less would do
-            assert (found, square) == (said.total, said.square), block.name
+            assert (found, square) == (said.l1_over_groups, said.l2_squared), block.name
 
 
 def test_the_sensitivity_of_the_groups_themselves_would_be_too_small() -> None:
@@ -131,10 +131,10 @@ def test_the_sensitivity_of_the_groups_themselves_would_be_too_small() -> None:
     measurement = PlacedMeasurement.from_json(block.measurement)
     bounds = unit_bounds(plan.unit, None, len(plan.keys))
     twin = sensitivity(measurement, bounds, plan.adjacency, len(plan.keys))
-    square = moves(plan, block)[1]
-    assert twin.square is not None
-    assert square > twin.square
-    assert wall(plan, block).square == square
+    square = enumerated_sensitivity(plan, block)[1]
+    assert twin.l2_squared is not None
+    assert square > twin.l2_squared
+    assert wall(plan, block).l2_squared == square
 
 
 def test_the_planner_prices_what_the_wall_recomputes() -> None:
@@ -167,7 +167,7 @@ def test_persons_of_several_groups_are_no_sum() -> None:
     one = {"user": "id", "max_groups": 1, "max_rows_per_group": 3}
     plan = dp.plan(schema(tables, unit=one))
     block = plan.block("nation.count_persons")
-    assert wall(plan, block).total == 1
+    assert wall(plan, block).l1_over_groups == 1
     both = UserUnit("id", max_groups=2, max_rows_per_group=3)
     with pytest.raises(InternalError, match="not made of sums"):
         wall(plan, block, unit=both)
@@ -214,8 +214,10 @@ def test_no_unit_moves_persons_of_cells_further(caps: str, adjacency: str) -> No
         apart = cells[:, None, :] - cells[None, :, :]
         apart = cells[:, None, :] if adjacency == "add_remove" else apart
         said = wall(plan, block)
-        assert said.total == np.abs(apart).sum(axis=2).max() == (apart**2).sum(axis=2).max()
-        assert said.total == said.square
+        assert (
+            said.l1_over_groups == np.abs(apart).sum(axis=2).max() == (apart**2).sum(axis=2).max()
+        )
+        assert said.l1_over_groups == said.l2_squared
 
 
 PLACE = Column("place", Kind.category, values=("a", "b", "c"))
@@ -283,8 +285,8 @@ def test_the_wall_takes_a_count_of_persons_for_its_own_cells_only() -> None:
             wall(plan, block, merge=merge)
     with pytest.raises(InternalError, match="does not measure"):
         wall(plan, block, merge=None)
-    assert wall(plan, block).total == 2
-    assert wall(plan, plan.block("nation.count_persons")).total == 1
+    assert wall(plan, block).l1_over_groups == 2
+    assert wall(plan, plan.block("nation.count_persons")).l1_over_groups == 1
 
 
 TABLES = ("nation", "regions", "districts")

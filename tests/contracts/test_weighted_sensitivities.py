@@ -21,7 +21,7 @@ from dprelease.engines.clean_rows import cleaned
 from dprelease.errors import InternalError
 from dprelease.query.bounded import Fixed, Label
 from dprelease.query.expression import evaluate
-from dprelease.recompute import row_moves
+from dprelease.recompute import row_sensitivity
 from dprelease.schema.unit import Adjacency
 from dprelease.sensitivity import bound, unit_bounds
 from tests.contracts.brute_cases import COLUMNS, Case, built, matrix, obvious_code
@@ -125,15 +125,18 @@ def _hull(cells: Ints, groups: int) -> Ints:
     return cells[np.unique((cells @ ways).argmax(axis=0))]
 
 
-def moves(made: Case, measurement: Measurement) -> tuple[int, int]:
-    """Return the largest L1 move in one group and over all groups together."""
+def enumerated_sensitivity(made: Case, measurement: Measurement) -> tuple[int, int]:
+    """Return the largest L1 distance in one group and over all groups together."""
     held = contributions(made, measurement)
     come = made.adjacency is Adjacency.add_remove
-    in_group = total = 0
+    per_group = total = 0
     for one in np.zeros_like(held[:1]) if come else held:
         found = np.abs(held - one).sum(axis=2)
-        in_group, total = max(in_group, int(found.max())), max(total, int(found.sum(axis=1).max()))
-    return in_group, total
+        per_group, total = (
+            max(per_group, int(found.max())),
+            max(total, int(found.sum(axis=1).max())),
+        )
+    return per_group, total
 
 
 def settings() -> Iterator[tuple[str, str, int, int | None]]:
@@ -154,16 +157,22 @@ def test_no_neighbour_moves_further_than_stated_and_one_moves_as_far(name: str, 
         made = case(name, x, w, *setting)
         for measurement in made.measurements:
             stated = made.claimed(measurement)
-            assert moves(made, measurement) == (stated.in_group, stated.total), (
+            assert enumerated_sensitivity(made, measurement) == (
+                stated.l1_per_group,
+                stated.l1_over_groups,
+            ), (
                 w,
                 setting,
                 measurement,
             )
             proved = made.proved(measurement)
-            assert (proved.in_group, proved.total) == (stated.in_group, stated.total)
-            assert row_moves(made.task, measurement, made.places(measurement)) == (
-                measurement.l1_per_row,
-                measurement.l1_per_swap,
+            assert (proved.l1_per_group, proved.l1_over_groups) == (
+                stated.l1_per_group,
+                stated.l1_over_groups,
+            )
+            assert row_sensitivity(made.task, measurement, made.places(measurement)) == (
+                measurement.l1_added_row,
+                measurement.l1_replaced_row,
             )
 
 
@@ -173,7 +182,10 @@ def test_a_ratio_s_nulls_are_among_what_a_row_can_do(known: bool) -> None:
     made = case("ratio", "from zero", "above zero", "row", "substitution", known=known)
     for measurement in made.measurements:
         stated = made.claimed(measurement)
-        assert moves(made, measurement) == (stated.in_group, stated.total)
+        assert enumerated_sensitivity(made, measurement) == (
+            stated.l1_per_group,
+            stated.l1_over_groups,
+        )
     assert {m.family for m in made.measurements} == {"ratio_sums", "ratio_ends"}
 
 
@@ -184,10 +196,14 @@ def test_the_wall_refuses_a_claim_of_one_step_less(name: str) -> None:
     for measurement in made.measurements:
         less = replace(
             measurement,
-            l1_per_row=measurement.l1_per_row - 1,
-            l1_per_swap=measurement.l1_per_swap - 1,
+            l1_added_row=measurement.l1_added_row - 1,
+            l1_replaced_row=measurement.l1_replaced_row - 1,
         )
-        assert made.claimed(less).total < made.proved(less).total == made.claimed(measurement).total
+        assert (
+            made.claimed(less).l1_over_groups
+            < made.proved(less).l1_over_groups
+            == made.claimed(measurement).l1_over_groups
+        )
 
 
 def test_twin_the_heaviest_weight_is_forgotten() -> None:
@@ -195,7 +211,7 @@ def test_twin_the_heaviest_weight_is_forgotten() -> None:
         made = case(name, "from zero", "above zero", "row", "add_remove")
         for measurement in made.measurements:
             assert (
-                moves(made, measurement)[0] > measurement.l1_per_row * 4 // 5
+                enumerated_sensitivity(made, measurement)[0] > measurement.l1_added_row * 4 // 5
             )  # the heaviest is 5
 
 
@@ -214,9 +230,9 @@ def test_twin_a_row_without_one_column_is_forgotten() -> None:
             )
             asked = replace(measurement, measures=measures)
             made = replace(unsure, task=bound(unsure.query, ((asked, None),)))
-            found = moves(made, asked)[0]
-            missed += found > measurement.l1_per_swap
-            assert made.proved(asked).in_group == found
+            found = enumerated_sensitivity(made, asked)[0]
+            missed += found > measurement.l1_replaced_row
+            assert made.proved(asked).l1_per_group == found
     assert missed >= 5
 
 
@@ -225,7 +241,7 @@ def test_a_label_is_no_factor() -> None:
     task = replace(made.task, codes=(Label("g", ("a", "b", "c")), *made.task.codes[1:]))
     (measurement, *_) = made.measurements
     with pytest.raises(InternalError) as refused:
-        row_moves(task, measurement, made.places(measurement))
+        row_sensitivity(task, measurement, made.places(measurement))
     assert refused.value.code == "DPR902"
 
 

@@ -181,7 +181,7 @@ def test_no_neighbours_cost_more_than_both_draws_claim(
 ) -> None:
     draw = drawer(grid, share, degree, swap=swap)
     moved = limit_spreads(((share[0], share[1], 0), (share[1] - share[0], share[1], 0)))[swap]
-    proved = draw.certify(Sensitivity(0, 2 if swap else 1, 1, 1, spread=moved))
+    proved = draw.certify(Sensitivity(0, 2 if swap else 1, 1, 1, score_spread=moved))
     assert proved <= EPSILON
     worst = max(loss(draw, *pair, *share) for pair in neighbours(grid, 4, swap=swap))
     assert worst <= float(proved) + 1e-12

@@ -70,7 +70,7 @@ def test_the_plan_names_what_other_laws_would_reach(karate: Path) -> None:
     plan = make_plan(resolve(schema, schema.release))
     (block,) = plan.to_json()["blocks"]
     assert block["family"] == "graph_box"
-    assert block["measurement"]["per_cell"] == [
+    assert block["measurement"]["linf_per_component"] == [
         "3001",
         "2",
     ]  # k + 1 and k; rounding and tau cost a step

@@ -150,7 +150,7 @@ def test_twin_a_tree_of_two_levels_has_no_such_noise() -> None:
     (block,) = plan.blocks
     cells = ("bins 1 to 2", "bins 3 to 3", *block.cells)
     moved = {"weights": [["2", "1"], ["3", "0"]], "cells": list(cells)}
-    measurement = {**block.measurement, **moved, "l1_per_row": "2", "l1_per_swap": "4"}
+    measurement = {**block.measurement, **moved, "l1_added_row": "2", "l1_replaced_row": "4"}
     for hidden in (False, True):
         noise = BalancedNoise.keeping(5 + hidden, 4, block.epsilon)
         draw = BalancedTreeDraw(noise, 5, None, rows=None if hidden else 60)

@@ -140,8 +140,8 @@ def with_levels(plan: ReleasePlan, widths: list[str], cells: list[str]) -> Relea
     (block,) = plan.blocks
     levels = str(len(widths))
     measurement = {
-        **block.measurement, "weights": [widths, ["3", "0"]], "cells": cells, "l1_per_row": levels,
-        "l1_per_swap": str(2 * int(levels)),
+        **block.measurement, "weights": [widths, ["3", "0"]], "cells": cells, "l1_added_row": levels,
+        "l1_replaced_row": str(2 * int(levels)),
     }  # fmt: skip
     law = {**block.law, "count": len(cells)}
     return replace(

@@ -13,7 +13,7 @@ import pytest
 
 from dprelease import execute
 from dprelease.aggregates.base import Reading
-from dprelease.aggregates.code_moves import code_moves, code_range
+from dprelease.aggregates.code_sensitivity import code_range, code_sensitivity
 from dprelease.aggregates.mean import aggregate as mean
 from dprelease.aggregates.measurement import Measurement, PlacedMeasurement
 from dprelease.aggregates.variance import aggregate as variance
@@ -161,7 +161,7 @@ def test_the_walls_bound_of_quadratic_cells_is_attained(absent: bool) -> None:
         codes = (0, int(rng.integers(1, 9)))
         rows = [[a + b * k + c * k * k for a, b, c in cells] for k in range(codes[1] + 1)]
         others = [*rows, [0] * len(cells)] if absent else rows
-        row, swap = code_moves(cells, codes, absent=absent)  # type: ignore[arg-type]
+        row, swap = code_sensitivity(cells, codes, absent=absent)  # type: ignore[arg-type]
         assert row == max(sum(map(abs, r)) for r in rows)
         assert swap == max(
             sum(abs(x - y) for x, y in zip(a, b, strict=True)) for a in others for b in others
@@ -189,7 +189,7 @@ def covered(x: list[int], *, public: bool, wrong: float = 1.0) -> float:
     rows = {"exact": len(x)} if public else {"max": 99}
     query = asked(["variance(x)"], adjacency="substitution", rows=rows, x=column)
     measurement = layout(query)[0].options[1]
-    noise = CellNoise.calibrate(measurement.l1_per_swap, Fraction(4 if public else 9))
+    noise = CellNoise.calibrate(measurement.l1_replaced_row, Fraction(4 if public else 9))
     law = CentredDraw(noise, len(measurement.cells))
     t = np.array(x)
     sums = [int((t**p).sum()) for p in range(3)]

@@ -30,17 +30,17 @@ from dprelease.sensitivity import Sensitivity
 from tests.planning.requests import USER, planned
 
 
-def rounded_moves(in_group: int, total: int, changed_groups: int, factor: int) -> int:
+def rounded_changes(per_group: int, total: int, changed_groups: int, factor: int) -> int:
     """Return the most steps that answers rounded to multiples of `factor` move, by enumeration."""
-    worst_of = [0] * (in_group + 1)
-    for d in range(in_group + 1):
+    worst_of = [0] * (per_group + 1)
+    for d in range(per_group + 1):
         worst_of[d] = max(
             abs(floor_half_up(Fraction(q + d, factor)) - floor_half_up(Fraction(q, factor)))
             for q in range(factor)
         )
     return max(
         sum(worst_of[d] for d in parts)
-        for parts in itertools.product(range(in_group + 1), repeat=changed_groups)
+        for parts in itertools.product(range(per_group + 1), repeat=changed_groups)
         if sum(parts) <= total
     )
 
@@ -74,23 +74,25 @@ class TestDrawable:
 class TestStepsMoved:
     @given(st.integers(1, 9), st.integers(1, 3), st.integers(1, 6), st.integers(0, 9))
     def test_holds_by_enumeration_and_is_tight_but_for_the_last_step(
-        self, in_group: int, changed_groups: int, factor: int, less: int
+        self, per_group: int, changed_groups: int, factor: int, less: int
     ) -> None:
-        total = max(in_group, in_group * changed_groups - less)
-        s = Sensitivity(in_group, total, changed_groups, changed_groups)
+        total = max(per_group, per_group * changed_groups - less)
+        s = Sensitivity(per_group, total, changed_groups, changed_groups)
         step_size, step = Fraction(1, 7), Fraction(factor, 7)
         got = steps_moved(s, step_size, step, linear=True)
-        most = rounded_moves(in_group, total, changed_groups, factor)
+        most = rounded_changes(per_group, total, changed_groups, factor)
         assert most <= got <= most + changed_groups - 1
-        alone = Sensitivity(in_group, in_group, 1, 1)
-        each = rounded_moves(in_group, in_group, 1, factor)
+        alone = Sensitivity(per_group, per_group, 1, 1)
+        each = rounded_changes(per_group, per_group, 1, factor)
         assert steps_moved(s, step_size, step, linear=False) == each
         assert steps_moved(alone, step_size, step, linear=True) == each
 
     def test_twin_the_rounded_total_is_too_little(self) -> None:
         """Semantics 2.3: rounding every cell of a vector moves further than its L1 bound."""
-        s = Sensitivity(in_group=15_000, total=20_000, changed_groups=2, chain_length=2)
-        naive = -(-s.total // 12)
+        s = Sensitivity(
+            l1_per_group=15_000, l1_over_groups=20_000, changed_groups=2, chain_length=2
+        )
+        naive = -(-s.l1_over_groups // 12)
         assert rounded_split(9_997, 12) * 2 > naive
         assert (
             steps_moved(s, Fraction(1), Fraction(12), linear=True) >= rounded_split(9_997, 12) * 2
@@ -123,7 +125,7 @@ class TestLinear:
         one, zero = Fraction(1), Fraction(0)
         return ScalarDraw(law, True, 5, 5, one, zero, one, zero)
 
-    SPREAD = Sensitivity(in_group=1, total=5, changed_groups=5, chain_length=5)
+    SPREAD = Sensitivity(l1_per_group=1, l1_over_groups=5, changed_groups=5, chain_length=5)
 
     def test_a_law_made_for_a_spread_shift(self) -> None:
         assert self.scalar(splits=True).certify(self.SPREAD) <= 1
@@ -145,7 +147,7 @@ class TestLinear:
 class TestCells:
     """Noise on cells pays for the rows of a unit in all groups, not in the fullest one."""
 
-    OVER_TWO = Sensitivity(in_group=3, total=6, changed_groups=2, chain_length=2)
+    OVER_TWO = Sensitivity(l1_per_group=3, l1_over_groups=6, changed_groups=2, chain_length=2)
 
     def test_noise_for_all_groups(self) -> None:
         for mechanism in ("discrete_laplace", "rectified_laplace"):
@@ -207,7 +209,7 @@ class TestMeanDraw:
     )
     def test_a_cheaper_one_is_refused(self, wrong: dict[str, object]) -> None:
         law = self.made()
-        s = Sensitivity(in_group=3, total=6, changed_groups=2, chain_length=2)
+        s = Sensitivity(l1_per_group=3, l1_over_groups=6, changed_groups=2, chain_length=2)
         assert law.certify(s) <= 1
         with pytest.raises(InternalError):
             replace(law, **wrong).certify(s)  # type: ignore[arg-type]

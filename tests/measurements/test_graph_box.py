@@ -49,8 +49,8 @@ def test_the_request_decides_all_of_it_but_how_the_sides_share_epsilon() -> None
     assert BoxDraw.decided(None) is None
 
 
-def moves(*each: int) -> Sensitivity:
-    return Sensitivity(sum(each), sum(each), 1, 1, per_cell=each)
+def one_group(*each: int) -> Sensitivity:
+    return Sensitivity(sum(each), sum(each), 1, 1, linf_per_component=each)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(1), Fraction(3)])
@@ -70,7 +70,7 @@ def test_no_pair_of_answers_is_told_apart_by_more_than_stated(epsilon: Fraction)
             for pmf, a, b in zip(pmfs, p, q, strict=True)
         )
         worst = max(worst, loss)
-    stated = float(draw.certify(moves(4, 1)))
+    stated = float(draw.certify(one_group(4, 1)))
     assert worst <= stated + 1e-12
     assert 0.99 * float(epsilon) <= stated <= float(epsilon)
     assert worst > 0.99 * stated
@@ -80,13 +80,13 @@ def test_less_than_the_query_moves_is_refused() -> None:
     draw = small()
     for each in ((5, 1), (4, 2), (4,), (4, 1, 1), ()):
         with pytest.raises(InternalError) as caught:
-            draw.certify(moves(*each))
+            draw.certify(one_group(*each))
         assert caught.value.code == "DPR901"
     ball = BoundedGaussianBoxLaw.calibrate(
         Box(list(SIDES)), (HALF, Fraction(1)), Fraction(1, 2), None, Fraction(1), (1.0, 1.0)
     )
     with pytest.raises(InternalError):
-        BoxDraw(ball).certify(moves(1, 1))
+        BoxDraw(ball).certify(one_group(1, 1))
 
 
 def test_a_narrower_table_does_not_certify() -> None:
@@ -94,14 +94,14 @@ def test_a_narrower_table_does_not_certify() -> None:
     first = draw.law.laws[0]
     narrow = replace(first, p=first.p * 9 // 10)
     twin = BoxDraw(replace(draw.law, laws=(narrow, draw.law.laws[1])))
-    assert twin.certify(moves(4, 1)) > 1
+    assert twin.certify(one_group(4, 1)) > 1
 
 
 def test_both_sides_move_together_one_alone_would_be_too_little() -> None:
     """k + 1 in one side and k in the other happen at once: the larger loss alone is no bound."""
     draw = small()
     alone = [float(law.epsilon) for law in draw.law.laws]
-    assert max(alone) < 0.99 * float(draw.certify(moves(4, 1)))
+    assert max(alone) < 0.99 * float(draw.certify(one_group(4, 1)))
 
 
 def test_json_keeps_the_draw() -> None:

@@ -107,14 +107,16 @@ def test_what_comes_and_what_goes_is_half_of_the_move_each(
             change = [y - x for x, y in zip(a, b, strict=True)]
             cost += 2 * max(sum(max(c, 0) for c in change), sum(max(-c, 0) for c in change))
         worst = max(worst, cost)
-    assert moved.halves == (adjacency is Adjacency.substitution and groups <= most)
-    assert moved.halves == (worst <= moved.total)  # controls: everywhere else it costs more
+    assert moved.one_sided_half == (adjacency is Adjacency.substitution and groups <= most)
+    assert moved.one_sided_half == (
+        worst <= moved.l1_over_groups
+    )  # controls: everywhere else it costs more
 
 
 def bins(count: int) -> Measurement:
     plan = private("histogram(x, [0, 4, 7])")
     found = PlacedMeasurement.from_json(plan.blocks[0].measurement)
-    assert (len(found.cells), found.l1_per_row, found.l1_per_swap) == (count, 1, 2)
+    assert (len(found.cells), found.l1_added_row, found.l1_replaced_row) == (count, 1, 2)
     return found
 
 

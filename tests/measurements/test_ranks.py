@@ -118,7 +118,9 @@ def test_one_group_alone_cannot_carry_the_claim_of_two() -> None:
     law = choice(plan)
     assert law.law.spread == 2 * 3 * 2  # spread 2 per row, 3 rows, 2 groups
     with pytest.raises(InternalError) as caught:
-        law.certify(Sensitivity(in_group=12, total=24, changed_groups=2, chain_length=2))
+        law.certify(
+            Sensitivity(l1_per_group=12, l1_over_groups=24, changed_groups=2, chain_length=2)
+        )
     assert caught.value.code == "DPR901"
 
 

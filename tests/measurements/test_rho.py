@@ -45,7 +45,7 @@ def divergence(rate: float, k: int, order: float) -> float:
 
 
 def furthest(rate: float, moves: Moves) -> float:
-    """Return the largest D_order / order over the moves of the cells."""
+    """Return the largest D_order / order over the changes of the cells."""
     sizes = {k for move in moves for k in move if k}
     known = {(k, a): divergence(rate, k, a) for k in sizes for a in ORDERS}
     return max(sum(known[k, a] for k in move if k) / a for move in moves for a in ORDERS)
@@ -115,7 +115,9 @@ def test_twin_a_replaced_row_priced_as_an_added_one_is_caught() -> None:
     asked = [{"statistic": "histogram(x, [0, 4, 7, 10])", **PINNED}]
     plan = planned(asked, by=["g"], **SUBSTITUTED)
     draw = draw_from_json(plan.blocks[0].law)
-    added = Sensitivity(in_group=1, total=1, changed_groups=1, chain_length=1, square=1)
+    added = Sensitivity(
+        l1_per_group=1, l1_over_groups=1, changed_groups=1, chain_length=1, l2_squared=1
+    )
     found = furthest(rate_of(plan), moved(1, 3, replaced=True))
     assert found > 1.9 * float(draw.proof(added).concentrated)
 
@@ -171,7 +173,9 @@ def test_choices_one_inside_the_other_diverge_no_further_than_their_levels(repla
     targets, tree = WORLDS["two"]
     spread = recursive_spreads(targets)[int(replaced)]
     draw = drawer(targets, Fraction(3), 2, spread)
-    moved = Sensitivity(in_group=spread, total=spread, changed_groups=1, chain_length=1)
+    moved = Sensitivity(
+        l1_per_group=spread, l1_over_groups=spread, changed_groups=1, chain_length=1
+    )
     stated = draw.proof(moved).tight
     assert stated is not None
     whole = zcdp_of_pure(draw.certify(moved), bounded_range=True)

@@ -94,9 +94,9 @@ def test_a_large_epsilon_publishes_the_sum_itself(
 # --- rounding after the sum: privacy --------------------------------------------------------------
 
 
-def moves(cells: int, in_group: int, total: int) -> list[tuple[int, ...]]:
-    """Return every move of `cells` sums of at most `in_group` each and `total` together."""
-    one = range(-in_group, in_group + 1)
+def changes(cells: int, per_group: int, total: int) -> list[tuple[int, ...]]:
+    """Return every change of `cells` sums of at most `per_group` each and `total` together."""
+    one = range(-per_group, per_group + 1)
     return [m for m in itertools.product(one, repeat=cells) if sum(map(abs, m)) <= total]
 
 
@@ -108,21 +108,22 @@ def rounded(value: int, step_size: int, step: int) -> int:
     ("step_size", "step"), [(1, 1), (1, 2), (1, 3), (2, 3), (3, 2), (2, 5), (1, 7)]
 )
 @pytest.mark.parametrize(
-    ("in_group", "total", "changed_groups"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (2, 4, 2), (3, 5, 2)]
+    ("per_group", "total", "changed_groups"),
+    [(1, 1, 1), (2, 2, 1), (3, 3, 2), (2, 4, 2), (3, 5, 2)],
 )
 def test_rounded_sums_move_no_further_than_stated(
-    step_size: int, step: int, in_group: int, total: int, changed_groups: int
+    step_size: int, step: int, per_group: int, total: int, changed_groups: int
 ) -> None:
     """By enumeration of all moves from all residues; the two broken twins are caught somewhere below."""
-    s = Sensitivity(in_group, total, changed_groups, changed_groups)
+    s = Sensitivity(per_group, total, changed_groups, changed_groups)
     linear = steps_moved(s, Fraction(step_size), Fraction(step), linear=True)
     each = steps_moved(s, Fraction(step_size), Fraction(step), linear=False)
     most = most_each = 0
     for start in itertools.product(range(step), repeat=changed_groups):
-        for move in moves(changed_groups, in_group, total):
+        for change in changes(changed_groups, per_group, total):
             off = [
                 abs(rounded(a + d, step_size, step) - rounded(a, step_size, step))
-                for a, d in zip(start, move, strict=True)
+                for a, d in zip(start, change, strict=True)
             ]
             most, most_each = max(most, sum(off)), max(most_each, *off)
     assert most <= linear
@@ -133,7 +134,7 @@ def test_rounded_sums_move_no_further_than_stated(
 def test_without_the_step_per_component_a_move_is_understated() -> None:
     """The broken twin: a total of two cells over two groups, on steps of three, is not ceil(2 / 3) = 1."""
     s = Sensitivity(1, 2, 2, 2)
-    forgotten = math.ceil(Fraction(s.total, 3))
+    forgotten = math.ceil(Fraction(s.l1_over_groups, 3))
     moved = 2 * abs(rounded(2, 1, 3) - rounded(1, 1, 3))
     assert moved == 2 > forgotten
     assert steps_moved(s, Fraction(1), Fraction(3), linear=True) == moved
@@ -147,8 +148,8 @@ def test_the_wall_refuses_a_draw_that_forgets_it() -> None:
     draw = draw_from_json(block.law)
     stored = block.measurement["sensitivity"]
     s = Sensitivity(
-        int(stored["in_group"]),
-        int(stored["total"]),
+        int(stored["l1_per_group"]),
+        int(stored["l1_over_groups"]),
         stored["changed_groups"],
         stored["chain_length"],
     )

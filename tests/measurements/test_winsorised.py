@@ -160,7 +160,7 @@ def test_a_wide_range_makes_the_plain_mean_dearer_and_a_filled_one_does_not() ->
 def test_the_rho_of_both_draws_is_less_than_that_of_any_loss() -> None:
     plan = made()
     _, draw = parts(plan)
-    moved = Sensitivity(0, 1, 1, 1, spread=10)
+    moved = Sensitivity(0, 1, 1, 1, score_spread=10)
     proof = draw.proof(moved)
     assert sum(proof.pure) == draw.certify(moved)
     assert proof.concentrated < sum(proof.pure) ** 2 / 3
@@ -218,8 +218,8 @@ def test_a_law_without_limits_has_no_loss() -> None:
     _, draw = parts(made())
     for moved in (
         Sensitivity(1, 1, 1, 1),
-        Sensitivity(1, 1, 1, 1, spread=10**6),
-        Sensitivity(9, 9, 1, 1, spread=1),
+        Sensitivity(1, 1, 1, 1, score_spread=10**6),
+        Sensitivity(9, 9, 1, 1, score_spread=1),
     ):
         with pytest.raises(InternalError):
             draw.certify(moved)

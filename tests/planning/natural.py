@@ -177,7 +177,7 @@ def _error(
         not error.any()
     ):  # noise this rare was not seen at all: then one draw in all is what may be missed
         jump = float(statistic.domain.width) / float(
-            max(1, sum(map(abs, exact[0])) // max(1, measurement.l1_per_row))
+            max(1, sum(map(abs, exact[0])) // max(1, measurement.l1_added_row))
         )
         deviation = (jump * jump if plan.loss == "squared" else jump) / error.size
     return float(error.mean()), deviation

@@ -202,9 +202,9 @@ def test_twin_noise_for_a_move_that_has_no_proved_square() -> None:
     law = draw_from_json(planned(["count"], **WIDE).blocks[0].law)
     assert isinstance(law, GaussianDraw)
     moved = law.noise.l2_square
-    assert law.rho(Sensitivity(1, moved, moved, moved, square=moved)) > 0
+    assert law.rho(Sensitivity(1, moved, moved, moved, l2_squared=moved)) > 0
     with pytest.raises(InternalError) as caught:
-        law.rho(Sensitivity(1, 1, 1, 1, square=None))
+        law.rho(Sensitivity(1, 1, 1, 1, l2_squared=None))
     assert caught.value.code == "DPR901"
 
 
@@ -234,7 +234,7 @@ def test_the_record_names_what_was_compared() -> None:
 
 
 def test_twin_gaussian_noise_on_a_form_without_a_proved_square() -> None:
-    """The wall knows no squared move of anything but sums over rows and a scatter."""
+    """The wall knows no squared sensitivity of anything but sums over rows and a scatter."""
     plan = planned([{"statistic": "count", "mechanism": "rectified_gaussian"}], delta=DELTA)
     block = plan.blocks[0]
     made = {**block.measurement, "form": "cross"}

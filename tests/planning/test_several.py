@@ -212,7 +212,7 @@ class TestPrice:
         random = np.random.default_rng(7)
         z = random.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 4000)
         exact = simulated_cells(measurement, np.clip(0.4 + z / 5, 0, 1), size)
-        noisy = exact + random.laplace(scale=measurement.l1_per_row, size=(4000, 9))
+        noisy = exact + random.laplace(scale=measurement.l1_added_row, size=(4000, 9))
         for statistic in plan.statistics:
             finish = aggregate_named(statistic.function).finish
             error = np.abs(finish(measurement, noisy) - finish(measurement, exact[None, :])).mean()

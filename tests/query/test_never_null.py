@@ -131,7 +131,7 @@ def planned(text: str, columns: dict[str, dict[str, Any]] = COLUMNS, **more: Any
 def test_a_share_of_a_public_number_of_rows_is_a_count_that_a_row_moves_by_one() -> None:
     (block,) = planned("proportion(a > 2)").blocks
     assert block.measurement["family"] == "scalar"
-    assert (block.measurement["l1_per_swap"], block.measurement["public_rows"]) == ("1", 40)
+    assert (block.measurement["l1_replaced_row"], block.measurement["public_rows"]) == ("1", 40)
     assert Fraction(block.measurement["step_size"]) == Fraction(1, 40)
 
 

@@ -193,7 +193,7 @@ def moved(plan: Any, one: Any, other: Any) -> list[tuple[int, int, int, int]]:
         apart = np.abs(np.asarray(a, dtype=object) - np.asarray(b, dtype=object))
         apart = apart.reshape(len(plan.keys), -1)
         each = apart.sum(axis=1)
-        out.append((max(each), sum(each), bound.in_group, bound.total))
+        out.append((max(each), sum(each), bound.l1_per_group, bound.l1_over_groups))
     return out
 
 
@@ -212,10 +212,10 @@ def test_random_tables_are_released_and_a_neighbour_is_near(
         if count:
             beside = neighbour(pick, unit, kinds, cells)
             other = exact(plan, table_of(kinds, beside))
-            for in_group, total, most, whole in moved(plan, one, other):
-                assert in_group <= most, kinds
+            for per_group, total, most, whole in moved(plan, one, other):
+                assert per_group <= most, kinds
                 assert total <= whole, kinds
-                attained += in_group > 0
+                attained += per_group > 0
     assert attained  # control: the neighbours do move something
     size = f"{TABLES:,} random tables, each with a random neighbour"
     evidence(
@@ -235,8 +235,8 @@ def test_a_bound_of_half_the_size_would_be_seen() -> None:
         exact(plan, table_of(kinds, {n: [] for n in row})),
     )
     moves = moved(plan, full, empty)
-    assert all(in_group <= most for in_group, _, most, _ in moves)
-    assert any(in_group > most // 2 for in_group, _, most, _ in moves)
+    assert all(per_group <= most for per_group, _, most, _ in moves)
+    assert any(per_group > most // 2 for per_group, _, most, _ in moves)
 
 
 @pytest.mark.parametrize("column", FITTING)

@@ -5,7 +5,7 @@ parts add up to zero. Independent noise of rate r given that its sum is zero,
 
     P(z) ~ exp(-r (|z_1| + .. + |z_k|))    on the integers with z_1 + .. + z_k = 0,
 
-has the loss of the independent noise, r times the L1 move, as it is the same law after any such move; and
+has the loss of the independent noise, r times the L1 distance, as it is the same law after any such change; and
 each cell has less of it: for two bins half as much, as they are one count.
 
 Draw     k independent draws, the last one D apart: the other k - 1 stand, the k-th cell is less their sum s,
@@ -77,7 +77,7 @@ class BalancedNoise(CellNoise):
 
     @classmethod
     def keeping(cls, cells: int, l1_sensitivity: int, epsilon: Fraction) -> BalancedNoise:
-        """Return the noise of loss at most `epsilon` for moves of `l1_sensitivity` in L1 that keep the sum.
+        """Return the noise of loss at most `epsilon` for changes of `l1_sensitivity` in L1 that keep the sum.
 
         Raises:
             ArgumentError: as the class, and as `CellNoise.calibrate`.

@@ -44,7 +44,7 @@ to all digits of a double."""
 
 @dataclass(frozen=True, slots=True)
 class GaussianCells(Stored):
-    """Discrete Gaussian noise of scale^2 = `square` for an L2 move of sqrt(`l2_square`).
+    """Discrete Gaussian noise of scale^2 = `square` for an L2 sensitivity of sqrt(`l2_square`).
 
     Raises:
         ArgumentError: no sensitivity (DPR620), or a scale below one step (DPR624).

@@ -271,7 +271,7 @@ def _statistic(
     if before is not None:
         options.append(Option(mechanism, before, None, WAYS[1]))
     options.append(Option(mechanism, alone, None, WAYS[2]))
-    moved = priced.sensitivity.total * step_size
+    moved = priced.sensitivity.l1_over_groups * step_size
     unit = f" {member.measure}" if member.measure else ""
     return PlannedStatistic(
         name=spec.name,

@@ -155,7 +155,7 @@ def shares_of(
     zcdp = rho > 0  # of a tiny epsilon nothing is left of it: pure noise then
     kind, budget = ("zcdp", rho) if zcdp else ("pure", query.epsilon)
     moves = {
-        n: 0 if n in known else (s.square if zcdp else s.total) or 0
+        n: 0 if n in known else (s.l2_squared if zcdp else s.l1_over_groups) or 0
         for n, s in sensitivities.items()
     }
     goals = family.goals(query.loss)

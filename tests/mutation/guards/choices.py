@@ -36,7 +36,7 @@ GUARDS = (
     Guard(
         "choices one inside the other for a smaller spread than their query has",
         file="measurements/recursive_ranks.py",
-        old="self.step <= 0 or self.law.spread < sensitivity.total",
+        old="self.step <= 0 or self.law.spread < sensitivity.l1_over_groups",
         new="self.step <= 0",
         tests=("tests/planning/test_recursive_quantiles.py",),
     ),

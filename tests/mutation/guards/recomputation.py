@@ -18,7 +18,9 @@ _here = partial(
 )
 
 _bins = partial(
-    Guard, file="aggregates/bin_moves.py", tests=("tests/contracts/test_bins_hold_every_code.py",)
+    Guard,
+    file="aggregates/bin_sensitivity.py",
+    tests=("tests/contracts/test_bins_hold_every_code.py",),
 )
 
 _trees = partial(
@@ -60,7 +62,7 @@ GUARDS = (
     Guard(
         "a joint choice for a smaller spread than its query has",
         file="measurements/joint_ranks.py",
-        old="self.step <= 0 or self.law.spread < sensitivity.total",
+        old="self.step <= 0 or self.law.spread < sensitivity.l1_over_groups",
         new="self.step <= 0",
         tests=("tests/planning/test_joint_quantiles.py",),
     ),
@@ -73,7 +75,7 @@ GUARDS = (
     ),
     Guard(
         "a joint choice sees codes near one rank only",
-        file="aggregates/rank_moves.py",
+        file="aggregates/rank_sensitivity.py",
         old="if used[0].near is not None:  # every gap of rows counts",
         new="if used[0].near is True:  # every gap of rows counts",
         tests=("tests/planning/test_joint_quantiles.py",),
@@ -138,7 +140,7 @@ GUARDS = (
     ),
     _here(
         "bins that overlap count as disjoint",
-        file="aggregates/bin_moves.py",
+        file="aggregates/bin_sensitivity.py",
         old="max(each) if apart(spans) else sum(each)",
         new="max(each)",
     ),
@@ -158,20 +160,20 @@ GUARDS = (
     _balanced(
         "bins of a tree keep their sum",
         file="recompute.py",
-        old="kept = l1_per_row == 1 and _sum_is_kept(query, measurement, used)",
-        new="kept = l1_per_row == 1",
+        old="fixed = added == 1 and _sum_is_fixed(query, measurement, used)",
+        new="fixed = added == 1",
     ),
     _balanced(
         "a tree of several levels keeps its sum",
         file="recompute.py",
-        old="kept = l1_per_row == 1 and _sum_is_kept(query, measurement, used)",
-        new="kept = _sum_is_kept(query, measurement, used)",
+        old="fixed = added == 1 and _sum_is_fixed(query, measurement, used)",
+        new="fixed = _sum_is_fixed(query, measurement, used)",
     ),
     _balanced(
-        "what comes and what goes is half of the move of several levels too",
+        "what comes and what goes is half of the sensitivity of several levels too",
         file="sensitivity.py",
-        old="square=square, halves=False)",
-        new="square=square)",
+        old="l2_squared=square,\n        one_sided_half=False,\n    )",
+        new="l2_squared=square,\n    )",
     ),
     _balanced(
         "a sum of bins has the noise of one",
@@ -182,7 +184,7 @@ GUARDS = (
     _balanced(
         "a share of a private whole has noise that adds up to zero",
         file="measurements/binned_tree.py",
-        old="return moved.kept\n",
+        old="return moved.sum_is_fixed\n",
         new="return True\n",
     ),
     _balanced(
@@ -200,7 +202,7 @@ GUARDS = (
     ),
     _trees(
         "bins of a tree may meet",
-        file="aggregates/tree_moves.py",
+        file="aggregates/tree_sensitivity.py",
         old="if not apart((p.low, p.high) for p in used):",
         new="if False:",
     ),
@@ -217,10 +219,10 @@ GUARDS = (
         new="if False:",
     ),
     _trees(
-        "the squared move of a tree is that of its bins",
+        "the squared sensitivity of a tree is that of its bins",
         file="sensitivity.py",
-        old="count * level.square",
-        new="level.square",
+        old="count * level.l2_squared",
+        new="level.l2_squared",
     ),
     _trees(
         "a whole that may be nothing is divided by",
@@ -236,13 +238,13 @@ GUARDS = (
     ),
     _here(
         "a replaced row moves one bin",
-        old="swap = 2 * move\n",
-        new="swap = move\n",
+        old="replaced = 2 * added\n",
+        new="replaced = added\n",
     ),
     _here(
         "distinct values do not move",
-        old="move = swap = sum(abs(w) for row in weights for w in row)",
-        new="move = swap = 0",
+        old="added = replaced = sum(abs(w) for row in weights for w in row)",
+        new="added = replaced = 0",
     ),
     _here(
         "rows per unit and group are believed",
@@ -322,7 +324,7 @@ GUARDS = (
     ),
     Guard(
         "any tally is the one a choice by rank needs",
-        file="aggregates/rank_moves.py",
+        file="aggregates/rank_sensitivity.py",
         old="""if [p.kind for p in used] != ["tally"] or len(codes) != 1 or not isinstance(codes[0], Fixed):
         raise ValueError("its scores are""",
         new="""if False:

@@ -60,11 +60,11 @@ GUARDS = (
     ),
     _here(
         "a replaced unit only leaves, it does not come back",
-        old="2 * everywhere * measurement.l1_per_row)",
-        new="everywhere * measurement.l1_per_row)",
+        old="2 * everywhere * added)",
+        new="everywhere * added)",
     ),
     _here(
-        "a replaced unit touches the groups of one table only",
+        "a replaced unit changes the groups of one table only",
         old="changed_groups=min(groups, 2 * bounds.groups),",
         new="changed_groups=min(groups, bounds.groups),",
     ),

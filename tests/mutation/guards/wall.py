@@ -90,8 +90,8 @@ GUARDS = (
     _cells(
         "cells are certified for the sensitivity in one group",
         file="measurements/cells.py",
-        old="if self.noise.l1_sensitivity < sensitivity.total:",
-        new="if self.noise.l1_sensitivity < sensitivity.in_group:",
+        old="if self.noise.l1_sensitivity < sensitivity.l1_over_groups:",
+        new="if self.noise.l1_sensitivity < sensitivity.l1_per_group:",
     ),
     _cells(
         "a number's law covers any move",
@@ -110,13 +110,13 @@ GUARDS = (
     ),
     _cells(
         "rounding is counted once over all groups",
-        old="return min(moving * each, (q * s.total + moving * (p - 1)) // p)",
-        new="return -(-s.total * q // p)",
+        old="return min(moving * each, (q * s.l1_over_groups + moving * (p - 1)) // p)",
+        new="return -(-s.l1_over_groups * q // p)",
     ),
     _cells(
         "a public constant may move",
         file="measurements/constant.py",
-        old='        if sensitivity.total != 0:\n            raise underclaimed("sensitivity")\n        return Fraction(0)\n',
+        old='        if sensitivity.l1_over_groups != 0:\n            raise underclaimed("sensitivity")\n        return Fraction(0)\n',
         new="        return Fraction(0)\n",
     ),
     _cells(
@@ -125,17 +125,17 @@ GUARDS = (
         new="if False:",
     ),
     Guard(
-        "normal noise covers any move",
+        "normal noise covers any sensitivity",
         "measurements/gaussian.py",
-        "if sensitivity.square is None or self.noise.l2_square < sensitivity.square:",
-        "if sensitivity.square is None:",
+        "if sensitivity.l2_squared is None or self.noise.l2_square < sensitivity.l2_squared:",
+        "if sensitivity.l2_squared is None:",
         ("tests/test_execute.py", "tests/planning/test_delta.py"),
     ),
     Guard(
-        "normal noise covers a move without a proved square",
+        "normal noise covers a sensitivity without a proved square",
         "measurements/gaussian.py",
-        "if sensitivity.square is None or self.noise.l2_square < sensitivity.square:",
-        "if sensitivity.square is not None and self.noise.l2_square < sensitivity.square:",
+        "if sensitivity.l2_squared is None or self.noise.l2_square < sensitivity.l2_squared:",
+        "if sensitivity.l2_squared is not None and self.noise.l2_square < sensitivity.l2_squared:",
         (
             "tests/test_execute.py",
             "tests/planning/test_delta.py",
@@ -145,15 +145,15 @@ GUARDS = (
     Guard(
         "a choice covers any spread",
         "measurements/ranks.py",
-        '        if self.law.spread < sensitivity.total:\n            raise underclaimed("sensitivity")\n',
+        '        if self.law.spread < sensitivity.l1_over_groups:\n            raise underclaimed("sensitivity")\n',
         "",
         ("tests/measurements/test_ranks.py", "tests/test_execute.py"),
     ),
     Guard(
         "a choice covers the spread of one group",
         "measurements/ranks.py",
-        "if self.law.spread < sensitivity.total:",
-        "if self.law.spread < sensitivity.in_group:",
+        "if self.law.spread < sensitivity.l1_over_groups:",
+        "if self.law.spread < sensitivity.l1_per_group:",
         ("tests/measurements/test_ranks.py", "tests/test_execute.py"),
     ),
     Guard(
@@ -171,7 +171,7 @@ GUARDS = (
         ("tests/measurements/test_draw.py", "tests/test_execute.py"),
     ),
     Guard(
-        "a box covers any move of a component",
+        "a box covers any change of a component",
         "measurements/graph_box.py",
         "if moved < min(needed, part.allowed.hull_steps):",
         "if False:",

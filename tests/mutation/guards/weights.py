@@ -8,7 +8,7 @@ from tests.mutation.guard import Guard
 
 _moves = partial(
     Guard,
-    file="aggregates/pair_moves.py",
+    file="aggregates/pair_sensitivity.py",
     tests=("tests/contracts/test_weighted_sensitivities.py",),
 )
 

@@ -16,10 +16,10 @@ from dprelease.aggregates.ranks import spreads
 from dprelease.aggregates.recursive_ranks import recursive_spreads
 from dprelease.query.bounded import BoundedQuery, Fixed, Primitive
 
-__all__ = ["rank_moves"]
+__all__ = ["rank_sensitivity"]
 
 
-def rank_moves(
+def rank_sensitivity(
     query: BoundedQuery, measurement: Measurement, used: Sequence[Primitive]
 ) -> tuple[int, int]:
     """Return the spreads of an added and of a replaced row; of winsorised rows, how far their cells move.

@@ -14,8 +14,8 @@ constant. A replaced row moves twice as far at most; a single cell, by the width
 
 Without squares (p, q <= 1) cells are linear in either code while the other stays. So is what a row, or the
 difference of two rows, adds to them, and an L1 norm of it is convex in each code by itself: it is largest with
-every code at an end. The four corners of the box, and for replaced rows their pairs, then give both moves exactly.
-Cells that are linear in several codes, each known or null by itself, likewise (`linear_moves`).
+every code at an end. The four corners of the box, and for replaced rows their pairs, then give both sensitivities exactly.
+Cells that are linear in several codes, each known or null by itself, likewise (`linear_sensitivity`).
 
 Units: integer grid steps, rounded up. Sources: Lorentz, Bernstein Polynomials (1953);
 `docs/theory/sensitivities-and-contribution-bounding.md#the-second-proof`.
@@ -30,7 +30,7 @@ from itertools import product
 
 from dprelease.query.bounded import Primitive
 
-__all__ = ["coefficients", "linear_moves", "pair_moves"]
+__all__ = ["coefficients", "linear_sensitivity", "pair_sensitivity"]
 
 _T = (
     (Fraction(1), Fraction(1), Fraction(1)),
@@ -53,14 +53,14 @@ def coefficients(
     return tuple(out)
 
 
-def pair_moves(
+def pair_sensitivity(
     weights: Sequence[Sequence[int]],
     used: Sequence[Primitive],
     top: tuple[int, int],
     *,
     absent: bool,
 ) -> tuple[int, int]:
-    """Return bounds of (l1_per_row, l1_per_swap) for the cells `weights @ used`.
+    """Return bounds of (l1_added_row, l1_replaced_row) for the cells `weights @ used`.
 
     Args:
         used: products of the same two codes, powers at most 2.
@@ -91,12 +91,12 @@ def pair_moves(
     return math.ceil(most), math.ceil(2 * most)
 
 
-def linear_moves(
+def linear_sensitivity(
     weights: Sequence[Sequence[int]],
     used: Sequence[Primitive],
     spans: Mapping[int, tuple[int, int, bool]],
 ) -> tuple[int, int]:
-    """Return (l1_per_row, l1_per_swap) of cells that are linear in several codes: attained.
+    """Return (l1_added_row, l1_replaced_row) of cells that are linear in several codes: attained.
 
     Args:
         used: powers 0 and 1 of codes.

@@ -1,4 +1,4 @@
-"""The wall's own moves of a tree over bins: from what the engine counts and the tree's widths, nothing else.
+"""The wall's own sensitivity of a tree over bins: from what the engine counts and the tree's widths, nothing else.
 
 Units: rows.
 Source: `docs/theory/sensitivities-and-contribution-bounding.md#trees-over-bins`.
@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dprelease.aggregates.bin_moves import apart
+from dprelease.aggregates.bin_sensitivity import apart
 from dprelease.aggregates.measurement import Measurement
 from dprelease.aggregates.tree_shape import tree_of
 from dprelease.query.bounded import BoundedQuery, Primitive
 
-__all__ = ["tree_moves"]
+__all__ = ["tree_sensitivity"]
 
 
-def tree_moves(
+def tree_sensitivity(
     query: BoundedQuery, measurement: Measurement, used: Sequence[Primitive]
 ) -> tuple[int, int]:
-    """Return the L1 moves of an added and of a replaced row: 1 and 2 in every level.
+    """Return the L1 sensitivity to an added and to a replaced row: 1 and 2 in every level.
 
     Raises:
         ValueError: its cells are no tree over disjoint bins of one code, in words.

@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprelease.aggregates.pair_moves import coefficients, pair_moves
+from dprelease.aggregates.pair_sensitivity import coefficients, pair_sensitivity
 from dprelease.query.bounded import Primitive
 
 PRIMITIVES = tuple(
@@ -26,16 +26,16 @@ def test_no_row_and_no_replacement_moves_further(cells: list[list[int]], a: int,
     box = list(product(range(a + 1), range(b + 1)))
     found = [[value(row, *at) for row in cells] for at in box]
     for absent in (True, False):
-        l1_per_row, l1_per_swap = pair_moves(cells, PRIMITIVES, (a, b), absent=absent)
+        l1_added_row, l1_replaced_row = pair_sensitivity(cells, PRIMITIVES, (a, b), absent=absent)
         rows = [*found, [0] * len(cells)] if absent else found
-        assert max(sum(map(abs, row)) for row in found) <= l1_per_row
+        assert max(sum(map(abs, row)) for row in found) <= l1_added_row
         assert (
             max(
                 sum(abs(x - y) for x, y in zip(one, other, strict=True))
                 for one in rows
                 for other in rows
             )
-            <= l1_per_swap
+            <= l1_replaced_row
         )
 
 
@@ -55,4 +55,4 @@ def test_twin_corners_alone_miss_the_middle() -> None:
     row = [0, 0, 0, 4, 0, 0, -1, 0, 0]
     corners = [value(row, a, b) for a in (0, 4) for b in (0, 4)]
     assert corners == [0, 0, 0, 0]
-    assert pair_moves([row], PRIMITIVES, (4, 4), absent=True)[0] >= value(row, 2, 0) == 4
+    assert pair_sensitivity([row], PRIMITIVES, (4, 4), absent=True)[0] >= value(row, 2, 0) == 4

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from itertools import product
 
-__all__ = ["code_moves", "code_range"]
+__all__ = ["code_range", "code_sensitivity"]
 
 Polynomial = tuple[int, int, int]
 
@@ -24,17 +24,19 @@ _MOST = 8
 """Cells up to which all signs are tried; the bounds of more add up."""
 
 
-def code_moves(cells: list[Polynomial], codes: tuple[int, int], *, absent: bool) -> tuple[int, int]:
-    """Return (l1_per_row, l1_per_swap) of cells of one code in `codes`.
+def code_sensitivity(
+    cells: list[Polynomial], codes: tuple[int, int], *, absent: bool
+) -> tuple[int, int]:
+    """Return (l1_added_row, l1_replaced_row) of cells of one code in `codes`.
 
     Args:
         absent: a row may be without a code, and then adds nothing.
 
-    >>> code_moves([(4, -4, 1), (0, 4, -2), (0, 0, 1)], (0, 2), absent=True)
+    >>> code_sensitivity([(4, -4, 1), (0, 4, -2), (0, 0, 1)], (0, 2), absent=True)
     (4, 8)
     """
     if len(cells) > _MOST:
-        parts = [code_moves([c], codes, absent=absent) for c in cells]
+        parts = [code_sensitivity([c], codes, absent=absent) for c in cells]
         return sum(row for row, _ in parts), sum(swap for _, swap in parts)
     most = apart = 0
     for signs in product((1, -1), repeat=len(cells)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-__all__ = ["apart", "bin_move", "hold_every_code"]
+__all__ = ["apart", "bin_sensitivity", "hold_every_code"]
 
 
 def apart(spans: Iterable[tuple[int, int]]) -> bool:
@@ -17,8 +17,8 @@ def apart(spans: Iterable[tuple[int, int]]) -> bool:
     return all(a[1] < b[0] for a, b in pairwise(sorted(spans)))
 
 
-def bin_move(weights: Sequence[Sequence[int]], spans: Sequence[tuple[int, int]]) -> int:
-    """Return the L1 move of one row: it lies in at most one of disjoint bins, else it could lie in all of them."""
+def bin_sensitivity(weights: Sequence[Sequence[int]], spans: Sequence[tuple[int, int]]) -> int:
+    """Return the L1 sensitivity to one row: it lies in at most one of disjoint bins, else it could lie in all of them."""
     each = [sum(abs(row[j]) for row in weights) for j in range(len(spans))]
     return max(each) if apart(spans) else sum(each)
 

@@ -36,9 +36,9 @@ __all__ = [
     "CERTIFIED_NODES",
     "GRAPH_FORMS",
     "OBSERVED",
-    "connectivity_move",
-    "degree_move",
-    "graph_moves",
+    "connectivity_sensitivity",
+    "degree_sensitivity",
+    "graph_sensitivity",
 ]
 
 GRAPH_FORMS = ("degree", "connectivity", "sparse_connectivity", "laplacian", "graph_box")
@@ -50,20 +50,20 @@ CERTIFIED_NODES = 5000
 """Most nodes of a dense matrix (200 MB); beyond, no proof of the numerical error is at hand."""
 
 
-def degree_move(nodes: int, k: int) -> int:
+def degree_sensitivity(nodes: int, k: int) -> int:
     return min(k, nodes - 1)
 
 
-def connectivity_move(nodes: int, k: int, den: int) -> int:
+def connectivity_sensitivity(nodes: int, k: int, den: int) -> int:
     """Return how many steps of 1/`den` the computed and rounded lambda_2 moves, at most."""
     moved = min(k + 1, nodes) + 2 * backward_error(nodes, nodes)
     return math.ceil(moved * den)
 
 
-def graph_moves(
+def graph_sensitivity(
     form: str, weights: tuple[tuple[int, ...], ...], nodes: int, k: int
 ) -> tuple[int, int, tuple[int, ...]]:
-    """Return (L1 when k edges differ, L1 when k edges are moved, most per cell or nothing).
+    """Return (L1 when k edges differ, L1 when k edges are moved, most per component or nothing).
 
     Args:
         form, weights: of the measurement, see `aggregates.exact`; every row of `weights` is
@@ -79,28 +79,32 @@ def graph_moves(
     second = weights[0][1]
     if form == "degree":
         _check_node(second, nodes)
-        move = degree_move(nodes, k)
+        move = degree_sensitivity(nodes, k)
         return move, move, ()
     if second < 1:
         raise ValueError("grid")
     if form == "sparse_connectivity" or (form == "connectivity" and nodes <= CERTIFIED_NODES):
-        move = connectivity_move(nodes, k, second)
+        move = connectivity_sensitivity(nodes, k, second)
         return move, move, ()
     if form == "laplacian" and nodes <= CERTIFIED_NODES:
-        return _spectrum_move(nodes, 2 * k, second), _spectrum_move(nodes, 4 * k, second), ()
+        return (
+            _spectrum_sensitivity(nodes, 2 * k, second),
+            _spectrum_sensitivity(nodes, 4 * k, second),
+            (),
+        )
     if form == "graph_box" and nodes <= CERTIFIED_NODES:
         for row in weights[1:]:
             _check_node(row[1], nodes)
         each = (
-            connectivity_move(nodes, k, second),
-            *([degree_move(nodes, k)] * (len(weights) - 1)),
+            connectivity_sensitivity(nodes, k, second),
+            *([degree_sensitivity(nodes, k)] * (len(weights) - 1)),
         )
         return sum(each), sum(each), each
     raise ValueError("form")
 
 
-def _spectrum_move(nodes: int, l1: int, den: int) -> int:
-    """Return the L1 move of lambda_2, ..., lambda_n in steps; lambda_1 is 0 in every graph."""
+def _spectrum_sensitivity(nodes: int, l1: int, den: int) -> int:
+    """Return the L1 sensitivity of lambda_2, ..., lambda_n in steps; lambda_1 is 0 in every graph."""
     moved = l1 + 2 * (nodes - 1) * backward_error(nodes, nodes)
     return math.floor(Fraction(moved) * den) + nodes - 1
 
